@@ -17,14 +17,14 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.assignment import NO_PARTITIONS, epochs_in_order
 from broker_sim.group.consumer.consumer_group import UNOWNED
 from broker_sim.group.consumer.member import ClassicMetadata, MemberState
+from broker_sim.group.consumer.member_change import MemberChange
 from broker_sim.group.consumer.member_timers import Wait
 from broker_sim.group.consumer.membership import (
     check_capacity,
-    dynamic_member,
-    known_static_member,
+    find_or_make_member,
+    known_member,
     leaving_member,
     new_member_id,
-    static_member,
 )
 from broker_sim.group.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -109,55 +109,34 @@ class ClassicMembers:
             respond(messages.JoinGroupResponse(error_code=error_code, member_id=request.member_id))
             return Result()
         written: list[GroupRecord] = []
-        member = self._member(group, request, is_unknown, written)
-        return self._take_step(group, member, request, client, written)
-
-    @staticmethod
-    def _member(
-        group: ConsumerGroup,
-        request: messages.JoinGroupRequest,
-        is_unknown: bool,
-        written: list[GroupRecord],
-    ) -> ConsumerMember:
-        instance_id = request.group_instance_id
-        if instance_id is None:
-            return dynamic_member(
-                group, request.member_id, joins=True, member_epoch=None, owned=None
-            )
-        return static_member(
+        member = find_or_make_member(
             group,
             request.member_id,
             instance_id,
-            joins=is_unknown,
-            member_epoch=None,
-            owned=None,
-            written=written,
+            written,
+            joins=is_unknown or instance_id is None,
         )
-
-    def _take_step(
-        self,
-        group: ConsumerGroup,
-        member: ConsumerMember,
-        request: messages.JoinGroupRequest,
-        client: GroupClient,
-        written: list[GroupRecord],
-    ) -> Result[messages.JoinGroupResponse]:
-        """Update the member; the last one that moves to the classic protocol takes the group along."""
         subscription = _subscription(request)
         updated = _updated(member, request, client, subscription)
         owned = self._owned(subscription)
+        change = MemberChange(group, member, updated, client, owned, written)
+        return self._take_step(change, request)
+
+    def _take_step(
+        self, change: MemberChange, request: messages.JoinGroupRequest
+    ) -> Result[messages.JoinGroupResponse]:
+        """Update the member; the last one that moves to the classic protocol takes the group along."""
+        group, updated, written = change.group, change.updated, change.written
         replaced = group.static_member(request.group_instance_id)
         if replaced is None or not self._conversions.must_downgrade_for(group, replaced):
-            updated = self._updates.update(group, member, updated, owned, client, written)
+            updated = self._updates.update(change)
             settled = self._when_joined(request, updated)
             return Result(_joined(updated), written, on_settled=settled)
-        changed, group_epoch, _ = self._updates.subscribe(group, member, updated, client, written)
+        changed, group_epoch, _ = self._updates.subscribe(change)
         is_stale = group.assignment_epoch < group_epoch
         if not is_stale:
             target = group.target_of(updated)
-            updated = self._updates.reconcile(
-                group, updated, group.assignment_epoch, target, changed, owned, written
-            )
+            updated = self._updates.reconcile(change, group.assignment_epoch, target, changed)
         settled = self._when_joined(request, updated, is_downgraded=True)
         return self._conversions.downgrade_with(
             group, replaced, updated, written, _joined(updated), settled, is_stale=is_stale
@@ -269,10 +248,7 @@ class ClassicMembers:
 
         Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
-        if instance_id is None:
-            member = group.member(member_id)
-        else:
-            member = known_static_member(group, member_id, instance_id)
+        member = known_member(group, member_id, instance_id)
         if member.classic is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         if generation_id != member.member_epoch:

@@ -22,14 +22,14 @@ from broker_sim.group.consumer.member import (
     LEAVE_GROUP_STATIC_EPOCH,
     MemberState,
 )
+from broker_sim.group.consumer.member_change import MemberChange
 from broker_sim.group.consumer.member_timers import MemberTimers
 from broker_sim.group.consumer.member_updates import MemberUpdates
 from broker_sim.group.consumer.membership import (
     check_capacity,
-    dynamic_member,
-    known_static_member,
+    find_or_make_member,
+    known_member,
     new_member_id,
-    static_member,
 )
 from broker_sim.group.consumer.regexes import Regexes
 from broker_sim.group.consumer.replay import group_id_of, replay_into
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.consumer.assignment import Epochs
     from broker_sim.group.consumer.conversions import Conversions
-    from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.consumer.metadata_hash import TopicHashes
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group
@@ -199,7 +198,15 @@ class ConsumerGroups:
         written: list[GroupRecord] = []
         group = self._find_or_make(request.group_id, request.joins, written)
         check_capacity(group, request.member_id, self.settings.max_size)
-        member = self._member(group, request, written)
+        member = find_or_make_member(
+            group,
+            request.member_id or new_member_id(self._environment.random),
+            request.instance_id,
+            written,
+            joins=request.joins,
+            member_epoch=request.member_epoch,
+            owned=request.owned,
+        )
         names = request.topic_names
         named = member if names is None else member.with_topic_names(names)
         updated = replace(
@@ -213,9 +220,8 @@ class ConsumerGroups:
             client_host=request.client.client_host,
             classic=None,
         )
-        updated = self._updates.update(
-            group, member, updated, request.owned, request.client, written
-        )
+        change = MemberChange(group, member, updated, request.client, request.owned, written)
+        updated = self._updates.update(change)
         self.fencing.keep_alive(group.group_id, updated)
         response = Response(
             member_id=updated.member_id,
@@ -226,40 +232,15 @@ class ConsumerGroups:
             response.assignment = _assignment(updated.assigned)
         return Result(response, written)
 
-    def _member(
-        self, group: ConsumerGroup, request: MemberRequest, written: list[GroupRecord]
-    ) -> ConsumerMember:
-        member_id = request.member_id or new_member_id(self._environment.random)
-        if request.instance_id is None:
-            return dynamic_member(
-                group,
-                member_id,
-                joins=request.joins,
-                member_epoch=request.member_epoch,
-                owned=request.owned,
-            )
-        return static_member(
-            group,
-            member_id,
-            request.instance_id,
-            joins=request.joins,
-            member_epoch=request.member_epoch,
-            owned=request.owned,
-            written=written,
-        )
-
     # -- leaving --------------------------------------------------------------------------------
 
     def _leave(self, request: messages.ConsumerGroupHeartbeatRequest) -> Result[Response]:
         group = self.find(request.group_id)
-        if request.instance_id is None:
-            member = group.member(request.member_id)
-        else:
-            member = known_static_member(group, request.member_id, request.instance_id)
-            if request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
-                away = records.current_assignment(group.group_id, member.left_for_a_while())
-                told = Response(member_id=member.member_id, member_epoch=LEAVE_GROUP_STATIC_EPOCH)
-                return Result(told, [away])
+        member = known_member(group, request.member_id, request.instance_id)
+        if request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
+            away = records.current_assignment(group.group_id, member.left_for_a_while())
+            told = Response(member_id=member.member_id, member_epoch=LEAVE_GROUP_STATIC_EPOCH)
+            return Result(told, [away])
         left = Response(member_id=request.member_id, member_epoch=request.member_epoch)
         return self.fencing.fence(group, [member], left)
 

@@ -25,19 +25,15 @@ from broker_sim.group.consumer.target_assignment import compute_target
 from broker_sim.group.keys import MemberKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from broker_sim.group.consumer.assignment import Partitions
-    from broker_sim.group.consumer.consumer_group import ConsumerGroup
     from broker_sim.group.consumer.fencing import Fencing
     from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.consumer.member_change import MemberChange
     from broker_sim.group.consumer.member_timers import MemberTimers
     from broker_sim.group.consumer.metadata_hash import TopicHashes
     from broker_sim.group.consumer.regexes import Regexes
     from broker_sim.group.consumer.settings import GroupSettings
     from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.group_client import GroupClient
-    from broker_sim.group.records import GroupRecord
 
 __all__ = ["MemberUpdates"]
 
@@ -61,37 +57,23 @@ class MemberUpdates:
         self._regexes = regexes
         self._fencing = fencing
 
-    def update(
-        self,
-        group: ConsumerGroup,
-        member: ConsumerMember,
-        updated: ConsumerMember,
-        owned: Mapping[bytes, Sequence[int]] | None,
-        client: GroupClient,
-        written: list[GroupRecord],
-    ) -> ConsumerMember:
-        """Do B to D, and return the member after it; records are added to `written`.
+    def update(self, change: MemberChange) -> ConsumerMember:
+        """Do B to D, and return the member after it.
 
         Raises `ApiError`: INVALID_REGULAR_EXPRESSION, FENCED_MEMBER_EPOCH, UNKNOWN_SERVER_ERROR.
         """
-        changed, group_epoch, homogeneous = self.subscribe(group, member, updated, client, written)
-        epoch, target = self._target(group, member, updated, group_epoch, homogeneous, written)
-        return self.reconcile(group, updated, epoch, target, changed, owned, written)
+        changed, group_epoch, homogeneous = self.subscribe(change)
+        target_epoch, target = self._target(change, group_epoch, homogeneous)
+        return self.reconcile(change, target_epoch, target, changed)
 
-    def subscribe(
-        self,
-        group: ConsumerGroup,
-        member: ConsumerMember,
-        updated: ConsumerMember,
-        client: GroupClient,
-        written: list[GroupRecord],
-    ) -> tuple[bool, int, bool]:
+    def subscribe(self, change: MemberChange) -> tuple[bool, int, bool]:
         """Do B. Returns whether the subscription has changed, the group epoch, and homogeneity."""
+        group, member, updated = change.group, change.member, change.updated
         names_changed = False
         if updated != member:
-            written.append(records.member_metadata(group.group_id, updated))
+            change.written.append(records.member_metadata(group.group_id, updated))
             names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
-        regex_change = self._regexes.update(group, member, updated, client, written)
+        regex_change = self._regexes.update(change)
         # Members of the classic protocol never wait for an expression.
         resolved = regex_change is RegexChange.UPDATED_AND_RESOLVED or (
             updated.uses_classic_protocol and regex_change is not RegexChange.NONE
@@ -99,18 +81,12 @@ class MemberUpdates:
         bump = names_changed or resolved
         group_epoch, homogeneous = group.group_epoch, group.is_homogeneous
         if bump or group.has_metadata_expired:
-            group_epoch, homogeneous = self._look_at_topics(group, member, updated, bump, written)
+            group_epoch, homogeneous = self._look_at_topics(change, bump)
         return names_changed or regex_change is not RegexChange.NONE, group_epoch, homogeneous
 
-    def _look_at_topics(
-        self,
-        group: ConsumerGroup,
-        member: ConsumerMember,
-        updated: ConsumerMember,
-        bump: bool,
-        written: list[GroupRecord],
-    ) -> tuple[int, bool]:
+    def _look_at_topics(self, change: MemberChange, bump: bool) -> tuple[int, bool]:
         """Bump the group epoch if asked to, or if a topic has changed."""
+        group, member, updated = change.group, change.member, change.updated
         topics = group.next_topics(member, updated)
         metadata_hash = self._hashes.of(topics, self._environment.image())
         is_new = updated.member_id not in group.members and (
@@ -119,30 +95,25 @@ class MemberUpdates:
         group_epoch = group.group_epoch
         if bump or metadata_hash != group.metadata_hash:
             group_epoch += 1
-            written.append(records.group_epoch(group.group_id, group_epoch, metadata_hash))
+            change.written.append(records.group_epoch(group.group_id, group_epoch, metadata_hash))
         group.metadata_refreshed(group_epoch)
         if group.has_subscription_metadata_record:
-            written.append(records.subscription_metadata_tombstone(group.group_id))
+            change.written.append(records.subscription_metadata_tombstone(group.group_id))
         regexes = group.next_regexes(member, updated)
         return group_epoch, is_homogeneous(regexes, topics, len(group.members) + is_new)
 
     def _target(
-        self,
-        group: ConsumerGroup,
-        member: ConsumerMember,
-        updated: ConsumerMember,
-        group_epoch: int,
-        homogeneous: bool,
-        written: list[GroupRecord],
+        self, change: MemberChange, group_epoch: int, homogeneous: bool
     ) -> tuple[int, Partitions]:
         """Do C: return the epoch of the target, and the member's."""
+        group, updated = change.group, change.updated
         now_ms = self._environment.clock.wall_clock_ms()
         interval_ms = self._settings.assignment_interval_ms(group.group_id)
         due_ms = group.assignment_timestamp_ms + interval_ms
         is_due = not group.assignment_timestamp_ms or not interval_ms or now_ms >= due_ms
         if group.assignment_epoch >= group_epoch or not is_due:
             return group.assignment_epoch, group.target_of(updated)
-        wanted = group.next_preferred_assignor(member, updated)
+        wanted = group.next_preferred_assignor(change.member, updated)
         assignor = ASSIGNORS[wanted or self._settings.default_assignor]
         try:
             target, changes = compute_target(
@@ -159,20 +130,18 @@ class MemberUpdates:
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 f"Failed to compute a new target assignment for epoch {group_epoch}: {error}",
             ) from error
-        written += changes
+        change.written.extend(changes)
         return group_epoch, target
 
     def reconcile(
         self,
-        group: ConsumerGroup,
-        member: ConsumerMember,
+        change: MemberChange,
         target_epoch: int,
         target: Partitions,
         subscription_changed: bool,
-        owned: Mapping[bytes, Sequence[int]] | None,
-        written: list[GroupRecord],
     ) -> ConsumerMember:
         """Do D: return the member after its next step, and time it if it has to revoke."""
+        group, member = change.group, change.updated
         if not subscription_changed and member.is_reconciled_to(target_epoch):
             return member
         image = self._environment.image()
@@ -184,12 +153,12 @@ class MemberUpdates:
             subscribes_to_nothing=not names,
             subscription_changed=subscription_changed,
             partition_epoch=group.partition_epoch,
-            owned=owned,
+            owned=change.owned,
         )
         after = step.next_step(member)
         if after == member:
             return after
-        written.append(records.current_assignment(group.group_id, after))
+        change.written.append(records.current_assignment(group.group_id, after))
         if not after.uses_classic_protocol:
             if after.state is MemberState.UNREVOKED_PARTITIONS:
                 self.time_revocation(group.group_id, after)

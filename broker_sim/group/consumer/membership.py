@@ -26,11 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_capacity",
-    "dynamic_member",
-    "known_static_member",
+    "find_or_make_member",
+    "known_member",
     "leaving_member",
     "new_member_id",
-    "static_member",
 ]
 
 
@@ -52,42 +51,24 @@ def check_capacity(group: ConsumerGroup, member_id: str, max_size: int) -> None:
         )
 
 
-def dynamic_member(
+def find_or_make_member(
     group: ConsumerGroup,
     member_id: str,
+    instance_id: str | None,
+    written: list[GroupRecord],
     *,
     joins: bool,
-    member_epoch: int | None,
-    owned: Mapping[bytes, Sequence[int]] | None,
+    member_epoch: int | None = None,
+    owned: Mapping[bytes, Sequence[int]] | None = None,
 ) -> ConsumerMember:
     """Return the member, a new one if it joins; `member_epoch` is None for the classic protocol.
 
-    Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
-    """
-    member = group.members.get(member_id)
-    if member is None:
-        return ConsumerMember(member_id) if joins else group.member(member_id)
-    _check_epoch(member, member_epoch, owned)
-    return member
-
-
-def static_member(
-    group: ConsumerGroup,
-    member_id: str,
-    instance_id: str,
-    *,
-    joins: bool,
-    member_epoch: int | None,
-    owned: Mapping[bytes, Sequence[int]] | None,
-    written: list[GroupRecord],
-) -> ConsumerMember:
-    """Return the static member; one that comes back takes the place of the one that left.
-
-    The records of that are added to `written`. Raises `ApiError`: UNKNOWN_MEMBER_ID,
-    UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
+    A static member that comes back takes the place of the one that left; the records of that are added
+    to `written`. Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID,
+    FENCED_INSTANCE_ID.
     """
     if not joins:
-        member = known_static_member(group, member_id, instance_id)
+        member = known_member(group, member_id, instance_id)
         _check_epoch(member, member_epoch, owned)
         return member
     existing = group.static_member(instance_id)
@@ -110,8 +91,10 @@ def static_member(
     return member
 
 
-def known_static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
-    """Return the static member. Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    """Return the member. Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    if instance_id is None:
+        return group.member(member_id)
     member = group.static_member(instance_id)
     if member is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -160,10 +143,8 @@ def leaving_member(group: ConsumerGroup, member_id: str, instance_id: str | None
 
     Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
-    if instance_id is None:
-        return group.member(member_id)
-    if member_id:
-        return known_static_member(group, member_id, instance_id)
+    if instance_id is None or member_id:
+        return known_member(group, member_id, instance_id)
     member = group.static_member(instance_id)
     if member is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)

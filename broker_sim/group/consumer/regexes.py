@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
-    from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.consumer.member_change import MemberChange
     from broker_sim.group.consumer.metadata_hash import TopicHashes
     from broker_sim.group.consumer.subscription import ResolvedRegex
     from broker_sim.group.environment import GroupEnvironment
@@ -71,30 +71,21 @@ class Regexes:
         """Note that there are new topics, which expressions may match."""
         self._new_topics_version = image.version
 
-    def update(
-        self,
-        group: ConsumerGroup,
-        member: ConsumerMember,
-        updated: ConsumerMember,
-        client: GroupClient,
-        written: list[GroupRecord],
-    ) -> RegexChange:
-        """Follow a member's heartbeat; records to write are added to `written`.
+    def update(self, of_member: MemberChange) -> RegexChange:
+        """Follow a member's heartbeat.
 
-        Expressions match what the client may describe that brings them to be resolved.
-
-        Raises `ApiError` INVALID_REGULAR_EXPRESSION.
+        An expression matches the topics that this member's client may describe, if its heartbeat is
+        why expressions are resolved. Raises `ApiError` INVALID_REGULAR_EXPRESSION.
         """
-        change, is_new = self._change(group, member, updated, written)
-        if not is_new and not group.regexes:
-            return change
-        if group.group_id in self._scheduled:
+        group = of_member.group
+        change, is_new = self._change(of_member)
+        if group.group_id in self._scheduled or not (is_new or group.regexes):
             return change
         now_ms = self._environment.clock.wall_clock_ms()
         refreshed_ms = _newest(group, lambda resolved: resolved.timestamp_ms)
         if refreshed_ms is not None and now_ms <= refreshed_ms + MIN_REFRESH_INTERVAL_MS:
             return change
-        regexes = group.next_regexes(member, updated)
+        regexes = group.next_regexes(of_member.member, of_member.updated)
         version = _newest(group, lambda resolved: resolved.version) or 0
         interval_ms = self._environment.config.group_consumer_regex_refresh_interval_ms
         if regexes and (
@@ -106,22 +97,21 @@ class Regexes:
         ):
             self._scheduled.add(group.group_id)
             ordered = _in_order(group, regexes)
-            self._environment.call_later(0, self._resolve, group.group_id, ordered, client)
+            self._environment.call_later(
+                0, self._resolve, group.group_id, ordered, of_member.client
+            )
         return change
 
-    def _change(
-        self,
-        group: ConsumerGroup,
-        member: ConsumerMember,
-        updated: ConsumerMember,
-        written: list[GroupRecord],
-    ) -> tuple[RegexChange, bool]:
+    @staticmethod
+    def _change(of_member: MemberChange) -> tuple[RegexChange, bool]:
         """Return what has changed, and whether the expression is new to the group."""
-        old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
+        group = of_member.group
+        old = of_member.member.subscribed_topic_regex
+        new = of_member.updated.subscribed_topic_regex
         if old == new:
             return RegexChange.NONE, False
         if old and group.regexes.get(old) == 1:
-            written.append(records.regex_tombstone(group.group_id, old))
+            of_member.written.append(records.regex_tombstone(group.group_id, old))
         if not new:
             return (RegexChange.UPDATED_AND_RESOLVED if old else RegexChange.UPDATED), False
         if new not in group.regexes:
