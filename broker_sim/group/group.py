@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from broker_sim.group.offset_commit import OffsetCommit
     from broker_sim.group.records import GroupRecord
     from broker_sim.protocol import messages
 
@@ -75,12 +76,7 @@ class Group(Protocol):
         """How many members it has."""
 
     def validate_offset_commit(
-        self,
-        member_id: str,
-        group_instance_id: str | None,
-        generation_id_or_member_epoch: int,
-        is_transactional: bool,
-        api_version: int,
+        self, commit: OffsetCommit, is_transactional: bool
     ) -> CommitPartitionValidator | None:
         """Check that this member may commit: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION and others.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
+from broker_sim.group.offset_commit import NO_RETENTION
 from broker_sim.group.offset_fetch import OffsetView, is_of_topic
 from broker_sim.group.offsets import OffsetStore
 from broker_sim.group.records import GroupRecord
@@ -15,44 +16,21 @@ from broker_sim.group.transactional_offsets import TransactionalOffsets
 from broker_sim.metadata import NO_TOPIC_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import CommitPartitionValidator, Group
+    from broker_sim.group.offset_commit import OffsetCommit
     from broker_sim.group.offset_fetch import OffsetQuery
     from broker_sim.metadata import TopicState
     from broker_sim.protocol import messages
     from broker_sim.runtime.event_log import EventLogger
 
-__all__ = ["OffsetCommit", "OffsetMetadataManager", "OffsetToCommit"]
+__all__ = ["OffsetMetadataManager"]
 
 GROUP_NOT_FOUND_VERSION: Final = 9
-NO_RETENTION: Final = -1
 MINUTE_MS: Final = 60_000
-
-
-class OffsetToCommit(NamedTuple):
-    """One partition of a commit."""
-
-    topic: str
-    topic_id: bytes
-    partition: int
-    offset: int
-    leader_epoch: int
-    metadata: str | None
-
-
-class OffsetCommit(NamedTuple):
-    """An OffsetCommit or TxnOffsetCommit: who commits, in which version of the API, and what."""
-
-    group_id: str
-    member_id: str
-    group_instance_id: str | None
-    generation_id_or_member_epoch: int
-    api_version: int
-    offsets: Sequence[OffsetToCommit]
-    retention_time_ms: int = NO_RETENTION
 
 
 class OffsetMetadataManager:
@@ -93,13 +71,7 @@ class OffsetMetadataManager:
         group = self._groups.get(commit.group_id)
         validator = None
         if group is not None:
-            validator = group.validate_offset_commit(
-                commit.member_id,
-                commit.group_instance_id,
-                commit.generation_id_or_member_epoch,
-                False,
-                commit.api_version,
-            )
+            validator = group.validate_offset_commit(commit, False)
         elif commit.generation_id_or_member_epoch < 0:
             self._log.info("simple_group_created", group=commit.group_id)
         elif commit.api_version >= GROUP_NOT_FOUND_VERSION:
@@ -119,13 +91,7 @@ class OffsetMetadataManager:
                 raise ApiError(ErrorCode.ILLEGAL_GENERATION)
             return self._written(commit, None, keeps_topic_id=False)
         with _as_illegal_generation():
-            validator = group.validate_offset_commit(
-                commit.member_id,
-                commit.group_instance_id,
-                commit.generation_id_or_member_epoch,
-                True,
-                commit.api_version,
-            )
+            validator = group.validate_offset_commit(commit, True)
             return self._written(commit, validator, keeps_topic_id=False)
 
     def _written(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group
     from broker_sim.group.group_client import GroupClient
-    from broker_sim.group.offset_metadata import OffsetCommit
+    from broker_sim.group.offset_commit import OffsetCommit
     from broker_sim.group.records import GroupRecord
 
     JoinResponder = Callable[[messages.JoinGroupResponse], object]

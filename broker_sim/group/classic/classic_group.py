@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from broker_sim.group.classic.delayed_heartbeat import DelayedHeartbeat
     from broker_sim.group.classic.delayed_join import DelayedJoin
     from broker_sim.group.classic.delayed_sync import DelayedSync
+    from broker_sim.group.offset_commit import OffsetCommit
     from purgatory import Clock
 
 __all__ = ["ClassicGroup"]
@@ -288,26 +289,19 @@ class ClassicGroup:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         return member
 
-    def validate_offset_commit(
-        self,
-        member_id: str,
-        group_instance_id: str | None,
-        generation_id_or_member_epoch: int,
-        is_transactional: bool,
-        api_version: int,  # noqa: ARG002 - only other kinds of groups ask
-    ) -> None:
+    def validate_offset_commit(self, commit: OffsetCommit, is_transactional: bool) -> None:
         """Check that this member may commit.
 
         An empty group takes commits without a generation; those of transactions need no member, and
         do not mind a rebalance.
         """
-        generation_id = generation_id_or_member_epoch
+        generation_id = commit.generation_id_or_member_epoch
         if self.state is DEAD:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if generation_id < 0 and self.state is EMPTY:
             return
-        if generation_id >= 0 or member_id or group_instance_id is not None:
-            self.validate_member(member_id, group_instance_id)
+        if generation_id >= 0 or commit.member_id or commit.group_instance_id is not None:
+            self.validate_member(commit.member_id, commit.group_instance_id)
             if generation_id != self.generation_id:
                 raise ApiError(ErrorCode.ILLEGAL_GENERATION)
         elif not is_transactional:

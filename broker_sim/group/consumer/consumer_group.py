@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.consumer.subscription import ResolvedRegex
     from broker_sim.group.group import CommitPartitionValidator
+    from broker_sim.group.offset_commit import OffsetCommit
     from broker_sim.group.records import GroupRecord
 
 __all__ = ["UNOWNED", "ConsumerGroup"]
@@ -305,26 +306,22 @@ class ConsumerGroup:
     # -- for the coordinator: see `Group` -------------------------------------------------------
 
     def validate_offset_commit(
-        self,
-        member_id: str,
-        group_instance_id: str | None,
-        generation_id_or_member_epoch: int,
-        is_transactional: bool,
-        api_version: int,
+        self, commit: OffsetCommit, is_transactional: bool
     ) -> CommitPartitionValidator | None:
         """Check the member; one in an older epoch may commit what it has owned since then (KIP-1251)."""
-        epoch = generation_id_or_member_epoch
+        epoch = commit.generation_id_or_member_epoch
         # A commit from outside of the group, such as that of a tool.
         if epoch < 0 and not self.members:
             return None
         # A transaction that does not name the member.
-        if is_transactional and epoch == UNOWNED and not member_id and group_instance_id is None:
+        names_member = commit.member_id or commit.group_instance_id is not None
+        if is_transactional and epoch == UNOWNED and not names_member:
             return None
-        member = self.member(member_id)
+        member = self.member(commit.member_id)
         if (
             not is_transactional
             and not member.uses_classic_protocol
-            and api_version < MEMBER_EPOCH_VERSION
+            and commit.api_version < MEMBER_EPOCH_VERSION
         ):
             raise ApiError(
                 ErrorCode.UNSUPPORTED_VERSION,
@@ -343,10 +340,7 @@ class ConsumerGroup:
             return
         if member_id is None:  # Kafka 4.3 looks null up in a hash table, which fails
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        member = self.members.get(member_id)
-        if member is None:
-            unknown = f"Member {member_id} is not a member of group {self.group_id}."
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, unknown)
+        member = self.member(member_id)
         if member_epoch != member.member_epoch:
             raise stale_epoch(member)
 
@@ -362,16 +356,7 @@ class ConsumerGroup:
         """Return the records that delete the group; `replaced` has other ids for some members."""
         other = replaced or {}
         member_ids = [other.get(member_id, member_id) for member_id in self.members.in_order()]
-        group_id = self.group_id
-        return [
-            *(records.current_assignment_tombstone(group_id, m) for m in member_ids),
-            *(records.target_assignment_tombstone(group_id, m) for m in member_ids),
-            records.target_assignment_metadata_tombstone(group_id),
-            *(records.member_metadata_tombstone(group_id, m) for m in member_ids),
-            *(records.regex_tombstone(group_id, regex) for regex in self.resolved),
-            records.subscription_metadata_tombstone(group_id),
-            records.group_epoch_tombstone(group_id),
-        ]
+        return records.group_tombstones(self.group_id, member_ids, self.resolved)
 
     def describe(self) -> None:
         """Return that DescribeGroups, which is for classic groups, does not show it."""

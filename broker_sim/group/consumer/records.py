@@ -12,25 +12,23 @@ from broker_sim.group.consumer.assignment import epochs_in_order
 from broker_sim.group.records import GroupRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from broker_sim.group.consumer.assignment import Epochs, Partitions
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.consumer.subscription import ResolvedRegex
 
 __all__ = [
     "current_assignment",
-    "current_assignment_tombstone",
     "group_epoch",
-    "group_epoch_tombstone",
+    "group_tombstones",
     "member_metadata",
-    "member_metadata_tombstone",
     "member_tombstones",
     "regex",
     "regex_tombstone",
     "subscription_metadata_tombstone",
     "target_assignment",
     "target_assignment_metadata",
-    "target_assignment_metadata_tombstone",
-    "target_assignment_tombstone",
 ]
 
 
@@ -59,22 +57,12 @@ def member_metadata(group_id: str, member: ConsumerMember) -> GroupRecord:
     )
 
 
-def member_metadata_tombstone(group_id: str, member_id: str) -> GroupRecord:
-    """Return the record that removes a member's subscription, and with it the member."""
-    return GroupRecord(messages.ConsumerGroupMemberMetadataKey(group_id, member_id), None)
-
-
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
     """Return the record of a group's epoch."""
     return GroupRecord(
         messages.ConsumerGroupMetadataKey(group_id),
         messages.ConsumerGroupMetadataValue(epoch, metadata_hash),
     )
-
-
-def group_epoch_tombstone(group_id: str) -> GroupRecord:
-    """Return the record that removes a group."""
-    return GroupRecord(messages.ConsumerGroupMetadataKey(group_id), None)
 
 
 def subscription_metadata_tombstone(group_id: str) -> GroupRecord:
@@ -91,22 +79,12 @@ def target_assignment(group_id: str, member_id: str, target: Partitions) -> Grou
     )
 
 
-def target_assignment_tombstone(group_id: str, member_id: str) -> GroupRecord:
-    """Return the record that removes a member's target."""
-    return GroupRecord(messages.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None)
-
-
 def target_assignment_metadata(group_id: str, epoch: int, timestamp_ms: int) -> GroupRecord:
     """Return the record of the epoch of a target, and of when it was computed (wall clock)."""
     return GroupRecord(
         messages.ConsumerGroupTargetAssignmentMetadataKey(group_id),
         messages.ConsumerGroupTargetAssignmentMetadataValue(epoch, timestamp_ms),
     )
-
-
-def target_assignment_metadata_tombstone(group_id: str) -> GroupRecord:
-    """Return the record that removes the epoch of a target."""
-    return GroupRecord(messages.ConsumerGroupTargetAssignmentMetadataKey(group_id), None)
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> GroupRecord:
@@ -121,11 +99,6 @@ def current_assignment(group_id: str, member: ConsumerMember) -> GroupRecord:
             partitions_pending_revocation=_topic_partitions(member.pending_revocation),
         ),
     )
-
-
-def current_assignment_tombstone(group_id: str, member_id: str) -> GroupRecord:
-    """Return the record that removes what a member owns."""
-    return GroupRecord(messages.ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None)
 
 
 def regex(group_id: str, expression: str, resolved: ResolvedRegex) -> GroupRecord:
@@ -146,9 +119,25 @@ def regex_tombstone(group_id: str, expression: str) -> GroupRecord:
 def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
     """Return the records that remove a member, in the order that Kafka asks for."""
     return [
-        current_assignment_tombstone(group_id, member_id),
-        target_assignment_tombstone(group_id, member_id),
-        member_metadata_tombstone(group_id, member_id),
+        GroupRecord(messages.ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None),
+        GroupRecord(messages.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
+        GroupRecord(messages.ConsumerGroupMemberMetadataKey(group_id, member_id), None),
+    ]
+
+
+def group_tombstones(
+    group_id: str, member_ids: Iterable[str], expressions: Iterable[str]
+) -> list[GroupRecord]:
+    """Return the records that remove a group with these members, in the order that Kafka asks for."""
+    by_member = [member_tombstones(group_id, member_id) for member_id in member_ids]
+    return [
+        *(assignment for assignment, _, _ in by_member),
+        *(target for _, target, _ in by_member),
+        GroupRecord(messages.ConsumerGroupTargetAssignmentMetadataKey(group_id), None),
+        *(metadata for _, _, metadata in by_member),
+        *(regex_tombstone(group_id, expression) for expression in expressions),
+        subscription_metadata_tombstone(group_id),
+        GroupRecord(messages.ConsumerGroupMetadataKey(group_id), None),
     ]
 
 

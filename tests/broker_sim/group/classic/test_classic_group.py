@@ -7,6 +7,7 @@ import pytest
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.group import OffsetExpiration
 from broker_sim.group.java_order import hash_order, string_hash
+from broker_sim.group.offset_commit import OffsetCommit
 from broker_sim.protocol.codec import encode
 from broker_sim.protocol.messages import ConsumerProtocolSubscription
 
@@ -15,8 +16,9 @@ INITIAL_DELAY_MS = 3_000
 
 
 def commit_error(group, member_id="", generation=-1, instance_id=None, transactional=False):
+    commit = OffsetCommit("group", member_id, instance_id, generation, 9, [])
     try:
-        group.validate_offset_commit(member_id, instance_id, generation, transactional, 9)
+        group.validate_offset_commit(commit, is_transactional=transactional)
     except ApiError as error:
         return error.error_code.name
     return None

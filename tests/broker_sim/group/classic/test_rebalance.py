@@ -5,7 +5,7 @@ import pytest
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.java_order import HashTable, string_hash
-from broker_sim.group.offset_metadata import OffsetCommit
+from broker_sim.group.offset_commit import OffsetCommit
 
 INITIAL_DELAY_MS = 3_000
 SESSION_MS = 10_000
@@ -88,7 +88,8 @@ class TestSessions:
     def test_commit_of_a_transaction_does_not(self, bench):
         (member,) = bench.stable()
         bench.advance(SESSION_MS - 1)
-        bench.group.validate_offset_commit(member.member_id, None, 1, True, 9)
+        commit = OffsetCommit("group", member.member_id, None, 1, 9, [])
+        bench.group.validate_offset_commit(commit, is_transactional=True)
         bench.advance(1)
         assert bench.state == "Empty"
 

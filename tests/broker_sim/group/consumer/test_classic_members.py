@@ -5,6 +5,7 @@ import pytest
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.member import MemberState
 from broker_sim.group.consumer_protocol import read_assignment
+from broker_sim.group.offset_commit import OffsetCommit
 
 NONE, REBALANCE = ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS
 TOPIC = "t"
@@ -359,7 +360,8 @@ def test_nobody_leaves_without_a_record(group):
 
 
 def commit(group, member, generation_id):
-    group.group.validate_offset_commit(member.member_id, None, generation_id, False, 8)
+    asked = OffsetCommit(group.group.group_id, member.member_id, None, generation_id, 8, [])
+    group.group.validate_offset_commit(asked, is_transactional=False)
 
 
 def test_commits_are_in_its_generation(group):

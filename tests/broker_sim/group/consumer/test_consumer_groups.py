@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.offset_metadata import OffsetCommit, OffsetToCommit
+from broker_sim.group.offset_commit import OffsetCommit, OffsetToCommit
 
 SESSION_MS = 45_000
 RETENTION_MS = 7 * 24 * 3_600_000
@@ -433,8 +433,9 @@ def test_member_is_heard_of_although_its_records_are_not_written(make_bench):
 
 def commit_error(bench, member, epoch, topic=None, partition=0, version=9):
     """Return the error of a commit of one partition."""
+    commit = OffsetCommit(bench.group.group_id, member, None, epoch, version, [])
     try:
-        check = bench.group.validate_offset_commit(member, None, epoch, False, version)
+        check = bench.group.validate_offset_commit(commit, is_transactional=False)
         if check is not None:
             check("a", topic, partition)
     except ApiError as error:
