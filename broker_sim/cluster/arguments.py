@@ -14,6 +14,7 @@ from broker_sim.runtime.sockets import bare_host
 
 if TYPE_CHECKING:
     from broker_sim.config import GivenValue
+    from broker_sim.control.server import ControlServer
 
 __all__ = [
     "broker_configs_by_id",
@@ -128,6 +129,15 @@ def check_control(control: object, token: object = None) -> None:
             f"control must be True, False, a port from 0 to {LAST_PORT} or a ControlServer, "
             f"not {control!r}"
         )
+
+
+def control_server(wanted: bool | int | ControlServer, token: str | None) -> ControlServer:
+    """Return the server of the control port that a checked argument asks for."""
+    from broker_sim.control.server import ControlServer  # noqa: PLC0415 - rarely used
+
+    if isinstance(wanted, ControlServer):
+        return wanted
+    return ControlServer(0 if wanted is True else wanted, token=token)
 
 
 def check_trace(trace: object) -> None:

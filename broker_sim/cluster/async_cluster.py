@@ -21,6 +21,7 @@ from broker_sim.cluster.arguments import (
     check_hosts,
     check_ports,
     check_trace,
+    control_server,
 )
 from broker_sim.cluster.changes import Changes, name_of
 from broker_sim.cluster.listeners.broker_listeners import listeners_by_id, with_listeners
@@ -198,7 +199,7 @@ class AsyncCluster(Verbs, AsyncFace):
         for broker_id in self._configs:
             self.listeners.bind(broker_id)
         if self._wanted_control is not False:
-            self._control = _control_server(self._wanted_control, self._control_token)
+            self._control = control_server(self._wanted_control, self._control_token)
         if self._data is not None:
             self._open_data(self._data)
         self._nodes = Nodes(
@@ -397,11 +398,3 @@ class AsyncCluster(Verbs, AsyncFace):
     def address(self, broker_id: int) -> tuple[str, int]:
         """Return host and port of one broker's first listener. Raises UnknownBrokerError."""
         return self.nodes.node(broker_id).address
-
-
-def _control_server(wanted: bool | int | ControlServer, token: str | None) -> ControlServer:
-    from broker_sim.control.server import ControlServer  # noqa: PLC0415 - rarely used
-
-    if isinstance(wanted, ControlServer):
-        return wanted
-    return ControlServer(0 if wanted is True else wanted, token=token)

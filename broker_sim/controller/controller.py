@@ -5,14 +5,11 @@ there is no quorum and no metadata log. Every call takes effect at once, brokers
 through `publish`, and the image's version stands for the log's offset.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final
 
 from broker_sim.config import BrokerConfig, Endpoint
-from broker_sim.controller.acl_control_manager import create_acls, delete_acls
-from broker_sim.controller.change_events import log_changes
 from broker_sim.controller.client_quota_control_manager import alter_client_quotas
 from broker_sim.controller.cluster_control_manager import (
     BrokerControlState,
@@ -42,7 +39,6 @@ from broker_sim.controller.requests import (
     ConfigResource,
     CreatableTopic,
     CreateTopicResult,
-    DeletedAcls,
     DeleteTopicResult,
     ElectionType,
     FeatureUpdate,
@@ -54,12 +50,9 @@ from broker_sim.controller.requests import (
     PartitionOutcome,
     ProducerIdsBlock,
     Reassignment,
-    ScramDeletion,
-    ScramResults,
-    ScramUpsertion,
     free_of_charge,
 )
-from broker_sim.controller.scram_control_manager import alter_scram_credentials
+from broker_sim.controller.security_requests import SecurityRequests
 from broker_sim.controller.status import (
     CONTROLLER_ID,
     ControllerStatus,
@@ -68,9 +61,6 @@ from broker_sim.controller.status import (
 )
 from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
-from broker_sim.metadata.acl import Acl, AclFilter
-from broker_sim.metadata.delegation_token import DelegationToken
-from broker_sim.metadata.kafka_principal import KafkaPrincipal
 from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
 from purgatory import Clock
@@ -78,7 +68,7 @@ from purgatory import Clock
 _FENCE_CHECKS_PER_SESSION: Final = 8
 
 
-class Controller:
+class Controller(SecurityRequests):
     """Decides on brokers, topics, leaders and configurations; owns the current `image`.
 
     All methods are synchronous. One that changes anything makes one new image and calls
@@ -100,8 +90,6 @@ class Controller:
     ) -> None:
         """Begin with `restored`, which an earlier controller has left, or with an empty cluster."""
         features = features if restored is None else restored.features
-        self._clock = clock
-        self._publish = publish
         elr_enabled = features.get(ELR_FEATURE, 0) > 0
         self._cluster = ClusterControlManager(clock, config.broker_session_timeout_ms)
         self._configs = ConfigurationControlManager(config, elr_enabled=elr_enabled)
@@ -110,12 +98,12 @@ class Controller:
         self._reassignments = ReassignmentControlManager(self._configs, self._replication)
         self._features = FeatureControlManager(CONTROLLER_ID)
         self._tokens = DelegationTokenControlManager(config, clock, rng)
-        self._tasks = self._periodic_tasks(config)
+        self._tasks = self._periodic_tasks(config, clock.now_ms())
         self._producer_ids = producer_ids or ProducerIdControlManager()
         delta = MetadataDelta(restored or MetadataImage(0, cluster_id, features=features))
         if restored is None:
             self._configs.bootstrap(delta)
-        self.image = delta.apply()
+        super().__init__(clock, delta.apply(), publish)
         self._cluster.restore(self.image)
 
     def register_broker(
@@ -340,54 +328,12 @@ class Controller:
         with self._change(validate_only) as delta:
             self._features.update(delta, updates)
 
-    def alter_user_scram_credentials(
-        self, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
-    ) -> ScramResults:
-        """Delete and set SCRAM credentials, each for itself."""
-        with self._change() as delta:
-            return alter_scram_credentials(delta, deletions, upsertions)
-
     def alter_client_quotas(
         self, alterations: Sequence[ClientQuotaAlteration], validate_only: bool = False
     ) -> dict[QuotaEntity, Outcome]:
         """Set and remove quotas, all of an entity or none; returns the outcome of each entity."""
         with self._change(validate_only) as delta:
             return alter_client_quotas(delta, alterations)
-
-    def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
-        """Add rules of access control, each for itself; a rule that exists already is no error."""
-        with self._change() as delta:
-            return create_acls(delta, acls)
-
-    def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
-        """Remove the rules that each filter matches; one result per filter."""
-        with self._change() as delta:
-            return delete_acls(delta, filters)
-
-    def create_delegation_token(
-        self,
-        owner: KafkaPrincipal,
-        requester: KafkaPrincipal,
-        renewers: Sequence[KafkaPrincipal],
-        max_lifetime_ms: int,
-    ) -> DelegationToken:
-        """Make a token for the owner. Raises ApiError."""
-        with self._change() as delta:
-            return self._tokens.create(delta, owner, requester, renewers, max_lifetime_ms)
-
-    def renew_delegation_token(
-        self, principal: KafkaPrincipal, hmac: bytes, renew_period_ms: int
-    ) -> int:
-        """Renew the token of that HMAC; returns when it ends now. Raises ApiError."""
-        with self._change() as delta:
-            return self._tokens.renew(delta, principal, hmac, renew_period_ms)
-
-    def expire_delegation_token(
-        self, principal: KafkaPrincipal, hmac: bytes, period_ms: int
-    ) -> int:
-        """Let the token of that HMAC end sooner, or at once; returns when it ends. Raises ApiError."""
-        with self._change() as delta:
-            return self._tokens.expire(delta, principal, hmac, period_ms)
 
     def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
         """Return the broker's next block of producer ids; no id is given twice.
@@ -406,8 +352,8 @@ class Controller:
         """Return counts over the cluster and the age of each broker's last heartbeat."""
         return controller_status(self.image, self._cluster.contact_ages_ms(self.image))
 
-    def _periodic_tasks(self, config: BrokerConfig) -> PeriodicTasks:
-        tasks, now_ms = PeriodicTasks(), self._clock.now_ms()
+    def _periodic_tasks(self, config: BrokerConfig, now_ms: int) -> PeriodicTasks:
+        tasks = PeriodicTasks()
         period_ms = max(1, config.broker_session_timeout_ms // _FENCE_CHECKS_PER_SESSION)
         tasks.register(self._maybe_fence_one_stale_broker, period_ms, now_ms, waits_when_late=True)
         if config.auto_leader_rebalance_enable:
@@ -432,14 +378,3 @@ class Controller:
         if broker is not None:
             self._replication.handle_broker_fenced(delta, broker)
             self._cluster.fenced(broker.broker_id)
-
-    @contextmanager
-    def _change(self, validate_only: bool = False) -> Iterator[MetadataDelta]:
-        """Give a delta, and commit it at the end; not if something was raised, or to validate only."""
-        delta = MetadataDelta(self.image)
-        yield delta
-        if not (validate_only or delta.is_empty):
-            image = delta.apply()
-            log_changes(self.image, image, self._clock)
-            self.image = image
-            self._publish(image)

@@ -172,10 +172,7 @@ class TopicControlManager:
         return DeleteTopicResult(topic.name, topic.topic_id, outcome)
 
     def _check_partition_count(self, topics: Sequence[CreatableTopic]) -> None:
-        if sum(map(self._asked_partitions, topics)) > MAX_PARTITIONS_PER_REQUEST:
-            raise ApiError(
-                ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
-            )
+        _check_number(sum(map(self._asked_partitions, topics)))
 
     def _asked_partitions(self, topic: CreatableTopic) -> int:
         if topic.assignments:
@@ -247,21 +244,17 @@ class TopicControlManager:
         self, delta: MetadataDelta, topic: TopicState, wanted: NewPartitions, charge: Charge
     ) -> None:
         present = len(topic.partitions)
+        code = ErrorCode.INVALID_PARTITIONS
         if wanted.count == present:
-            raise ApiError(
-                ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s)."
-            )
+            raise ApiError(code, f"Topic already has {present} partition(s).")
         if wanted.count < present:
             raise ApiError(
-                ErrorCode.INVALID_PARTITIONS,
+                code,
                 f"The topic {wanted.name} currently has {present} partition(s);"
                 f" {wanted.count} would not be an increase.",
             )
         additional = wanted.count - present
-        if additional > MAX_PARTITIONS_PER_REQUEST:
-            raise ApiError(
-                ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
-            )
+        _check_number(additional)
         if wanted.assignments is not None and len(wanted.assignments) != additional:
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -324,6 +317,13 @@ def _taken_names(delta: MetadataDelta, wanted: Iterable[CreatableTopic]) -> dict
     return {unify_collision_chars(topic.name): topic.name for topic in delta.all_topics()}
 
 
+def _check_number(partitions: int) -> None:
+    if partitions > MAX_PARTITIONS_PER_REQUEST:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )
+
+
 def _check_named_once(name: str, names: Counter[str]) -> None:
     if names[name] > 1:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -342,37 +342,35 @@ def _check_name(name: str, taken: dict[str, str]) -> None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
 
 
-def _new_partition(replicas: Iterable[int], isr: tuple[int, ...]) -> PartitionState:
+def _new_partition(
+    delta: MetadataDelta, replicas: Iterable[int], refusal: ApiError
+) -> PartitionState:
+    """Return a partition whose ISR are its active replicas. Raises `refusal` without any."""
+    isr = tuple(replica for replica in replicas if is_active(delta, replica))
+    if not isr:
+        raise refusal
     return PartitionState(tuple(replicas), isr, isr[0], leader_epoch=0, partition_epoch=0)
 
 
-def _active(delta: MetadataDelta, replicas: Iterable[int]) -> tuple[int, ...]:
-    return tuple(replica for replica in replicas if is_active(delta, replica))
-
-
 def _placed_partition(delta: MetadataDelta, replicas: tuple[int, ...]) -> PartitionState:
-    isr = _active(delta, replicas)
-    if not isr:
-        raise ApiError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {len(replicas)} time(s): All brokers are"
-            " currently fenced or in controlled shutdown.",
-        )
-    return _new_partition(replicas, isr)
+    why = (
+        f"Unable to replicate the partition {len(replicas)} time(s): All brokers are"
+        " currently fenced or in controlled shutdown."
+    )
+    refusal = ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, why)
+    return _new_partition(delta, replicas, refusal)
 
 
 def _assigned_partition(
     delta: MetadataDelta, number: int, replicas: Sequence[int], replication_factor: int | None
 ) -> PartitionState:
     validate_manual_assignment(delta, replicas, replication_factor)
-    isr = _active(delta, replicas)
-    if not isr:
-        raise ApiError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "All brokers specified in the manual partition assignment for partition"
-            f" {number} are fenced or in controlled shutdown.",
-        )
-    return _new_partition(replicas, isr)
+    why = (
+        f"All brokers specified in the manual partition assignment for partition {number} are"
+        " fenced or in controlled shutdown."
+    )
+    refusal = ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
+    return _new_partition(delta, replicas, refusal)
 
 
 def _assigned_partitions(delta: MetadataDelta, topic: CreatableTopic) -> tuple[PartitionState, ...]:

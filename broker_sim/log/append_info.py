@@ -27,7 +27,10 @@ __all__ = [
     "RecordValidationError",
     "TimestampAndOffset",
     "UnexpectedAppendOffsetError",
+    "record_validation_error",
 ]
+
+_SHOWN_ERRORS: Final = 3
 
 
 class AppendOrigin(StrEnum):
@@ -145,6 +148,28 @@ class RecordValidationError(ApiError):
     ) -> None:
         super().__init__(error_code, message)
         self.record_errors = record_errors
+
+
+def record_validation_error(
+    errors: list[RecordError], bad_timestamp: bool
+) -> RecordValidationError:
+    """Return what refuses a batch with these errors; a wrong timestamp among them has its own code."""
+    if bad_timestamp:
+        return RecordValidationError(
+            ErrorCode.INVALID_TIMESTAMP,
+            "One or more records have been rejected due to invalid timestamp",
+            tuple(errors),
+        )
+    shown = ", ".join(
+        f"RecordError(batchIndex={error.batch_index}, message='{error.message}')"
+        for error in errors[:_SHOWN_ERRORS]
+    )
+    return RecordValidationError(
+        ErrorCode.INVALID_RECORD,
+        f"One or more records have been rejected due to {len(errors)} record errors in total, "
+        f"and only showing the first three errors at most: [{shown}]",
+        tuple(errors),
+    )
 
 
 class UnexpectedAppendOffsetError(ApiError):

@@ -22,7 +22,7 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.append_info import (
     AppendOrigin,
     RecordError,
-    RecordValidationError,
+    record_validation_error,
 )
 from broker_sim.protocol.compression import MAX_DECOMPRESSED_BYTES, CompressionCodec
 from broker_sim.protocol.record_batch import (
@@ -65,7 +65,6 @@ log = get_logger(__name__)
 _CLIENT: Final = AppendOrigin.CLIENT
 _BUILT_HERE: Final = AppendOrigin.BUILT_HERE
 _MAX_LONG: Final = 2**63 - 1
-_SHOWN_ERRORS = 3
 _MOST_ERRORS = 1_000
 _SMALLEST_RECORD_BYTES = 7
 _UNBOUNDED_BYTES = 1 << 20
@@ -345,7 +344,7 @@ class LogValidator:
             if len(errors) == _MOST_ERRORS:
                 break
         if errors:
-            raise _record_validation_error(errors, bad_timestamp)
+            raise record_validation_error(errors, bad_timestamp)
         return max_timestamp
 
     def _shown(self, record: Record, header: BatchHeader) -> str:
@@ -369,27 +368,6 @@ def _with_times_of_records(
     attributes = header.attributes & ~(LOG_APPEND_TIME_FLAG | CODEC_MASK)
     plain = memoryview(rebuild_batch(header._replace(attributes=attributes), records))
     return plain, parse_header(plain)
-
-
-def _record_validation_error(
-    errors: list[RecordError], bad_timestamp: bool
-) -> RecordValidationError:
-    if bad_timestamp:
-        return RecordValidationError(
-            ErrorCode.INVALID_TIMESTAMP,
-            "One or more records have been rejected due to invalid timestamp",
-            tuple(errors),
-        )
-    shown = ", ".join(
-        f"RecordError(batchIndex={error.batch_index}, message='{error.message}')"
-        for error in errors[:_SHOWN_ERRORS]
-    )
-    return RecordValidationError(
-        ErrorCode.INVALID_RECORD,
-        f"One or more records have been rejected due to {len(errors)} record errors in total, "
-        f"and only showing the first three errors at most: [{shown}]",
-        tuple(errors),
-    )
 
 
 def _read_single_batch(records: bytes | memoryview) -> memoryview:

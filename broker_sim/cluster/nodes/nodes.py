@@ -12,24 +12,19 @@ from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
 from broker_sim.broker.late_metadata import MetadataDelay
 from broker_sim.cluster.nodes.coordinators_topics import emptied_topics
+from broker_sim.cluster.nodes.memory import LogMemory
 from broker_sim.cluster.nodes.node import Node
 from broker_sim.cluster.nodes.node_configs import log_doubtful_configs, numbered
 from broker_sim.controller import Controller, initial_features
-from broker_sim.errors import (
-    UnknownBrokerError,
-    UnknownPartitionError,
-    WrongStateError,
-)
+from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.handlers import ApiTable
 from broker_sim.handlers.denial_log import DenialLog
 from broker_sim.handlers.faults import FaultInjector
 from broker_sim.handlers.request_log import RequestLog
-from broker_sim.log import MemoryAccount
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.quota import QuotaManagers
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links
-from broker_sim.runtime.memory import default_memory_limit, return_freed_memory
 from broker_sim.runtime.process import Handle, Process, ProcessState
 
 if TYPE_CHECKING:
@@ -47,9 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["Nodes"]
 
 log = get_logger(__name__)
-
-MEMORY_RETURN_MS = 1_000
-"""Freed memory is given back at most so often."""
 
 
 class Nodes:
@@ -80,13 +72,8 @@ class Nodes:
         self._data = data
         directories = {} if data is None else data.open_logs(configs, cluster_id)
         self.scheduler = scheduler
-        self.memory = MemoryAccount(
-            memory_limit_bytes or default_memory_limit(),
-            scheduler.clock,
-            reclaim=self._reclaim_memory,
-            on_freed=self._return_memory_soon,
-        )
-        self._memory_return: Handle | None = None
+        self._log_memory = LogMemory(scheduler, memory_limit_bytes, self._reclaim_memory)
+        self.memory = self._log_memory.account
         self._log = log.bind(scheduler.clock)
         self.cluster_id = cluster_id
         self.links = Links(scheduler, latency_ms)
@@ -175,15 +162,6 @@ class Nodes:
         for node in self.nodes.values():
             if node.state is ProcessState.RUNNING:
                 node.logs.reclaim()
-
-    def _return_memory_soon(self) -> None:
-        """Give freed memory back to the machine, when what uses it still has let go of it."""
-        if self._memory_return is None:
-            self._memory_return = self.scheduler.call_later(MEMORY_RETURN_MS, self._return_memory)
-
-    def _return_memory(self) -> None:
-        self._memory_return = None
-        return_freed_memory()
 
     def node(self, broker_id: int) -> Node:
         """Return the node, or raise `UnknownBrokerError` naming those that there are."""
@@ -410,6 +388,5 @@ class Nodes:
             self._remove(self.nodes[broker.broker_id])
         if self._tick_handle is not None:
             self._tick_handle.cancel()
-        if self._memory_return is not None:
-            self._memory_return.cancel()
+        self._log_memory.close()
         self._controller_process.kill()

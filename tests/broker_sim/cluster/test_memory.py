@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker_sim.cluster.nodes import nodes as nodes_module
-from broker_sim.cluster.nodes.nodes import MEMORY_RETURN_MS
+from broker_sim.cluster.nodes import memory as memory_module
+from broker_sim.cluster.nodes.memory import MEMORY_RETURN_MS
 from broker_sim.cluster.requests import (
     FETCH_VERSION,
     PRODUCE_VERSION,
@@ -135,7 +135,7 @@ def test_logs_of_a_paused_broker_are_left_alone(make_cluster):
 def test_freed_memory_is_given_back_once_a_second(make_cluster, monkeypatch):
     returned = []
     monkeypatch.setattr(
-        nodes_module, "return_freed_memory", lambda: returned.append(cluster.now_ms)
+        memory_module, "return_freed_memory", lambda: returned.append(cluster.now_ms)
     )
     cluster = make_cluster("1GB")
     started_ms = cluster.now_ms
