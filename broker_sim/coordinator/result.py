@@ -22,9 +22,10 @@ Response = TypeVar("Response")
 class Result(Generic[Response]):
     """Records to append, perhaps none, and the answer of a request.
 
-    * `response` is the answer once the records, or without any all records before, are committed. None
-      leaves the answer to the operation: it has answered, has parked the request, or `on_settled` does
-    * `replays=False` is for records of what the state is already, or of what `on_appended` makes of it
+    * `response` is the answer. It is sent when the records are committed; a result without records waits
+      for all records before it. None: the operation answers by itself. It has answered already, or has
+      parked the request, or `on_settled` answers
+    * `replays=False` is for records that tell what the state is already, or what `on_appended` makes of it
     * `shares_batch` puts the records into one batch with others of the same turn of the event loop
     * `timeout_ms` is how long the replicas have to get the records; None means the coordinator's time
     * `on_appended()` sets and ends timers. It is called as soon as the leader has the records

@@ -116,7 +116,10 @@ class GroupCoordinatorService:
         respond: Callable[[messages.JoinGroupResponse], object],
         on_error: OnError,
     ) -> None:
-        """Let a member into a group; answered when the next generation begins."""
+        """Let a member into a group; answered when the next generation begins.
+
+        `respond` goes two ways: a join that waits is parked with it, and it gets the response of a result.
+        """
         self._write(
             request.group_id,
             lambda shard: shard.join_group(request, client, respond),
@@ -130,7 +133,7 @@ class GroupCoordinatorService:
         respond: Callable[[messages.SyncGroupResponse], object],
         on_error: OnError,
     ) -> None:
-        """Tell a member its assignment, when the leader has brought it."""
+        """Tell a member its assignment, when the leader has brought it; `respond` as in `join_group`."""
         self._write(
             request.group_id, lambda shard: shard.sync_group(request, respond), respond, on_error
         )

@@ -74,7 +74,11 @@ class GroupShard:
     def join_group(
         self, request: messages.JoinGroupRequest, client: GroupClient, respond: JoinResponder
     ) -> Result[messages.JoinGroupResponse]:
-        """Let a member into a group. What is known at once, or when others have come, is `respond`ed."""
+        """Let a member into a group.
+
+        The result has the response where the group is of the consumer protocol. A classic group calls
+        `respond` itself: at once with an error, or when the next generation begins.
+        """
         group = self.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
             return self.consumer.classic_members.join(group, request, client, respond)
@@ -83,7 +87,7 @@ class GroupShard:
     def sync_group(
         self, request: messages.SyncGroupRequest, respond: SyncResponder
     ) -> Result[messages.SyncGroupResponse]:
-        """Tell a member its assignment; `respond` as above."""
+        """Tell a member its assignment; `respond` as in `join_group`."""
         group = self._group_with_members(request.group_id)
         if isinstance(group, ConsumerGroup):
             return self.consumer.classic_members.sync(group, request)
@@ -99,7 +103,7 @@ class GroupShard:
         return self.classic.heartbeat(group, request)
 
     def _group_with_members(self, group_id: str) -> ClassicGroup | ConsumerGroup:
-        """Return the group. Raises UNKNOWN_MEMBER_ID: who is in no group is no member."""
+        """Return the group. Raises `ApiError` UNKNOWN_MEMBER_ID if it does not exist."""
         group = self.groups.get(group_id)
         if not isinstance(group, (ClassicGroup, ConsumerGroup)):
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")

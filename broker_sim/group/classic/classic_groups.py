@@ -90,7 +90,11 @@ class ClassicGroups:
     def join(
         self, message: messages.JoinGroupRequest, client: GroupClient, respond: JoinResponder
     ) -> JoinResult:
-        """Let somebody into a group; one without an id may found it, also in the place of an empty one."""
+        """Let a client into a group.
+
+        Where there is no classic group, a client without a member id creates it, in the place of an empty
+        group of another kind if there is one.
+        """
         request = JoinRequest(message, client, respond)
         group = self._groups.get(message.group_id)
         if isinstance(group, ClassicGroup):
@@ -99,12 +103,15 @@ class ClassicGroups:
             # Kafka forgets an empty group of another kind then, until it is loaded again.
             self._groups.pop(message.group_id, None)
             return request.refuse(ErrorCode.UNKNOWN_MEMBER_ID, message.member_id)
-        return self._found(message.group_id, group, request)
+        return self._create_with_member(message.group_id, group, request)
 
-    def _found(self, group_id: str, replaced: Group | None, request: JoinRequest) -> JoinResult:
-        """Make a group with its first member; it takes the place of an empty one of another kind."""
+    def _create_with_member(
+        self, group_id: str, replaced: Group | None, request: JoinRequest
+    ) -> JoinResult:
+        """Create a group with its first member. `replaced` is an empty group of another kind."""
         records = [] if replaced is None else list(replaced.tombstones())
         group = self._create(group_id)
+        # Two can answer: the joining below, and `settled` if the record of the group cannot be written.
         request.respond, fail = _once(request)
         self._joins.join(group, request)
         is_appended = False
