@@ -1,7 +1,7 @@
-"""What happens when something has become so old, or has been unused for so long.
+"""What brokers do when something reaches an age: they forget, close, roll or compact it.
 
 Kafka: Selector, TransactionStateManager, ProducerStateManager, OffsetMetadataManager, LogSegment,
-LogCleanerManager. Where the first of its kind takes a broker longer, it is played once without a claim.
+LogCleanerManager. Where a broker takes longer for the first of its kind, that one runs before and is not judged.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ POLL_MS: Final = 300
 
 @scenario(topology=ONE_REPLICA, configs=SHORT_IDLENESS)
 def an_idle_connection_is_closed_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """connections.max.idle.ms after its last byte, also where a request waits for its answer."""
+    """Closed connections.max.idle.ms after its last byte, also while a request waits for an answer."""
     topic = cluster.topics.create([cluster.first])
     for attempt in range(1, REPEATS + 1):
         waiting = cluster.connect(cluster.first).start_fetch(Position(topic), max_wait_ms=20_000)
@@ -147,7 +147,7 @@ def _has_producers(leader: BrokerClient, topic: Topic) -> bool:
 
 @scenario(topology="a group", configs=SHORT_AGES)
 def a_committed_offset_expires_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """So long after its commit as that says, at the next check of the coordinator."""
+    """The commit says how long it is kept; the coordinator's next check after that deletes it."""
     group = ready_group(cluster)
     topic = cluster.topics.create([cluster.first])
     for attempt in range(REPEATS + 1):
@@ -216,7 +216,7 @@ def records_are_compacted_in_time(cluster: ClusterUnderTest) -> Iterator[Observa
 def a_log_is_compacted_whatever_the_ratio_in_time(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """max.compaction.lag.ms after the append of the oldest record that was not cleaned."""
+    """max.compaction.lag.ms after the append of the oldest record that is not cleaned yet."""
     for attempt in range(REPEATS + 1):
         topic = CompactedTopic(
             cluster,

@@ -40,7 +40,7 @@ WITHOUT_EPOCH_WAIT_MS = 2500
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def a_parked_fetch_whose_leader_moves_away(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Version 10: NOT_LEADER; 12 and 17 with an epoch: FENCED_LEADER_EPOCH; without: parked."""
+    """Version 10: NOT_LEADER; 12 and 17 with an epoch: FENCED_LEADER_EPOCH, without one: parked."""
     topic = topic_with_displaced_leader(cluster)
     epoch = cluster.metadata.describe(topic).leader_epoch
     old = cluster.first

@@ -48,7 +48,7 @@ def topic_of(cluster: ClusterUnderTest, partitions: int = PARTITIONS) -> Topic:
 def the_first_member_has_all_partitions_at_once(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The first response holds them; the group is Stable, and another kind for DescribeGroups."""
+    """The first response has them. The group is Stable; for DescribeGroups it is not a classic one."""
     group, topic = ready_group(cluster), topic_of(cluster)
     member = group.consumer("first", topics=[topic.name])
     yield group.seen("joins", member.join())
@@ -139,7 +139,7 @@ def a_first_heartbeat_has_to_be_complete(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(topology="a group, 4 partitions", configs=QUICK_GROUPS)
 def members_commit_in_their_epoch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """STALE_MEMBER_EPOCH and UNKNOWN_MEMBER_ID; old versions are UNSUPPORTED_VERSION then."""
+    """STALE_MEMBER_EPOCH and UNKNOWN_MEMBER_ID; versions before 9 are UNSUPPORTED_VERSION."""
     group, topic = ready_group(cluster), topic_of(cluster)
     member = group.consumer("first", topics=[topic.name])
     member.join()

@@ -122,7 +122,7 @@ def a_silent_member_is_fenced_after_the_session_of_its_group(
 def who_does_not_give_partitions_up_is_fenced_after_its_rebalance_timeout(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Thirty groups: the time runs from the heartbeat that tells it to; the other one has all then."""
+    """Thirty groups: the time runs from the heartbeat that tells it; then the other has all partitions."""
     topic = shared_topic(cluster)
     begun: list[Begun] = []
     seconds = []

@@ -149,7 +149,7 @@ def sessions_have_bounds(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 @scenario(topology="two groups", configs=QUICK_GROUPS)
 def who_is_unknown_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_MEMBER_ID in a group and where there is none; unknown groups are Dead."""
+    """UNKNOWN_MEMBER_ID with and without such a group; DescribeGroups calls unknown groups Dead."""
     group, unknown = groups_on(cluster, cluster.first, 2)
     form([group])
     topic = cluster.topics.create([cluster.first])
@@ -316,7 +316,7 @@ def groups_are_described_in_every_state(cluster: ClusterUnderTest) -> Iterator[O
 
 @scenario(topology="three groups", configs=QUICK_GROUPS)
 def groups_are_listed_by_state_and_type(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Filters do not mind the case; what is unknown fits nothing."""
+    """Filters ignore case; an unknown state or type matches no group."""
     stable, empty, simple = groups_on(cluster, cluster.first, 3)
     (_, (left,)) = form([stable, empty])
     left.leave()

@@ -115,7 +115,7 @@ def offsets_of_several_groups_are_fetched_together(
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def topics_that_are_unknown_are_not_committed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, whatever becomes of the others."""
+    """UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, whether or not the others are committed."""
     group = ready_group(cluster)
     topic, unknown = cluster.topics.create([cluster.first]), cluster.topics.unknown()
     offsets = Offset(topic, 0, 1), Offset(topic, 7, 2), Offset(unknown, 0, 3)
@@ -189,7 +189,7 @@ def metadata_of_an_offset_has_a_limit(cluster: ClusterUnderTest) -> Iterator[Obs
 def offsets_are_deleted_of_topics_without_a_subscriber(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """GROUP_SUBSCRIBED_TO_TOPIC for a member's topic; unknown partitions are told at first."""
+    """GROUP_SUBSCRIBED_TO_TOPIC for a member's topic; the errors of unknown partitions come first."""
     used, simple = groups_on(cluster, cluster.first, 2)
     read, other = cluster.topics.create([cluster.first]), cluster.topics.create([cluster.first])
     ((member,),) = form([used], protocols={"range": subscription([read.name])})
@@ -208,7 +208,7 @@ def offsets_are_deleted_of_topics_without_a_subscriber(
 def a_member_of_another_type_protects_all_offsets(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """A group that is not of consumers is NON_EMPTY_GROUP for deletions of offsets."""
+    """OffsetDelete answers NON_EMPTY_GROUP where the members are not consumers."""
     group = ready_group(cluster)
     topic = cluster.topics.create([cluster.first])
     ((member,),) = form([group], protocol_type="connect", protocols={"other": b"any"})

@@ -79,7 +79,7 @@ def a_member_that_arrives_extends_the_initial_delay(
 def the_initial_delay_is_extended_up_to_the_rebalance_timeout(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Thirty groups with 4.5 s: both are answered then, and not after six seconds."""
+    """Thirty groups with a timeout of 4.5 s: both joins are answered then, not after six seconds."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     arrived = _two_arrive(cluster, groups, rebalance_timeout_ms=EXTENDED_MS)
     for attempt, (group, first, _) in enumerate(arrived, 1):
@@ -119,7 +119,7 @@ def _two_arrive(
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def a_rejoin_rebalances_when_it_has_to(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The leader's does, a follower's only with other metadata; while completing none does."""
+    """The leader's does, a follower's only with other metadata, and none in CompletingRebalance."""
     group = ready_group(cluster)
     ((leader, follower),) = form([group], 2)
     yield group.seen("follower, as before", follower.join())
@@ -293,7 +293,7 @@ def leaving_ends_a_rebalance_or_begins_one(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="a group of two", configs=QUICK_GROUPS)
 def a_connection_that_ends_leaves_its_member(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A join that was parked counts; its member stays until its session is over."""
+    """Its parked join still counts, and the member stays until its session ends."""
     group = ready_group(cluster)
     ((leader, other),) = form([group], 2, session_timeout_ms=SESSION_MS)
     gone = group.with_id(session_timeout_ms=SESSION_MS)

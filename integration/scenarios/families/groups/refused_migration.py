@@ -37,7 +37,7 @@ DOWNGRADES_ONLY: Final = QUICK_GROUPS | {"group.consumer.migration.policy": "dow
 def a_group_before_its_first_generation_does_not_move(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """UNKNOWN_SERVER_ERROR; the join that waits is told to come again all the same."""
+    """UNKNOWN_SERVER_ERROR, although the parked join is answered: its member joins again."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     classic = group.with_id(protocols=subscribed(topic))
     parked = group.parked_join(classic)
@@ -130,7 +130,7 @@ def where_migration_is_disabled_a_consumer_group_stays(
 def a_full_group_does_not_move_for_a_third_member(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """GROUP_MAX_SIZE_REACHED, and the group is as it was; the join that waited was told all the same."""
+    """GROUP_MAX_SIZE_REACHED: the group stays as it was, although a parked join was answered."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     leader, follower = classic_group(group, topic, 2)
     parked = group.parked_join(leader)

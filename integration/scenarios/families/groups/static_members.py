@@ -111,7 +111,7 @@ def a_parked_static_member_is_fenced_by_its_successor(
 def static_members_are_removed_by_their_instance(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """A tool needs no member id; with another one it is fenced, and unknown ones are told."""
+    """A tool needs no member id; a wrong id is fenced, and unknown instances are refused."""
     group = ready_group(cluster)
     (members,) = form([group], 3, static=True)
     first, second, third = members

@@ -83,7 +83,7 @@ BAD_FILTERS: Final = (
 
 @scenario(topology="1 partition x 1 replica")
 def bad_quotas_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Entities, names and values that cannot be: an error with its text each, and no quota."""
+    """Impossible entities, names and values: each has an error with a text, and no quota is set."""
     client = cluster.connect(cluster.first)
     forget_all(cluster, client)
     for step, entries in REFUSED:
@@ -94,7 +94,7 @@ def bad_quotas_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 @scenario(topology="1 partition x 1 replica")
 def quotas_are_set_changed_and_removed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """All of an entity or none; what is not named stays; what is only validated is not done."""
+    """All quotas of an entity change or none; those not named stay; a validated request changes nothing."""
     client = cluster.connect(cluster.first)
     published = Publication(cluster)
     forget_all(cluster, client)
@@ -121,7 +121,7 @@ def quotas_are_set_changed_and_removed(cluster: ClusterUnderTest) -> Iterator[Ob
 def an_entity_named_twice_is_refused_the_second_time(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Its result is the refusal, but what came first is set. A quota twice: nothing is."""
+    """The second is refused, the first is set. If a quota is named twice, none is set."""
     client = cluster.connect(cluster.first)
     forget_all(cluster, client)
     twice = Alter.OpData("producer_byte_rate", 1.0)

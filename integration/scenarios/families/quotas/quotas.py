@@ -141,7 +141,7 @@ def a_produce_without_an_answer_holds_its_connection_up(
 
 @scenario(topology="1 partition x 1 replica")
 def connections_of_a_client_id_share_its_quota(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The second one's produce is above it by the first one's bytes; only the second one waits."""
+    """The first connection's bytes bring the second one's produce above it; only the second waits."""
     clients = Clients(cluster)
     clients.limit(producer_byte_rate=2 * RATE)
     one, other = clients.connect(), clients.connect()
@@ -237,7 +237,7 @@ def a_fetch_above_its_quota_is_answered_empty(cluster: ClusterUnderTest) -> Iter
 def a_fetch_reads_no_more_than_the_window_allows(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Ten records of a third of the window each: three are read, and with what is around them that is too much."""
+    """Ten records of a third of the window each: three are read, which is too much with their overhead."""
     clients = Clients(cluster)
     for _ in range(10):
         produce(cluster.clients.ask(cluster.first), clients.topic)
@@ -290,7 +290,7 @@ def a_refused_fetch_leaves_its_session_as_it_was(
 
 @scenario(topology="1 partition x 1 replica")
 def fetches_of_others_than_consumers_are_free(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A fetch in the name of a replica is not measured, whatever the quota of its client id."""
+    """A fetch with a replica id is not measured, whatever the quota of its client id."""
     clients = Clients(cluster)
     produce(cluster.clients.ask(cluster.first), clients.topic)
     clients.limit(consumer_byte_rate=1)
@@ -357,7 +357,7 @@ def topics_above_the_quota_are_refused(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="3 topics of 1 to 12 partitions")
 def deletions_and_new_partitions_count_as_well(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Each partition that goes or comes; what is only validated counts too."""
+    """Each partition that is deleted or added; requests that only validate count too."""
     clients = Clients(cluster)
     admin = cluster.clients.ask(cluster.first)
     names = [cluster.topics.name(name) for name in ("d1", "d2")]

@@ -41,7 +41,7 @@ STOPPING = "a process that is told to stop asks the controller first, and Docker
 def a_stopped_leader_hands_over_before_it_goes_and_is_let_in_again_after_its_session(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """One more leader epoch, out of every ISR; its sockets close after the others' next heartbeats."""
+    """One more leader epoch; it leaves every ISR; its sockets close after the others' next heartbeats."""
     led = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     followed = cluster.topics.create()
     cluster.connect(cluster.second).produce(led, b"before")

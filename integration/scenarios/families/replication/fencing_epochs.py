@@ -91,7 +91,7 @@ def the_end_of_a_leader_epoch_is_told(cluster: ClusterUnderTest) -> Iterator[Obs
 def a_fetcher_whose_last_epoch_is_unknown_is_told_where_it_diverged(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Version 12 with last_fetched_epoch: diverging epoch and end offset, no records, at once."""
+    """Version 12 with last_fetched_epoch: answered at once with the diverging epoch, and no records."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a", b"b")

@@ -83,7 +83,7 @@ class _Producer:
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
 def lost_indexes_and_snapshots_are_built_again(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """After a shutdown and after a kill: what they tell is in the batches too."""
+    """After a shutdown and after a kill: they are made from the batches."""
     node = BrokerOnDisk(cluster)
     producers = {suffix: _Producer(cluster, node) for suffix in SUFFIXES}
     for how, end in (("stopped", node.stop), ("killed", node.kill)):
@@ -207,7 +207,7 @@ def the_directory_of_another_broker_is_refused(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology=ALONE, configs=DELETES_SOON, needs={Fault.STOP})
 def what_else_is_in_the_log_directory(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A deleted log goes; an empty directory of a partition, and files of no segment, do no harm."""
+    """A deleted log is removed; empty directories and files of no segment are ignored."""
     node = BrokerOnDisk(cluster)
     topic = node.topic(b"0")
     left = f"gone-0.{'0' * 32}-delete"

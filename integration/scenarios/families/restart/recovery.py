@@ -74,7 +74,7 @@ SOUND_TAILS: Final = (
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP})
 def a_damaged_log_is_believed_after_a_shutdown(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """No log is recovered that was closed: damaged batches are handed out, and clients see their CRC."""
+    """A log that was closed is not recovered: clients get the damaged batches and see a wrong CRC."""
     node = BrokerOnDisk(cluster)
     topics = {damage: node.topic(*VALUES) for damage in SOUND_TAILS}
     node.stop()

@@ -172,7 +172,7 @@ def _committed(cluster: ClusterUnderTest, group: str, topic: Topic) -> Iterator[
 def an_idempotent_producer_goes_on_after_a_restart(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Its sequences are there: a retry is recognised, a gap refused, the next batch appended."""
+    """Its sequences are known: a retry is recognised, a gap refused, the next batch appended."""
     node = BrokerOnDisk(cluster)
     topic = node.topic()
     # One that has written nothing for a day is forgotten.

@@ -108,7 +108,7 @@ REFUSED: Final[tuple[tuple[str, tuple[Deletion | Upsertion, ...]], ...]] = (
 
 @scenario(topology="1 partition x 1 replica")
 def bad_scram_credentials_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Unknown mechanism, iterations out of bounds, no name, a user twice: an error each, and no user."""
+    """Unknown mechanism, iterations out of bounds, no name, a user twice: each an error, and no user."""
     client = cluster.connect(cluster.first)
     forget_all(cluster, client)
     for step, changes in REFUSED:

@@ -82,7 +82,7 @@ def a_zombie_is_fenced_by_its_successor(cluster: ClusterUnderTest) -> Iterator[O
 def a_new_producer_aborts_what_its_predecessor_left_open(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """CONCURRENT_TRANSACTIONS until the markers are written, then the next epoch."""
+    """CONCURRENT_TRANSACTIONS until the markers are written; then it gets the next epoch."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
