@@ -236,10 +236,8 @@ class AsyncCluster(Verbs, AsyncFace):
             self._rng.seed(f"{self._seed} {data.restored.image.version}")
 
     async def _until_ready(self, what: str) -> None:
-        await self._until(
-            lambda: self.nodes.is_ready and all(map(self.listeners.is_accepting, self._configs)),
-            what,
-        )
+        accepts = self.listeners.is_accepting
+        await self._until(lambda: self.nodes.is_ready and all(map(accepts, self._configs)), what)
 
     def _own_topics(self) -> list[CreatableTopic]:
         return self._topics

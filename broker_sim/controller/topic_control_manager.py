@@ -331,9 +331,8 @@ def _check_named_once(name: str, names: Counter[str]) -> None:
 
 def _check_name(name: str, taken: dict[str, str]) -> None:
     if name == CLUSTER_METADATA_TOPIC:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited."
-        )
+        why = f"Creation of internal topic {name} is prohibited."
+        raise ApiError(ErrorCode.INVALID_REQUEST, why)
     wrong = invalid_topic_name(name)
     other = taken.get(unify_collision_chars(name))
     if wrong is None and other not in {None, name}:
@@ -357,8 +356,7 @@ def _placed_partition(delta: MetadataDelta, replicas: tuple[int, ...]) -> Partit
         f"Unable to replicate the partition {len(replicas)} time(s): All brokers are"
         " currently fenced or in controlled shutdown."
     )
-    refusal = ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, why)
-    return _new_partition(delta, replicas, refusal)
+    return _new_partition(delta, replicas, ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, why))
 
 
 def _assigned_partition(

@@ -116,10 +116,7 @@ class GroupCoordinatorService:
         respond: Callable[[messages.JoinGroupResponse], object],
         on_error: OnError,
     ) -> None:
-        """Let a member into a group; answered when the next generation begins.
-
-        `respond` goes two ways: a join that waits is parked with it, and it gets the response of a result.
-        """
+        """Let a member into a group; a join that waits is parked with `respond`."""
         self._write(
             request.group_id,
             lambda shard: shard.join_group(request, client, respond),

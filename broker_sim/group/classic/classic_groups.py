@@ -16,7 +16,7 @@ from broker_sim.group import record_messages
 from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.delayed_join import has_failed_since
-from broker_sim.group.classic.group_metadata import empty_group_record, restored_group
+from broker_sim.group.classic.group_metadata import group_record, restored_group
 from broker_sim.group.classic.join import JoinRequest, Joins
 from broker_sim.group.classic.rebalance import Rebalance
 from broker_sim.group.group import UNKNOWN_MEMBER_ID
@@ -111,6 +111,7 @@ class ClassicGroups:
         """Create a group with its first member. `replaced` is an empty group of another kind."""
         records = [] if replaced is None else list(replaced.tombstones())
         group = self._create(group_id)
+        records.append(group_record(group, {}))  # as it is before the joining: without members
         # Two can answer: the joining below, and `settled` if the record of the group cannot be written.
         request.respond, fail = _once(request)
         self._joins.join(group, request)
@@ -129,7 +130,7 @@ class ClassicGroups:
             fail(error_code)
 
         return Result(
-            records=[*records, empty_group_record(group)],
+            records=records,
             replays=False,
             on_appended=appended,
             on_settled=settled,

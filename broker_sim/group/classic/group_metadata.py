@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from purgatory import Clock
 
-__all__ = ["empty_group_record", "group_record", "restored_group"]
+__all__ = ["group_record", "restored_group"]
 
 Value = record_messages.GroupMetadataValue
 
@@ -40,32 +40,16 @@ def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Group
         )
         for member in group.members.values_in_order()
     ]
+    timestamp_ms = group.state_timestamp_ms
     value = Value(
         protocol_type=group.protocol_type,
         generation=group.generation_id,
         protocol=group.protocol_name,
         leader=group.leader_id,
-        current_state_timestamp=_timestamp(group),
+        current_state_timestamp=NO_TIMESTAMP if timestamp_ms is None else timestamp_ms,
         members=members,
     )
     return GroupRecord(record_messages.GroupMetadataKey(group.group_id), value)
-
-
-def empty_group_record(group: ClassicGroup) -> GroupRecord:
-    """Return the record of a new group, which has had no generation yet."""
-    value = Value(
-        protocol_type="",
-        generation=0,
-        protocol=None,
-        leader=None,
-        current_state_timestamp=_timestamp(group),
-        members=[],
-    )
-    return GroupRecord(record_messages.GroupMetadataKey(group.group_id), value)
-
-
-def _timestamp(group: ClassicGroup) -> int:
-    return NO_TIMESTAMP if group.state_timestamp_ms is None else group.state_timestamp_ms
 
 
 def restored_group(
