@@ -16,8 +16,6 @@ if TYPE_CHECKING:
         GroupOffsetStatus,
         GroupsStatus,
         GroupStatus,
-        ProducerStatus,
-        TransactionStatus,
     )
     from broker_sim.cluster.kafka_container import KafkaContainer
     from broker_sim.cluster.lost_records import LostRecords
@@ -34,6 +32,12 @@ if TYPE_CHECKING:
         PartitionStatus,
         ReplicaStatus,
         TopicStatus,
+    )
+    from broker_sim.cluster.transaction_status import (
+        ProducersStatus,
+        ProducerStatus,
+        TransactionsStatus,
+        TransactionStatus,
     )
     from broker_sim.cluster.virtual_client import PendingResponse, VirtualClient
     from broker_sim.cluster.virtual_cluster import SimulationError, VirtualCluster
@@ -97,6 +101,7 @@ __all__ = [
     "PartitionStatus",
     "PendingResponse",
     "ProducerStatus",
+    "ProducersStatus",
     "PurgatoriesStatus",
     "PurgatoryStatus",
     "ReplicaStatus",
@@ -113,6 +118,7 @@ __all__ = [
     "Trace",
     "TraceSink",
     "TransactionStatus",
+    "TransactionsStatus",
     "UnknownBrokerError",
     "UnknownPartitionError",
     "VirtualClient",
@@ -130,8 +136,6 @@ _MODULES = {
         "GroupOffsetStatus",
         "GroupStatus",
         "GroupsStatus",
-        "ProducerStatus",
-        "TransactionStatus",
     ),
     "broker_sim.cluster.kafka_container": ("KafkaContainer",),
     "broker_sim.cluster.lost_records": ("LostRecords",),
@@ -148,6 +152,12 @@ _MODULES = {
         "PartitionStatus",
         "ReplicaStatus",
         "TopicStatus",
+    ),
+    "broker_sim.cluster.transaction_status": (
+        "ProducerStatus",
+        "ProducersStatus",
+        "TransactionStatus",
+        "TransactionsStatus",
     ),
     "broker_sim.cluster.virtual_client": ("PendingResponse", "VirtualClient"),
     "broker_sim.cluster.virtual_cluster": ("SimulationError", "VirtualCluster"),
