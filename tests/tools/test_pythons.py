@@ -12,10 +12,16 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def find_pythons(monkeypatch, tmp_path):
+def pythons(monkeypatch, tmp_path):
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    return runpy.run_path(str(ROOT / "tools" / "pythons.py"))["find_pythons"]
+    return runpy.run_path(str(ROOT / "tools" / "pythons.py"))
+
+
+@pytest.fixture
+def find_pythons(pythons):
+    return pythons["find_pythons"]
 
 
 def program(path, version):
@@ -29,8 +35,10 @@ def test_one_program_of_each_version_is_found(find_pythons, tmp_path):
     program(tmp_path / "bin" / "python3.98", "3 98")
     program(tmp_path / "pyenv" / "versions" / "3.99.1" / "bin" / "python3.99", "3 99")
     program(tmp_path / "bin" / "python3.99", "3 99")
+    program(tmp_path / "uv" / "cpython-3.97.0-linux-x86_64-gnu" / "bin" / "python3.97", "3 97")
     assert find_pythons() == {
         sys.version_info[:2]: Path(sys.executable),
+        (3, 97): tmp_path / "uv" / "cpython-3.97.0-linux-x86_64-gnu" / "bin" / "python3.97",
         (3, 98): tmp_path / "bin" / "python3.98",
         (3, 99): tmp_path / "pyenv" / "versions" / "3.99.1" / "bin" / "python3.99",
     }
@@ -43,6 +51,24 @@ def test_what_is_too_old_or_does_not_run_is_left_out(find_pythons, tmp_path):
     program(tmp_path / "bin" / "python3.99-config", "3 99")
     (tmp_path / "bin" / "python3.97").mkdir()
     assert list(find_pythons()) == [sys.version_info[:2]]
+
+
+def test_uv_has_a_place_of_its_own_unless_it_is_told_another(find_pythons, monkeypatch, tmp_path):
+    monkeypatch.delenv("UV_PYTHON_INSTALL_DIR")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    found = tmp_path / "data" / "uv" / "python" / "cpython-3.97.0-linux" / "bin" / "python3.97"
+    program(found, "3 97")
+    assert find_pythons()[3, 97] == found
+
+
+def test_supported_versions_that_are_not_here_are_one_line_that_says_how_to_get_them(pythons):
+    missing = pythons["missing"]
+    supported = [(3, 11), (3, 12), (3, 13), (3, 14)]
+    assert missing(supported) is None
+    assert missing([*supported[:3], (3, 15)]) == (
+        "not found here: Python 3.14; get it by: uv python install 3.14, or: pyenv install 3.14"
+    )
+    assert missing([]).startswith("not found here: Python 3.11 3.12 3.13 3.14; ")
 
 
 def printed(*arguments, **environment):
