@@ -71,9 +71,9 @@ def test_supported_versions_that_are_not_here_are_one_line_that_says_how_to_get_
     assert missing([]).startswith("not found here: Python 3.11 3.12 3.13 3.14; ")
 
 
-def printed(*arguments, **environment):
-    """Return what the module prints."""
-    done = subprocess.run(
+def asked(*arguments, **environment):
+    """Run the module; return what it prints."""
+    return subprocess.run(
         [sys.executable, "-m", "tools.pythons", *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
@@ -81,15 +81,20 @@ def printed(*arguments, **environment):
         text=True,
         check=True,
     )
-    return done.stdout
 
 
 def test_the_module_prints_versions_and_programs():
     version = "{}.{}".format(*sys.version_info)
-    assert f"{version} {sys.executable}" in printed().splitlines()
+    assert f"{version} {sys.executable}" in asked().stdout.splitlines()
 
 
 def test_the_newest_one_can_be_had_alone(tmp_path):
     program(tmp_path / "bin" / "python3.98", "3 98")
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-    assert printed("newest", PATH=path) == f"3.98 {tmp_path / 'bin' / 'python3.98'}\n"
+    assert asked("newest", PATH=path).stdout == f"3.98 {tmp_path / 'bin' / 'python3.98'}\n"
+
+
+def test_only_who_wants_all_is_told_what_is_missing(tmp_path):
+    nowhere = dict.fromkeys(("PATH", "PYENV_ROOT", "UV_PYTHON_INSTALL_DIR"), str(tmp_path))
+    assert asked(**nowhere).stderr.startswith("not found here: Python 3.1")
+    assert not asked("newest", **nowhere).stderr
