@@ -1,7 +1,6 @@
 """Many connections at the same time on a real socket: a few are accepted in each turn of the loop."""
 
 import asyncio
-import os
 import socket
 import ssl
 import time
@@ -118,7 +117,7 @@ def test_handshakes_that_hang_hold_up_others_for_a_while_only(run, certificates)
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")
 def test_socket_that_cannot_listen_leaves_no_file_open(run):
     def open_files():
-        return sorted(os.listdir("/proc/self/fd"))
+        return sorted(Path("/proc/self/fd").iterdir())
 
     async def main():
         with socket.socket() as first, socket.socket() as second:
