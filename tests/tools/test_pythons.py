@@ -4,6 +4,7 @@ import os
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,24 @@ def test_supported_versions_that_are_not_here_are_one_line_that_says_how_to_get_
         "not found here: Python 3.14; get it by: uv python install 3.14, or: pyenv install 3.14"
     )
     assert missing([]).startswith("not found here: Python 3.11 3.12 3.13 3.14; ")
+
+
+def test_wheels_are_built_for_the_supported_versions():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    prefix = "Programming Language :: Python :: 3."
+    supported = [
+        each.removeprefix(prefix)
+        for each in project["project"]["classifiers"]
+        if each.startswith(prefix)
+    ]
+    assert project["tool"]["cibuildwheel"]["build"] == [f"cp3{minor}-*" for minor in supported]
+
+
+def test_types_are_checked_for_the_newest_version(pythons):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    newest = makefile.partition("NEWEST_PYTHON := ")[2].split()[0]
+    older = [(3, minor) for minor in range(11, int(newest.removeprefix("3.")))]
+    assert pythons["missing"](older).startswith(f"not found here: Python {newest}; ")
 
 
 def asked(*arguments, **environment):
