@@ -29,10 +29,14 @@ if TYPE_CHECKING:
         GroupOffsetStatus,
         GroupsStatus,
         GroupStatus,
-        ProducerStatus,
-        TransactionStatus,
     )
     from broker_sim.cluster.status.purgatory_status import PurgatoriesStatus, PurgatoryStatus
+    from broker_sim.cluster.status.transaction_status import (
+        ProducersStatus,
+        ProducerStatus,
+        TransactionsStatus,
+        TransactionStatus,
+    )
     from broker_sim.cluster.virtual.client_host import ClientHost
     from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
     from broker_sim.cluster.virtual.virtual_client import PendingResponse, VirtualClient
@@ -97,6 +101,7 @@ __all__ = [
     "PartitionStatus",
     "PendingResponse",
     "ProducerStatus",
+    "ProducersStatus",
     "PurgatoriesStatus",
     "PurgatoryStatus",
     "ReplicaStatus",
@@ -113,6 +118,7 @@ __all__ = [
     "Trace",
     "TraceSink",
     "TransactionStatus",
+    "TransactionsStatus",
     "UnknownBrokerError",
     "UnknownPartitionError",
     "VirtualClient",
@@ -130,8 +136,6 @@ _MODULES = {
         "GroupOffsetStatus",
         "GroupStatus",
         "GroupsStatus",
-        "ProducerStatus",
-        "TransactionStatus",
     ),
     "broker_sim.cluster.kafka_container": ("KafkaContainer",),
     "broker_sim.cluster.nodes.lost_records": ("LostRecords",),
@@ -148,6 +152,12 @@ _MODULES = {
         "PartitionStatus",
         "ReplicaStatus",
         "TopicStatus",
+    ),
+    "broker_sim.cluster.status.transaction_status": (
+        "ProducerStatus",
+        "ProducersStatus",
+        "TransactionStatus",
+        "TransactionsStatus",
     ),
     "broker_sim.cluster.virtual.virtual_client": ("PendingResponse", "VirtualClient"),
     "broker_sim.cluster.virtual.virtual_cluster": ("SimulationError", "VirtualCluster"),

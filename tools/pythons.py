@@ -1,6 +1,7 @@
 """Finds the Pythons of this machine that the project supports, one of each minor version.
 
-`python -m tools.pythons` prints them, the oldest first: the version and the program.
+`python -m tools.pythons` prints them, the oldest first: the version and the program. On stderr it says which
+of those that pyproject.toml names are not here, and how to get them.
 `python -m tools.pythons newest` prints the newest one alone.
 """
 
@@ -10,12 +11,15 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
+PROJECT: Final = Path(__file__).parents[1] / "pyproject.toml"
+CLASSIFIER: Final = re.compile(r"Programming Language :: Python :: 3\.(\d+)")
 OLDEST: Final = (3, 11)
 PROGRAM: Final = re.compile(r"python3\.(\d+)")
 TIMEOUT_S: Final = 30
@@ -26,7 +30,7 @@ WHO_ARE_YOU: Final = (
 
 
 def find_pythons() -> dict[tuple[int, int], Path]:
-    """Return the programs by version: the running Python, those of pyenv, and those on PATH.
+    """Return the programs by version: the running Python, those of pyenv and uv, and those on PATH.
 
     A Python that cannot make environments (venv, ensurepip), or is no release, is left out.
     """
@@ -37,12 +41,30 @@ def find_pythons() -> dict[tuple[int, int], Path]:
     return dict(sorted(found.items()))
 
 
+def missing(found: Container[tuple[int, int]]) -> str | None:
+    """Return one line about the supported versions that are not among those, None without any."""
+    classifiers = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["classifiers"]
+    supported = [
+        (3, int(named[1])) for each in classifiers if (named := CLASSIFIER.fullmatch(each))
+    ]
+    absent = ["{}.{}".format(*version) for version in supported if version not in found]
+    if not absent:
+        return None
+    names = " ".join(absent)
+    return f"not found here: Python {names}; get it by: uv python install {names}, or: pyenv install {names}"
+
+
 def _candidates() -> Iterator[tuple[tuple[int, int], Path]]:
     """Yield what may be a Python, with the version that its name says."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    data = Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share"))
+    uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR", data / "uv" / "python"))
     # Before PATH, where pyenv has a program for every version that runs only the chosen ones.
-    directories = sorted(pyenv.glob("versions/*/bin"), reverse=True)
-    for directory in [*directories, *map(Path, os.get_exec_path())]:
+    installed = [
+        *sorted(pyenv.glob("versions/*/bin"), reverse=True),
+        *sorted(uv.glob("cpython-*/bin"), reverse=True),
+    ]
+    for directory in [*installed, *map(Path, os.get_exec_path())]:
         for program in sorted(directory.glob("python3.*")):
             if named := PROGRAM.fullmatch(program.name):
                 yield (3, int(named[1])), program
@@ -67,6 +89,9 @@ def _version(program: Path) -> tuple[int, int] | None:
 
 
 if __name__ == "__main__":
-    pythons = list(find_pythons().items())
-    for (major, minor), program in pythons[-1:] if sys.argv[1:] == ["newest"] else pythons:
+    pythons = find_pythons()
+    is_newest = sys.argv[1:] == ["newest"]
+    for (major, minor), program in list(pythons.items())[-1 if is_newest else 0 :]:
         print(f"{major}.{minor} {program}")
+    if not is_newest and (line := missing(pythons)) is not None:
+        print(line, file=sys.stderr)

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = ["print_answer"]
 
+ROWS_OF_STATUS = 20
+"""So many groups, transactions and producers are in the text of a status."""
+
 
 def print_answer(verb: str, given: Mapping[str, Any], answer: Any) -> None:
     """Print the answer of the control port to a verb that was asked with the arguments `given`."""
@@ -54,17 +57,27 @@ def _link_sentence(given: Mapping[str, Any], _: Any) -> str:
 
 
 def _print_status(_: Any, status: Any) -> None:
-    from broker_sim.cli.group_tables import (  # noqa: PLC0415 - brings rich along
-        groups_table,
-        transactions_table,
-    )
-    from broker_sim.cli.tables import print_status, print_tables  # noqa: PLC0415 - as above
+    from broker_sim.cli.tables import print_status  # noqa: PLC0415 - brings rich along
 
     print_status(status)
-    if status["groups"]:
-        print_tables([groups_table(status["groups"])])
-    if status["transactions"]:
-        print_tables([transactions_table(status["transactions"])])
+    _print_listings(status, most=ROWS_OF_STATUS)
+
+
+def _print_listings(answer: Mapping[str, Any], most: int | None = None) -> None:
+    """Print the groups, transactions and producers of an answer that has them, so many at most."""
+    from rich.console import Console  # noqa: PLC0415 - slow to import
+
+    from broker_sim.cli.columns import fitted_table  # noqa: PLC0415 - brings rich along
+    from broker_sim.cli.group_tables import LISTINGS  # noqa: PLC0415 - as above
+
+    console = Console()
+    for listing in LISTINGS:
+        rows = listing.sorted(answer)
+        if rows or (most is None and listing.name in answer):
+            shown, columns = rows[:most], listing.columns
+            console.print(fitted_table(listing.name, columns, shown, console.width, folds=True))
+        if most is not None and len(rows) > most:
+            click.echo(f"{len(rows) - most} more: broker-sim ctl {listing.name}")
 
 
 def _print_purgatory(_: Any, purgatory: Any) -> None:
@@ -85,18 +98,14 @@ def _print_partition(given: Mapping[str, Any], partition: Any) -> None:
     print_partition(given["topic"], partition)
 
 
-def _print_groups(_: Any, answer: Any) -> None:
-    from broker_sim.cli.group_tables import groups_table  # noqa: PLC0415 - brings rich along
-    from broker_sim.cli.tables import print_tables  # noqa: PLC0415 - as above
-
-    print_tables([groups_table(answer["groups"])])
-
-
 def _print_group(_: Any, group: Any) -> None:
-    from broker_sim.cli.group_tables import group_tables  # noqa: PLC0415 - brings rich along
-    from broker_sim.cli.tables import print_tables  # noqa: PLC0415 - as above
+    from rich.console import Console  # noqa: PLC0415 - slow to import
 
-    print_tables(group_tables(group))
+    from broker_sim.cli.group_tables import group_tables  # noqa: PLC0415 - brings rich along
+
+    console = Console()
+    for table in group_tables(group, console.width):
+        console.print(table)
 
 
 def _print_requests(_: Any, answer: Any) -> None:
@@ -117,7 +126,9 @@ _TABLES: dict[str, Callable[[Mapping[str, Any], Any], None]] = {
     "broker": _print_broker,
     "partition": _print_partition,
     "wait_for_isr": _print_partition,
-    "groups": _print_groups,
+    "groups": lambda _, answer: _print_listings(answer),
+    "transactions": lambda _, answer: _print_listings(answer),
+    "producers": lambda _, answer: _print_listings(answer),
     "requests": _print_requests,
     "denials": _print_denials,
     "group": _print_group,

@@ -64,12 +64,15 @@ class Ending:
         """Await the work, or cancel it when the end comes first; return whether it was done."""
         working = asyncio.ensure_future(work)
         coming = asyncio.ensure_future(self.has_come.wait())
-        await asyncio.wait({working, coming}, return_when=asyncio.FIRST_COMPLETED)
-        coming.cancel()
-        if not working.done():
-            working.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await working
-            return False
-        await working
-        return True
+        try:
+            await asyncio.wait({working, coming}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            coming.cancel()
+            was_done = working.done()
+            if not was_done:
+                working.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await working
+        if was_done:
+            await working
+        return was_done

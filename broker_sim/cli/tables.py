@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
+from broker_sim.cli.columns import empty_table
 from broker_sim.metadata import NO_LEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from rich.table import Table
 
 __all__ = [
     "new_table",
@@ -21,23 +22,20 @@ __all__ = [
     "print_purgatory",
     "print_requests",
     "print_status",
-    "print_tables",
 ]
 
 KILOBYTE = 1024
 TEN = 10
 STATE_STYLES = {"running": "green", "paused": "yellow", "dead": "red"}
 
-LONG = ("address", "api", "assignment", "client", "effect", "errors", "end offsets", "group", "host", "ISR", "keys",
-        "member", "operation", "partitions", "principal", "resource", "rule", "topic", "transaction", "where")  # fmt: skip
+LONG = ("address", "api", "assignment", "client", "effect", "errors", "end offsets", "host", "ISR", "keys",
+        "member", "operation", "principal", "resource", "rule", "topic", "where")  # fmt: skip
 """Columns that are folded into several lines where the terminal is narrow; the others are not."""
 
 
 def new_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
     """Return an empty table; the numbers of the columns in `right` are aligned to the right."""
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
+    table = empty_table(title)
     for column in columns:
         table.add_column(
             column,
@@ -70,7 +68,7 @@ def print_status(status: dict[str, Any]) -> None:
         console.print(f"new metadata is up to {status['metadata_delay_ms']} ms late")
 
 
-def print_tables(tables: Iterable[Table]) -> None:
+def _print_tables(tables: Iterable[Table]) -> None:
     """Print tables, one below the other."""
     console = Console()
     for table in tables:
@@ -79,12 +77,12 @@ def print_tables(tables: Iterable[Table]) -> None:
 
 def print_broker(broker: dict[str, Any]) -> None:
     """Print one broker."""
-    print_tables([_brokers([broker])])
+    _print_tables([_brokers([broker])])
 
 
 def print_partition(topic: str, partition: dict[str, Any]) -> None:
     """Print one partition of a topic."""
-    print_tables([_partitions([{"name": topic, "partitions": [partition]}])])
+    _print_tables([_partitions([{"name": topic, "partitions": [partition]}])])
 
 
 def print_requests(requests: list[dict[str, Any]]) -> None:
@@ -104,7 +102,7 @@ def print_requests(requests: list[dict[str, Any]]) -> None:
             "no answer" if elapsed_ms is None else f"{elapsed_ms} ms",
             ", ".join(request["errors"]),
         )
-    print_tables([table])
+    _print_tables([table])
 
 
 def print_denials(denials: list[dict[str, Any]]) -> None:
@@ -121,7 +119,7 @@ def print_denials(denials: list[dict[str, Any]]) -> None:
             f"{denial['resource_type']}:{denial['resource']}",
             denial["rule"],
         )
-    print_tables([table])
+    _print_tables([table])
 
 
 def _brokers(brokers: list[dict[str, Any]]) -> Table:

@@ -1,4 +1,4 @@
-"""`broker-sim top`: the purgatories of a running cluster, live in the terminal."""
+"""`broker-sim top`: purgatories, groups and transactions of a running cluster, live in the terminal."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
+from broker_sim.cli.group_tables import LISTINGS
 from broker_sim.cli.key_press import is_left, keys_at_once
 from broker_sim.cli.parameters import control_client, control_options
 from broker_sim.cli.top_view import render
@@ -18,6 +19,7 @@ from purgatory import SystemClock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.control.client import ControlClient
     from purgatory import Clock
 
 __all__ = ["command", "watch"]
@@ -41,18 +43,26 @@ MS_PER_SECOND = 1_000
     help="End after this many updates; by default at q or ctrl-C.",
 )
 def command(url: str | None, token: str | None, interval_s: float, count: int | None) -> None:
-    """Watch what is parked, completed and expired, the wheels, the hottest keys, and groups."""
+    """Watch what is parked, completed and expired, wheels, hottest keys, groups, transactions, producers."""
     try:
         client = control_client(url, token)
         with contextlib.suppress(KeyboardInterrupt), keys_at_once() as terminal:
             watch(
-                lambda: client.get("/purgatory") | client.get("/groups"),
+                lambda: _look(client),
                 clock=SystemClock(),
                 pause=lambda: is_left(terminal, interval_s),
                 count=count,
             )
     except ControlError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _look(client: ControlClient) -> dict[str, object]:
+    """Return what the picture is made of, in one: the answers have no field in common."""
+    answer: dict[str, object] = client.get("/purgatory")
+    for listing in LISTINGS:
+        answer |= client.get(f"/{listing.name}")
+    return answer
 
 
 def watch(
@@ -65,16 +75,17 @@ def watch(
 ) -> None:
     """Show what `look` returns again and again, `count` times or until `pause` returns True.
 
-    The last state stays on the screen. A picture is as high as the terminal at the most.
+    The last state stays on the screen. A picture is as high and as wide as the terminal at the most.
     """
     console = console or Console()
     before, looked_ms = look(), clock.now_ms()
     shown = 1
-    picture = render(before, None, 0.0, console.height)
+    picture = render(before, None, 0.0, console.height, console.width)
     with Live(picture, console=console, auto_refresh=False, transient=False) as live:
         while (count is None or shown < count) and not pause():
             now, now_ms = look(), clock.now_ms()
             elapsed_s = (now_ms - looked_ms) / MS_PER_SECOND
-            live.update(render(now, before, elapsed_s, console.height), refresh=True)
+            picture = render(now, before, elapsed_s, console.height, console.width)
+            live.update(picture, refresh=True)
             before, looked_ms = now, now_ms
             shown += 1

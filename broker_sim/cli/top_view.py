@@ -1,21 +1,21 @@
-"""What `broker-sim top` shows, made of two answers of the control port's `/purgatory` and `/groups`."""
+"""What `broker-sim top` shows, made of answers of the control port: of `/purgatory`, and of its `LISTINGS`."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
-from broker_sim.cli.group_tables import groups_table
+from broker_sim.cli.columns import Column, age_text, fitted_table
+from broker_sim.cli.group_tables import LISTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
+    from rich.table import Table
 
 __all__ = ["render", "rows_that_fit"]
 
@@ -48,6 +48,8 @@ class _Part(NamedTuple):
 
     rows: int
     table: Callable[[int], Table]
+    is_urgent: bool = False
+    """Whether it gets its place before the others."""
 
 
 def render(
@@ -55,31 +57,58 @@ def render(
     before: Mapping[str, Any] | None,
     elapsed_s: float,
     height: int | None = None,
+    width: int | None = None,
 ) -> RenderableType:
-    """Return the picture: figures per purgatory, the hottest keys, the wheels, and groups.
+    """Return the picture: figures per purgatory, the hottest keys, the wheels, groups, transactions, producers.
 
     Rates are the change since `before`, per second. Where `height` lines are too few, tables show the
     first of their rows, purgatories with most parked before others, and the last line says how many rows
-    are left out.
+    are left out. Tables in which something waits have their place before the others. Where `width`
+    is too small, they leave columns out.
     """
     purgatories = list(_purgatories(now))
-    earlier = {} if before is None else {each[:2]: each for each in _purgatories(before)}
-    keys, levels = _hottest(purgatories), list(_levels(purgatories))
-    groups = now.get("groups") or []
-    parts = [
-        _Part(len(purgatories), lambda rows: _figures(purgatories[:rows], earlier, elapsed_s)),
-        _Part(len(keys), lambda rows: _keys(keys[:rows])),
-        _Part(len(levels), lambda rows: _wheels(levels[:rows])),
-        *([_Part(len(groups), lambda rows: groups_table(groups[:rows]))] if groups else []),
-    ]
+    parts = _parts(purgatories, now, before, elapsed_s, width)
     counts = [part.rows for part in parts]
     lines = sum(counts) + LINES_BESIDE_ROWS * len(parts) + 1
     if height is None or lines <= height:
         return Group(*(part.table(part.rows) for part in parts), _last_line(0))
     purgatories.sort(key=lambda each: -len(each.parked))
-    shown = rows_that_fit(counts, height - 1)
-    tables = [part.table(rows) for part, rows in zip(parts, shown, strict=True) if rows]
-    return Group(*tables, _last_line(sum(counts) - sum(shown)))
+    order = sorted(range(len(parts)), key=lambda index: not parts[index].is_urgent)
+    shown = dict(
+        zip(order, rows_that_fit([counts[index] for index in order], height - 1), strict=True)
+    )
+    tables = [part.table(shown[index]) for index, part in enumerate(parts) if shown[index]]
+    return Group(*tables, _last_line(sum(counts) - sum(shown.values())))
+
+
+def _parts(
+    purgatories: list[_Purgatory],
+    now: Mapping[str, Any],
+    before: Mapping[str, Any] | None,
+    elapsed_s: float,
+    width: int | None,
+) -> list[_Part]:
+    """Return the tables, from the top to the bottom; `purgatories` may be sorted before they are made."""
+    earlier = {} if before is None else {each[:2]: each for each in _purgatories(before)}
+    figures = _figures(earlier, elapsed_s)
+
+    def part(
+        title: str, columns: Sequence[Column], rows: Sequence[Any], *, is_urgent: bool
+    ) -> _Part:
+        return _Part(
+            len(rows), lambda count: fitted_table(title, columns, rows[:count], width), is_urgent
+        )
+
+    return [
+        part("purgatories", figures, purgatories, is_urgent=True),
+        part("hottest keys", HOTTEST, _hottest(purgatories), is_urgent=False),
+        part("wheels", WHEELS, list(_levels(purgatories)), is_urgent=False),
+        *(
+            part(listing.name, listing.columns, rows, is_urgent=any(map(listing.waits, rows)))
+            for listing in LISTINGS
+            if (rows := listing.sorted(now))
+        ),
+    ]
 
 
 def rows_that_fit(counts: Sequence[int], lines: int) -> list[int]:
@@ -111,27 +140,24 @@ def _purgatories(answer: Mapping[str, Any]) -> Iterator[_Purgatory]:
             yield _Purgatory(broker["id"], facts["name"], facts)
 
 
-def _figures(
-    purgatories: Sequence[_Purgatory],
-    earlier: Mapping[tuple[int, str], _Purgatory],
-    elapsed_s: float,
-) -> Table:
-    table = _table("purgatories", "broker", "purgatory")
-    for column in ("parked", "watched", "completed/s", "expired/s", "oldest"):
-        table.add_column(column, justify="right")
-    for each in purgatories:
-        before = earlier.get(each[:2])
-        oldest_ms = max((operation["age_ms"] for operation in each.parked), default=None)
-        table.add_row(
-            str(each.broker_id),
-            each.name,
-            str(each.facts["num_delayed"]),
-            str(each.facts["watched"]),
-            _rate(each, before, "completed", elapsed_s),
-            _rate(each, before, "expired", elapsed_s),
-            UNKNOWN if oldest_ms is None else f"{oldest_ms} ms",
-        )
-    return table
+def _figures(earlier: Mapping[tuple[int, str], _Purgatory], elapsed_s: float) -> tuple[Column, ...]:
+    def rate(each: _Purgatory, what: str) -> str:
+        return _rate(each, earlier.get(each[:2]), what, elapsed_s)
+
+    return (
+        Column("broker", lambda each: str(each.broker_id), 1),
+        Column("purgatory", lambda each: each.name, 0, is_long=True),
+        Column("parked", lambda each: str(each.facts["num_delayed"]), 2, is_right=True),
+        Column("watched", lambda each: str(each.facts["watched"]), 6, is_right=True),
+        Column("completed/s", lambda each: rate(each, "completed"), 4, is_right=True),
+        Column("expired/s", lambda each: rate(each, "expired"), 5, is_right=True),
+        Column("oldest", _oldest, 3, is_right=True),
+    )
+
+
+def _oldest(purgatory: _Purgatory) -> str:
+    ages_ms = [operation["age_ms"] for operation in purgatory.parked]
+    return age_text(max(ages_ms)) if ages_ms else UNKNOWN
 
 
 def _rate(now: _Purgatory, before: _Purgatory | None, what: str, elapsed_s: float) -> str:
@@ -160,48 +186,46 @@ def _levels(purgatories: Sequence[_Purgatory]) -> Iterator[_Level]:
             yield _Level(each, number, buckets)
 
 
-def _wheels(levels: Sequence[_Level]) -> Table:
-    """Return a line per level; a character is a bucket."""
-    table = _table("wheels", "broker", "purgatory", "level", "buckets 0 to 19")
-    table.add_column("parked", justify="right")
-    for (broker_id, name, _), number, buckets in levels:
-        table.add_row(
-            str(broker_id),
-            name,
-            str(number),
-            f"[cyan on grey15]{_bars(buckets)}[/]",
-            str(buckets.total()),
-        )
-    return table
-
-
 def _bars(buckets: Counter[int]) -> str:
     """Return a character per bucket; its height is relative to the fullest bucket."""
     most = max(buckets.values())
     return "".join(HEIGHTS[-(-buckets[index] * 8 // most)] for index in range(BUCKETS))
 
 
-def _hottest(purgatories: Sequence[_Purgatory]) -> list[tuple[tuple[int, str, str], int]]:
-    """Return the keys of most operations, with broker and purgatory, and how many."""
+WHEELS: Final = (
+    Column("broker", lambda level: str(level.purgatory.broker_id), 1),
+    Column("purgatory", lambda level: level.purgatory.name, 0, is_long=True),
+    Column("level", lambda level: str(level.number), 2),
+    Column("buckets 0 to 19", lambda level: Text(_bars(level.buckets), "cyan on grey15"), 4),
+    Column("parked", lambda level: str(level.buckets.total()), 3, is_right=True),
+)
+"""A line per level; a character is a bucket."""
+
+
+class _HotKey(NamedTuple):
+    """A key of a purgatory, and how many operations wait for it."""
+
+    broker_id: int
+    purgatory: str
+    key: str
+    operations: int
+
+
+def _hottest(purgatories: Sequence[_Purgatory]) -> list[_HotKey]:
+    """Return the keys of most operations."""
     counts = Counter(
         (each.broker_id, each.name, key)
         for each in purgatories
         for operation in each.parked
         for key in operation["keys"]
     )
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:HOTTEST_KEYS]
+    found = (_HotKey(*place, operations) for place, operations in counts.items())
+    return sorted(found, key=lambda each: (-each.operations, each))[:HOTTEST_KEYS]
 
 
-def _keys(hottest: Sequence[tuple[tuple[int, str, str], int]]) -> Table:
-    table = _table("hottest keys", "broker", "purgatory", "key")
-    table.add_column("operations", justify="right")
-    for (broker_id, name, key), count in hottest:
-        table.add_row(str(broker_id), name, key, str(count))
-    return table
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, no_wrap=True)
-    return table
+HOTTEST: Final = (
+    Column("broker", lambda each: str(each.broker_id), 2),
+    Column("purgatory", lambda each: each.purgatory, 3),
+    Column("key", lambda each: each.key, 0, is_long=True),
+    Column("operations", lambda each: str(each.operations), 1, is_right=True),
+)

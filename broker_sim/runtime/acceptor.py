@@ -122,6 +122,8 @@ class _Acceptor:
             self._socket.listen(backlog)
         except BaseException:
             self._loop.remove_reader(self._socket.fileno())
+            if self._spare != NO_FILE:
+                os.close(self._spare)
             raise
 
     def _accept(self) -> None:

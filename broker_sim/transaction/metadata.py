@@ -93,6 +93,11 @@ class TransactionMetadata:
         return self.values.partitions
 
     @property
+    def is_open(self) -> bool:
+        """Whether a transaction is open, or its markers are not all written."""
+        return self.state is TransactionState.ONGOING or self.state.is_prepared
+
+    @property
     def is_epoch_exhausted(self) -> bool:
         """Whether the producer needs a new id after this epoch."""
         return is_epoch_exhausted(self.producer_epoch)

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from broker_sim.cluster.status.coordinator_status import (
     GroupsStatus,
     GroupStatus,
-    ProducerStatus,
-    TransactionStatus,
     groups_status,
+)
+from broker_sim.cluster.status.transaction_status import (
+    ProducersStatus,
+    TransactionsStatus,
     producers_status,
     transactions_status,
 )
@@ -190,8 +192,8 @@ class ClusterStatus:
     metadata_delay_ms: int
     topics: tuple[TopicStatus, ...]
     groups: GroupsStatus
-    transactions: tuple[TransactionStatus, ...]
-    producers: tuple[ProducerStatus, ...]
+    transactions: TransactionsStatus
+    producers: ProducersStatus
 
     def broker(self, broker_id: int) -> BrokerStatus:
         """Return one broker. Raises UnknownBrokerError."""
@@ -245,8 +247,8 @@ class ClusterStatus:
             "metadata_delay_ms": self.metadata_delay_ms,
             "topics": [topic.to_json() for topic in self.topics],
             **self.groups.to_json(),
-            "transactions": [transaction.to_json() for transaction in self.transactions],
-            "producers": [asdict(producer) for producer in self.producers],
+            **self.transactions.to_json(),
+            **self.producers.to_json(),
         }
 
 

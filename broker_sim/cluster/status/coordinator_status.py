@@ -1,6 +1,6 @@
-"""What the coordinators and the leaders know of clients: groups, transactions and producers, frozen.
+"""What the coordinators know of groups, frozen.
 
-All of it is read where it is, without a request. What has no live leader is not told.
+It is read where it is, without a request. What has no live leader is not told.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker_sim.group.consumer_protocol import MalformedConsumerProtocolError, read_assignment
 from broker_sim.group.group import CONSUMER
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from broker_sim.log import PartitionLog
     from broker_sim.protocol import messages
 
-__all__ = ["GroupMemberStatus", "GroupOffsetStatus", "GroupStatus", "GroupsStatus", "ProducerStatus",
-           "TransactionStatus", "groups_status", "producers_status", "transactions_status"]  # fmt: skip
+__all__ = ["GroupMemberStatus", "GroupOffsetStatus", "GroupStatus", "GroupsStatus", "groups_status",
+           "leaders_log", "leads"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,54 +120,19 @@ class GroupsStatus(tuple[GroupStatus, ...]):
         return {"groups": [group.to_json() for group in self]}
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionStatus:
-    """One transactional id, as its coordinator knows it."""
-
-    transactional_id: str
-    state: str
-    """As Kafka's tools call it: `Empty`, `Ongoing`, `CompleteCommit`, ..."""
-    coordinator: int
-    producer_id: int
-    producer_epoch: int
-    timeout_ms: int
-    partitions: tuple[TopicPartition, ...]
-    """Those of the open transaction that have no marker yet."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {**asdict(self), "partitions": [each._asdict() for each in self.partitions]}
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerStatus:
-    """What the leader of one partition knows of one idempotent producer."""
-
-    topic: str
-    partition: int
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    transaction_start_offset: int | None
-    """The first offset of its open transaction, None without one."""
-
-
-# -- groups ---------------------------------------------------------------------------------------
-
-
 def groups_status(nodes: Nodes) -> GroupsStatus:
     """Return all groups of all coordinators."""
     found = [
         _group_status(nodes, broker, shard, group)
         for broker in nodes.brokers.values()
         for shard in broker.groups.shards()
-        if _leads(nodes, broker, GROUP_METADATA_TOPIC, shard.partition)
+        if leads(nodes, broker, GROUP_METADATA_TOPIC, shard.partition)
         for group in shard.groups.values()
     ]
     return GroupsStatus(sorted(found, key=lambda group: group.id))
 
 
-def _leads(nodes: Nodes, broker: Broker, topic: str, partition: int) -> bool:
+def leads(nodes: Nodes, broker: Broker, topic: str, partition: int) -> bool:
     """Whether the broker leads it; one that was paused may not have heard that another does now."""
     state = nodes.controller.image.partition(TopicPartition(topic, partition))
     return state is not None and state.leader == broker.broker_id
@@ -244,7 +209,7 @@ def _offsets(
     }
     assigned = {each for member in members for each in member.assignment}
     for key in sorted(committed.keys() | assigned):
-        offset, log = committed.get(key), _leaders_log(nodes, key)
+        offset, log = committed.get(key), leaders_log(nodes, key)
         lag = end = None
         if log is not None:
             end = log.high_watermark
@@ -252,47 +217,9 @@ def _offsets(
         yield GroupOffsetStatus(key.topic, key.partition, offset, end, lag)
 
 
-def _leaders_log(nodes: Nodes, key: TopicPartition) -> PartitionLog | None:
+def leaders_log(nodes: Nodes, key: TopicPartition) -> PartitionLog | None:
+    """Return the log of the partition's leader, None without a live one."""
     state = nodes.controller.image.partition(key)
     leader = None if state is None else nodes.brokers.get(state.leader)
     partition = None if leader is None else leader.replica_manager.partitions.get(key)
     return None if partition is None else partition.log
-
-
-# -- transactions and producers -------------------------------------------------------------------
-
-
-def transactions_status(nodes: Nodes) -> tuple[TransactionStatus, ...]:
-    """Return all transactional ids of all coordinators, by id."""
-    found = [
-        TransactionStatus(
-            metadata.transactional_id,
-            metadata.state.state_name,
-            broker.broker_id,
-            metadata.producer_id,
-            metadata.producer_epoch,
-            metadata.values.timeout_ms,
-            tuple(sorted(metadata.partitions)),
-        )
-        for broker in nodes.brokers.values()
-        for partition in broker.transactions.states.loaded_partitions()
-        if _leads(nodes, broker, TRANSACTION_STATE_TOPIC, partition.partition)
-        for metadata in partition.transactions.values()
-    ]
-    return tuple(sorted(found, key=lambda each: each.transactional_id))
-
-
-def producers_status(nodes: Nodes) -> tuple[ProducerStatus, ...]:
-    """Return what the leaders know of idempotent producers, partition by partition."""
-    return tuple(
-        ProducerStatus(
-            *key,
-            entry.producer_id,
-            entry.producer_epoch,
-            entry.last_sequence,
-            entry.current_txn_first_offset,
-        )
-        for key, _ in nodes.controller.image.each_partition()
-        if (log := _leaders_log(nodes, key)) is not None
-        for entry in log.producer_state.active_producers.values()
-    )

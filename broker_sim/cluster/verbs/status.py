@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     )
     from broker_sim.cluster.status.coordinator_status import GroupsStatus, GroupStatus
     from broker_sim.cluster.status.purgatory_status import PurgatoriesStatus
+    from broker_sim.cluster.status.transaction_status import ProducersStatus, TransactionsStatus
 
 __all__ = ["StatusVerbs"]
 
@@ -56,6 +57,20 @@ class StatusVerbs(BaseVerbs):
         from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
 
         return groups_status(self.nodes).of(group_id)
+
+    @verb("GET", "/transactions")
+    def transactions(self) -> TransactionsStatus:
+        """Return all transactional ids: state, age and partitions of the transaction, producer."""
+        from broker_sim.cluster.status.transaction_status import transactions_status  # noqa: PLC0415 - see `Verbs`
+
+        return transactions_status(self.nodes)
+
+    @verb("GET", "/producers")
+    def producers(self) -> ProducersStatus:
+        """Return the idempotent producers of each partition: last sequence, and open transaction."""
+        from broker_sim.cluster.status.transaction_status import producers_status  # noqa: PLC0415 - see `Verbs`
+
+        return producers_status(self.nodes)
 
     @verb("GET", "/purgatory")
     def purgatory(self) -> PurgatoriesStatus:

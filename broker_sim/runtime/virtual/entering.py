@@ -23,7 +23,8 @@ def _swap_current_task(
     From Python 3.14 on a thread has one such task, whatever its loops are, and no other may run in it.
     """
     if sys.version_info >= (3, 14) and loop is not None:
-        return asyncio.tasks._swap_current_task(loop, task)
+        before: asyncio.Task[Any] | None = vars(asyncio.tasks)["_swap_current_task"](loop, task)
+        return before
     return None
 
 

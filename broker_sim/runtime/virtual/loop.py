@@ -14,7 +14,7 @@ import math
 import random
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
 from broker_sim.runtime.virtual.clock import NS_PER_SECOND, LoopClock, delay_to_ns
 from broker_sim.runtime.virtual.current import current_loop
@@ -246,7 +246,7 @@ class VirtualEventLoop(ProcessLoop):
     ) -> Result:
         """Run until the future is done and return its result. Raises as `run_forever`."""
         try:
-            return super().run_until_complete(future)
+            return super().run_until_complete(cast("Awaitable[Result]", future))
         except BaseException:
             cancel_stop(self._ready)
             raise

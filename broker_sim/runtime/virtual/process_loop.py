@@ -11,7 +11,7 @@ from broker_sim.runtime.virtual.processes import Processes
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable
     from contextvars import Context
 
     from broker_sim.runtime.virtual.clock import LoopClock
@@ -55,8 +55,8 @@ class ProcessLoop(NumberingLoop):
         ahead_ns = 0 if process is None else process.clock_offset_ns
         return self.clock.wall_clock_ns() + ahead_ns
 
-    def create_task(  # type: ignore[override]
-        self, coro: Coroutine[Any, Any, Any], *, context: Context | None = None, **options: Any
+    def create_task(
+        self, coro: Any, *, context: Context | None = None, **options: Any
     ) -> asyncio.Task[Any]:
         """Return a task; it belongs to the process of its context."""
         task = super().create_task(coro, context=context, **options)

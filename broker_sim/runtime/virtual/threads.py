@@ -20,6 +20,7 @@ from broker_sim.runtime.virtual.clock import delay_to_ns
 from broker_sim.runtime.virtual.current import worker_of_thread
 from broker_sim.runtime.virtual.current_process import PROCESS
 from broker_sim.runtime.virtual.errors import EscapeError
+from broker_sim.runtime.virtual.lock_waits import lock_wait
 from broker_sim.runtime.virtual.program import place_of_the_program
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ __all__ = ["Worker", "Workers"]
 
 PATIENCE_S: Final = 10.0
 """How long in real time a worker may keep the baton."""
+LOOK_S: Final = 0.2
+LOOKS: Final = 5
+"""A worker that is found so often in the same wait for a lock has kept it for too long already."""
 
 
 class _AbandonedError(BaseException):
@@ -60,16 +64,29 @@ class Worker:
     def resume(self) -> None:
         """Let the thread go on; a callback of the loop."""
         self._my_turn.release()
-        if self._loops_turn.acquire(timeout=PATIENCE_S):
+        if self._gives_the_baton_back():
             return
         self._abandoned = True
         frame = sys._current_frames().get(self.thread.ident or 0)
         place = "".join(traceback.format_stack(frame, limit=3)) if frame is not None else "  ?\n"
         raise EscapeError(
-            f"{self.thread.name} blocks for {PATIENCE_S} s of real time; in virtual time a thread "
-            "may wait with time.sleep, for results of the loop, and with what threading and queue "
-            f"have, but for locks that another one holds. It is at\n{place.rstrip()}"
+            f"{self.thread.name} blocks in real time; in virtual time a thread may wait with time.sleep, for "
+            "results of the loop, and with what threading and queue have, but for locks that another "
+            f"one holds: give them back before you wait. It is at\n{place.rstrip()}"
         )
+
+    def _gives_the_baton_back(self) -> bool:
+        """Wait for the baton; whether it came in time. A wait for a lock ends only by who waits here."""
+        last, looks = None, 0
+        for _ in range(round(PATIENCE_S / LOOK_S)):
+            if self._loops_turn.acquire(timeout=LOOK_S):
+                return True
+            wait = lock_wait(self.thread)
+            looks = looks + 1 if wait is not None and wait == last else 1
+            last = wait
+            if looks == LOOKS:
+                break
+        return False
 
     def abandon(self) -> None:
         """End the thread where it waits; the loop is being closed."""

@@ -43,6 +43,30 @@ def test_work_is_cancelled_when_the_end_comes_first():
     asyncio.run(run())
 
 
+def test_work_ends_with_who_waits_for_it():
+    async def run():
+        ending = Ending(asyncio.get_running_loop())
+        began, ended = asyncio.Event(), []
+
+        async def work():
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append("work")
+
+        waiting = asyncio.ensure_future(ending.or_done(work()))
+        await began.wait()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert ended == ["work"]
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
+
+
 def test_work_that_is_done_and_its_error_are_passed_on():
     async def run():
         ending = Ending(asyncio.get_running_loop())

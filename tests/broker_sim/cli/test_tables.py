@@ -4,8 +4,7 @@ import itertools
 
 import pytest
 
-from broker_sim.cli.group_tables import group_tables, groups_table, transactions_table
-from broker_sim.cli.tables import print_denials, print_purgatory, print_status, print_tables
+from broker_sim.cli.tables import print_denials, print_purgatory, print_status
 
 TOPIC = "a-topic-with-a-rather-long-name-that-is-in-use-somewhere.orders.v1"
 HOST = "a-host-with-a-long-name.of.some.company.example.com:9092"
@@ -105,42 +104,6 @@ def test_status_tells_memory_and_its_limit(lines, used_bytes, limit_bytes, text)
     status = {"memory": memory, "metadata_delay_ms": 0, "brokers": [], "topics": []}
     status |= {"faults": [], "links": []}
     assert lines(print_status, status)[0] == f"memory: {text}"
-
-
-def test_group_fits_and_keeps_every_partition(lines):
-    partition = {"topic": TOPIC, "partition": 11}
-    member = {
-        "id": "a-client-1-of-many-5b0f7c7e-6b3c-4a43-9a0e-0d1b2c3d4e5f", "instance_id": None,
-        "client_id": "a-client-1-of-many", "client_host": "/127.0.0.1", "assignment": [partition],
-    }  # fmt: skip
-    offset = {
-        **partition,
-        "committed_offset": None,
-        "high_watermark": 1234567890,
-        "lag": 1234567890,
-    }
-    group = {
-        "id": TOPIC, "type": "consumer", "state": "CompletingRebalance", "coordinator": 1001,
-        "lag": 1234567890, "members": [member], "offsets": [offset],
-    }  # fmt: skip
-    shown = lines(print_tables, [groups_table([group])])
-    assert max(map(len, shown)) <= WIDTH
-    assert column(shown, "group") == TOPIC
-    shown = lines(print_tables, group_tables(group))
-    assert max(map(len, shown)) <= WIDTH
-    assert column(shown, "assignment") == f"{TOPIC}-11"
-    assert column(shown, "topic") == f"{TOPIC}-11"
-    assert any(line.split()[-3:] == ["-", "1234567890", "1234567890"] for line in shown)
-
-
-def test_transaction_fits_and_keeps_every_partition(lines):
-    transaction = {
-        "transactional_id": TOPIC, "state": "PrepareCommit", "coordinator": 1001, "producer_id": 1000,
-        "producer_epoch": 32767, "partitions": [{"topic": TOPIC, "partition": 11}],
-    }  # fmt: skip
-    shown = lines(print_tables, [transactions_table([transaction])])
-    assert max(map(len, shown)) <= WIDTH
-    assert column(shown, "transaction") == TOPIC
 
 
 def test_denials_fit_and_keep_principal_resource_and_rule(lines):

@@ -117,10 +117,54 @@ def test_unreachable_cluster_is_one_line_that_says_what_to_do():
     assert "no cluster answers" in result.output
 
 
-def test_groups_are_shown_when_there_are_any(terminal):
-    group = {"id": "shop", "type": "classic", "state": "Stable", "coordinator": 2, "members": [{}], "lag": 7}  # fmt: skip
-    terminal.print(render(_answer() | {"groups": [group]}, None, 0.0))
+GROUP = {"id": "shop", "type": "classic", "state": "Stable", "coordinator": 2, "members": [{}], "lag": 7}  # fmt: skip
+TRANSACTION = {
+    "transactional_id": "billing-1", "state": "Ongoing", "pending_state": None, "coordinator": 2,
+    "producer_id": 1000, "producer_epoch": 3, "age_ms": 75_000,
+    "partitions": [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}],
+}  # fmt: skip
+PRODUCER = {
+    "topic": "orders", "partition": 0, "producer_id": 1000, "producer_epoch": 3, "last_sequence": 41,
+    "transaction_start_offset": 17, "transactional_id": "billing-1", "is_hanging": False,
+}  # fmt: skip
+OF_CLIENTS = {"groups": [GROUP], "transactions": [TRANSACTION], "producers": [PRODUCER]}
+
+
+def test_what_coordinators_know_is_shown_when_there_is_any(terminal):
+    terminal.print(render(_answer() | OF_CLIENTS, None, 0.0))
     assert _rows(terminal, "groups") == [["shop", "classic", "Stable", "2", "1", "7"]]
+    assert _rows(terminal, "transactions") == [
+        ["billing-1", "Ongoing", "75", "s", "1000/3", "2", "orders-0,", "orders-1"]
+    ]
+    assert _rows(terminal, "producers") == [["orders-0", "1000/3", "41", "17", "billing-1"]]
+
+
+def test_on_40_columns_nothing_that_is_shown_is_cut():
+    terminal = Console(width=40, record=True, file=io.StringIO())
+    terminal.print(render(_answer(parked=PARKED) | OF_CLIENTS, None, 0.0, width=40))
+    text = terminal.export_text(clear=False)
+    assert max(map(len, text.splitlines())) <= 40
+    assert "…" not in text
+    assert _rows(terminal, "purgatories") == [["3", "Fetch", "4", "480", "ms"]]
+    assert _rows(terminal, "hottest keys")[0] == ["3", "hot-0", "3"]
+    assert _rows(terminal, "wheels") == [["3", "Fetch", "1", "1"], ["3", "Fetch", "2", "3"]]
+    assert _rows(terminal, "groups") == [["shop", "classic", "Stable", "1", "7"]]
+    assert _rows(terminal, "transactions") == [["billing-1", "Ongoing", "75", "s", "1000/3"]]
+    assert _rows(terminal, "producers") == [["orders-0", "1000/3", "17"]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_first"),
+    [({}, True), ({"age_ms": None, "state": "CompleteCommit"}, False)],
+)
+def test_open_transaction_has_its_place_on_a_low_terminal(changed, is_first):
+    terminal = Console(width=100, height=14, record=True, file=io.StringIO())
+    answer = _answer(parked=PARKED) | {"transactions": [TRANSACTION | changed]}
+    terminal.print(render(answer, None, 0.0, 14, 100))
+    text = terminal.export_text()
+    assert len(text.splitlines()) <= 14
+    assert ("billing-1" in text) is is_first
+    assert ("hottest keys" in text) is not is_first
 
 
 @pytest.mark.parametrize("height", [10, 16, 24, 25, 26, 40])

@@ -6,6 +6,7 @@ import ssl
 import time
 from contextlib import ExitStack, closing
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import uvloop
@@ -111,3 +112,26 @@ def test_handshakes_that_hang_hold_up_others_for_a_while_only(run, certificates)
     at_once, waits, all_made = run(main())
     assert at_once <= HANDSHAKES_AT_ONCE + waits
     assert all_made == CLIENTS + 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")
+def test_socket_that_cannot_listen_leaves_no_file_open(run):
+    def open_files():
+        return sorted(Path("/proc/self/fd").iterdir())
+
+    async def main():
+        with socket.socket() as first, socket.socket() as second:
+            for each in (first, second):
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            first.bind((HOST, 0))
+            second.bind(first.getsockname())
+            first.listen()
+            before = open_files()
+            with pytest.raises(OSError, match="Address already in use"):
+                await accept_connections(
+                    asyncio.get_running_loop(), second, asyncio.Protocol, backlog=1
+                )
+            return before, open_files()
+
+    before, after = run(main())
+    assert before == after

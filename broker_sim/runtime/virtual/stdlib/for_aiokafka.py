@@ -5,58 +5,20 @@ aiokafka itself stays as it is installed; outside of virtual time nothing change
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.util
-import sys
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.virtual.current import current_loop
+from broker_sim.runtime.virtual.stdlib.importing import when_imported
 
 if TYPE_CHECKING:
     from collections.abc import KeysView
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
 
 __all__ = ["prepare_aiokafka"]
 
 
 def prepare_aiokafka() -> None:
     """Prepare aiokafka for one run, now or when the program imports it."""
-    aiokafka = sys.modules.get("aiokafka")
-    if aiokafka is not None:
-        _prepare(aiokafka)
-    elif not any(isinstance(finder, _Importing) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Importing())
-
-
-class _Importing:
-    """Finds aiokafka as all others do, once, and prepares it as soon as it is executed."""
-
-    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
-        """Return how to import aiokafka; None for all other modules."""
-        del path, target
-        if name != "aiokafka":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
-        return spec
-
-
-class _Loader(importlib.abc.Loader):
-    def __init__(self, loader: importlib.abc.Loader) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
-        _prepare(module)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)  # of the package: its resources and its source
+    when_imported("aiokafka", _prepare)
 
 
 def _prepare(aiokafka: Any) -> None:

@@ -11,6 +11,7 @@ import os
 import queue
 import random
 import socket
+import subprocess
 import threading
 import time
 import uuid
@@ -20,6 +21,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.virtual.stdlib import blocking, chance, datetimes, sockets, times
+from broker_sim.runtime.virtual.stdlib.for_confluent_kafka import refuse_confluent_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +40,7 @@ _ATTRIBUTES: list[tuple[Any, dict[str, Any]]] = [
     (threading.Condition, blocking.CONDITION_REPLACEMENTS),
     (threading, {"_time": times.monotonic()}),
     (queue, {"time": times.monotonic()}),
+    (subprocess, {"time": times.real_time()}),
     (socket.socket, sockets.REPLACEMENTS),
 ]
 _undo: list[Callable[[], object]] = []
@@ -51,6 +54,7 @@ def install() -> None:
     for owner, replacements in _ATTRIBUTES:
         for name, replacement in replacements.items():
             _put(owner, name, replacement)
+    refuse_confluent_kafka()
     for name, member in datetimes.REPLACEMENTS.items():
         before = datetimes.replace_member(datetime, name, member)
         _undo.append(partial(datetimes.replace_member, datetime, name, before))

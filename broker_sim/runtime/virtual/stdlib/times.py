@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.virtual.clock import NS_PER_SECOND
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["REPLACEMENTS", "monotonic"]
+__all__ = ["REPLACEMENTS", "monotonic", "real_time"]
 
 
 def _now_ns(loop: VirtualEventLoop) -> int:
@@ -43,6 +44,14 @@ def _clock(
 def monotonic() -> Callable[[], Any]:
     """Return a clock as `time.monotonic`, for a module that has taken the real one."""
     return _clock("monotonic", _now_ns, in_seconds=True)
+
+
+def real_time() -> Any:
+    """Return what takes the place of `time` in a module that waits for other processes.
+
+    They run in real time: virtual time would be over before they are.
+    """
+    return SimpleNamespace(sleep=_real_sleep)
 
 
 def _clock_by_id(name: str, *, in_seconds: bool) -> Callable[[int], Any]:

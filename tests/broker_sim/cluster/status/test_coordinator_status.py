@@ -1,6 +1,4 @@
-"""Groups, transactions and producers in the status of a cluster."""
-
-import json
+"""Groups in the status of a cluster."""
 
 import pytest
 
@@ -8,7 +6,6 @@ from broker_sim.cluster.status.coordinator_status import GroupOffsetStatus
 from broker_sim.group.consumer_protocol import encode_assignment
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
-from broker_sim.protocol.records import build_batch
 
 METADATA = b"\x00\x01"
 
@@ -97,56 +94,3 @@ def test_group_is_told_by_its_new_coordinator_only(user):
     user.cluster.run_until(lambda: user.leader("g") != old)
     user.cluster.run_until(user.cluster.groups)
     assert [group.coordinator for group in user.cluster.groups()] == [user.leader("g")]
-
-
-def test_transactions_and_producers_are_told(user):
-    cluster = user.cluster
-    coordinator = user.find("tx", key_type=1)
-    user.until(lambda: not user.find("tx", key_type=1).error_code)
-    coordinator = user.find("tx", key_type=1).node_id
-    init = messages.InitProducerIdRequest("tx", transaction_timeout_ms=5_000)
-    user.until(lambda: not user.ask(init, 4, coordinator).error_code)
-    producer = user.ask(init, 4, coordinator)
-    add = messages.AddPartitionsToTxnRequest(
-        v3_and_below_transactional_id="tx",
-        v3_and_below_producer_id=producer.producer_id,
-        v3_and_below_producer_epoch=producer.producer_epoch,
-        v3_and_below_topics=[
-            messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic("t", [0]),
-        ],
-    )
-    user.ask(add, 3, coordinator)
-    data = messages.ProduceRequest.TopicProduceData(
-        name="t",
-        partition_data=[
-            messages.ProduceRequest.PartitionProduceData(
-                0,
-                build_batch(
-                    [b"v"],
-                    producer_id=producer.producer_id,
-                    producer_epoch=producer.producer_epoch,
-                    base_sequence=0,
-                    is_transactional=True,
-                ),
-            )
-        ],
-    )
-    produce = messages.ProduceRequest(
-        transactional_id="tx", acks=-1, timeout_ms=10_000, topic_data=[data]
-    )
-    user.ask(produce, 11, cluster.leader("t"))
-    status = cluster.status()
-    (transaction,) = status.transactions
-    assert (transaction.transactional_id, transaction.state) == ("tx", "Ongoing")
-    assert (transaction.coordinator, transaction.timeout_ms) == (coordinator, 5_000)
-    assert transaction.partitions == (TopicPartition("t", 0),)
-    (known,) = status.producers
-    assert (known.topic, known.partition, known.last_sequence) == ("t", 0, 0)
-    assert (known.producer_id, known.producer_epoch) == (
-        transaction.producer_id,
-        transaction.producer_epoch,
-    )
-    assert known.transaction_start_offset == 0
-    plain = status.to_json()
-    assert json.loads(json.dumps(plain)) == plain
-    assert plain["transactions"][0]["partitions"] == [{"topic": "t", "partition": 0}]

@@ -6,6 +6,9 @@ import asyncio
 import concurrent.futures
 import queue
 import random
+import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -279,20 +282,89 @@ def test_thread_that_outlives_the_end_by_minutes_is_warned_of(run):
 
 def test_thread_that_blocks_in_real_time_is_named(run, monkeypatch):
     monkeypatch.setattr(threads, "PATIENCE_S", 0.05)
-    lock = threading.Lock()
-    lock.acquire()
+    monkeypatch.setattr(threads, "LOOK_S", 0.05)
+    ours, theirs = socket.socketpair()
 
     async def main():
         def blocks():
-            lock.acquire()
+            ours.recv(1)
 
         await asyncio.to_thread(blocks)
 
-    try:
+    with ours, theirs:
         with pytest.raises(EscapeError, match=r"(?s)virtual-worker-\d+ blocks .* in blocks"):
             run(main)
-    finally:
-        lock.release()
+        theirs.send(b"x")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a thread waits for")
+@pytest.mark.parametrize("takes", ["with", "acquire"])
+def test_lock_that_another_thread_holds_is_refused_long_before_patience_ends(
+    run, monkeypatch, takes
+):
+    monkeypatch.setattr(threads, "PATIENCE_S", 30)
+    monkeypatch.setattr(threads, "LOOK_S", 0.02)
+    began = time.monotonic()
+    lock = threading.Lock()
+
+    async def main():
+        def holds():
+            with lock:
+                time.sleep(5)
+
+        def blocks():
+            if takes == "with":
+                with lock:
+                    pass
+            else:
+                lock.acquire()
+
+        await asyncio.gather(asyncio.to_thread(holds), asyncio.to_thread(blocks))
+
+    with pytest.raises(EscapeError, match=r"(?s)give them back before you wait.* in blocks"):
+        run(main)
+    assert time.monotonic() - began < 15
+
+
+@pytest.mark.parametrize("where", ["thread", "coroutine"])
+def test_other_process_runs_while_virtual_time_stands_still(run, where):
+    program = [sys.executable, "-c", "import time; time.sleep(0.2); print('ended')"]
+
+    async def main():
+        def work():
+            return subprocess.run(
+                program, capture_output=True, text=True, timeout=60, check=True
+            ).stdout
+
+        def wait():
+            return subprocess.Popen(program, stdout=subprocess.DEVNULL).wait(timeout=60)
+
+        if where == "thread":
+            answer = await asyncio.to_thread(work), await asyncio.to_thread(wait)
+        else:
+            answer = work(), wait()
+        return answer, asyncio.get_running_loop().time()
+
+    assert run(main) == (("ended\n", 0), 0)
+
+
+def test_long_work_is_no_wait_for_a_lock(run, monkeypatch):
+    monkeypatch.setattr(threads, "LOOK_S", 0.001)
+    turns = 0
+
+    async def main():
+        def works():
+            nonlocal turns
+            until = time.thread_time() + 0.05
+            lock = threading.Lock()
+            while time.thread_time() < until:
+                with lock:
+                    turns += 1
+
+        await asyncio.to_thread(works)
+
+    run(main)
+    assert turns
 
 
 def test_thread_that_waits_for_what_never_comes_is_a_deadlock_and_is_ended(run):

@@ -1,0 +1,57 @@
+"""What `broker-sim ctl` prints of groups, transactions and producers."""
+
+import pytest
+
+from broker_sim.cli.answers import ROWS_OF_STATUS, print_answer
+
+MORE = 3
+GROUPS = [
+    {"id": f"g{n}", "type": "classic", "state": "Stable", "coordinator": 1, "members": [], "lag": 0}
+    for n in range(ROWS_OF_STATUS)
+]
+TRANSACTIONS = [
+    {
+        "transactional_id": f"tx{n}", "state": "Ongoing", "pending_state": None, "age_ms": n,
+        "producer_id": n, "producer_epoch": 0, "coordinator": 1, "partitions": [],
+    }
+    for n in range(ROWS_OF_STATUS + MORE)
+]  # fmt: skip
+PRODUCERS = [
+    {
+        "topic": "orders", "partition": n, "producer_id": n, "producer_epoch": 0, "last_sequence": 0,
+        "transaction_start_offset": None, "transactional_id": None, "is_hanging": False,
+    }
+    for n in range(1)
+]  # fmt: skip
+STATUS = {
+    "memory": {"used_bytes": 0, "limit_bytes": 1}, "metadata_delay_ms": 0, "brokers": [], "topics": [],
+    "faults": [], "links": [], "groups": GROUPS, "transactions": TRANSACTIONS, "producers": PRODUCERS,
+}  # fmt: skip
+
+
+def test_status_has_the_first_rows_and_says_where_the_others_are(capsys):
+    print_answer("status", {}, STATUS)
+    text = capsys.readouterr().out
+    assert text.count(" Stable ") == ROWS_OF_STATUS
+    assert text.count(" Ongoing ") == ROWS_OF_STATUS
+    assert text.count("more: ") == 1
+    assert f"{MORE} more: broker-sim ctl transactions\n" in text
+    assert f" tx{ROWS_OF_STATUS + MORE - 1} " in text, "the oldest one"
+    assert " orders-0 " in text
+
+
+def test_status_leaves_out_what_there_is_not(capsys):
+    print_answer("status", {}, STATUS | {"groups": [], "transactions": [], "producers": []})
+    text = capsys.readouterr().out
+    assert not any(title in text for title in ("groups", "transactions", "producers"))
+
+
+@pytest.mark.parametrize(
+    ("verb", "rows"), [("groups", GROUPS), ("transactions", TRANSACTIONS), ("producers", PRODUCERS)]
+)
+def test_verb_has_all_rows_of_its_own(capsys, verb, rows):
+    print_answer(verb, {}, {verb: rows})
+    lines = capsys.readouterr().out.splitlines()
+    assert len([line for line in lines[4:] if line.strip()]) == len(rows)
+    print_answer(verb, {}, {verb: []})
+    assert capsys.readouterr().out.startswith(verb)

@@ -1,0 +1,116 @@
+"""Groups, transactions and producers as tables: on 80 columns they lose nothing, and what waits is first."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from broker_sim.cli.columns import fitted_table
+from broker_sim.cli.group_tables import LISTINGS, group_tables
+
+TOPIC = "a-topic-with-a-rather-long-name-that-is-in-use-somewhere.orders.v1"
+GROUPS, TRANSACTIONS, PRODUCERS = LISTINGS
+GROUP = {
+    "id": TOPIC, "type": "consumer", "state": "CompletingRebalance", "coordinator": 1001,
+    "lag": 1234567890, "members": [], "offsets": [],
+}  # fmt: skip
+TRANSACTION = {
+    "transactional_id": TOPIC, "state": "Ongoing", "pending_state": None, "coordinator": 1001,
+    "producer_id": 1000, "producer_epoch": 32767, "age_ms": 5,
+    "partitions": [{"topic": TOPIC, "partition": 11}],
+}  # fmt: skip
+PRODUCER = {
+    "topic": TOPIC, "partition": 11, "producer_id": 1000, "producer_epoch": 32767,
+    "last_sequence": 2147483647, "transaction_start_offset": 1234567890,
+    "transactional_id": TOPIC, "is_hanging": True,
+}  # fmt: skip
+
+
+def lines(table, width=80):
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(table)
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+def column(shown, title):
+    """Return what stands in a column that is aligned to the left, all of its lines in one."""
+    start = shown[2].index(f" {title}") + 1
+    return "".join(line[start:].partition("  ")[0].strip() for line in shown[4:])
+
+
+@pytest.mark.parametrize(
+    ("listing", "row", "title", "text"),
+    [
+        (GROUPS, GROUP, "group", TOPIC),
+        (TRANSACTIONS, TRANSACTION, "transaction", TOPIC),
+        (TRANSACTIONS, TRANSACTION, "partitions", f"{TOPIC}-11"),
+        (TRANSACTIONS, {**TRANSACTION, "pending_state": "CompleteCommit"}, "state", "→ CompleteCommit"),
+        (PRODUCERS, PRODUCER, "partition", f"{TOPIC}-11"),
+        (PRODUCERS, PRODUCER, "transaction", TOPIC),
+    ],
+)  # fmt: skip
+def test_full_table_fits_and_keeps_every_name(listing, row, title, text):
+    shown = lines(fitted_table(listing.name, listing.columns, [row], 80, folds=True))
+    assert max(map(len, shown)) <= 80
+    assert column(shown, title) == text
+
+
+def test_group_fits_and_keeps_every_partition():
+    partition = {"topic": TOPIC, "partition": 11}
+    member = {
+        "id": "a-client-1-of-many-5b0f7c7e-6b3c-4a43-9a0e-0d1b2c3d4e5f", "instance_id": None,
+        "client_id": "a-client-1-of-many", "client_host": "/127.0.0.1", "assignment": [partition],
+    }  # fmt: skip
+    offset = partition | {"committed_offset": None, "high_watermark": 1234567890, "lag": 1234567890}
+    group = GROUP | {"members": [member], "offsets": [offset]}
+    _, members, offsets = map(lines, group_tables(group, 80))
+    assert max(map(len, members + offsets)) <= 80
+    assert column(members, "assignment") == f"{TOPIC}-11"
+    assert column(offsets, "topic") == f"{TOPIC}-11"
+    assert any(line.split()[-3:] == ["-", "1234567890", "1234567890"] for line in offsets)
+
+
+def order(listing, rows, key):
+    return [row[key] for row in listing.sorted({listing.name: rows})]
+
+
+def test_transactions_that_wait_are_first_then_the_oldest_ones():
+    def row(name, state, age_ms, pending_state=None):
+        own = {"transactional_id": name, "state": state, "age_ms": age_ms}
+        return TRANSACTION | own | {"pending_state": pending_state}
+
+    rows = [
+        row("closed", "CompleteCommit", None),
+        row("young", "Ongoing", 10),
+        row("old", "Ongoing", 9_000),
+        row("markers", "PrepareAbort", 400),
+        row("unwritten", "Empty", None, "Ongoing"),
+        row("also closed", "Empty", None),
+    ]
+    shown = order(TRANSACTIONS, rows, "transactional_id")
+    assert shown == ["markers", "unwritten", "old", "young", "also closed", "closed"]
+    waiting = [row["transactional_id"] for row in rows if TRANSACTIONS.waits(row)]
+    assert waiting == ["young", "old", "markers", "unwritten"]
+
+
+def test_producers_that_hang_are_first_then_those_in_a_transaction():
+    def row(topic, offset, *, is_hanging=False):
+        own = {"topic": topic, "transaction_start_offset": offset, "is_hanging": is_hanging}
+        return PRODUCER | own
+
+    rows = [row("a", None), row("c", 7), row("b", 9), row("d", 3, is_hanging=True)]
+    assert order(PRODUCERS, rows, "topic") == ["d", "b", "c", "a"]
+    shown = lines(fitted_table("t", PRODUCERS.columns, PRODUCERS.sorted({"producers": rows}), 60))
+    assert ["3 hangs" in line for line in shown[4:8]] == [True, False, False, False]
+
+
+def test_groups_that_rebalance_are_first_then_those_of_most_lag():
+    def row(name, state, lag):
+        return GROUP | {"id": name, "state": state, "lag": lag}
+
+    rows = [
+        row("none", "Stable", 0),
+        row("much", "Empty", 9),
+        row("moves", "PreparingRebalance", 1),
+    ]
+    assert order(GROUPS, rows, "id") == ["moves", "much", "none"]
