@@ -196,6 +196,8 @@ def _fault(body: Body) -> Fault:
     fields = inspect.signature(Fault).parameters
     values: dict[str, Any] = {name: body.take_any(name) for name in fields}
     body.end()
+    if values["api"] is None:
+        raise BadRequestError("'api' is missing: the name of an API such as Produce expected")
     try:
         return Fault(**{name: value for name, value in values.items() if value is not None})
     except (TypeError, ValueError) as error:

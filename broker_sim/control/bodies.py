@@ -6,7 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-from broker_sim.runtime.argument_names import HIDDEN, SECRET_ARGUMENTS
+from broker_sim.runtime.argument_names import HIDDEN, SECRET_ARGUMENTS, can_be_sent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +43,8 @@ def parse_body(content: bytes) -> Body:
         raise BadRequestError(f"the body is not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise BadRequestError("the body must be a JSON object")
+    if not can_be_sent(json.dumps(fields, ensure_ascii=False)):
+        raise BadRequestError("a text of the body is not Unicode: it has half of a surrogate pair")
     return Body(fields)
 
 

@@ -90,6 +90,8 @@ class CoordinatorContext(Generic[S]):
         self._reload = reload
         self._buffer = WriteBuffer(partition, environment, self._fail)
         self._end_offset = 0
+        self.change_offset = 0
+        """See `ShardRuntime`: that of the record that is taken in, else that of the next one."""
         self.shard: S = make_shard(partition, self)
         self.loaded_records = 0
         """How many records and markers the shard was loaded from."""
@@ -121,6 +123,7 @@ class CoordinatorContext(Generic[S]):
             self._end_offset = header.last_offset + 1
             if not header.is_control:
                 for offset, record in self._environment.serde.decode_batch(batch):
+                    self.change_offset = offset
                     self.shard.replay(record, offset, header.producer_id)
                     self.loaded_records += 1
             elif header.records_count:
@@ -129,6 +132,7 @@ class CoordinatorContext(Generic[S]):
                     header.producer_id, header.last_offset, is_commit=is_commit
                 )
                 self.loaded_records += 1
+        self.change_offset = self._end_offset
         self.state = CoordinatorState.ACTIVE
 
     # -- results --------------------------------------------------------------------------------
@@ -200,6 +204,7 @@ class CoordinatorContext(Generic[S]):
                 self.shard.replay(record, offset, producer_id)
         if result.on_appended is not None:
             result.on_appended()
+        self.change_offset = self._end_offset
 
     def complete_transaction(self, marker: TransactionMarker, on_done: OnDone) -> None:
         """Append the marker that ends a producer's transaction, and replay it.
@@ -208,7 +213,7 @@ class CoordinatorContext(Generic[S]):
         """
 
         def appended(offset: int) -> None:
-            self._end_offset = offset + 1
+            self._end_offset = self.change_offset = offset + 1
             self.shard.replay_marker(marker.producer_id, offset, is_commit=marker.is_commit)
 
         self._buffer.append_marker(marker, appended, on_done)

@@ -78,6 +78,10 @@ class ShardRuntime(Protocol):
     def high_watermark(self) -> int:
         """The offset of the shard's log below which all records are committed."""
 
+    @property
+    def change_offset(self) -> int:
+        """The offset of the shard's log that a change of its state, made now, is committed with."""
+
     def perform(self, operation: Callable[[], Result[None]]) -> None:
         """Carry out an operation that no request asks for, such as the end of a session.
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.metadata_hash import TopicHashes
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group
+    from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.records import GroupRecord
 
 __all__ = ["Migration"]
@@ -62,7 +63,7 @@ class Migration:
     def __init__(
         self,
         environment: GroupEnvironment,
-        groups: dict[str, Group],
+        groups: GroupTimeline,
         rebalance: Rebalance,
         hashes: TopicHashes,
     ) -> None:
@@ -225,7 +226,7 @@ class Migration:
         assignments = {member.member_id: member.assignment for member in classic.members.values()}
 
         def appended() -> None:
-            self._groups[group.group_id] = classic
+            self._groups.put(group.group_id, classic)
             self._rebalance.start_sessions(classic)
             if rebalances:
                 self._rebalance.prepare(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import CommitPartitionValidator, Group
     from broker_sim.group.offset_commit import OffsetCommit
+    from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.offset_fetch import OffsetQuery
     from broker_sim.metadata import TopicState
     from broker_sim.protocol import messages
@@ -40,7 +41,7 @@ class OffsetMetadataManager:
         self,
         environment: GroupEnvironment,
         runtime: ShardRuntime,
-        groups: Mapping[str, Group],
+        groups: GroupTimeline,
         get_or_create_group: Callable[[str], object],
         log: EventLogger,
     ) -> None:
@@ -135,7 +136,8 @@ class OffsetMetadataManager:
     ) -> Result[messages.OffsetFetchResponse.OffsetFetchResponseGroup]:
         """Return what the group has. Raises ApiError of the group's check."""
         asked = query.asked
-        group = self._groups.get(asked.group_id)
+        newest, committed = self._groups.get, self._groups.committed
+        group = (newest if query.require_stable else committed)(asked.group_id)
         has_offsets = group is not None
         if group is not None:
             try:

@@ -309,7 +309,7 @@ class GroupCoordinatorService:
                 group.group_id, group.protocol_type, group.state_name, group.group_type
             )
             for shard in self.shards()
-            for group in shard.groups.values()
+            for group in shard.groups.all_committed()
             if (not states or group.state_name.lower() in states)
             and (not types or group.group_type in types)
         ]

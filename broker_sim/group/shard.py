@@ -16,6 +16,7 @@ from broker_sim.group.classic.classic_groups import ClassicGroups, left
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.consumer_groups import ConsumerGroups
 from broker_sim.group.consumer.metadata_hash import TopicHashes
+from broker_sim.group.group_timeline import GroupTimeline
 from broker_sim.group.migration import Migration
 from broker_sim.group.offset_metadata import OffsetMetadataManager
 from broker_sim.protocol import messages
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.group import Group
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.offset_commit import OffsetCommit
     from broker_sim.group.records import GroupRecord
@@ -48,7 +48,7 @@ Described = messages.DescribeGroupsResponse.DescribedGroup
 class GroupShard:
     """The groups and offsets of one partition.
 
-    `groups` are those of both kinds, by id. A member of the classic protocol may be in a group of the
+    `groups` are those of both kinds. A member of the classic protocol may be in a group of the
     other kind, which then serves it.
     """
 
@@ -57,7 +57,7 @@ class GroupShard:
     ) -> None:
         self.partition = partition
         self.runtime = runtime
-        self.groups: dict[str, Group] = {}
+        self.groups = GroupTimeline(runtime)
         bound = log.bind(environment.clock, node=f"broker-{environment.broker_id}", shard=partition)
         hashes = TopicHashes()
         self.classic = ClassicGroups(environment, runtime, self.groups, bound)
@@ -130,7 +130,7 @@ class GroupShard:
 
     def describe(self, group_id: str, api_version: int) -> Described:
         """Return what DescribeGroups answers: one that is not a classic group is dead."""
-        group = self.groups.get(group_id)
+        group = self.groups.committed(group_id)
         described = None if group is None else group.describe()
         if described is not None:
             return described

@@ -12,11 +12,24 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["HIDDEN", "SECRET_ARGUMENTS", "names_checked", "told_arguments"]
+__all__ = ["HIDDEN", "SECRET_ARGUMENTS", "can_be_sent", "names_checked", "told_arguments"]
 
 P = ParamSpec("P")
 HIDDEN: Final = "<hidden>"
 SECRET_ARGUMENTS: Final = frozenset({"password"})
+
+
+def can_be_sent(text: str) -> bool:
+    """Whether a text can be encoded: no half of a surrogate pair is in it.
+
+    Python reads a command line or a variable that is not UTF-8 as such halves, and JSON may have them. Kept in the
+    metadata, one of them would break every answer that tells it.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def names_checked(

@@ -34,6 +34,9 @@ NOT_YET: Final = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
+DEAD: Final = "Dead"
+"""The state of a group that a broker does not know."""
+SESSION_MS: Final = 6_000
 STABLE_S: Final = 0.3
 MOVED_S: Final = 4.0
 REPLICATED_S: Final = 1.0
@@ -58,6 +61,7 @@ class Lookup:
         self._down: dict[int, str] = {}
         self._topics: list[str] = []
         self._replicated: set[str] = set()
+        self._founded = 0
 
     async def warm_up(self) -> None:
         """Return when every broker has producer ids and the coordinators' topics are there."""
@@ -187,6 +191,30 @@ class Lookup:
                     )
                     with suppress(PlayError):  # fewer in-sync replicas than min.insync.replicas
                         await self._until(replicated, "the records are replicated", REPLICATED_S)
+
+    async def settle_groups(self, broker: int, prefix: str) -> None:
+        """Return when a coordinator shows a group that is founded now, and so all that was before it.
+
+        Groups are described and listed as the replicas have them, and a first JoinGroup is answered before
+        they have its record. An OffsetCommit of nothing makes a group that is shown when something else is
+        written. The group's name does not begin with `prefix`, so that the play's own are told from it.
+        """
+        self._founded += 1
+        group = f"settle{self._founded}.{prefix}"
+        join = messages.JoinGroupRequest(
+            group,
+            session_timeout_ms=SESSION_MS,
+            protocol_type="consumer",
+            protocols=[messages.JoinGroupRequest.JoinGroupRequestProtocol("range", b"")],
+        )
+        if (await self._ask(broker, join, 4)).error_code != ErrorCode.MEMBER_ID_REQUIRED:
+            return  # no coordinator
+
+        async def is_shown() -> bool:
+            answer = await self._ask(broker, messages.DescribeGroupsRequest([group]), 5)
+            return bool(answer.groups[0].group_state != DEAD)
+
+        await self._until(is_shown, "the groups can be seen")
 
     async def hear(self, broker: int, group: str) -> None:
         """Return when a broker has answered a question about a group, however slow it is."""

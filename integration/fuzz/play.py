@@ -46,6 +46,9 @@ CHANGES_METADATA: Final = frozenset(
 )
 """Brokers learn of what these changed a moment after the answer."""
 
+CHANGES_GROUPS: Final = frozenset({"JoinGroup", "OffsetCommit"})
+"""May be answered before the group that they make can be described."""
+
 ENDS_TRANSACTIONS: Final = frozenset({"EndTxn", "InitProducerId"})
 """Their markers are written after the answer."""
 
@@ -115,7 +118,9 @@ class _Player:
             return Outcome(f"cannot be encoded: {error}")
         outcome = Outcome("parked")
         await asyncio.wait([pending], timeout=PATIENCE_S.get(request.api, PATIENCE_OF_OTHERS_S))
-        if not pending.done() and request.api in PATIENCE_S:
+        if request.api in CHANGES_GROUPS:
+            await self.lookup.settle_groups(broker, references.prefix)
+        elif not pending.done() and request.api in PATIENCE_S:
             # It may be the broker that is slow: then this answer is late too, and comes after the other.
             await self.lookup.hear(broker, message.group_id)  # type: ignore[attr-defined]
         if not pending.done():

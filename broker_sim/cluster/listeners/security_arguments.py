@@ -18,6 +18,7 @@ from broker_sim.config import (
 from broker_sim.controller import ScramUpsertion
 from broker_sim.errors import ConfigError
 from broker_sim.metadata import SCRAM_MECHANISMS
+from broker_sim.runtime.argument_names import can_be_sent
 from broker_sim.security import PASSWORD_MECHANISMS
 from broker_sim.security.delegation_tokens import SALT_BYTES
 
@@ -83,9 +84,14 @@ def read_security(security: object, users: object) -> Security:
 
 def check_user(user: object, password: object) -> None:
     """Raise ConfigError for what is no name or no password; it shows no password."""
-    if not isinstance(user, str) or not user or "\0" in user:
+    if not isinstance(user, str) or not user or "\0" in user or not can_be_sent(user):
         raise ConfigError(f"users: a name must be a text that is not empty, not {user!r}")
-    if not isinstance(password, str) or not password or "\0" in password:
+    if (
+        not isinstance(password, str)
+        or not password
+        or "\0" in password
+        or not can_be_sent(password)
+    ):
         raise ConfigError(f"users: the password of {user!r} must be a text that is not empty")
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group
     from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.records import GroupRecord
     from broker_sim.runtime.event_log import EventLogger
 
@@ -48,10 +49,10 @@ class ClassicGroups:
         self,
         environment: GroupEnvironment,
         runtime: ShardRuntime,
-        groups: dict[str, Group],
+        groups: GroupTimeline,
         log: EventLogger,
     ) -> None:
-        """Serve the classic ones among `groups`, which are those of the shard by id."""
+        """Serve the classic ones among `groups`, which are those of the shard."""
         self._clock = environment.clock
         self._groups = groups
         self.rebalance = Rebalance(environment, runtime, log)
@@ -63,7 +64,7 @@ class ClassicGroups:
 
     def _create(self, group_id: str) -> ClassicGroup:
         group = ClassicGroup(group_id, self._clock)
-        self._groups[group_id] = group
+        self._groups.put(group_id, group)
         return group
 
     def member_committed(self, group_id: str, member_id: str) -> None:
@@ -78,12 +79,12 @@ class ClassicGroups:
         """Take in a GroupMetadata record."""
         key, value = record.key, record.value
         assert isinstance(key, record_messages.GroupMetadataKey)
-        before = self._groups.pop(key.group, None)
+        before = self._groups.remove(key.group)
         if isinstance(before, ClassicGroup):
             self.rebalance.stop_waits(before)
         if value is not None:
             assert isinstance(value, record_messages.GroupMetadataValue)
-            self._groups[key.group] = restored_group(key.group, value, self._clock)
+            self._groups.put(key.group, restored_group(key.group, value, self._clock))
 
     # -- JoinGroup --------------------------------------------------------------------------------
 
@@ -101,7 +102,7 @@ class ClassicGroups:
             return self._joins.join(group, request)
         if message.member_id != UNKNOWN_MEMBER_ID:
             # Kafka forgets an empty group of another kind then, until it is loaded again.
-            self._groups.pop(message.group_id, None)
+            self._groups.remove(message.group_id)
             return request.refuse(ErrorCode.UNKNOWN_MEMBER_ID, message.member_id)
         return self._create_with_member(message.group_id, group, request)
 
@@ -125,7 +126,7 @@ class ClassicGroups:
             if not error_code:
                 return
             if not is_appended and self._groups.get(group_id) is group:
-                del self._groups[group_id]
+                self._groups.revert(group_id)
                 self.rebalance.stop_waits(group)
             fail(error_code)
 

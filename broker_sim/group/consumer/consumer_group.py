@@ -6,8 +6,8 @@ here. Three epochs tell how far the group is:
 * the assignment epoch is the group epoch that the target was computed for
 * a member's epoch is the assignment epoch that it has reconciled to
 
-Deliberate difference: there is one view of a group, the newest. Kafka describes and lists the one
-whose records are committed.
+Deliberate difference: what a group is made of is shown as it is now; Kafka describes and lists it as it is
+committed. Whether there is a group is told as it is committed (`GroupTimeline`).
 """
 
 from __future__ import annotations

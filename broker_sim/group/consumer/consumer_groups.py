@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group
     from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import ImageChanges, MetadataImage
     from broker_sim.runtime.event_log import EventLogger
@@ -64,12 +65,12 @@ class ConsumerGroups:
         self,
         environment: GroupEnvironment,
         runtime: ShardRuntime,
-        groups: dict[str, Group],
+        groups: GroupTimeline,
         hashes: TopicHashes,
         conversions: Conversions,
         log: EventLogger,
     ) -> None:
-        """Serve the ones of this kind among `groups`, which are those of the shard by id."""
+        """Serve the ones of this kind among `groups`, which are those of the shard."""
         self._environment = environment
         self._groups = groups
         self._conversions = conversions
@@ -97,14 +98,7 @@ class ConsumerGroups:
 
     def find(self, group_id: str) -> ConsumerGroup:
         """Return the group; `ApiError` GROUP_ID_NOT_FOUND."""
-        group = self._groups.get(group_id)
-        if group is None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-        if not isinstance(group, ConsumerGroup):
-            raise ApiError(
-                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
-            )
-        return group
+        return _of_this_kind(group_id, self._groups.get(group_id))
 
     def _find_or_make(
         self, group_id: str, joins: bool, written: list[GroupRecord]
@@ -148,9 +142,10 @@ class ConsumerGroups:
             # A simple group, which only has offsets, becomes one of this kind.
             if record.value is None or (group is not None and not group.is_empty):
                 return
-            group = groups[group_id] = ConsumerGroup(group_id)
+            group = ConsumerGroup(group_id)
+            groups.put(group_id, group)
         if replay_into(group, record):
-            del groups[group_id]
+            groups.remove(group_id)
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
         """Let groups look at their topics again that have changed; mirrors `onMetadataUpdate`."""
@@ -247,10 +242,17 @@ class ConsumerGroups:
     # -- ConsumerGroupDescribe ------------------------------------------------------------------
 
     def describe(self, group_id: str) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
-        """Return what is known of the group; `ApiError` GROUP_ID_NOT_FOUND."""
-        return describe_group(
-            self.find(group_id), self.settings.default_assignor, self._environment.image()
-        )
+        """Return what is known of a group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
+        group = _of_this_kind(group_id, self._groups.committed(group_id))
+        return describe_group(group, self.settings.default_assignor, self._environment.image())
+
+
+def _of_this_kind(group_id: str, group: Group | None) -> ConsumerGroup:
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if not isinstance(group, ConsumerGroup):
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    return group
 
 
 def _newer(told: T | None, known: T) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Final, Literal
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.api_table import ApiTable
@@ -15,6 +15,8 @@ from broker_sim.runtime.argument_names import names_checked
 __all__ = ["Fault", "Loss", "served_api"]
 
 _API_TABLE = ApiTable()
+MOST_THROTTLE_MS: Final = 2**31 - 1
+"""Responses have no room for a longer one."""
 
 
 class Loss(Enum):
@@ -80,6 +82,8 @@ class Fault:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        if self.throttle_ms > MOST_THROTTLE_MS:
+            raise ValueError(f"throttle_ms must be at most {MOST_THROTTLE_MS}, not {throttle_ms}")
         self._check_effect()
         self._check_scope()
 

@@ -127,6 +127,15 @@ def test_a_resource_without_type_or_name_is_refused(resource):
         parse_acl("a", "READ", resource, "*", deny=False)
 
 
+@pytest.mark.parametrize("place", range(4))
+def test_half_of_a_surrogate_pair_is_refused(place):
+    # It would break every answer to DescribeAcls.
+    texts = ["a", "READ", "topic:x", "*"]
+    texts[place] += "\ud800"
+    with pytest.raises(ValueError, match=r"half of a surrogate pair|'operation' must be"):
+        parse_acl(*texts, deny=False)
+
+
 @pytest.mark.parametrize("operation", ["any", "unknown", "consume", ""])
 def test_an_operation_that_there_is_not_is_refused(operation):
     with pytest.raises(ValueError, match="'operation' must be one of ALL, READ"):

@@ -29,3 +29,13 @@ def test_other_numbers_are_refused(number):
 def test_secret_of_the_wrong_type_is_not_in_the_error():
     with pytest.raises(BadRequestError, match="'password' must be str, not <hidden>"):
         parse_body(b'{"password": 1234}').take("password", str)
+
+
+@pytest.mark.parametrize("content", [b'{"a": "\\ud800"}', b'{"a": {"\\udfff": 1}}'])
+def test_half_of_a_surrogate_pair_is_refused(content):
+    with pytest.raises(BadRequestError, match="half of a surrogate pair"):
+        parse_body(content)
+
+
+def test_whole_surrogate_pair_is_one_character():
+    assert parse_body(b'{"a": "\\ud83d\\ude00"}').take("a", str) == "\U0001f600"

@@ -118,6 +118,7 @@ def test_configurations_of_a_topic_may_be_numbers_and_booleans(ask, cluster):
             400,
             "needs an error, a loss, a delay_ms or a throttle_ms",
         ),
+        ("POST", "/inject", {}, 400, "'api' is missing: the name of an API such as Produce"),
         ("POST", "/inject", {"api": "Nothing", "delay_ms": 1}, 400, "there is no API 'Nothing'"),
         ("POST", "/inject", {"api": "Fetch", "error": "NOTHING"}, 400, "no error 'NOTHING'"),
         ("POST", "/inject", {"api": "Fetch", "lose": "all"}, 400, "request or response, not 'all'"),

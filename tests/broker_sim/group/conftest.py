@@ -63,9 +63,10 @@ class Log:
             on_done(self.fails_with)
             return
         self.batches.append(rebase(memoryview(batch), len(self.records), 0))
-        self.records += [record for _, record in serde.decode_batch(batch)]
+        appended = [record for _, record in serde.decode_batch(batch)]
+        self.records += appended
+        self._uncommitted += len(appended) if self.is_held else 0
         on_appended(len(self.records) - 1)
-        self._uncommitted += self.is_held
         self._wait(on_done)
 
     def await_committed(self, partition, end_offset, timeout_ms, on_done):

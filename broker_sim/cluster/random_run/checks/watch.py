@@ -221,13 +221,14 @@ class Watch:
             if replica not in state.isr:
                 # To join it needs no more than the high watermark, which may be far behind.
                 self._joined_ms[key, replica] = now_ms
+        # Also while nothing is held against the leader: what it has then may be missing afterwards.
+        end = self._end_before(key, state, leader, now_ms)
         if not self._actions.is_undisturbed(state.leader, now_ms - SHRINK_LIMIT_MS):
             return
         if not self._nodes.brokers[state.leader].is_serving:
             # Started again within its old session: it leads, but no follower reaches it, and the
             # controller refuses its ISR changes with STALE_BROKER_EPOCH until it has registered.
             return
-        end = self._end_before(key, state, leader, now_ms)
         for member in state.isr:
             if self._joined_ms.get((key, member), 0) > now_ms - SHRINK_LIMIT_MS:
                 continue

@@ -257,6 +257,9 @@ def test_listeners_may_differ():
         ({"users": {"": "secret"}}, "a name must be a text that is not empty, not ''"),
         ({"users": {"billing": ""}}, "the password of 'billing' must be a text that is not empty"),
         ({"users": {"billing": b"secret"}}, "the password of 'billing' must be a text"),
+        # As Python reads an argument that is not UTF-8.
+        ({"users": {"billing": "\udcff"}}, "the password of 'billing' must be a text"),
+        ({"users": {"\udcff": "secret"}}, "a name must be a text"),
     ],
 )
 def test_refusals(options, message):

@@ -214,6 +214,19 @@ def unheard_leader(leader):
     )
 
 
+def leader_falls_soon(leader):
+    """Return a run in which a follower does not hear its leader for less than two limits of the check."""
+    return Schedule(
+        1,
+        producers=(Producer(1),),
+        duration_ms=2_500,
+        actions=(
+            Action(300, "cut", (leader, leader % 3 + 1), 1_900),
+            Action(2_200, "kill", (leader,), 100),
+        ),
+    )
+
+
 def lonely_follower(leader):
     """Return a run in which both in-sync replicas are killed, after the third has left the ISR."""
     follower, third = leader % 3 + 1, (leader + 1) % 3 + 1
@@ -257,6 +270,7 @@ CALM = Schedule(1, producers=(Producer(1), Producer()), duration_ms=1_000)
 DRAWN = [draw_schedule(seed) for seed in range(20)]
 DEPOSED = [deposed_leader(broker) for broker in (1, 2, 3)]
 UNHEARD_LEADERS = [unheard_leader(broker) for broker in (1, 2, 3)]
+FALLING_LEADERS = [leader_falls_soon(broker) for broker in (1, 2, 3)]
 
 FOUND_BY = [
     (high_watermark_ignores_the_slowest_follower, DRAWN, {"high-watermark-within-isr"}),
@@ -267,6 +281,7 @@ FOUND_BY = [
     ),
     (follower_acknowledges_before_it_appends, DRAWN, {"high-watermark-within-isr"}),
     (isr_never_shrinks, UNHEARD_LEADERS, {"isr-shrinks"}),
+    (isr_never_shrinks, FALLING_LEADERS, {"isr-shrinks"}),
     (isr_takes_followers_too_early, DRAWN, {"high-watermark-within-isr"}),
     (
         any_live_replica_is_elected,
@@ -315,7 +330,15 @@ def test_defect_is_found_by_its_invariant(mutant, schedules, invariants, monkeyp
 
 @pytest.mark.parametrize(
     "schedule",
-    [*DEPOSED, *UNHEARD_LEADERS, CALM, *UNHEARD_RESPONSES[:2], TWO_ARE_KILLED, deaf_follower_of(1)],
+    [
+        *DEPOSED,
+        *UNHEARD_LEADERS,
+        *FALLING_LEADERS,
+        CALM,
+        *UNHEARD_RESPONSES[:2],
+        TWO_ARE_KILLED,
+        deaf_follower_of(1),
+    ],
 )
 def test_sound_broker_passes_where_the_mutants_are_found(schedule):
     assert failed_invariant(schedule) is None

@@ -1,5 +1,7 @@
 """Claims about OffsetCommit, and about what the in-sync replicas have to do with it."""
 
+import itertools
+
 import pytest
 
 from broker_sim.errors import ErrorCode
@@ -67,9 +69,15 @@ def test_metadata_is_limited_in_java_characters(make_user, text, error_code):
     assert user.fetch("g", [0]) == {("t", 0): -1 if error_code else 5}
 
 
-def test_group_without_any_valid_offset_exists(user):
+def test_group_without_any_valid_offset_is_shown_when_something_else_is_committed(user):
+    # It has no record of its own, so nothing else tells Kafka that it is committed.
     user.commit("g", {0: 5}, metadata="x" * 5_000)
-    assert list(user.listed()) == ["g"]
+    user.cluster.advance(1_000)
+    assert user.listed() == {}
+    names = (f"other-{number}" for number in itertools.count())
+    other = next(name for name in names if user.partition(name) == user.partition("g"))
+    user.commit(other, {0: 5})
+    assert set(user.listed()) == {"g", other}
 
 
 def test_null_metadata_is_the_empty_text(user):

@@ -205,7 +205,8 @@ def test_member_is_checked_if_one_is_named(user, producer):
 def test_metadata_has_a_limit_and_its_group_is_there_all_the_same(make_user):
     user = make_user(offset_metadata_max_bytes=3)
     assert Producer(user).commit({0: 1}) == {0: ErrorCode.OFFSET_METADATA_TOO_LARGE}
-    assert list(user.listed()) == ["g"]
+    leader = user.cluster.nodes.brokers[user.leader("g")]
+    assert list(leader.groups.shard("g").groups) == ["g"]
 
 
 def test_answer_waits_for_the_replicas(make_user):

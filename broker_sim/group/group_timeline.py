@@ -1,0 +1,94 @@
+"""The groups of a shard in two views; mirrors the `TimelineHashMap` of groups in `GroupMetadataManager`.
+
+The newest view decides. The committed one is what DescribeGroups, ConsumerGroupDescribe, ListGroups and
+OffsetFetch are answered from: a group is in it once the in-sync replicas have the record that made it, and
+until they have the one that deleted it. So a group may be "not found" for a moment after its first JoinGroup was
+answered, and for as long as a follower in the ISR stands still.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker_sim.group.group import Group
+
+if TYPE_CHECKING:
+    from broker_sim.coordinator.result import ShardRuntime
+
+__all__ = ["GroupTimeline"]
+
+
+class _Change(NamedTuple):
+    """A change of one id, and the group that it replaced. It is committed when `log_offset` is."""
+
+    log_offset: int
+    before: Group | None
+
+
+class GroupTimeline(dict[str, Group]):
+    """The groups by id, in the newest view. Write with `put`, `remove` and `revert`."""
+
+    __slots__ = ("_changed", "_changes", "_runtime")
+
+    def __init__(self, runtime: ShardRuntime) -> None:
+        super().__init__()
+        self._runtime = runtime
+        self._changes: dict[str, list[_Change]] = {}
+        """Those that are not committed, by id, oldest first."""
+        self._changed: deque[tuple[int, str]] = deque()
+        """The offsets and ids of all of them, oldest first."""
+
+    def put(self, group_id: str, group: Group) -> None:
+        """Add a group, also in the place of another one."""
+        self._note(group_id)
+        self[group_id] = group
+
+    def remove(self, group_id: str) -> Group | None:
+        """Remove a group and return it; None if there is none."""
+        if group_id not in self:
+            return None
+        self._note(group_id)
+        return self.pop(group_id)
+
+    def revert(self, group_id: str) -> None:
+        """Undo the newest change of an id, whose record could not be appended."""
+        changes = self._changes[group_id]
+        before = changes.pop().before
+        if before is None:
+            self.pop(group_id, None)
+        else:
+            self[group_id] = before
+
+    def committed(self, group_id: str) -> Group | None:
+        """Return the group of the committed view, or None."""
+        high_watermark = self._runtime.high_watermark
+        for change in self._changes.get(group_id, ()):
+            if change.log_offset >= high_watermark:
+                return change.before
+        return self.get(group_id)
+
+    def all_committed(self) -> list[Group]:
+        """Return the groups of the committed view."""
+        self._forget_committed()
+        if not self._changes:
+            return list(self.values())
+        found = map(self.committed, dict.fromkeys([*self, *self._changes]))
+        return [group for group in found if group is not None]
+
+    def _note(self, group_id: str) -> None:
+        """Keep what the id stands for now, because that changes."""
+        self._forget_committed()
+        log_offset = self._runtime.change_offset
+        self._changes.setdefault(group_id, []).append(_Change(log_offset, self.get(group_id)))
+        self._changed.append((log_offset, group_id))
+
+    def _forget_committed(self) -> None:
+        high_watermark = self._runtime.high_watermark
+        while self._changed and self._changed[0][0] < high_watermark:
+            log_offset, group_id = self._changed.popleft()
+            changes = self._changes.get(group_id, [])
+            if changes and changes[0].log_offset <= log_offset:
+                del changes[0]
+            if not changes:
+                self._changes.pop(group_id, None)
