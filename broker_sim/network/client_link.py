@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from broker_sim.network.file_sender import FileSender
     from broker_sim.protocol.message import BytesLike, Chunk
+    from broker_sim.runtime.read_turns import ReadTurns
 
 __all__ = ["ClientLink"]
 
@@ -27,21 +28,30 @@ class ClientLink:
     """Writes to a client and says when to read from it; does nothing once the client has gone."""
 
     __slots__ = (
+        "_descriptor",
         "_files",
         "_held",
         "_held_bytes",
         "_is_closing",
         "_transport",
         "_transport_is_full",
+        "_turns",
         "is_held",
         "is_reading",
+        "reads_freely",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, turns: ReadTurns | None = None) -> None:
+        """With `turns` it reads in turns with others, until `end_turns`."""
         self._transport: asyncio.Transport | None = None
         self._transport_is_full = False
+        self._turns = turns
+        self._descriptor = -1
+        """The socket's, while it takes turns."""
         self.is_reading = True
-        """Whether the transport reads; `set_reading` says so."""
+        """Whether the transport reads, maybe when its turn comes; `set_reading` says so."""
+        self.reads_freely = turns is None
+        """Whether it reads on by itself when it has read: it is not held, and takes no turns."""
         self._files: FileSender | None = None
         self._is_closing = False
         """Whether the transport is to be closed when all files are sent."""
@@ -56,8 +66,31 @@ class ClientLink:
         self._transport = transport
         self._files = files
 
+    def begin_turns(self) -> None:
+        """Read in turns from now on, if it is to do so; loops let a transport read once before."""
+        if self._turns is not None and self._transport is not None:
+            self._descriptor = self._transport.get_extra_info("socket").fileno()
+            if self.is_reading:
+                self._wait_for_turn(self._transport)
+
+    def turn_came(self) -> None:
+        """Read what has come."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def end_turns(self) -> None:
+        """Read without a turn from now on."""
+        turns, self._turns = self._turns, None
+        self.reads_freely = not self.is_held
+        if turns is not None:
+            turns.leave(self._descriptor, self)
+            if self.is_reading:
+                self.turn_came()
+
     def detach(self) -> None:
         """Forget the transport: the client has gone."""
+        if self._turns is not None:
+            self._turns.leave(self._descriptor, self)
         self._transport = None
         if self._files is not None:
             self._files.abort()
@@ -117,15 +150,29 @@ class ClientLink:
         transport = self._transport
         if wanted == self.is_reading or self._held is not None or transport is None:
             return
-        if not transport.is_closing():
-            self.is_reading = wanted
-            (transport.resume_reading if wanted else transport.pause_reading)()
+        if transport.is_closing():
+            return
+        if not wanted:
+            self.stop_reading()
+            return
+        self.is_reading = True
+        if self._turns is None:
+            transport.resume_reading()
+        else:
+            self._wait_for_turn(transport)
 
     def stop_reading(self) -> None:
         """Stop reading, also where the transport goes on although it was told to stop."""
         self.is_reading = False
+        if self._turns is not None:
+            self._turns.leave(self._descriptor, self)
         if self._transport is not None:
             self._transport.pause_reading()
+
+    def _wait_for_turn(self, transport: asyncio.Transport) -> None:
+        if self._turns is not None and self._descriptor >= 0 and not transport.is_closing():
+            transport.pause_reading()
+            self._turns.wait(self._descriptor, self)
 
     # -- the cut --------------------------------------------------------------------------------
 
@@ -135,6 +182,7 @@ class ClientLink:
             self.set_reading(wanted=False)
             self._held = []
             self.is_held = True
+            self.reads_freely = False
             if self._files is not None:
                 self._files.hold()
 
@@ -142,6 +190,7 @@ class ClientLink:
         """Send what has waited; reading goes on with the next `set_reading`."""
         held, self._held = self._held, None
         self.is_held = False
+        self.reads_freely = self._turns is None
         self._held_bytes = 0
         if self._files is not None:
             self._files.release()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.process import Process
+    from broker_sim.runtime.read_turns import ReadTurns
     from broker_sim.security import KafkaPrincipal
 
 __all__ = ["Connection", "RequestSink", "SendResponse"]
@@ -74,10 +75,12 @@ class Connection(asyncio.BufferedProtocol):
         memory: MemoryAccount | None = None,
         listener: str = DEFAULT_LISTENER,
         principal_of: Callable[[asyncio.BaseTransport], KafkaPrincipal | None] | None = None,
+        read_turns: ReadTurns | None = None,
     ) -> None:
         """Count in `memory` what large requests take, if it is given.
 
-        `principal_of` says who the client is by its certificate, None if that cannot be said.
+        `principal_of` says who the client is by its certificate, None if that cannot be said. With `read_turns`
+        the client is read in turns with others until it has logged in.
         """
         self.listener = listener
         self._principal_of = principal_of
@@ -92,7 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         self._memory = FrameMemory(memory or MemoryAccount())
         self._served_bytes = 0
         """The size of the request in flight."""
-        self._link = ClientLink()
+        self._link = ClientLink(read_turns)
         self._is_muted = False
         """Whether a request is in flight."""
         self._throttles = 0
@@ -112,6 +115,9 @@ class Connection(asyncio.BufferedProtocol):
         # uvloop's transports have the methods of asyncio.Transport, but not its type.
         attached = cast("asyncio.Transport", transport)
         self._link.attach(attached, self._file_sender(attached))
+        if not self._link.reads_freely:
+            # uvloop begins to read when this method has returned, whatever it was told before.
+            asyncio.get_running_loop().call_soon(self._link.begin_turns)
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.ip = peer[0]
@@ -205,10 +211,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_received(self) -> None:
         self.is_active = True
-        if self._link.is_held:
+        if not self._link.reads_freely:
             # uvloop reads from a new connection although `hold` has paused it.
             self._link.stop_reading()
-            return
+            if self._link.is_held:
+                return
         process = self._process
         if process.runs:
             self._serve_requests()
@@ -300,6 +307,7 @@ class Connection(asyncio.BufferedProtocol):
         self.may_ask_for_tokens = not by_token
         self._sink = sink
         self._framer.max_frame_bytes = max_request_bytes
+        self._link.end_turns()
 
     # -- the network between client and broker --------------------------------------------------
 

@@ -16,6 +16,7 @@ from broker_sim.network.login import ListenerSecurity, Login
 from broker_sim.network.login_turns import LoginTurns
 from broker_sim.network.open_connections import OpenConnections
 from broker_sim.runtime.acceptor import accept_connections
+from broker_sim.runtime.read_turns import ReadTurns, read_turns
 from broker_sim.runtime.sockets import bind
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class SocketServer:
         self.endpoints: list[Endpoint] = []
         """The listeners, with the ports that they have."""
         self._connections: OpenConnections | None = None
+        self._read_turns: ReadTurns | None = None
         self._held: set[str] = set()
         """The listeners whose clients are held."""
         try:
@@ -88,6 +90,8 @@ class SocketServer:
         self._connections = connections
         self._secured = frozenset(name for name, each in security.items() if each.tls is not None)
         turns = LoginTurns(process)
+        if any(each != OPEN for each in security.values()):
+            self._read_turns = read_turns(asyncio.get_running_loop(), self._sockets[0])
         for endpoint in self.endpoints:
             listener_security = security.get(endpoint.listener, OPEN)
             make_connection = partial(
@@ -100,6 +104,7 @@ class SocketServer:
                 endpoint.listener,
                 listener_security,
                 turns,
+                self._read_turns,
             )
             server = await accept_connections(
                 asyncio.get_running_loop(),
@@ -107,6 +112,7 @@ class SocketServer:
                 make_connection,
                 config.socket_listen_backlog_size,
                 None if listener_security.tls is None else listener_security.tls.context,
+                self._read_turns,
             )
             # The server owns the socket. Closed here too, its number could be another socket's.
             del self._sockets[0]
@@ -124,6 +130,7 @@ class SocketServer:
         listener: str,
         security: ListenerSecurity,
         turns: LoginTurns,
+        read_turns: ReadTurns | None,
     ) -> Connection:
         login, tls = security
         first_sink, first_max_bytes = sink, max_request_bytes
@@ -139,6 +146,7 @@ class SocketServer:
             memory,
             listener,
             None if tls is None or login is not None else tls.principal_of,
+            read_turns if tls is None and login is not None else None,
         )
 
     def hold_clients(self, listener: str) -> None:
@@ -178,5 +186,7 @@ class SocketServer:
             bound.close()
         self._servers.clear()
         self._sockets.clear()
+        if self._read_turns is not None:
+            self._read_turns.close()
         if self._connections is not None:
             self._connections.abort()

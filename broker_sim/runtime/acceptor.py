@@ -4,9 +4,8 @@ asyncio's own servers do not survive the limit of open files: asyncio reports ea
 traceback and tries ever more often, and uvloop closes the port. Here, what cannot be accepted waits
 in the backlog; it is tried again a little later and logged once.
 
-A thousand clients may come at the same time. A few are accepted in each turn of the loop, and with TLS no
-more while so many handshakes are under way, so that other connections get their turn. Handshakes that hang
-hold up those behind them for `HANDSHAKE_WAIT_S` each.
+A thousand clients may come at the same time. A few are accepted in each turn of the loop, so that other
+connections get their turn; with TLS, `Handshakes` has them then.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from ssl import SSLError
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker_sim.runtime.event_log import get_logger
+from broker_sim.runtime.handshakes import Handshakes
 from broker_sim.runtime.sockets import LIMIT_ADVICE, address_text
 
 if TYPE_CHECKING:
@@ -25,16 +25,14 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+    from broker_sim.runtime.read_turns import ReadTurns
+
 __all__ = ["RETRY_DELAY_S", "Accepting", "accept_connections"]
 
 NO_FILE: Final = -1
 RETRY_DELAY_S: Final = 0.2
-ACCEPTS_AT_ONCE: Final = 4
+ACCEPTS_AT_ONCE: Final = 2
 """Then the connections that there are get their turn."""
-HANDSHAKES_AT_ONCE: Final = 4
-"""Of TLS; each takes about a millisecond of the loop's time."""
-HANDSHAKE_WAIT_S: Final = 0.005
-"""How long others wait for the end of one, if there are as many."""
 EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 log = get_logger(__name__)
@@ -59,10 +57,14 @@ async def accept_connections(
     make_protocol: Callable[[], asyncio.BaseProtocol],
     backlog: int,
     tls: ssl.SSLContext | None = None,
+    turns: ReadTurns | None = None,
 ) -> Accepting:
-    """Listen and give each connection a protocol, with TLS if asked, until the result is closed."""
+    """Listen and give each connection a protocol, with TLS if asked, until the result is closed.
+
+    With `turns` TLS handshakes begin in turns.
+    """
     if isinstance(listening, socket.socket):
-        acceptor = _Acceptor(loop, listening, make_protocol, tls)
+        acceptor = _Acceptor(loop, listening, make_protocol, tls, turns)
         try:
             acceptor.start(backlog)
         except NotImplementedError:  # Windows
@@ -101,6 +103,7 @@ class _Acceptor:
         listening: socket.socket,
         make_protocol: Callable[[], asyncio.BaseProtocol],
         tls: ssl.SSLContext | None,
+        turns: ReadTurns | None,
     ) -> None:
         self._loop = loop
         self._tls = tls
@@ -108,11 +111,11 @@ class _Acceptor:
         self._make_protocol = make_protocol
         self._retry: asyncio.TimerHandle | None = None
         self._is_exhausted = False
-        self._waits_for_handshake = False
         self._is_held = False
         self._spare = NO_FILE
         """Open but while the log is written: its first event imports modules, which takes a file."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._handshakes = None if tls is None else Handshakes(loop, turns, self._serve)
 
     def start(self, backlog: int) -> None:
         self._socket.setblocking(False)
@@ -140,19 +143,12 @@ class _Acceptor:
                     raise
                 self._back_off(error)
                 return
+            if self._handshakes is not None:
+                self._handshakes.add(connection)
+                continue
             task = self._loop.create_task(self._serve(connection))
             self._tasks.add(task)
-            task.add_done_callback(self._served)
-            if self._tls is not None and len(self._tasks) >= HANDSHAKES_AT_ONCE:
-                self._waits_for_handshake = True
-                self._wait(HANDSHAKE_WAIT_S)
-                return
-
-    def _served(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if self._waits_for_handshake and self._retry is not None:
-            self._retry.cancel()
-            self._accept_again()
+            task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, connection: socket.socket) -> None:
         try:
@@ -166,12 +162,9 @@ class _Acceptor:
             connection.close()
             raise
 
-    def _wait(self, delay_s: float) -> None:
-        self._loop.remove_reader(self._socket.fileno())
-        self._retry = self._loop.call_later(delay_s, self._accept_again)
-
     def _back_off(self, error: OSError) -> None:
-        self._wait(RETRY_DELAY_S)
+        self._loop.remove_reader(self._socket.fileno())
+        self._retry = self._loop.call_later(RETRY_DELAY_S, self._accept_again)
         if not self._is_exhausted:
             self._is_exhausted = True
             self._log_exhausted(error)
@@ -190,27 +183,31 @@ class _Acceptor:
 
     def _accept_again(self) -> None:
         self._retry = None
-        self._waits_for_handshake = False
         if not self._is_held:
             self._loop.add_reader(self._socket.fileno(), self._accept)
 
     def hold(self) -> None:
         self._is_held = True
         self._loop.remove_reader(self._socket.fileno())
+        if self._handshakes is not None:
+            self._handshakes.hold()
 
     def release(self) -> None:
         self._is_held = False
+        if self._handshakes is not None:
+            self._handshakes.release()
         if self._retry is None:
             self._loop.add_reader(self._socket.fileno(), self._accept)
 
     def close(self) -> None:
         if self._socket.fileno() < 0:
             return
-        self._waits_for_handshake = False
         if self._retry is not None:
             self._retry.cancel()
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
         os.close(self._spare)
+        if self._handshakes is not None:
+            self._handshakes.close()
         for task in self._tasks:
             task.cancel()

@@ -21,17 +21,18 @@ from integration.logins.frames import CLIENT_NONCE, Pause, Sent, request
 from integration.logins.table import TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from integration.logins.table import Case
 
-__all__ = ["play"]
+__all__ = ["earliest", "play"]
 
 ANSWER_S: Final = 30
 AT_ONCE: Final = 20
 """Cases at a time; Kafka's backlog has room for 50 connections, and others are a second late."""
 SALT: Final = b"a salt of the table."
 _NOW, _LATER = "at once", "after the delay"
+_CLOSED: Final = "is closed"
 _FIRST = re.compile(rf"r={CLIENT_NONCE}[0-9a-z]+,")
 LONG_MS: Final = 10**9
 """What is left of a token that never ends depends on the clock."""
@@ -87,6 +88,27 @@ async def play(addresses: Mapping[str, tuple[str, int]]) -> dict[str, list[Any]]
     return dict(zip(TABLE, outcomes, strict=True))
 
 
+def earliest(plays: Sequence[Mapping[str, list[Any]]]) -> dict[str, list[Any]]:
+    """Return the outcomes of the last play, each frame when it came in any of them.
+
+    A busy machine makes an answer or an end late, and never early.
+    """
+    *before, last = plays
+    return {case: _earliest(got, [play[case] for play in before]) for case, got in last.items()}
+
+
+def _earliest(last: list[Any], before: Sequence[list[Any]]) -> list[Any]:
+    found = []
+    for place, step in enumerate(last):
+        others = [got[place] for got in before if len(got) == len(last)]
+        if isinstance(step, list):
+            at_once = [step[0], _NOW]
+            found.append(at_once if at_once in others else step)
+        else:
+            found.append(_CLOSED if _CLOSED in others else step)
+    return found
+
+
 async def _play_case(case: Case, address: tuple[str, int]) -> list[Any]:
     client = _Client(*await asyncio.open_connection(*address))
     found: list[Any] = []
@@ -105,7 +127,7 @@ async def _play_case(case: Case, address: tuple[str, int]) -> list[Any]:
                 return found
             answer = _token_of(step, got.data)
     except StopIteration:
-        found.append("stays" if await client.stays() else "is closed")
+        found.append("stays" if await client.stays() else _CLOSED)
         return found
     finally:
         client.writer.close()

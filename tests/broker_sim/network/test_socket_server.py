@@ -5,14 +5,17 @@ import select
 import socket
 import sys
 from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 
 import pytest
 import uvloop
 
 from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.network import SocketServer
+from broker_sim.network.login import ListenerLogin, ListenerSecurity
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.scheduler import LoopScheduler
+from broker_sim.security import KafkaPrincipal
 
 HOST = "127.0.0.1"
 
@@ -72,14 +75,18 @@ def run(request):
 
 
 @asynccontextmanager
-async def serving(*, broker=None, port=0, is_held=False, listeners=("PLAINTEXT",), **configs):
+async def serving(
+    *, broker=None, port=0, is_held=False, listeners=("PLAINTEXT",), security=None, **configs
+):
     """A server that accepts clients; `is_held` says that they are held from the beginning."""
     server = SocketServer([Endpoint(name, HOST, port) for name in listeners])
     try:
         if is_held:
             server.hold_clients("PLAINTEXT")
         process = Process("broker-1", LoopScheduler(asyncio.get_running_loop()))
-        await server.start(process, broker or EchoBroker(), BrokerConfig(**configs))
+        await server.start(
+            process, broker or EchoBroker(), BrokerConfig(**configs), security=security or {}
+        )
         yield server
     finally:
         server.close()
@@ -256,5 +263,68 @@ def test_a_port_that_is_taken_leaves_no_other_port_bound(run):
                     [Endpoint("A", HOST, port), Endpoint("B", HOST, taken.getsockname()[1])]
                 )
             SocketServer([Endpoint("A", HOST, port)]).close()
+
+    run(main())
+
+
+class OneWordLogin:
+    """Lets everybody in who says "me"."""
+
+    is_token_authenticated = False
+    session_lifetime_ms = None
+
+    def __init__(self):
+        self.principal = None
+
+    def receive(self, frame):
+        if frame == b"me":
+            self.principal = KafkaPrincipal("User", "me")
+        return [len(frame).to_bytes(4, "big"), frame]
+
+
+def sockets_in_epolls():
+    """Return by descriptor of each epoll of this process how many files it watches."""
+    links = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    return {
+        int(link.name): Path("/proc/self/fdinfo", link.name).read_text().count("tfd:")
+        for link in links
+        if link.is_symlink() and link.readlink().name == "anon_inode:[eventpoll]"
+    }
+
+
+async def until_there_are(count, turns):
+    """Wait until so many clients wait for their turns; the loop does not say when they do."""
+    for _ in range(10_000):
+        await asyncio.sleep(0)
+        if sockets_in_epolls()[turns] == count:
+            return
+    raise AssertionError(sockets_in_epolls())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has epoll")
+def test_clients_take_turns_until_they_have_logged_in(run):
+    login = ListenerLogin(OneWordLogin, 1 << 10, 0)
+    security = {"PLAINTEXT": ListenerSecurity(login=login)}
+
+    async def main():
+        before = sockets_in_epolls()
+        async with serving(security=security) as server:
+            (turns,) = sockets_in_epolls().keys() - before.keys()
+            clients = [await Client.connect(server) for _ in range(4)]
+            await until_there_are(4, turns)
+            assert await clients[0].request(b"who") == b"who"
+            assert sockets_in_epolls()[turns] == 4
+            assert await clients[0].request(b"me") == b"me"
+            assert sockets_in_epolls()[turns] == 3
+            assert await clients[0].request(b"x" * 3_000) == b"x" * 3_000
+            server.hold_clients("PLAINTEXT")
+            assert sockets_in_epolls()[turns] == 0
+            clients[1].send(b"me")
+            server.release_clients("PLAINTEXT")
+            assert await clients[1].answer() == b"me"
+            for client in clients:
+                await client.close()
+            await until_there_are(0, turns)
+        assert sockets_in_epolls().keys() == before.keys()
 
     run(main())

@@ -11,15 +11,13 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from broker_sim.runtime.acceptor import (
-    ACCEPTS_AT_ONCE,
-    HANDSHAKE_WAIT_S,
-    HANDSHAKES_AT_ONCE,
-    accept_connections,
-)
+from broker_sim.runtime.acceptor import ACCEPTS_AT_ONCE, accept_connections
+from broker_sim.runtime.handshakes import HANDSHAKE_WAIT_S, HANDSHAKES_AT_ONCE
+from broker_sim.runtime.read_turns import ReadTurns
 from broker_sim.runtime.sockets import bind
 from broker_sim.security import Certificates, load_key_pair
 
+START_OF_TLS = b"\x16"
 HOST = "127.0.0.1"
 TURNS = 10
 CLIENTS = 5 * max(ACCEPTS_AT_ONCE, HANDSHAKES_AT_ONCE)
@@ -37,7 +35,19 @@ def certificates():
     return Certificates()
 
 
-async def listen(stack, tls=None):
+@pytest.fixture
+def tls(certificates):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_key_pair(context, certificates.for_hosts([HOST]), None, "server")
+    return context
+
+
+@pytest.fixture
+def trusting(certificates):
+    return ssl.create_default_context(cadata=certificates.authority.certificate)
+
+
+async def listen(stack, tls=None, *, takes_turns=False):
     """Accept connections; return the port, the protocols that were made, and who accepts."""
     made = []
 
@@ -48,15 +58,15 @@ async def listen(stack, tls=None):
     listening = bind(asyncio.get_running_loop(), HOST, 0)
     port = listening.getsockname()[1]
     loop = asyncio.get_running_loop()
-    accepting = await accept_connections(loop, listening, make, CLIENTS + 1, tls)
+    turns = stack.enter_context(closing(ReadTurns(loop))) if takes_turns else None
+    accepting = await accept_connections(loop, listening, make, CLIENTS + 1, tls, turns)
     stack.enter_context(closing(accepting))
     return port, made, accepting
 
 
 def connect_all(stack, port):
     """Connect without the loop, in which nothing happens meanwhile."""
-    for _ in range(CLIENTS):
-        stack.enter_context(socket.create_connection((HOST, port)))
+    return [stack.enter_context(socket.create_connection((HOST, port))) for _ in range(CLIENTS)]
 
 
 def test_few_connections_are_accepted_in_one_turn(run):
@@ -91,22 +101,24 @@ def test_who_connects_while_clients_are_held_is_served_afterwards(run):
     run(main())
 
 
-def test_handshakes_that_hang_hold_up_others_for_a_while_only(run, certificates):
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_key_pair(tls, certificates.for_hosts([HOST]), None, "server")
-    trusting = ssl.create_default_context(cadata=certificates.authority.certificate)
+async def shake_hands(port, trusting):
+    _, writer = await asyncio.open_connection(HOST, port, ssl=trusting)
+    writer.close()
 
+
+@pytest.mark.parametrize("takes_turns", [True, False])
+def test_handshakes_that_hang_hold_up_others_for_a_while_only(run, tls, trusting, takes_turns):
     async def main():
         with ExitStack() as stack:
-            port, made, _ = await listen(stack, tls)
-            connect_all(stack, port)
+            port, made, _ = await listen(stack, tls, takes_turns=takes_turns)
+            for client in connect_all(stack, port):
+                client.send(START_OF_TLS)
             start_s = time.perf_counter()
             for _ in range(TURNS):
                 await asyncio.sleep(0)
             at_once = len(made)
             waits = (time.perf_counter() - start_s) // HANDSHAKE_WAIT_S
-            _, writer = await asyncio.open_connection(HOST, port, ssl=trusting)
-            writer.close()
+            await shake_hands(port, trusting)
             return at_once, waits, len(made)
 
     at_once, waits, all_made = run(main())
@@ -135,3 +147,47 @@ def test_socket_that_cannot_listen_leaves_no_file_open(run):
 
     before, after = run(main())
     assert before == after
+
+
+def test_clients_that_say_nothing_hold_up_nobody(run, tls, trusting):
+    async def main():
+        with ExitStack() as stack:
+            port, made, _ = await listen(stack, tls, takes_turns=True)
+            connect_all(stack, port)
+            await shake_hands(port, trusting)
+            return len(made)
+
+    assert run(main()) == 1
+
+
+def test_handshake_begins_when_clients_are_no_longer_held(run, tls, trusting):
+    async def main():
+        with ExitStack() as stack:
+            port, made, acceptor = await listen(stack, tls, takes_turns=True)
+            silent = connect_all(stack, port)
+            for _ in range(CLIENTS):  # enough to accept them all
+                await asyncio.sleep(0)
+            acceptor.hold()
+            for client in silent:
+                client.send(START_OF_TLS)
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            assert not made
+            acceptor.release()
+            await shake_hands(port, trusting)
+            return len(made)
+
+    assert run(main()) == CLIENTS + 1
+
+
+def test_clients_that_have_said_nothing_are_closed_with_the_listener(run, tls):
+    async def main():
+        with ExitStack() as stack:
+            port, _, acceptor = await listen(stack, tls, takes_turns=True)
+            silent = connect_all(stack, port)
+            for _ in range(CLIENTS):  # enough to accept them all
+                await asyncio.sleep(0)
+            acceptor.close()
+            return [client.recv(1) for client in silent]
+
+    assert run(main()) == [b""] * CLIENTS

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from integration.logins.play import earliest
 from integration.logins.recorded import RECORDING, read_recording, to_text
 from integration.logins.simulated import play_on_simulated
 from integration.logins.table import TABLE
@@ -38,6 +39,25 @@ def test_a_size_that_is_refused_closes_sooner_than_in_kafka(outcomes, case):
 
 def test_the_recording_has_these_cases():
     assert list(read_recording()) == list(TABLE)
+
+
+LATE = [["refused", "after the delay"], "stays"]
+ON_TIME = [["refused", "at once"], "is closed"]
+OTHER = [["taken", "at once"], "stays"]
+
+
+@pytest.mark.parametrize(
+    ("plays", "outcome"),
+    [
+        ([LATE, ON_TIME], ON_TIME),
+        ([ON_TIME, LATE], ON_TIME),
+        ([LATE, LATE], LATE),
+        ([OTHER, LATE], LATE),  # what came at once was another answer
+        ([["pause", *ON_TIME], LATE], LATE),  # and here another frame
+    ],
+)
+def test_what_came_at_once_in_one_play_does_so(plays, outcome):
+    assert earliest([{"case": play} for play in plays]) == {"case": outcome}
 
 
 @pytest.mark.real_kafka

@@ -1,0 +1,130 @@
+"""TLS handshakes of one listener, a few at a time, so that others do not wait for all of them.
+
+A handshake takes much more of the loop's time than any request, most of it for the client's first message.
+A connection begins it when that has come and its turn is there; one that says nothing costs nothing but its socket.
+
+Deliberate difference: Kafka closes who says nothing after `connections.max.idle.ms`, here it is `SILENT_S`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import asyncio
+    import socket
+    from collections.abc import Callable, Coroutine
+
+    from broker_sim.runtime.read_turns import ReadTurns
+
+__all__ = ["HANDSHAKES_AT_ONCE", "HANDSHAKE_WAIT_S", "SILENT_S", "Handshakes"]
+
+HANDSHAKES_AT_ONCE: Final = 4
+HANDSHAKE_WAIT_S: Final = 0.005
+"""How long others wait for the end of one, if there are as many."""
+SILENT_S: Final = 60.0
+"""As long as asyncio gives a handshake."""
+
+
+class Handshakes:
+    """Thread rule: only the loop's thread."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        turns: ReadTurns | None,
+        serve: Callable[[socket.socket], Coroutine[Any, Any, None]],
+    ) -> None:
+        """`serve` is done with the handshake when it returns; without `turns` it begins at once."""
+        self._loop = loop
+        self._turns = turns
+        self._serve = serve
+        self._silent: dict[_Silent, asyncio.TimerHandle] = {}
+        self._waiting: deque[socket.socket] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._next: asyncio.TimerHandle | None = None
+        self._is_held = False
+
+    def add(self, connection: socket.socket) -> None:
+        """Take over a connection that was accepted."""
+        if self._turns is None:
+            self._wait(connection)
+            return
+        silent = _Silent(connection, self)
+        self._silent[silent] = self._loop.call_later(SILENT_S, self._give_up, silent)
+        if not self._is_held:
+            self._turns.wait(connection.fileno(), silent)
+
+    def spoke(self, silent: _Silent) -> None:
+        """Hear that the first message is there."""
+        self._silent.pop(silent).cancel()
+        self._wait(silent.connection)
+
+    def _give_up(self, silent: _Silent) -> None:
+        del self._silent[silent]
+        if self._turns is not None:
+            self._turns.leave(silent.connection.fileno(), silent)
+        silent.connection.close()
+
+    def _wait(self, connection: socket.socket) -> None:
+        self._waiting.append(connection)
+        self._begin()
+
+    def _begin(self, at_least: int = 0) -> None:
+        """Begin as many as there is room for."""
+        while self._waiting and (at_least > 0 or len(self._tasks) < HANDSHAKES_AT_ONCE):
+            at_least -= 1
+            task = self._loop.create_task(self._serve(self._waiting.popleft()))
+            self._tasks.add(task)
+            task.add_done_callback(self._served)
+        if self._waiting and self._next is None:
+            self._next = self._loop.call_later(HANDSHAKE_WAIT_S, self._begin_anyway)
+
+    def _begin_anyway(self) -> None:
+        """Begin one more: those under way may hang."""
+        self._next = None
+        self._begin(at_least=1)
+
+    def _served(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._begin()
+
+    def hold(self) -> None:
+        """Begin none of those that have said nothing yet."""
+        self._is_held = True
+        if self._turns is not None:
+            for silent in self._silent:
+                self._turns.leave(silent.connection.fileno(), silent)
+
+    def release(self) -> None:
+        """Go on."""
+        self._is_held = False
+        if self._turns is not None:
+            for silent in self._silent:
+                self._turns.wait(silent.connection.fileno(), silent)
+
+    def close(self) -> None:
+        """End all that is not done."""
+        if self._next is not None:
+            self._next.cancel()
+        for silent in list(self._silent):
+            self._silent[silent].cancel()
+            self._give_up(silent)
+        while self._waiting:
+            self._waiting.popleft().close()
+        for task in self._tasks:
+            task.cancel()
+
+
+class _Silent:
+    """A connection that has said nothing yet."""
+
+    __slots__ = ("_handshakes", "connection")
+
+    def __init__(self, connection: socket.socket, handshakes: Handshakes) -> None:
+        self.connection = connection
+        self._handshakes = handshakes
+
+    def turn_came(self) -> None:
+        self._handshakes.spoke(self)
