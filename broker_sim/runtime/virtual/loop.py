@@ -317,7 +317,8 @@ class VirtualEventLoop(ProcessLoop):
         due_ns = self._scheduled.next_due_ns()
         if due_ns is None or due_ns > until_ns:
             return False
-        self._guards.check_limit(due_ns)
+        if due_ns > self._guards.limit_ns:
+            self._guards.check_limit(due_ns)
         self._move_to(due_ns)
         self._scheduled.pop_due(due_ns, self._ready)
         return True
