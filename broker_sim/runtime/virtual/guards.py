@@ -46,7 +46,7 @@ class Guards:
         max_steps_at_one_time: int,
     ) -> None:
         self._loop = loop
-        self.limit_ns: float = math.inf if limit_s is None else delay_to_ns(limit_s)
+        self._limit_ns: float = math.inf if limit_s is None else delay_to_ns(limit_s)
         self._collect_every = collect_every
         self._max_still_steps = max_steps_at_one_time
         self._still_steps = 0
@@ -58,14 +58,14 @@ class Guards:
 
     def check_limit(self, now_ns: int) -> None:
         """Raise VirtualTimeLimitError if the run may not get to that time."""
-        if now_ns > self.limit_ns:
-            limit_s = self.limit_ns / NS_PER_SECOND
+        if now_ns > self._limit_ns:
+            limit_s = self._limit_ns / NS_PER_SECOND
             raise VirtualTimeLimitError(self._report(f"more than the allowed {limit_s} s pass"))
 
     def extend_limit(self, seconds: float) -> None:
         """Allow that much virtual time from now, if less is left."""
         now_ns = self._loop.clock.now_ns
-        self.limit_ns = max(self.limit_ns, now_ns + delay_to_ns(seconds))
+        self._limit_ns = max(self._limit_ns, now_ns + delay_to_ns(seconds))
 
     def deadlock(self) -> VirtualDeadlockError:
         """Return the error for a loop with nothing ready and no timer."""
