@@ -158,7 +158,7 @@ def _run_seeds(
             if item.config.getoption("virtual_shrink"):
                 next_one, reports = item.parent, _shrink_order(item, reports)
             break
-        _forget_instance(item)
+        _forget_run(item)
     if next_one is not nextitem:
         reports += _tear_down_the_rest(item, nextitem)
     return reports
@@ -170,7 +170,7 @@ def _shrink_order(item: pytest.Item, reports: list[pytest.TestReport]) -> list[p
 
     def run_once(deviations: Sequence[Deviation]) -> tuple[Any, list[pytest.TestReport]]:
         item.stash[_order_of_item] = deviations
-        _forget_instance(item)
+        _forget_run(item)
         again = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
         return item.stash[_test_of_item], again
 
@@ -192,8 +192,8 @@ def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.T
 
     def run_once(attempt: Attempt) -> list[pytest.TestReport]:
         item.stash[_attempt_of_item] = attempt
+        _forget_run(item)
         reports = runtestprotocol(item, log=False, nextitem=next_one)
-        _forget_instance(item)
         test = item.stash.get(_test_of_item, None)
         attempt.error = None if test is None else test.error
         return reports
@@ -210,8 +210,9 @@ def _has_passed(item: pytest.Item, reports: list[pytest.TestReport]) -> bool:
     return all(report.passed or report.when == "call" for report in reports)
 
 
-def _forget_instance(item: pytest.Item) -> None:
-    """Let the next seed of a method have an instance of its class of its own."""
+def _forget_run(item: pytest.Item) -> None:
+    """Let the next run have an instance of its class of its own, and its report only what it prints."""
+    item._report_sections.clear()  # noqa: SLF001 - pytest forgets it with the item only
     if getattr(item, "cls", None) is not None:
         for name in ("_instance", "_obj"):
             item.__dict__.pop(name, None)
@@ -369,9 +370,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 
 def _tell(item: pytest.Item, test: _VirtualTest, error: BaseException) -> None:
     """Add to the first error of a seed what happened last, and how to repeat it."""
-    if isinstance(error, pytest.skip.Exception):
-        return
-    if test.has_failed:
+    if test.has_failed or isinstance(error, pytest.skip.Exception):
         return
     test.error = error
     if item.get_closest_marker(CHAOS) is None:  # else the report of the search tells it

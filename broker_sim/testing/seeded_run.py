@@ -54,6 +54,8 @@ class SeededRun(VirtualRun):
         self._cluster: SimulatedCluster | None = None
         self._watch: FailureWatch | None = None
         self._at_failure: str | None = None
+        self._deviations: tuple[Deviation, ...] | None = None
+        """Until the test ended, or until the first failure if that came later."""
         self._before: BaseException | None = None
         """What the test was handling when the run failed."""
 
@@ -64,7 +66,10 @@ class SeededRun(VirtualRun):
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """Where the run was not first in, first out."""
+        """Where the run was not first in, first out, before its outcome was known."""
+        return self._deviations_now() if self._deviations is None else self._deviations
+
+    def _deviations_now(self) -> tuple[Deviation, ...]:
         order = self.loop.task_order
         return () if order is None else order.deviations
 
@@ -96,11 +101,14 @@ class SeededRun(VirtualRun):
             raise
         finally:
             self._watch = None
+            if self._at_failure is None:
+                self._deviations = self._deviations_now()
 
     def on_failure(self, error: BaseException) -> None:
         """Keep what was there when the error was raised; its contexts may be closed by now."""
         if self._at_failure is not None:
             return
+        self._deviations = self._deviations_now()
         if self._watch is None:
             self._at_failure = self._look()
             return

@@ -37,7 +37,7 @@ def handle_api_versions(
     features: Sequence[SupportedFeature] = SUPPORTED_FEATURES,
 ) -> Handler:
     """Make the handler that advertises `ranges` of (API key, lowest, highest version)."""
-    advertised = tuple(ranges)
+    listed = build_api_versions(ranges).api_keys
 
     def handle(
         request: messages.ApiVersionsRequest,
@@ -51,7 +51,7 @@ def handle_api_versions(
         if not valid:
             respond(messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
             return
-        response = build_api_versions(advertised)
+        response = messages.ApiVersionsResponse(api_keys=listed)
         key = messages.ApiVersionsResponse.SupportedFeatureKey
         response.supported_features = [
             key(*feature)

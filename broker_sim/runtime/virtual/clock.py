@@ -30,7 +30,8 @@ def delay_to_ns(delay_s: float) -> int:
     """
     if delay_s <= 0:
         return 0
-    return max(1, ceil(min(delay_s, MAX_DELAY_S) * 1_000_000 - _NOISE_US)) * NS_PER_US
+    delay_s = min(delay_s, MAX_DELAY_S)
+    return (ceil(delay_s * 1_000_000 - _NOISE_US) or 1) * NS_PER_US
 
 
 class LoopClock(Clock):

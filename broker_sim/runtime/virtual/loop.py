@@ -8,7 +8,6 @@ outside, by a program that is not asynchronous itself: `step`, `run_until`, `adv
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import math
 import random
@@ -23,6 +22,7 @@ from broker_sim.runtime.virtual.errors import EscapeError
 from broker_sim.runtime.virtual.escapes import refuses_escapes
 from broker_sim.runtime.virtual.futures import OrderedWeakSet
 from broker_sim.runtime.virtual.guards import Guards, cancel_stop
+from broker_sim.runtime.virtual.handles import VirtualHandle, VirtualTimerHandle
 from broker_sim.runtime.virtual.network import Network
 from broker_sim.runtime.virtual.process_loop import ProcessLoop
 from broker_sim.runtime.virtual.program import place_of_the_program
@@ -36,7 +36,7 @@ from broker_sim.runtime.virtual.waiting import label
 from purgatory.clock import DEFAULT_WALL_START_MS
 
 if TYPE_CHECKING:
-    from asyncio import Handle, TimerHandle
+    from asyncio import Future, Handle, TimerHandle
     from collections import deque
     from collections.abc import Awaitable, Callable, Generator
     from concurrent.futures import Executor
@@ -118,7 +118,7 @@ class VirtualEventLoop(ProcessLoop):
         """Run `callback(*args)` after what is ready."""
         if self._closed:
             raise RuntimeError("Event loop is closed")
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = VirtualHandle(callback, args, self, context)
         if self.processes.halted and (holder := self.processes.holder(context)):
             holder.hold(self.clock.now_ns, handle)
         else:
@@ -163,7 +163,7 @@ class VirtualEventLoop(ProcessLoop):
             raise RuntimeError("Event loop is closed")
         if due_ns <= self.clock.now_ns:
             due_ns = self.standstill.due_ns()
-        handle = asyncio.TimerHandle(due_ns / NS_PER_SECOND, callback, args, self, context)
+        handle = VirtualTimerHandle(due_ns / NS_PER_SECOND, callback, args, self, context)
         if self.processes.halted and (holder := self.processes.holder(context)):
             holder.hold(due_ns, handle)
         elif due_ns > self.clock.now_ns:
@@ -208,7 +208,7 @@ class VirtualEventLoop(ProcessLoop):
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, func: Callable[..., Any], *args: Any
-    ) -> asyncio.Future[Any]:
+    ) -> Future[Any]:
         """Run `func(*args)` in a thread that passes a baton with the loop, whatever the executor.
 
         Processes raise EscapeError.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.virtual.current_process import PROCESS
 from broker_sim.runtime.virtual.futures import NumberingLoop
+from broker_sim.runtime.virtual.handles import VirtualHandle
 from broker_sim.runtime.virtual.processes import Processes
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ class ProcessLoop(NumberingLoop):
     def __init__(self) -> None:
         super().__init__()
         self.processes = Processes(self)
+
+    def set_debug(self, enabled: bool) -> None:
+        """Let handles remember where they were made, as in asyncio."""
+        self.is_debugged = enabled
+        super().set_debug(enabled)
 
     def close(self) -> None:
         """Close the loop, and throw away what killed processes held."""
@@ -87,7 +93,7 @@ class ProcessLoop(NumberingLoop):
             if not handle._cancelled and belongs(handle):
                 taken.append((now_ns, handle))
                 # The round that is running has counted those that are ready.
-                place_holder = asyncio.Handle(_nothing, (), self)
+                place_holder = VirtualHandle(_nothing, (), self, None)
                 place_holder.cancel()
                 self._ready[index] = place_holder
         return taken + self._scheduled.take_out(belongs)

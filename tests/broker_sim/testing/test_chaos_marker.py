@@ -64,6 +64,39 @@ def test_failure_is_shrunk_and_told_once_with_the_marker_that_repeats_it(run_tes
     assert next(line for line in lines if "trace" in line) in again.stdout.str()
 
 
+PRINTS = """
+    import logging
+
+    @pytest.fixture
+    def shop():
+        print("the fixture prints")
+
+    @pytest.mark.chaos(schedule='''
+        seed=1 duration_ms=5000
+        2000 crash worker-1 for=2000
+        3000 pause broker-1 for=500
+    ''')
+    async def test_print(chaos, shop):
+        left, done = list(range(8)), []
+        print("the test prints")
+        logging.warning("the test logs")
+        chaos.start(lambda: work(left, done), count=2)
+        await chaos.faults_over()
+        assert len(done) == 8
+"""
+
+
+def test_only_what_the_last_run_has_printed_and_logged_is_shown(run_tests):
+    result = run_tests(WORKER + PRINTS)
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    assert "2 faults -> 1; " in text
+    captured = text[text.index("- Captured") :]
+    shown = ["the fixture prints", "the test prints", "the test logs"]
+    assert [captured.count(line) for line in shown] == [1, 1, 1]
+    assert captured.count("- Captured") == 3
+
+
 def test_orders_are_explored_counted_and_told(run_tests):
     result = run_tests(
         """

@@ -106,3 +106,41 @@ def test_violated_invariant_fails_the_test_unless_not_checked(is_checked):
 def test_limit_on_virtual_time_ends_the_run():
     with pytest.raises(VirtualTimeLimitError, match="more than the allowed 30"):
         run(lambda _: asyncio.sleep(31), limit_s=30)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_deviations_of_the_shutdown_are_not_those_of_the_test(fails):
+    counted = []
+
+    async def meet():
+        await asyncio.gather(*[asyncio.sleep(1) for _ in range(30)])
+
+    async def test():
+        await meet()
+        counted.append(len(this.loop.task_order.deviations))
+        assert not fails
+
+    this = SeededRun(VirtualTimeOptions(order="seeded"), 1)
+    with closing(this):
+        try:
+            this.wait_for_test(test())
+        except AssertionError:
+            assert fails
+        this.wait(meet())
+        assert len(this.loop.task_order.deviations) > len(this.deviations)
+        assert len(this.deviations) == counted[0] > 0
+
+
+def test_deviations_of_a_failing_shutdown_count():
+    async def test(): ...
+
+    async def shut_down():
+        await asyncio.gather(*[asyncio.sleep(1) for _ in range(30)])
+        raise LookupError
+
+    with closing(SeededRun(VirtualTimeOptions(order="seeded"), 1)) as this:
+        this.wait_for_test(test())
+        assert not this.deviations
+        with pytest.raises(LookupError):
+            this.wait(shut_down())
+        assert this.deviations

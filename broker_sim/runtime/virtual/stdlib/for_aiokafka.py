@@ -5,6 +5,8 @@ aiokafka itself stays as it is installed; outside of virtual time nothing change
 
 from __future__ import annotations
 
+from functools import lru_cache
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.virtual.current import current_loop
@@ -31,6 +33,9 @@ def _prepare(aiokafka: Any) -> None:
     accumulator.MessageBatch.__hash__ = _numbered_hash
     metadata = aiokafka.cluster.ClusterMetadata
     metadata.brokers = _in_order(metadata.brokers)
+    versions = getattr(aiokafka.protocol.admin, "ApiVersionResponse_v0", None)
+    if versions is not None:
+        versions.decode = classmethod(_remembering(versions.SCHEMA))
 
 
 def _with_time(append: Any) -> Any:
@@ -56,6 +61,21 @@ def _in_order(brokers: Any) -> Any:
         return dict.fromkeys(sorted(found, key=lambda broker: str(broker.nodeId))).keys()
 
     return ordered_brokers
+
+
+def _remembering(schema: Any) -> Any:
+    """Decode an answer once: each new connection asks which APIs there are, and brokers answer alike."""
+
+    @lru_cache(maxsize=16)
+    def decoded(data: bytes) -> tuple[int, tuple[Any, ...]]:
+        error_code, apis = schema.decode(BytesIO(data))
+        return error_code, tuple(apis)
+
+    def decode(response: Any, data: BytesIO | bytes) -> Any:
+        error_code, apis = decoded(data if isinstance(data, bytes) else data.read())
+        return response(error_code, list(apis))
+
+    return decode
 
 
 def _numbered_hash(batch: Any) -> int:

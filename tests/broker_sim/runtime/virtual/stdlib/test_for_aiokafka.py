@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from io import BytesIO
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.producer.message_accumulator import BatchBuilder, MessageBatch
+from aiokafka.protocol.admin import ApiVersionResponse_v0
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import BrokerMetadata
 
@@ -49,6 +51,24 @@ def test_brokers_are_in_the_order_of_their_ids(run):
 
     assert run(main) == ([1, 2, 3], 3)
     assert isinstance(ClusterMetadata().brokers(), set)
+
+
+def test_list_of_apis_is_decoded_once_and_each_connection_has_its_own(run):
+    data = ApiVersionResponse_v0(0, [(18, 0, 4), (3, 0, 13)]).encode()
+
+    async def main():
+        first = ApiVersionResponse_v0.decode(BytesIO(data))
+        first.api_versions.clear()
+        other = ApiVersionResponse_v0(35, [(0, 3, 13)])
+        return (
+            ApiVersionResponse_v0.decode(data),
+            ApiVersionResponse_v0.decode(other.encode()),
+            other,
+        )
+
+    again, decoded, other = run(main)
+    assert (again.error_code, again.api_versions) == (0, [(18, 0, 4), (3, 0, 13)])
+    assert decoded == other
 
 
 def test_batches_that_fail_together_fail_in_the_same_order(run):
