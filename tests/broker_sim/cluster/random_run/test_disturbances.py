@@ -2,22 +2,22 @@
 
 import pytest
 
+from broker_sim.cluster.faults.action import FOLLOWER, GROUPS, LEADER, THIRD, Action
 from broker_sim.cluster.invariants import InvariantViolationError, left_out, violated
-from broker_sim.cluster.random_run import FOLLOWER, GROUPS, LEADER, THIRD, Action
-from broker_sim.cluster.random_run.faults.actions import Actions
+from broker_sim.cluster.random_run.disturbances import Disturbances
 from broker_sim.cluster.virtual_cluster import VirtualCluster
 
 
 def test_action_on_a_role_is_done_to_whoever_has_it_then():
     cluster = VirtualCluster(seed=3)
     cluster.create_topic("t", 1, 3)
-    actions = Actions(cluster, "t")
+    disturbances = Disturbances(cluster)
     leader = cluster.leader("t", 0)
     followers = [each for each in (1, 2, 3) if each != leader]
-    actions.schedule(
+    disturbances.schedule(
         [
             Action(10, "pause", (FOLLOWER,), 100),
-            Action(10, "cut", (LEADER, THIRD), 100),
+            Action(10, "cut_link", (LEADER, THIRD), 100),
             Action(10, "pause", (GROUPS,), 100),
         ]
     )
@@ -25,7 +25,7 @@ def test_action_on_a_role_is_done_to_whoever_has_it_then():
     replicas = cluster.nodes.controller.image.topics["t"].partitions[0].replicas
     first, second = (each for each in replicas if each != leader)
     assert sorted((first, second)) == followers
-    assert actions.done == 2  # nobody coordinates groups yet
+    assert disturbances.done == 2  # nobody coordinates groups yet
     assert {each for each in (1, 2, 3) if not cluster.nodes.nodes[each].process.runs} == {first}
     assert set(cluster.nodes.links.faults) == {(leader, second)}
     cluster.advance(100)
