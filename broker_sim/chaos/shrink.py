@@ -1,7 +1,4 @@
-"""Makes a schedule that fails as small as it gets, as long as the same invariant fails.
-
-What that means for its actions says `cluster.faults.shrink`. All of it again until nothing helps or the
-limits are reached.
+"""Makes the schedule of a test that fails as small as it gets, with its order of tasks.
 
 The order of a seeded run stays seeded meanwhile: chance finds a bad order in each of these runs, while
 given deviations only fit the times of one. Then they are given, and as many as possible are left out.
@@ -12,13 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.faults.shrink import (
-    MAX_MS,
-    Shrunk,
-    leave_actions_out,
-    shorter_runs,
-    simpler_actions,
-)
+from broker_sim.cluster.faults.shrink import MAX_MS, Shrunk, make_smaller
 from broker_sim.minimize import Minimizer
 
 if TYPE_CHECKING:
@@ -79,20 +70,8 @@ def shrink(
     search = _Search(first, run, max_tries=max_tries, max_ms=max_ms)
     if first.deviations:
         search.accepts(replace(first.schedule, order="fifo", deviations=()))
-    _leave_out(search)
+    make_smaller(search, unit_ms=UNIT_MS)
     if search.best.order != "fifo":
         search.give_order()
-        _leave_out(search)
+        make_smaller(search, unit_ms=UNIT_MS)
     return Shrunk(search.best, search.tries)
-
-
-def _leave_out(search: _Search) -> None:
-    before = None
-    while search.best != before:
-        before = search.best
-        leave_actions_out(search)
-        search.leave_out(
-            lambda each: each.deviations, lambda each, rest: replace(each, deviations=tuple(rest))
-        )
-        search.simplify(lambda each: shorter_runs(each, UNIT_MS))
-        search.simplify(simpler_actions)

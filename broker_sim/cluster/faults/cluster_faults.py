@@ -128,7 +128,7 @@ class ClusterFaults:
                 # Other faults may have taken it meanwhile, and keep the others from coming back.
                 with suppress(WrongStateError, ClusterTimeoutError):
                     await self._kafka.stop(broker_id)
-                    await self._kafka.start(broker_id)
+                    await self._start(broker_id, wait=True)
                     await self._kafka.wait_until_in_sync()
         finally:
             self.starting -= 1
@@ -143,11 +143,14 @@ class ClusterFaults:
             for broker_id in broker_ids:
                 # Asked only now: several actions on the broker may end at the same moment.
                 if self.nodes.node(broker_id).state is ProcessState.DEAD:
-                    self._on_start(broker_id)
-                    await self._kafka.start(broker_id, wait=False)
-                    self._on_started(broker_id)
+                    await self._start(broker_id, wait=False)
         finally:
             self.starting -= 1
+
+    async def _start(self, broker_id: int, *, wait: bool) -> None:
+        self._on_start(broker_id)
+        await self._kafka.start(broker_id, wait=wait)
+        self._on_started(broker_id)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(coroutine)

@@ -1,12 +1,14 @@
-"""Makes a schedule that fails as small as it gets, as long as the same invariant fails: what all have in common.
+"""Makes a schedule that fails as small as it gets, as long as the same invariant fails.
 
-Actions are left out, half of them and then fewer at a time (delta debugging); then they concern fewer,
-get shorter and begin at rounder times, and the run gets shorter and its messages quicker.
+First actions are left out, half of them and then fewer at a time (delta debugging); then its kind of
+schedule gets simpler; then messages get quicker and the run shorter; then actions concern fewer, get
+shorter and begin at rounder times. All of it again until nothing helps or the limits are reached.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from broker_sim.cluster.faults.action import BROKERS
@@ -14,12 +16,12 @@ from broker_sim.cluster.faults.kinds import KINDS
 from broker_sim.cluster.faults.schedule import FaultSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from broker_sim.cluster.faults.action import Action
     from broker_sim.minimize import Minimizer
 
-__all__ = ["MAX_MS", "Shrunk", "leave_actions_out", "shorter_runs", "simpler_actions"]
+__all__ = ["MAX_MS", "Shrunk", "make_smaller"]
 
 S = TypeVar("S", bound=FaultSchedule)
 
@@ -41,15 +43,37 @@ class Shrunk(Generic[S]):
         return f"{before} faults -> {len(self.schedule.actions)}, in {self.tries} runs"
 
 
-def leave_actions_out(search: Minimizer[S]) -> None:
-    """Leave actions out as long as the rest still fails."""
+def make_smaller(
+    search: Minimizer[S], *simpler: Callable[[S], Iterable[S]], unit_ms: int = 1
+) -> Shrunk[S]:
+    """Let the search come to its smallest schedule; `simpler` yield simpler ones of its kind.
+
+    The time behind the last action is left out in whole units.
+    """
+    steps: list[Callable[[S], Iterable[S]]] = [
+        *simpler,
+        partial(_quicker_runs, unit_ms),
+        _simpler_actions,
+    ]
+    before = None
+    while search.best != before:
+        before = search.best
+        for name in search.best.LINES:
+            _leave_items_out(search, name)
+        for step in steps:
+            search.simplify(step)
+    return Shrunk(search.best, search.tries)
+
+
+def _leave_items_out(search: Minimizer[S], name: str) -> None:
+    """Leave items of that field out as long as the rest still fails."""
     search.leave_out(
-        lambda each: each.actions, lambda each, rest: replace(each, actions=tuple(rest))
+        lambda each: getattr(each, name),
+        lambda each, rest: replace(each, **{name: tuple(rest)}),  # type: ignore[arg-type]
     )
 
 
-def shorter_runs(schedule: S, unit_ms: int) -> Iterator[S]:
-    """Yield it without latency, and with less time behind its last action, in whole units."""
+def _quicker_runs(unit_ms: int, schedule: S) -> Iterator[S]:
     if schedule.latency_ms:
         yield replace(schedule, latency_ms=0)
         yield replace(schedule, latency_ms=schedule.latency_ms // 2)
@@ -59,8 +83,7 @@ def shorter_runs(schedule: S, unit_ms: int) -> Iterator[S]:
         yield replace(schedule, duration_ms=shortest_ms)
 
 
-def simpler_actions(schedule: S) -> Iterator[S]:
-    """Yield it with one of its actions made simpler."""
+def _simpler_actions(schedule: S) -> Iterator[S]:
     for index, action in enumerate(schedule.actions):
         for simpler in _simpler(action):
             actions = [*schedule.actions]

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["Disturbances"]
 
 TRANSACTION_STATE: Final = TopicPartition(TRANSACTION_STATE_TOPIC, 0)
-_HAMPERING: Final = {"pause", "kill", "stop", "lose_power", "isolate"}
+_HAMPERING: Final = {
+    "pause", "kill", "stop", "lose_power", "isolate", "full_disk", "slow_disk", "lag"
+}  # fmt: skip
 """Kinds with which a broker cannot work, or not with the controller; links to that are some too."""
 
 
@@ -34,6 +36,8 @@ class Disturbances:
         """How many actions were carried out."""
         self.resumed_coordinator_epochs: set[int] = set()
         """The leader epochs of the transactions' state in which its leader was killed and started again."""
+        self.removed_ms = -1
+        """When an admin client last removed members from groups."""
         self.paused_ms: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, 0)
         """How long each broker has been paused, in all."""
         self._cluster = cluster
@@ -79,6 +83,8 @@ class Disturbances:
                 self._hampered[name] += 1
         if action.kind == "pause":
             self._paused_at_ms[action.on[0]] = self._cluster.now_ms
+        elif action.kind == "rebalance":
+            self.removed_ms = self._cluster.now_ms
 
     def ended(self, action: Action) -> None:
         """Take in that it is undone."""
@@ -95,6 +101,7 @@ class Disturbances:
         """Do nothing: another fault was there before."""
 
     def _about_to_start(self, broker_id: int) -> None:
+        self._calm_since_ms[broker_name(broker_id)] = self._cluster.now_ms
         state = self._cluster.nodes.controller.image.partition(TRANSACTION_STATE)
         if state is not None and state.leader == broker_id:
             self.resumed_coordinator_epochs.add(state.leader_epoch)

@@ -16,9 +16,12 @@ from broker_sim.cluster.faults.action import (
     GROUPS,
     LEADER,
     THIRD,
+    TRANSACTIONS,
     Action,
     broker_names,
 )
+from broker_sim.cluster.faults.drawing import draw_action
+from broker_sim.cluster.faults.kinds import KINDS
 
 if TYPE_CHECKING:
     import random
@@ -28,10 +31,7 @@ __all__ = ["FAULT_DURATIONS_MS", "Setting", "draw_faults"]
 
 FAULT_DURATIONS_MS: Final = (50, 300, 1_000, 2_000, 3_000)
 MOST_ACTIONS: Final = 30
-_HOUR_MS: Final = 3_600_000
-_DELAYS_MS: Final = ("5", "40", "400")
 _SMALL_DELAYS_MS: Final = ("2", "5", "20", "40", "100")
-_CLOCK_SHIFTS_MS: Final = tuple(map(str, (-2 * _HOUR_MS, -1_000, 1_000, 2 * _HOUR_MS)))
 _PAIRS: Final = ((LEADER, FOLLOWER), (LEADER, THIRD))
 
 
@@ -54,7 +54,12 @@ def draw_faults(rng: random.Random, setting: Setting) -> list[Action]:
     """Return the actions of a run, in the order of their time; all are over when it ends."""
     plots = [*_PLOTS, *([_coordinator] * 3 if setting.coordinators else [])]
     plots = rng.sample(plots, rng.choice((1, 1, 2, 3)))
-    kinds = rng.sample(_SINGLE_KINDS, rng.randint(1, 4))
+    possible = [
+        kind
+        for kind in _SINGLE_KINDS
+        if _OF_COORDINATORS.get(kind) in {None, *setting.coordinators}
+    ]
+    kinds = rng.sample(possible, rng.randint(1, 4))
     actions: list[Action] = []
     for _ in range(rng.choice((1, 2, 2, 3))):
         begin_ms = rng.randrange(200, max(201, setting.duration_ms * 2 // 3), 10)
@@ -73,36 +78,30 @@ def _within(setting: Setting, actions: list[Action]) -> Iterator[Action]:
 
 # -- single faults -----------------------------------------------------------------------------------
 
-_SINGLE_KINDS: Final = (
-    "pause",
-    "kill",
-    "stop",
-    "isolate",
-    "cut_link",
-    "slow_link",
-    "deaf",
-    "mute",
-    "shift_clock",
-    "transfer",
+_SINGLE_KINDS: Final = tuple(
+    name for name, kind in KINDS.items() if kind.on != "worker" and name != "lose_power"
 )
-_VALUES_MS: Final = {"slow_link": _DELAYS_MS, "shift_clock": _CLOCK_SHIFTS_MS}
+_OF_COORDINATORS: Final = {
+    "move_groups": GROUPS, "move_transactions": TRANSACTIONS, "rebalance": GROUPS
+}  # fmt: skip
+"""Kinds that need the clients of a coordinator."""
+TOGETHER_SHARE: Final = 0.35
 
 
 def _single(rng: random.Random, setting: Setting, kind: str) -> list[Action]:
     """Return one action, or the same one on several brokers at the same moment."""
-    at_ms = rng.randrange(0, setting.duration_ms, 10)
-    for_ms = rng.choice(FAULT_DURATIONS_MS)
-    brokers = setting.names
-    if kind == "transfer":
-        return [_transfer(rng, setting, at_ms)]
-    value = rng.choice(_VALUES_MS[kind]) if kind in _VALUES_MS else ""
-    if kind in {"cut_link", "slow_link"}:
-        source, target = rng.sample((CONTROLLER, *brokers), 2)
-        return [Action(at_ms, kind, (source, target), for_ms, value)]
-    count = rng.randint(2, setting.brokers) if rng.random() < 0.35 else 1
+    action = draw_action(
+        rng,
+        kind,
+        brokers=setting.brokers,
+        duration_ms=setting.duration_ms,
+        durations_ms=FAULT_DURATIONS_MS,
+    )
+    if KINDS[kind].on != "broker" or not action.for_ms or rng.random() >= TOGETHER_SHARE:
+        return [action]
     # A minority or a majority, even all, at once.
-    together = sorted(rng.sample(brokers, count))
-    return [Action(at_ms, kind, (broker,), for_ms, value) for broker in together]
+    together = sorted(rng.sample(setting.names, rng.randint(2, setting.brokers)))
+    return [action._replace(on=(name,)) for name in together]
 
 
 def _transfer(rng: random.Random, setting: Setting, at_ms: int) -> Action:

@@ -162,11 +162,11 @@ class _Run:
             reads_are_final=not (schedule.unclean_elections or schedule.may_lose_records)
         )
         self._group_history = GroupHistory()
-        self._consumer_history = ConsumerHistory()
         self._transactions = TransactionHistory()
         self._disturbances = Disturbances(
             self.cluster, partial(check_recovered, self.cluster, schedule)
         )
+        self._consumer_history = ConsumerHistory(lambda: self._disturbances.removed_ms)
         self._high_watermarks = HighWatermarks()
         self._around = Surroundings(
             self.cluster,

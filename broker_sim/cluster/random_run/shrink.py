@@ -1,8 +1,4 @@
-"""Makes a schedule that fails as small as it gets, as long as the same invariant fails.
-
-First actions are left out; then clients, partitions, brokers and latency; then times and durations get
-shorter and rounder. All of it again until nothing helps or the limits are reached.
-"""
+"""Makes the schedule of a random run that fails as small as it gets: with fewer actions, clients and brokers."""
 
 from __future__ import annotations
 
@@ -10,13 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.faults.action import broker_name
-from broker_sim.cluster.faults.shrink import (
-    MAX_MS,
-    Shrunk,
-    leave_actions_out,
-    shorter_runs,
-    simpler_actions,
-)
+from broker_sim.cluster.faults.shrink import MAX_MS, Shrunk, make_smaller
 from broker_sim.cluster.random_run.run import RunFailedError, run_schedule
 from broker_sim.minimize import Minimizer
 
@@ -29,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["failed_invariant", "shrink"]
 
 MAX_TRIES: Final = 300
-UNIT_MS: Final = 1
 
 
 def failed_invariant(schedule: Schedule) -> str | None:
@@ -61,15 +50,7 @@ def shrink(
         max_ms=max_ms,
         clock=clock,
     )
-    before = None
-    while search.best != before and not search.is_over:
-        before = search.best
-        leave_actions_out(search)
-        search.simplify(_fewer_clients)
-        search.simplify(_simpler_cluster)
-        search.simplify(simpler_actions)
-        search.simplify(lambda each: shorter_runs(each, UNIT_MS))
-    return Shrunk(search.best, search.tries)
+    return make_smaller(search, _fewer_clients, _simpler_cluster)
 
 
 def _fewer_clients(schedule: Schedule) -> Iterator[Schedule]:

@@ -99,8 +99,9 @@ class Producer(Client):
             return True
         if error_code == ErrorCode.REQUEST_TIMED_OUT:
             history.count("timed_out")
-            over_ms = pending.sent_ms + timeout_ms - 1
-            self._check_waits(partition, leader, base_offset + len(values), over_ms)
+            if base_offset >= 0:  # otherwise it is an injected error, and nothing was appended
+                over_ms = pending.sent_ms + timeout_ms - 1
+                self._check_waits(partition, leader, base_offset + len(values), over_ms)
             return False
         self._leaders.pop(partition, None)
         history.count("refused")
@@ -110,7 +111,7 @@ class Producer(Client):
         """Check that the high watermark was not beyond the batch before its time was over."""
         around = self._around
         reached = around.high_watermarks.at(leader, partition, over_ms)
-        if end_offset > 0 and reached >= end_offset and around.history.reads_are_final:
+        if reached >= end_offset and around.history.reads_are_final:
             violated(
                 "replicated-records-are-acknowledged",
                 f"{self._name} got REQUEST_TIMED_OUT for a batch up to offset {end_offset} of partition "

@@ -64,6 +64,7 @@ RETRIABLE: Final = WRONG_COORDINATOR | {
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.KAFKA_STORAGE_ERROR,
 }
 """After these the same request is sent again; it may have had its effect already."""
 

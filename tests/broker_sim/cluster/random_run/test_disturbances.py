@@ -33,6 +33,52 @@ def test_action_on_a_role_is_done_to_whoever_has_it_then():
     assert cluster.nodes.nodes[first].process.runs
 
 
+@pytest.fixture
+def cluster():
+    """Return a cluster with a topic whose replicas are in sync."""
+    made = VirtualCluster(seed=3)
+    made.create_topic("t", 1, 3)
+    made.advance(1_000)
+    return made
+
+
+def test_roll_is_over_when_all_brokers_are_back(cluster):
+    disturbances = Disturbances(cluster)
+    disturbances.schedule([Action.parse("10 roll brokers")])
+    began_ms = cluster.now_ms
+    cluster.advance(20)
+    assert disturbances.quiet_since_ms is None
+    cluster.run_until(lambda: disturbances.quiet_since_ms is not None)
+    assert len(cluster.nodes.brokers) == 3
+    assert cluster.nodes.is_in_sync
+    assert not any(disturbances.is_undisturbed(each, began_ms) for each in (1, 2, 3))
+    assert all(disturbances.is_undisturbed(each, cluster.now_ms) for each in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("action", "hampered"),
+    [
+        ("pause broker-2 for=100", {2}),
+        ("full_disk broker-2 for=500", {2}),
+        ("slow_disk broker-2 for=100 value=20", {2}),
+        ("lag broker-2 for=100 value=50", {2}),
+        ("cut_link controller broker-2 for=100", {2}),
+        ("cut_link broker-1 broker-2 for=100", set()),
+        ("unreachable broker-2 for=100", set()),
+        ("lose brokers for=100 value=Produce", set()),
+    ],
+)
+def test_broker_that_cannot_work_is_disturbed_as_long_as_the_fault_lasts(cluster, action, hampered):
+    disturbances = Disturbances(cluster)
+    disturbances.schedule([Action.parse(f"10 {action}")])
+    began_ms = cluster.now_ms
+    cluster.advance(11)
+    brokers = {1, 2, 3}
+    assert {each for each in brokers if not disturbances.is_undisturbed(each, began_ms)} == hampered
+    cluster.run_until(lambda: disturbances.quiet_since_ms is not None)
+    assert all(disturbances.is_undisturbed(each, cluster.now_ms) for each in brokers)
+
+
 def test_invariant_that_is_left_out_lets_the_run_go_on():
     with left_out("one"):
         violated("one", "it is not looked at")

@@ -58,6 +58,15 @@ def read(*lines):
     "actions",
     [
         *map(everything_at_once, ("pause", "kill", "stop", "isolate", "deaf", "mute")),
+        *map(everything_at_once, ("full_disk", "unreachable")),
+        everything_at_once("slow_disk", "200"),
+        everything_at_once("lag", "300"),
+        read("1000 roll brokers"),
+        read("1000 error brokers for=1500 value=Produce/REQUEST_TIMED_OUT"),
+        read(
+            "1000 lose brokers for=1500 value=Produce",
+            "1500 delay leader for=900 value=Produce/400",
+        ),
         everything_at_once("shift_clock", "7200000"),
         read("1000 kill broker-1 for=2000", "1000 kill broker-2 for=2500"),
         read(

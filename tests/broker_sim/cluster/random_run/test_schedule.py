@@ -2,7 +2,8 @@
 
 import random
 
-from broker_sim.cluster.faults.action import CONTROLLER, GROUPS, TRANSACTIONS, broker_names
+from broker_sim.cluster.faults.action import BROKERS, CONTROLLER, GROUPS, TRANSACTIONS, broker_names
+from broker_sim.cluster.faults.kinds import KINDS
 from broker_sim.cluster.faults.roles import ROLES
 from broker_sim.cluster.random_run import draw_schedule
 from broker_sim.cluster.random_run.drawing import Setting, draw_faults
@@ -25,7 +26,7 @@ def test_actions_are_in_order_and_end_with_the_run():
 def test_actions_name_brokers_that_there_are():
     for schedule in MANY:
         for action in schedule.actions:
-            assert {*action.on} <= {*ROLES, CONTROLLER, *broker_names(schedule.brokers)}
+            assert {*action.on} <= {*ROLES, BROKERS, CONTROLLER, *broker_names(schedule.brokers)}
 
 
 def test_faults_are_aimed_at_coordinators_only_where_there_are_clients_of_theirs():
@@ -64,10 +65,7 @@ def test_controller_is_an_end_of_links_only():
 
 def test_every_kind_of_fault_and_of_topic_is_drawn():
     kinds = {action.kind for schedule in MANY for action in schedule.actions}
-    assert kinds == {
-        "pause", "kill", "stop", "isolate", "cut_link", "slow_link", "deaf", "mute",
-        "shift_clock", "transfer", "move_groups", "move_transactions",
-    }  # fmt: skip
+    assert kinds == {name for name, kind in KINDS.items() if kind.on != "worker"} - {"lose_power"}
     assert {schedule.group_members for schedule in MANY} == {0, 2, 3, 5}
     assert {schedule.min_insync_replicas for schedule in MANY} == {1, 2, 3}
     assert {schedule.replication_factor for schedule in MANY} == {1, 2, 3}
