@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.cluster.faults.action import Action
-    from broker_sim.cluster.simulated_cluster import SimulatedCluster
+    from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.processes import Process
 

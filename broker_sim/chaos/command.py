@@ -26,7 +26,7 @@ from broker_sim.cluster.faults.action import ScheduleError
 from broker_sim.cluster.faults.cluster_faults import ClusterFaults
 from broker_sim.cluster.faults.faults import Faults
 from broker_sim.cluster.faults.kinds import KINDS, kinds_beside_a_command
-from broker_sim.cluster.socket_network import SocketNetwork
+from broker_sim.cluster.faults.socket_network import SocketNetwork
 from broker_sim.errors import ClusterTimeoutError
 
 if TYPE_CHECKING:

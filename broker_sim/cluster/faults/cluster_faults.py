@@ -13,11 +13,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.cluster.coordinator_status import groups_status
 from broker_sim.cluster.faults.combined_faults import CombinedFaults
 from broker_sim.cluster.faults.roles import clients_topics
 from broker_sim.cluster.faults.stalls import stalls
-from broker_sim.cluster.simulated_cluster import SimulatedCluster
+from broker_sim.cluster.status.coordinator_status import groups_status
+from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.handlers.faults import Fault
 from broker_sim.metadata.topic_name import (

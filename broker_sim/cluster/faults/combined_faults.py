@@ -13,7 +13,7 @@ from broker_sim.runtime.links import CONTROLLER_ID, LinkFault
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.cluster.nodes import Nodes
+    from broker_sim.cluster.nodes.nodes import Nodes
 
 __all__ = ["ClientNetwork", "CombinedFaults"]
 

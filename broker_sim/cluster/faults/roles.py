@@ -14,7 +14,7 @@ from broker_sim.metadata.topic_name import (
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.nodes import Nodes
+    from broker_sim.cluster.nodes.nodes import Nodes
 
 __all__ = ["ROLES", "clients_topics", "who_is"]
 
