@@ -54,18 +54,15 @@ def draw_faults(rng: random.Random, setting: Setting) -> list[Action]:
     """Return the actions of a run, in the order of their time; all are over when it ends."""
     plots = [*_PLOTS, *([_coordinator] * 3 if setting.coordinators else [])]
     plots = rng.sample(plots, rng.choice((1, 1, 2, 3)))
-    possible = [
-        kind
-        for kind in _SINGLE_KINDS
-        if _OF_COORDINATORS.get(kind) in {None, *setting.coordinators}
-    ]
-    kinds = rng.sample(possible, rng.randint(1, 4))
+    kinds = rng.sample(_STOPPING, rng.randint(1, 4))
     actions: list[Action] = []
     for _ in range(rng.choice((1, 2, 2, 3))):
         begin_ms = rng.randrange(200, max(201, setting.duration_ms * 2 // 3), 10)
         actions += rng.choice(plots)(rng, setting, begin_ms)
     while len(actions) < MOST_ACTIONS and rng.random() < 0.5:
         actions += _single(rng, setting, rng.choice(kinds))
+    if rng.random() < HINDERED_SHARE:
+        actions += _hindrances(rng, setting)
     return sorted(_within(setting, actions))
 
 
@@ -78,14 +75,29 @@ def _within(setting: Setting, actions: list[Action]) -> Iterator[Action]:
 
 # -- single faults -----------------------------------------------------------------------------------
 
-_SINGLE_KINDS: Final = tuple(
-    name for name, kind in KINDS.items() if kind.on != "worker" and name != "lose_power"
+_STOPPING: Final = (
+    "pause", "kill", "stop", "isolate", "cut_link", "slow_link", "deaf", "mute", "shift_clock", "transfer"
+)  # fmt: skip
+_HINDERING: Final = tuple(
+    name
+    for name, kind in KINDS.items()
+    if kind.on != "worker" and name not in {*_STOPPING, "lose_power"}
 )
+"""They come beside the others, not in their place."""
+HINDERED_SHARE: Final = 0.4
+MOST_HINDRANCES: Final = 3
 _OF_COORDINATORS: Final = {
     "move_groups": GROUPS, "move_transactions": TRANSACTIONS, "rebalance": GROUPS
 }  # fmt: skip
 """Kinds that need the clients of a coordinator."""
 TOGETHER_SHARE: Final = 0.35
+
+
+def _hindrances(rng: random.Random, setting: Setting) -> list[Action]:
+    there = {None, *setting.coordinators}
+    possible = [kind for kind in _HINDERING if _OF_COORDINATORS.get(kind) in there]
+    kinds = rng.choices(possible, k=rng.randint(1, MOST_HINDRANCES))
+    return [action for kind in kinds for action in _single(rng, setting, kind)]
 
 
 def _single(rng: random.Random, setting: Setting, kind: str) -> list[Action]:
