@@ -7,17 +7,18 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.chaos.faults import Faults
 from broker_sim.chaos.timeline import FAULT, Timeline
 from broker_sim.chaos.worker import Worker, error_text, is_of_the_environment
 from broker_sim.chaos.worker_faults import WorkerFaults
 from broker_sim.cluster.faults.cluster_faults import ClusterFaults
+from broker_sim.cluster.faults.faults import Faults
 from broker_sim.runtime.virtual.current_process import PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from broker_sim.chaos.schedule import Schedule
+    from broker_sim.cluster.faults.action import Action
     from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.processes import Process
@@ -56,6 +57,19 @@ def invariant_of(error: BaseException) -> str:
     return f"{name} at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else name
 
 
+class _TracedTimeline(Timeline):
+    """One whose faults are part of the digest of the run."""
+
+    def __init__(self, loop: VirtualEventLoop) -> None:
+        super().__init__(loop.time)
+        self._trace = loop.trace
+
+    def begun(self, action: Action) -> None:
+        """Note what is done, in the trace too."""
+        self._trace.record("fault", str(action))
+        super().begun(action)
+
+
 class Chaos:
     """One run of a test. `kafka` is its cluster, with the verbs of `AsyncCluster`."""
 
@@ -63,17 +77,11 @@ class Chaos:
         self.kafka = kafka
         self.schedule = schedule
         self.workers: list[Worker] = []
-        self.timeline = Timeline(loop.time)
+        self.timeline = _TracedTimeline(loop)
         self._loop = loop
         cluster = ClusterFaults(kafka, loop.network)
         workers = WorkerFaults(self.workers, loop.network, cluster)
-        self._faults = Faults(
-            loop,
-            cluster,
-            workers,
-            self.timeline,
-            lambda action: loop.trace.record("fault", str(action)),
-        )
+        self._faults = Faults(loop, cluster, self.timeline, workers)
         self._claims: dict[str, Callable[[], object]] = {}
         self._watchers: list[Callable[[], object]] = []
         self._seen_ns = -1

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.chaos import RECOVERY_S
 from broker_sim.chaos.command_faults import CommandFaults
-from broker_sim.chaos.faults import Faults
-from broker_sim.chaos.kinds import KINDS, kinds_beside_a_command
 from broker_sim.chaos.observer import Leaders
 from broker_sim.chaos.run import CONFIGS
-from broker_sim.chaos.schedule import ScheduleError
 from broker_sim.chaos.timeline import FAULT, Timeline, timeline_text
 from broker_sim.cluster.async_cluster import AsyncCluster
+from broker_sim.cluster.faults.action import ScheduleError
 from broker_sim.cluster.faults.cluster_faults import ClusterFaults
+from broker_sim.cluster.faults.faults import Faults
+from broker_sim.cluster.faults.kinds import KINDS, kinds_beside_a_command
 from broker_sim.cluster.faults.socket_network import SocketNetwork
 from broker_sim.errors import ClusterTimeoutError
 
@@ -138,7 +138,7 @@ class CommandRun:
             timeline.note(COMMAND, f"starts: {' '.join(self._command)}")
             self._programs = CommandFaults(process)
             cluster = ClusterFaults(self._kafka, SocketNetwork(self._kafka))
-            self._faults = Faults(loop, cluster, self._programs, timeline)
+            self._faults = Faults(loop, cluster, timeline, self._programs)
             self._kafka.keep_requests(1)
             self._kafka.nodes.requests.on_answer = self._on_answer
             self._tasks.append(loop.create_task(self._watch_leaders()))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.chaos.kinds import BROKERS, KINDS, weights_of
-from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, Action, Schedule
+from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, Schedule
+from broker_sim.cluster.faults.drawing import draw_action
+from broker_sim.cluster.faults.kinds import weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,7 +20,6 @@ MOST_FAULTS: Final = 10
 DURATIONS_MS: Final = (100, 1_000, 3_000, 8_000, 12_000)
 """Short hiccups, and what lasts longer than sessions and requests' timeouts."""
 LATENCIES_MS: Final = (0, 5, 20)
-GRID_MS: Final = 10
 
 
 def draw_schedule(
@@ -40,7 +40,17 @@ def draw_schedule(
     rng = random.Random(f"{seed}/chaos")
     weights = weights_of(faults)
     kinds = rng.choices(list(weights), list(weights.values()), k=rng.randint(1, most_faults))
-    actions = [_draw(rng, kind, brokers, workers, duration_ms) for kind in kinds]
+    actions = [
+        draw_action(
+            rng,
+            kind,
+            brokers=brokers,
+            workers=workers,
+            duration_ms=duration_ms,
+            durations_ms=DURATIONS_MS,
+        )
+        for kind in kinds
+    ]
     return Schedule(
         seed,
         brokers=brokers,
@@ -57,15 +67,3 @@ def calm_schedule(seed: int, brokers: int, workers: int, latency_ms: int | None)
     return Schedule(
         seed, brokers=brokers, workers=workers, latency_ms=latency_ms or 0, duration_ms=0
     )
-
-
-def _draw(rng: random.Random, name: str, brokers: int, workers: int, duration_ms: int) -> Action:
-    kind = KINDS[name]
-    at_ms = rng.randrange(0, duration_ms, GRID_MS)
-    for_ms = min(rng.choice(DURATIONS_MS), duration_ms - at_ms) if kind.lasts else 0
-    count = workers if kind.on == "worker" else brokers
-    on = [BROKERS if kind.on == BROKERS else f"{kind.on}-{rng.randint(1, count)}"]
-    if kind.whole_side:
-        on.append(rng.choice((BROKERS, BROKERS, f"broker-{rng.randint(1, brokers)}")))
-    value = rng.choice(kind.values) if kind.values else ""
-    return Action(at_ms, name, tuple(on), for_ms, value)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.chaos.timeline import timeline_text
+from broker_sim.cluster.faults.as_test import as_test
 
 if TYPE_CHECKING:
     from broker_sim.chaos.run import Outcome
@@ -99,16 +99,12 @@ def repairs_text(repairs: tuple[str, ...]) -> list[str]:
 
 def _as_test(test: str, small: Outcome) -> str:
     """Return a test with the schedule of this run, to paste."""
-    schedule, invariant = small.schedule, small.invariant or ""
     repaired = ", repair_aiokafka=True" if small.repairs else ""
     module, _, function = test.partition(":")
-    return (
-        "from broker_sim.chaos import Schedule, run_chaos\n"
-        f"from {module} import {function}\n\n\n"
-        f"def test_seed_{schedule.seed}():\n"
-        f'    """It failed: {invariant}."""\n'
-        f'    schedule = Schedule.parse("""\n{textwrap.indent(str(schedule), " " * 8)}\n    """)\n'
-        f"    outcome = run_chaos({function}, schedule{repaired})\n"
-        "    if outcome.error is not None:\n"
-        "        raise outcome.error\n"
+    return as_test(
+        small.schedule,
+        small.invariant or "",
+        f"from broker_sim.chaos import Schedule, run_chaos\nfrom {module} import {function}",
+        f"outcome = run_chaos({function}, schedule{repaired})\n"
+        "if outcome.error is not None:\n    raise outcome.error",
     )

@@ -12,6 +12,7 @@ from broker_sim.chaos.chaos import Chaos, invariant_of
 from broker_sim.chaos.observer import observed
 from broker_sim.chaos.timeline import ORDER, Moment
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
+from broker_sim.log import DiskOptions
 from broker_sim.runtime.quiet_logs import quiet_logs
 from broker_sim.runtime.virtual import VirtualRun
 from broker_sim.runtime.virtual.meetings import MeetingOrder
@@ -115,10 +116,13 @@ class ChaosRun(VirtualRun):
             latency_ms=_links(self.loop, self._schedule.latency_ms),
             check_invariants=False,
             configs=self._configs,
+            disk=self._disk(),
         )
         if self._repairs:
             self._open.enter_context(repaired_aiokafka())
         self.wait(kafka.open())
+        for disk in kafka.disks.values():
+            disk.sync_all()  # a directory that nobody has ever flushed is nobody's
         chaos = self.chaos = Chaos(self.loop, kafka, self._schedule)
         self._is_open = True
         self.loop.set_exception_handler(chaos.on_error)
@@ -126,6 +130,11 @@ class ChaosRun(VirtualRun):
             self._open.enter_context(self.meetings.watching())
         self._open.enter_context(observed(chaos, self.loop) if self._observe else quiet_logs())
         return chaos
+
+    def _disk(self) -> DiskOptions | None:
+        """Return what brokers that may lose their power keep their logs on."""
+        kinds = {action.kind for action in self._schedule.actions}
+        return DiskOptions() if "lose_power" in kinds else None
 
     def _note_deviation(self, ready: Sequence[Handle], number: int) -> None:
         if number > 1:

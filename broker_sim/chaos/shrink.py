@@ -1,7 +1,4 @@
-"""Makes a schedule that fails as small as it gets, as long as the same invariant fails.
-
-First actions are left out; then the run gets simpler: no latency, fewer brokers; then actions get
-shorter and begin at rounder times. All of it again until nothing helps or the limits are reached.
+"""Makes the schedule of a test that fails as small as it gets, with its order of tasks.
 
 The order of a seeded run stays seeded meanwhile: chance finds a bad order in each of these runs, while
 given deviations only fit the times of one. Then they are given, and as many as possible are left out.
@@ -9,34 +6,25 @@ given deviations only fit the times of one. Then they are given, and as many as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.chaos.kinds import BROKERS, KINDS
+from broker_sim.cluster.faults.shrink import MAX_MS, Shrunk, make_smaller
 from broker_sim.minimize import Minimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from broker_sim.chaos.run import Outcome
-    from broker_sim.chaos.schedule import Action, Schedule
+    from broker_sim.chaos.schedule import Schedule
 
-__all__ = ["Shrunk", "shrink"]
+__all__ = ["shrink"]
 
 MAX_TRIES: Final = 100
 MAX_TRIES_OF_ORDERS: Final = 300
 """With deviations there is more to leave out."""
-MAX_MS: Final = 60_000
-SHORTEST_MS: Final = 100
-ROUND_MS: Final = (1_000, 500, 100)
-
-
-@dataclass(frozen=True, slots=True)
-class Shrunk:
-    """The smallest schedule that was found, and how many were run for it."""
-
-    schedule: Schedule
-    tries: int
+UNIT_MS: Final = 1_000
+"""Runs get shorter in whole units."""
 
 
 class _Search(Minimizer["Schedule"]):
@@ -75,57 +63,15 @@ def shrink(
     *,
     max_tries: int | None = None,
     max_ms: int = MAX_MS,
-) -> Shrunk:
+) -> Shrunk[Schedule]:
     """Return the smallest schedule found whose run still fails as the first one did."""
     if max_tries is None:
         max_tries = MAX_TRIES_OF_ORDERS if first.deviations else MAX_TRIES
     search = _Search(first, run, max_tries=max_tries, max_ms=max_ms)
     if first.deviations:
         search.accepts(replace(first.schedule, order="fifo", deviations=()))
-    _leave_out(search)
+    make_smaller(search, unit_ms=UNIT_MS)
     if search.best.order != "fifo":
         search.give_order()
-        _leave_out(search)
+        make_smaller(search, unit_ms=UNIT_MS)
     return Shrunk(search.best, search.tries)
-
-
-def _leave_out(search: _Search) -> None:
-    before = None
-    while search.best != before:
-        before = search.best
-        search.leave_out(
-            lambda each: each.actions, lambda each, rest: replace(each, actions=tuple(rest))
-        )
-        search.leave_out(
-            lambda each: each.deviations, lambda each, rest: replace(each, deviations=tuple(rest))
-        )
-        search.simplify(_simpler_run)
-        search.simplify(_simpler_actions)
-
-
-def _simpler_run(schedule: Schedule) -> Iterator[Schedule]:
-    if schedule.latency_ms:
-        yield replace(schedule, latency_ms=0)
-        yield replace(schedule, latency_ms=schedule.latency_ms // 2)
-    ends_ms = [action.at_ms + action.for_ms for action in schedule.actions]
-    shortest_ms = -(-max(ends_ms, default=0) // 1_000) * 1_000
-    if shortest_ms < schedule.duration_ms:
-        yield replace(schedule, duration_ms=shortest_ms)
-
-
-def _simpler_actions(schedule: Schedule) -> Iterator[Schedule]:
-    for index, action in enumerate(schedule.actions):
-        for simpler in _simpler(action):
-            actions = [*schedule.actions]
-            actions[index] = simpler
-            yield replace(schedule, actions=tuple(sorted(actions)))
-
-
-def _simpler(action: Action) -> Iterator[Action]:
-    if KINDS[action.kind].whole_side and action.on[1:] != (BROKERS,):
-        yield action._replace(on=(action.on[0], BROKERS))
-    if action.for_ms > SHORTEST_MS:
-        yield action._replace(for_ms=max(action.for_ms // 200 * 100, SHORTEST_MS))
-    for unit_ms in ROUND_MS:
-        if action.at_ms % unit_ms:
-            yield action._replace(at_ms=action.at_ms // unit_ms * unit_ms)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from broker_sim.cluster.faults.action import Action
+
 __all__ = ["Moment", "Timeline", "timeline_text"]
 
 FAULT = "FAULT"
@@ -33,6 +35,20 @@ class Timeline:
     def note(self, who: str, what: str) -> None:
         """Add a moment; what was more than one line becomes one."""
         self.moments.append(Moment(self.now_s(), who, " ".join(what.split())))
+
+    # -- of faults, as their listener -------------------------------------------------------------
+
+    def begun(self, action: Action) -> None:
+        """Note what is done."""
+        self.note(FAULT, action.describe())
+
+    def ended(self, action: Action) -> None:
+        """Note what is undone."""
+        self.note(FAULT, f"end of {action.kind} {' '.join(action.on)}")
+
+    def not_done(self, action: Action, error: Exception) -> None:
+        """Note what does not fit."""
+        self.note(FAULT, f"{action.describe()}: not done, {error}")
 
 
 def timeline_text(moments: Sequence[Moment], most: int = 60) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.chaos.kinds import BROKERS
+from broker_sim.cluster.faults.action import BROKERS
 from broker_sim.errors import WrongStateError
 from broker_sim.runtime.virtual.network import ANY
 

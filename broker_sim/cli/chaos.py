@@ -13,8 +13,7 @@ import click
 from rich.console import Console
 
 from broker_sim.chaos.exploring import MAX_RUNS
-from broker_sim.chaos.kinds import KINDS
-from broker_sim.chaos.schedule import Schedule, ScheduleError
+from broker_sim.chaos.schedule import Schedule
 from broker_sim.chaos.search import (
     ChaosTest,
     NoSuchTestError,
@@ -25,6 +24,8 @@ from broker_sim.chaos.search import (
 )
 from broker_sim.cli import chaos_command
 from broker_sim.cli.progress import progress_bar
+from broker_sim.cluster.faults.action import ScheduleError
+from broker_sim.cluster.faults.kinds import KINDS
 from broker_sim.runtime.virtual import pin_hash_seed
 
 if TYPE_CHECKING:

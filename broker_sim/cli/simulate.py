@@ -11,8 +11,8 @@ import click
 from rich.console import Console
 
 from broker_sim.cli.progress import progress_bar
+from broker_sim.cluster.faults.as_test import as_test
 from broker_sim.cluster.random_run import RunSummary, draw_schedule
-from broker_sim.cluster.random_run.as_test import as_test
 from broker_sim.cluster.random_run.checks.power_checks import lost_text
 from broker_sim.cluster.random_run.many import SeedResult, run_seeds
 from broker_sim.cluster.random_run.schedule import DEFAULT_DURATION_MS
@@ -122,6 +122,11 @@ def _print_shrunk(result: SeedResult, duration_ms: int, power_loss: bool, consol
     with quiet_logs(), console.status(f"shrinking the schedule of seed {result.seed}"):
         shrunk = shrink(schedule, result.invariant)
     click.echo(
-        f"\n# {len(shrunk.schedule.actions)} of {len(schedule.actions)} actions fail alike, found in "
-        f"{shrunk.tries} runs:\n{as_test(shrunk.schedule, result.invariant)}"
+        f"\n# {shrunk.told(len(schedule.actions))}:\n"
+        + as_test(
+            shrunk.schedule,
+            result.invariant,
+            "from broker_sim.cluster.random_run import Schedule, run_schedule",
+            "run_schedule(schedule)",
+        )
     )

@@ -14,14 +14,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.cluster.faults.combined_faults import CombinedFaults
+from broker_sim.cluster.faults.roles import clients_topics
 from broker_sim.cluster.faults.stalls import stalls
 from broker_sim.cluster.status.coordinator_status import groups_status
+from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.handlers.faults import Fault
 from broker_sim.metadata.topic_name import (
     GROUP_METADATA_TOPIC,
     TRANSACTION_STATE_TOPIC,
-    is_internal_topic,
 )
 from broker_sim.runtime.links import LinkFault
 from broker_sim.runtime.process import ProcessState
@@ -65,8 +66,8 @@ class ClusterFaults:
         self.starting = 0
         """How many starts of brokers are under way."""
         self.combined = CombinedFaults(kafka.nodes, network)
+        self.nodes = kafka.nodes
         self._kafka = kafka
-        self._nodes = kafka.nodes
         self._on_stopped = on_stopped
         self._on_start = on_start
         self._on_started = on_started
@@ -75,8 +76,8 @@ class ClusterFaults:
 
     def pause(self, broker_id: int) -> Undo:
         """Let a broker stand still."""
-        self._nodes.pause(broker_id)
-        process = self._nodes.node(broker_id).process
+        self.nodes.pause(broker_id)
+        process = self.nodes.node(broker_id).process
         assert process is not None
         return process.resume
 
@@ -85,9 +86,16 @@ class ClusterFaults:
         self._kafka.kill(broker_id)
         return partial(self.start, broker_id)
 
+    def lose_power(self, *broker_ids: int) -> Undo:
+        """Turn the power of brokers off at once, and start them again. Raises WrongStateError without simulated disks."""
+        if not isinstance(self._kafka, SimulatedCluster):
+            raise WrongStateError("there are no simulated disks")
+        self._kafka.lose_power(*broker_ids)
+        return partial(self.start, *broker_ids)
+
     def stop(self, broker_id: int) -> Undo:
         """Shut a broker down as for a roll, and start it again."""
-        node = self._nodes.running(broker_id)
+        node = self.nodes.running(broker_id)
         if node.on_stopped is not None:
             raise WrongStateError(f"broker {broker_id} is shutting down already")
         stopping = self._spawn(self._stop_if_running(broker_id))
@@ -107,9 +115,9 @@ class ClusterFaults:
 
     def roll(self, broker_id: int | None) -> None:
         """Restart all brokers one after the other, or this one; each when the last is back in every ISR."""
-        broker_ids = list(self._nodes.nodes) if broker_id is None else [broker_id]
+        broker_ids = list(self.nodes.nodes) if broker_id is None else [broker_id]
         for each in broker_ids:
-            if self._nodes.running(each).on_stopped is not None:
+            if self.nodes.running(each).on_stopped is not None:
                 raise WrongStateError(f"broker {each} is shutting down")
         self.starting += 1
         self._spawn(self._roll(broker_ids))
@@ -120,7 +128,7 @@ class ClusterFaults:
                 # Other faults may have taken it meanwhile, and keep the others from coming back.
                 with suppress(WrongStateError, ClusterTimeoutError):
                     await self._kafka.stop(broker_id)
-                    await self._kafka.start(broker_id)
+                    await self._start(broker_id, wait=True)
                     await self._kafka.wait_until_in_sync()
         finally:
             self.starting -= 1
@@ -134,27 +142,30 @@ class ClusterFaults:
         try:
             for broker_id in broker_ids:
                 # Asked only now: several actions on the broker may end at the same moment.
-                if self._nodes.node(broker_id).state is ProcessState.DEAD:
-                    self._on_start(broker_id)
-                    await self._kafka.start(broker_id, wait=False)
-                    self._on_started(broker_id)
+                if self.nodes.node(broker_id).state is ProcessState.DEAD:
+                    await self._start(broker_id, wait=False)
         finally:
             self.starting -= 1
+
+    async def _start(self, broker_id: int, *, wait: bool) -> None:
+        self._on_start(broker_id)
+        await self._kafka.start(broker_id, wait=wait)
+        self._on_started(broker_id)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(coroutine)
 
     def slow_disk(self, broker_id: int, stall_ms: str) -> Undo:
         """Let a broker wait for its disk again and again, each time so long, and run a little between."""
-        process = self._nodes.running(broker_id).process
+        process = self.nodes.running(broker_id).process
         assert process is not None
-        return stalls(process, self._nodes.scheduler, int(stall_ms))
+        return stalls(process, self.nodes.scheduler, int(stall_ms))
 
     def full_disk(self, broker_id: int) -> Undo:
         """Refuse what producers send to a broker; then it halts, as without any log directory, until there is room."""
-        self._nodes.running(broker_id)
+        self.nodes.running(broker_id)
         refused = self._inject(Fault(api="Produce", broker=broker_id, error="KAFKA_STORAGE_ERROR"))
-        halt = self._nodes.scheduler.call_later(HALT_MS, self._kill_if_alive, broker_id)
+        halt = self.nodes.scheduler.call_later(HALT_MS, self._kill_if_alive, broker_id)
 
         def make_room() -> None:
             halt.cancel()
@@ -164,12 +175,12 @@ class ClusterFaults:
         return make_room
 
     def _kill_if_alive(self, broker_id: int) -> None:
-        if self._nodes.node(broker_id).state is not ProcessState.DEAD:
+        if self.nodes.node(broker_id).state is not ProcessState.DEAD:
             self._kafka.kill(broker_id)
 
     def shift_clock(self, broker_id: int, shift_ms: int | str) -> Undo:
         """Let the wall clock of a broker's machine be off."""
-        clock = self._nodes.node(broker_id).clock
+        clock = self.nodes.node(broker_id).clock
         clock.shift(int(shift_ms))
         return lambda: clock.shift(-int(shift_ms))
 
@@ -183,8 +194,21 @@ class ClusterFaults:
         """Let messages between a broker and the other nodes take longer."""
         return self._fault_all_links(broker_id, LinkFault(delay_ms=int(delay_ms)))
 
+    def cut_link(self, source: int, target: int) -> Undo:
+        """Let a node not hear another one."""
+        return self._fault_link(source, target, LinkFault(drop=True))
+
+    def slow_link(self, source: int, target: int, delay_ms: str) -> Undo:
+        """Let messages from one node to another take longer."""
+        return self._fault_link(source, target, LinkFault(delay_ms=int(delay_ms)))
+
+    def _fault_link(self, source: int, target: int, fault: LinkFault) -> Undo:
+        if source == target:
+            raise WrongStateError("a node has no link to itself")
+        return self.combined.fault_links([(source, target)], fault)
+
     def _fault_all_links(self, broker_id: int, fault: LinkFault) -> Undo:
-        links = self.combined.links_of(self._nodes.node(broker_id).broker_id)
+        links = self.combined.links_of(self.nodes.node(broker_id).broker_id)
         return self.combined.fault_links(links, fault)
 
     def deaf(self, broker_id: int) -> Undo:
@@ -209,17 +233,14 @@ class ClusterFaults:
 
     def transfer(self, broker_id: int, number: str) -> None:
         """Let a broker lead one of the partitions of clients' topics, counted in the order of their names."""
-        topics = self._nodes.controller.image.topics
+        topics = self.nodes.controller.image.topics
         partitions = [
             (name, partition)
-            for name in sorted(topics)
-            if not is_internal_topic(name)
+            for name in clients_topics(self.nodes)
             for partition in range(len(topics[name].partitions))
         ]
-        if not partitions:
-            raise WrongStateError("there is no topic yet")
         topic, partition = partitions[int(number) % len(partitions)]
-        self._nodes.transfer_leadership(topic, partition, broker_id)
+        self.nodes.transfer_leadership(topic, partition, broker_id)
 
     def move_groups(self, broker_id: int) -> None:
         """Let a broker coordinate the groups."""
@@ -230,20 +251,20 @@ class ClusterFaults:
         self._move(TRANSACTION_STATE_TOPIC, broker_id)
 
     def _move(self, topic: str, broker_id: int) -> None:
-        state = self._nodes.controller.image.topics.get(topic)
+        state = self.nodes.controller.image.topics.get(topic)
         if state is None:
             raise WrongStateError("nobody has asked for a coordinator yet")
         for partition in range(len(state.partitions)):
-            self._nodes.transfer_leadership(topic, partition, broker_id)
+            self.nodes.transfer_leadership(topic, partition, broker_id)
 
     def rebalance(self, _broker_id: int | None, number: str) -> None:
         """Remove a member from each group, counted as they have come; it joins again when it hears of it."""
         removed = 0
-        for group in groups_status(self._nodes):
-            process = self._nodes.node(group.coordinator).process
+        for group in groups_status(self.nodes):
+            process = self.nodes.node(group.coordinator).process
             if group.members and process is not None and process.runs:
                 member = group.members[int(number) % len(group.members)]
-                broker = self._nodes.brokers[group.coordinator]
+                broker = self.nodes.brokers[group.coordinator]
                 process.deliver(broker.remove_member, group.id, member.id)
                 removed += 1
         if not removed:

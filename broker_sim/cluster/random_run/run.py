@@ -41,7 +41,7 @@ from broker_sim.cluster.random_run.clients.transactional_producer import (
     LONGEST_TIMEOUT_MS,
     TransactionalProducer,
 )
-from broker_sim.cluster.random_run.faults.actions import Actions
+from broker_sim.cluster.random_run.disturbances import Disturbances
 from broker_sim.cluster.random_run.schedule import FLUSHED, LYING, MEMORY, TOPIC, Schedule
 from broker_sim.cluster.virtual.invariants import InvariantViolationError, violated
 from broker_sim.cluster.virtual.virtual_cluster import SimulationError, VirtualCluster
@@ -154,7 +154,7 @@ class _Run:
             schedule.brokers,
             seed=schedule.seed,
             configs=CONFIGS | (FLUSH_CONFIGS if schedule.disk == FLUSHED else {}),
-            max_latency_ms=schedule.max_latency_ms,
+            max_latency_ms=schedule.latency_ms,
             disk=_disk_options(schedule),
         )
         self._schedule = schedule
@@ -162,18 +162,18 @@ class _Run:
             reads_are_final=not (schedule.unclean_elections or schedule.may_lose_records)
         )
         self._group_history = GroupHistory()
-        self._consumer_history = ConsumerHistory()
         self._transactions = TransactionHistory()
-        self._actions = Actions(
-            self.cluster, TOPIC, partial(check_recovered, self.cluster, schedule)
+        self._disturbances = Disturbances(
+            self.cluster, partial(check_recovered, self.cluster, schedule)
         )
+        self._consumer_history = ConsumerHistory(lambda: self._disturbances.removed_ms)
         self._high_watermarks = HighWatermarks()
         self._around = Surroundings(
             self.cluster,
             schedule,
             self._history,
             self._high_watermarks,
-            lambda: self._actions.quiet_since_ms,
+            lambda: self._disturbances.quiet_since_ms,
         )
         self._reader = CommittedReader(self._around, self._transactions)
 
@@ -185,11 +185,11 @@ class _Run:
             # Not before: a directory that nobody has ever flushed is nobody's.
             disk.sync_all()
             disk.fsync_lies = schedule.disk == LYING
-        watch = Watch(cluster, schedule, self._actions, self._high_watermarks)
+        watch = Watch(cluster, schedule, self._disturbances, self._high_watermarks)
         self._check_images_after_steps(watch)
         watch.start()
-        for number, plan in enumerate(schedule.producers):
-            Producer(self._around, number, plan).start()
+        for number, kind in enumerate(schedule.producers):
+            Producer(self._around, number, kind).start()
         for number in range(schedule.consumers):
             Consumer(self._around, number).start()
         for number in range(schedule.group_members):
@@ -197,7 +197,7 @@ class _Run:
         for number in range(schedule.consumer_members):
             ConsumerMember(self._around, self._consumer_history, number).start()
         transactional = self._start_transactions()
-        self._actions.schedule(schedule.actions)
+        self._disturbances.schedule(schedule.actions)
         cluster.advance(schedule.duration_ms)
         recovery_ms = self._recover()
         cluster.advance(CALM_MS)
@@ -214,7 +214,7 @@ class _Run:
             seed=schedule.seed,
             digest=cluster.trace.digest(),
             events=cluster.trace.event_count,
-            actions=self._actions.done,
+            actions=self._disturbances.done,
             generations=max(self._group_history.generation, 0),
             epochs=self._consumer_history.epoch,
             commits=self._group_history.commits + self._consumer_history.commits,
@@ -286,7 +286,7 @@ class _Run:
             self._schedule,
             self._history,
             self._transactions,
-            self._actions.resumed_coordinator_epochs,
+            self._disturbances.resumed_coordinator_epochs,
         )
 
     def _check_images_after_steps(self, watch: Watch) -> None:
@@ -302,7 +302,9 @@ class _Run:
     def _recover(self) -> int:
         """Wait until all faults are undone and all brokers are back; return how long that took."""
         cluster = self.cluster
-        self._until("recovers", lambda: self._actions.quiet_since_ms is not None, LONGEST_ACTION_MS)
+        self._until(
+            "recovers", lambda: self._disturbances.quiet_since_ms is not None, LONGEST_ACTION_MS
+        )
         healed_ms = cluster.now_ms
         self._until("recovers", self._is_in_order, RECOVERY_LIMIT_MS)
         return cluster.now_ms - healed_ms

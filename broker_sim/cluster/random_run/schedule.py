@@ -1,7 +1,7 @@
 """The schedule of a random run: all that is done to a cluster and when, as data.
 
 A schedule is drawn from its seed before anything runs. So it can be printed, edited, run again, and
-made smaller while the run still fails. What goes wrong is drawn in `faults`, apart from who uses the
+made smaller while the run still fails. What goes wrong is drawn in `drawing`, apart from who uses the
 cluster meanwhile; each run leaves some kinds of clients out.
 """
 
@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from broker_sim.cluster.random_run.faults.action import GROUPS, TRANSACTIONS, Action
-from broker_sim.cluster.random_run.faults.drawing import FAULT_DURATIONS_MS, Setting, draw_faults
+from broker_sim.cluster.faults.action import GROUPS, TRANSACTIONS, Action, broker_names
+from broker_sim.cluster.faults.schedule import FaultSchedule
+from broker_sim.cluster.random_run.drawing import FAULT_DURATIONS_MS, Setting, draw_faults
 from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "ACKS_ALL",
+    "ACKS",
     "DEFAULT_DURATION_MS",
     "FLUSHED",
+    "IDEMPOTENT",
     "LYING",
     "MEMORY",
     "TOPIC",
     "UNFLUSHED",
-    "Producer",
     "Schedule",
     "draw_schedule",
 ]
@@ -43,35 +45,30 @@ DEFAULT_DURATION_MS: Final = 4_000
 _TRANSACTIONAL: Final[tuple[tuple[int, ...], ...]] = ((0,), (0, 0), (0, 1), (0, 0, 1))
 
 
-class Producer(NamedTuple):
-    """One producer; an idempotent one sends each batch until it is acknowledged, in order."""
-
-    acks: int = ACKS_ALL
-    idempotent: bool = False
-
-
+IDEMPOTENT: Final = "idempotent"
+"""A producer that sends each batch until it is acknowledged, in order."""
+ACKS: Final = {"acks_all": ACKS_ALL, IDEMPOTENT: ACKS_ALL, "acks_1": 1, "acks_0": 0}
+"""The kinds of producers, and their acks."""
 _PRODUCERS: Final = (
-    Producer(),
-    Producer(),
-    Producer(idempotent=True),
-    Producer(idempotent=True),
-    Producer(1),
-    Producer(1),
-    Producer(0),
-)
+    "acks_all", "acks_all", IDEMPOTENT, IDEMPOTENT, "acks_1", "acks_1", "acks_0",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """One run: the topic, its clients, and the actions in the order of their time."""
+class Schedule(FaultSchedule):
+    """One run, with its topic and its clients."""
 
-    seed: int
-    brokers: int = 3
+    CHOICES: ClassVar = MappingProxyType(
+        {"producers": tuple(ACKS), "disk": (MEMORY, FLUSHED, UNFLUSHED, LYING)}
+    )
+
+    duration_ms: int = 6_000
     partitions: int = 1
     replication_factor: int = 3
     min_insync_replicas: int = 2
     unclean_elections: bool = False
-    producers: tuple[Producer, ...] = (Producer(),)
+    producers: tuple[str, ...] = ("acks_all",)
+    """The kind of each, one of `ACKS`."""
     consumers: int = 1
     group_members: int = 0
     """Members of one group, which share the partitions."""
@@ -86,9 +83,6 @@ class Schedule:
     """Where logs are kept: `MEMORY`, or simulated disks: `FLUSHED` on each append, `UNFLUSHED`, or `LYING`."""
     sync_ms: int = 0
     """How long a flush takes at most."""
-    max_latency_ms: int = 0
-    duration_ms: int = 6_000
-    actions: tuple[Action, ...] = ()
 
     @property
     def may_lose_records(self) -> bool:
@@ -114,7 +108,7 @@ def draw_schedule(
         min_insync_replicas=rng.choice((1, 2, 2, 2, 3)),
         producers=(),
         consumers=0,
-        max_latency_ms=rng.choice((0, 0, 5, 20)),
+        latency_ms=rng.choice((0, 0, 5, 20)),
         duration_ms=duration_ms,
     )
     for draw_client in clients:
@@ -173,12 +167,12 @@ UNCLEAN_SHARE: Final = 0.15
 def _with_power_losses(schedule: Schedule) -> Schedule:
     """Put the logs on simulated disks, and let one, some or all brokers lose their power."""
     rng = random.Random(f"{schedule.seed}/power")
-    brokers = range(1, schedule.brokers + 1)
+    brokers = broker_names(schedule.brokers)
     losses = []
     for _ in range(rng.randint(1, 3)):
         at_ms = rng.randrange(0, schedule.duration_ms, 10)
         for_ms = min(rng.choice(FAULT_DURATIONS_MS), schedule.duration_ms - at_ms)
-        count = rng.choice((1, rng.choice(brokers), schedule.brokers))
+        count = rng.choice((1, rng.randint(1, schedule.brokers), schedule.brokers))
         losses.append(
             Action(at_ms, "lose_power", tuple(sorted(rng.sample(brokers, count))), for_ms)
         )

@@ -8,6 +8,9 @@ import pytest
 
 from broker_sim.chaos import Schedule, ScheduleError, run_chaos
 from broker_sim.errors import ErrorCode
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.records import build_batch
+from broker_sim.runtime.links import CONTROLLER_ID, LinkFault
 
 from .applications import commit_last
 
@@ -207,6 +210,51 @@ def test_isolated_broker_leaves_the_isr():
     assert 2 in seen
 
 
+@pytest.mark.parametrize(
+    ("fault", "drop", "delay_ms"),
+    [
+        ("cut_link broker-1 controller for=2000", True, 0),
+        ("slow_link broker-1 controller for=2000 value=40", False, 40),
+    ],
+)
+def test_fault_of_a_link_goes_one_way_only(fault, drop, delay_ms):
+    seen = states(f"1200 {fault}", look=lambda chaos: dict(chaos.kafka.nodes.links.faults))
+    there = {(1, CONTROLLER_ID): LinkFault(drop=drop, delay_ms=delay_ms)}
+    assert (seen[1], seen[4], seen[-1]) == ({}, there, {})
+
+
+def test_brokers_lose_their_power_together_and_what_is_not_flushed():
+    lost = []
+
+    async def test(chaos):
+        await chaos.kafka.create_topic("orders", partitions=1, replication_factor=3)
+        await chaos.kafka.wait_until_in_sync()
+        chaos.kafka.nodes.brokers[chaos.kafka.leader("orders", 0)].append_own(
+            TopicPartition("orders", 0), build_batch([b"unflushed"])
+        )
+        await asyncio.sleep(0.5)
+        await chaos.faults_over()
+        lost.extend(node.lost[-1].topic_partition for node in chaos.kafka.nodes.nodes.values())
+
+    play(test, "100 lose_power broker-1 broker-2 broker-3 for=500")
+    assert lost == [("orders", 0)] * 3
+
+
+def test_role_is_who_has_it_when_the_fault_begins():
+    leaders = []
+
+    async def test(chaos):
+        await chaos.kafka.create_topic("orders", partitions=1, replication_factor=3)
+        await chaos.kafka.wait_until_in_sync()
+        leaders.append(chaos.kafka.leader("orders", 0))
+        await chaos.faults_over()
+
+    outcome = play(test, "500 kill leader for=3000", "700 kill groups for=100")
+    told = [moment.what for moment in outcome.moments if moment.who == "FAULT"]
+    assert told[0] == f"kill broker-{leaders[0]} for 3 s"
+    assert told[1].startswith("kill groups for 0.1 s: not done, __consumer_offsets-0 has no leader")
+
+
 def test_leadership_moves_to_the_broker():
     seen = states(
         "1200 transfer broker-3 value=0",
@@ -224,6 +272,9 @@ def test_leadership_moves_to_the_broker():
         ("100 explode broker-1", "there is no kind 'explode'"),
         ("100 pause worker-1", "say on which broker, as broker-1"),
         ("100 crash worker", "say on which worker, as worker-1"),
+        ("100 kill controller", "say on which broker, as broker-1"),
+        ("100 kill broker-1 broker-2", "say on which broker, as broker-1"),
+        ("100 cut_link broker-1", "say on which link, as broker-1 controller"),
     ],
 )
 def test_actions_that_mean_nothing_are_refused(action, error):

@@ -37,7 +37,8 @@ def test_failing_seed_is_one_line_with_the_command_and_a_test(monkeypatch):
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("seed 8:"))
     assert "no-duplicates: partition 0 has b'x' 2 times, at " in line
     assert line.endswith("repeat: broker-sim simulate --runs 1 --seed 8 --duration 1000")
-    assert "    run_schedule(\n        Schedule(\n            seed=8," in result.stdout
+    assert re.search(r"\n# \d+ faults -> 0, in \d+ runs:\nfrom broker_sim", result.stdout)
+    assert 'schedule = Schedule.parse("""\n        seed=8 brokers=' in result.stdout
     assert "0 of 1 runs passed" in result.stdout
 
 

@@ -8,9 +8,18 @@ from broker_sim.cluster.random_run.checks.group_history import CommitHistory
 from broker_sim.cluster.virtual.invariants import violated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
-__all__ = ["ConsumerHistory"]
+__all__ = ["ConsumerHistory", "Term"]
+
+
+class Term(NamedTuple):
+    """How long a member has what an answer gave it."""
+
+    since_ms: int
+    """When it asked: if it was removed since, the group owes it nothing."""
+    until_ms: int
+    """Before that time no coordinator may give it to another one."""
 
 
 class _Claim(NamedTuple):
@@ -18,26 +27,27 @@ class _Claim(NamedTuple):
 
     owner: str
     epoch: int
-    until_ms: int
-    """Before that time no coordinator may give the partition to another one."""
+    term: Term
 
 
 class ConsumerHistory(CommitHistory):
     """Owners and commits, in the order in which members were told of them.
 
     A member owns a partition from the answer that gives it until it says that it has given it up, leaves,
-    or is silent for its session.
+    is silent for its session, or is removed by an admin client.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, removed_ms: Callable[[], int] = lambda: -1) -> None:
+        """`removed_ms()` says when members were removed last."""
         super().__init__()
+        self._removed_ms = removed_ms
         self.epoch = 0
         """The newest epoch in which a member was told of its assignment."""
         self._claims: dict[int, _Claim] = {}
         self._owners: dict[tuple[int, int], str] = {}
 
     def add_owner(
-        self, member: str, epoch: int, partitions: Collection[int], now_ms: int, until_ms: int
+        self, member: str, epoch: int, partitions: Collection[int], now_ms: int, term: Term
     ) -> None:
         """Add an answer to a member, which owns these partitions in that epoch; raise if another one does."""
         self.epoch = max(self.epoch, epoch)
@@ -52,13 +62,19 @@ class ConsumerHistory(CommitHistory):
             if claim is not None and claim.owner != member:
                 if epoch < claim.epoch:
                     continue  # The answer was on its way for longer than its member's session.
-                if now_ms < claim.until_ms:
+                if now_ms < claim.term.until_ms and not self.may_be_removed_since(
+                    claim.term.since_ms
+                ):
                     violated(
                         "partitions-are-given-up-first",
                         f"{member} got partition {partition} in epoch {epoch}, which {claim.owner} has "
                         f"owned since epoch {claim.epoch} and has not given up",
                     )
-            self._claims[partition] = _Claim(member, epoch, until_ms)
+            self._claims[partition] = _Claim(member, epoch, term)
+
+    def may_be_removed_since(self, time_ms: int) -> bool:
+        """Whether members were removed since then."""
+        return self._removed_ms() >= time_ms
 
     def give_up(self, member: str, kept: Collection[int] = ()) -> None:
         """Take in that the member says that it owns nothing but these partitions."""

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from broker_sim.cluster.random_run.checks.batches import batches_of
 from broker_sim.cluster.random_run.checks.transaction_history import Outcome, group_of
-from broker_sim.cluster.random_run.schedule import ACKS_ALL, TOPIC
+from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records, read_end_txn_marker
+from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet

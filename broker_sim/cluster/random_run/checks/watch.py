@@ -17,7 +17,7 @@ from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
     from broker_sim.cluster.random_run.checks.high_watermarks import HighWatermarks
-    from broker_sim.cluster.random_run.faults.actions import Actions
+    from broker_sim.cluster.random_run.disturbances import Disturbances
     from broker_sim.cluster.random_run.schedule import Schedule
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
     from broker_sim.metadata import MetadataImage, PartitionState
@@ -42,12 +42,12 @@ class Watch:
         self,
         cluster: VirtualCluster,
         schedule: Schedule,
-        actions: Actions,
+        disturbances: Disturbances,
         high_watermarks: HighWatermarks,
     ) -> None:
         self._cluster = cluster
         self._nodes = cluster.nodes
-        self._actions = actions
+        self._disturbances = disturbances
         self._high_watermarks = high_watermarks
         self._unclean = schedule.unclean_elections
         self._may_lose = schedule.unclean_elections or schedule.may_lose_records
@@ -133,7 +133,7 @@ class Watch:
             deadline_ms = self._cluster.inside.operations.oldest_deadline_ms(broker_id)
             if deadline_ms is None:
                 continue
-            late_ms = now_ms - deadline_ms - self._actions.paused_ms[broker_id]
+            late_ms = now_ms - deadline_ms - self._disturbances.paused_ms[broker_id]
             if late_ms > OPERATION_SLACK_MS:
                 violated(
                     "operations-end-in-time",
@@ -223,7 +223,7 @@ class Watch:
                 self._joined_ms[key, replica] = now_ms
         # Also while nothing is held against the leader: what it has then may be missing afterwards.
         end = self._end_before(key, state, leader, now_ms)
-        if not self._actions.is_undisturbed(state.leader, now_ms - SHRINK_LIMIT_MS):
+        if not self._disturbances.is_undisturbed(state.leader, now_ms - SHRINK_LIMIT_MS):
             return
         if not self._nodes.brokers[state.leader].is_serving:
             # Started again within its old session: it leads, but no follower reaches it, and the

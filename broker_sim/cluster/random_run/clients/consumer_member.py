@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.cluster.random_run.checks.consumer_history import Term
 from broker_sim.cluster.random_run.checks.coordinators import newest_coordinator
 from broker_sim.cluster.random_run.clients.coordinated_client import AgainError
 from broker_sim.cluster.random_run.clients.group_member import (
@@ -74,6 +75,8 @@ class ConsumerMember(GroupMember):
         """When it sent the first heartbeat whose answer might have taken partitions that it owns yet."""
         self._safe_until_ms: int | None = None
         """Until when no coordinator may fence it; None if an answer was lost, and its epoch may be old."""
+        self._safe_since_ms = 0
+        """When it sent the heartbeat that says so: an admin client may have removed it since."""
         self._begin_anew()
 
     @property
@@ -165,7 +168,9 @@ class ConsumerMember(GroupMember):
 
     def _check_may_be_fenced(self, error_code: int, safe_until_ms: int | None) -> None:
         now_ms = self._around.cluster.now_ms
-        if safe_until_ms is not None and now_ms < safe_until_ms:
+        if safe_until_ms is None or self._history.may_be_removed_since(self._safe_since_ms):
+            return
+        if now_ms < safe_until_ms:
             violated(
                 "live-members-stay",
                 f"{self._name} got {ErrorCode(error_code).name} in epoch {self._epoch}, "
@@ -188,13 +193,13 @@ class ConsumerMember(GroupMember):
         cluster.trace.record(self._name, self._epoch, *self._positions)
         assert self._asked_ms is not None
         until_ms = min(sent_ms + SESSION_TIMEOUT_MS, self._asked_ms + REBALANCE_TIMEOUT_MS)
+        self._safe_since_ms = sent_ms
         if set(self._positions) <= set(self._assigned) and not self._tells_owned:
             self._asked_ms = None
         if is_newest:
             self._safe_until_ms = until_ms
-            self._history.add_owner(
-                self._owner, self._epoch, self._positions, cluster.now_ms, until_ms
-            )
+            term = Term(sent_ms, until_ms)
+            self._history.add_owner(self._owner, self._epoch, self._positions, cluster.now_ms, term)
         else:
             self._safe_until_ms = None
 

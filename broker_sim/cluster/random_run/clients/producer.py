@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.random_run.checks.history import Acknowledged
 from broker_sim.cluster.random_run.clients.client import TIMEOUTS_MS, Client
-from broker_sim.cluster.random_run.schedule import TOPIC
+from broker_sim.cluster.random_run.schedule import ACKS, IDEMPOTENT, TOPIC
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
 from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.errors import ErrorCode
@@ -14,7 +14,6 @@ from broker_sim.protocol.records import Record, build_batch
 
 if TYPE_CHECKING:
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
-    from broker_sim.cluster.random_run.schedule import Producer as Plan
 
 __all__ = ["Producer"]
 
@@ -39,10 +38,11 @@ NOT_LEADER_OR_FOLLOWER is not one of them: a parked produce ends with it when it
 class Producer(Client):
     """Sends batches of one to three records, each with a value of its own."""
 
-    def __init__(self, around: Surroundings, number: int, plan: Plan) -> None:
+    def __init__(self, around: Surroundings, number: int, kind: str) -> None:
         super().__init__(around, f"producer-{number}")
         self._number = number
-        self._plan = plan
+        self._acks = ACKS[kind]
+        self._is_idempotent = kind == IDEMPOTENT
         self._producer_id = FIRST_PRODUCER_ID * (number + 1)
         self._sequences: dict[int, int] = {}
         self._values_made = 0
@@ -55,7 +55,7 @@ class Producer(Client):
             is_retried = True
             while is_retried:
                 is_over = await self._send_batch(partition, values, batch)
-                is_retried = self._plan.idempotent and not is_over
+                is_retried = self._is_idempotent and not is_over
                 await self._rest(LONGEST_REST_MS)
 
     def _value(self) -> bytes:
@@ -64,7 +64,7 @@ class Producer(Client):
 
     def _batch(self, partition: int, values: list[bytes]) -> bytes:
         records = [Record(value, timestamp=self._wall_clock_ms) for value in values]
-        if not self._plan.idempotent:
+        if not self._is_idempotent:
             return build_batch(records)
         return build_batch(
             records,
@@ -78,7 +78,7 @@ class Producer(Client):
         around, history = self._around, self._around.history
         timeout_ms = self._rng.choice(TIMEOUTS_MS)
         request = produce_request(
-            (TOPIC, partition), acks=self._plan.acks, batch=batch, timeout_ms=timeout_ms
+            (TOPIC, partition), acks=self._acks, batch=batch, timeout_ms=timeout_ms
         )
         leader, epoch = self._leader(partition)
         asked = around.broker(leader)
@@ -93,14 +93,15 @@ class Producer(Client):
         error_code, base_offset = answer.error_code, answer.base_offset
         around.cluster.trace.record("produced", partition, error_code, base_offset)
         if error_code == ErrorCode.NONE:
-            first = Acknowledged(partition, base_offset, values[0], self._plan.acks, epoch)
+            first = Acknowledged(partition, base_offset, values[0], self._acks, epoch)
             around.add_acknowledged(first, values, leader, asked)
             self._sequences[partition] = self._sequences.get(partition, 0) + len(values)
             return True
         if error_code == ErrorCode.REQUEST_TIMED_OUT:
             history.count("timed_out")
-            over_ms = pending.sent_ms + timeout_ms - 1
-            self._check_waits(partition, leader, base_offset + len(values), over_ms)
+            if base_offset >= 0:  # otherwise it is an injected error, and nothing was appended
+                over_ms = pending.sent_ms + timeout_ms - 1
+                self._check_waits(partition, leader, base_offset + len(values), over_ms)
             return False
         self._leaders.pop(partition, None)
         history.count("refused")
@@ -110,7 +111,7 @@ class Producer(Client):
         """Check that the high watermark was not beyond the batch before its time was over."""
         around = self._around
         reached = around.high_watermarks.at(leader, partition, over_ms)
-        if end_offset > 0 and reached >= end_offset and around.history.reads_are_final:
+        if reached >= end_offset and around.history.reads_are_final:
             violated(
                 "replicated-records-are-acknowledged",
                 f"{self._name} got REQUEST_TIMED_OUT for a batch up to offset {end_offset} of partition "
@@ -120,7 +121,7 @@ class Producer(Client):
     def _take_refusal(self, error_code: int, values: list[bytes]) -> bool:
         """Begin again with a new producer id where a retry could not succeed."""
         history = self._around.history
-        if error_code in NOT_WRITTEN and not self._plan.idempotent:
+        if error_code in NOT_WRITTEN and not self._is_idempotent:
             history.refused.update(values)
         if error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and history.reads_are_final:
             violated(

@@ -23,8 +23,8 @@ from broker_sim.cluster.random_run.clients.fenced_producer import (
     LONGEST_ABSENCE_MS,
     FencedProducer,
 )
-from broker_sim.cluster.random_run.schedule import ACKS_ALL
 from broker_sim.errors import ErrorCode
+from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -64,6 +64,7 @@ RETRIABLE: Final = WRONG_COORDINATOR | {
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.KAFKA_STORAGE_ERROR,
 }
 """After these the same request is sent again; it may have had its effect already."""
 

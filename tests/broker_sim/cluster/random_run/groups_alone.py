@@ -1,16 +1,17 @@
 """Runs of one group alone, of either protocol, and a defect that both have to find."""
 
+from broker_sim.cluster.faults.action import broker_name
 from broker_sim.cluster.random_run import Action, Schedule
 from broker_sim.cluster.random_run.shrink import failed_invariant
 from broker_sim.coordinator.runtime import CoordinatorContext
 from broker_sim.errors import ErrorCode
 
-MOVES = [Action(1_000 + 700 * n, "move_group", (n % 3 + 1,)) for n in range(6)]
+MOVES = [Action(1_000 + 700 * n, "move_groups", (broker_name(n % 3 + 1),)) for n in range(6)]
 """They give the group one coordinator after the other."""
-KILLS = [Action(1_000 + 2_500 * n, "kill", (n + 1,), 1_500) for n in range(3)]
+KILLS = [Action(1_000 + 2_500 * n, "kill", (broker_name(n + 1),), 1_500) for n in range(3)]
 CUTS = [
-    Action(1_000, "move_group", (1,)),
-    *[Action(at, "isolate", (1,), 1_800) for at in (1_500, 4_500)],
+    Action(1_000, "move_groups", ("broker-1",)),
+    *[Action(at, "isolate", ("broker-1",), 1_800) for at in (1_500, 4_500)],
 ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import broker_sim
 from broker_sim.cluster.random_run import draw_schedule, run_schedule
-from broker_sim.cluster.random_run.checks.consumer_history import ConsumerHistory
+from broker_sim.cluster.random_run.checks.consumer_history import ConsumerHistory, Term
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.current_assignment import Reconciliation
@@ -48,28 +48,41 @@ def test_some_drawn_schedules_have_members_of_each_protocol():
 
 def test_partition_that_is_owned_twice_in_an_epoch_is_told():
     history = ConsumerHistory()
-    history.add_owner("one", 3, [0, 1], 100, 1_100)
+    history.add_owner("one", 3, [0, 1], 100, Term(100, 1_100))
     history.give_up("one", kept=[0])
     with pytest.raises(InvariantViolationError, match="one and two own partition 1 in epoch 3"):
-        history.add_owner("two", 3, [1], 200, 1_200)
+        history.add_owner("two", 3, [1], 200, Term(200, 1_200))
 
 
 def test_partition_counts_as_owned_until_it_is_given_up_or_its_owner_may_be_fenced():
     history = ConsumerHistory()
-    history.add_owner("one", 3, [0, 1], 100, 1_100)
+    history.add_owner("one", 3, [0, 1], 100, Term(100, 1_100))
     history.give_up("one", kept=[0])
-    history.add_owner("two", 4, [1], 1_099, 2_000)
+    history.add_owner("two", 4, [1], 1_099, Term(1_099, 2_000))
     with pytest.raises(InvariantViolationError, match="two got partition 0 in epoch 4, which one"):
-        history.add_owner("two", 4, [0], 1_099, 2_000)
-    history.add_owner("two", 5, [0], 1_100, 2_000)
-    history.add_owner("one", 3, [0], 1_101, 3_000)  # an answer that was late: two has it
+        history.add_owner("two", 4, [0], 1_099, Term(1_099, 2_000))
+    history.add_owner("two", 5, [0], 1_100, Term(1_100, 2_000))
+    history.add_owner(
+        "one", 3, [0], 1_101, Term(1_101, 3_000)
+    )  # an answer that was late: two has it
     with pytest.raises(InvariantViolationError, match="which two has owned since epoch 5"):
-        history.add_owner("three", 6, [0], 1_999, 3_000)
+        history.add_owner("three", 6, [0], 1_999, Term(1_999, 3_000))
+
+
+def test_partition_is_given_on_at_once_when_its_owner_was_removed():
+    removed_ms = -1
+    history = ConsumerHistory(lambda: removed_ms)
+    history.add_owner("one", 3, [0], 100, Term(50, 1_050))
+    removed_ms = 49
+    with pytest.raises(InvariantViolationError, match="two got partition 0 in epoch 4, which one"):
+        history.add_owner("two", 4, [0], 200, Term(150, 1_150))
+    removed_ms = 50
+    history.add_owner("two", 4, [0], 200, Term(150, 1_150))
 
 
 def test_offset_that_went_back_is_told_to_the_owner():
     history = ConsumerHistory()
-    history.add_owner("one", 3, [0], 100, 1_100)
+    history.add_owner("one", 3, [0], 100, Term(100, 1_100))
     history.add_commit(0, 7)
     history.check_committed("two", 2, 0, 3)  # it does not know that it owns nothing any more
     history.check_committed("one", 3, 0, 7)

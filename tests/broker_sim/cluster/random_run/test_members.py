@@ -45,7 +45,7 @@ def test_same_seed_gives_the_same_trace_with_a_group():
 def test_some_drawn_schedules_have_groups():
     drawn = [draw_schedule(seed) for seed in range(20)]
     assert {bool(schedule.group_members) for schedule in drawn} == {True, False}
-    assert any(action.kind == "move_group" for each in drawn for action in each.actions)
+    assert any(action.kind == "move_groups" for each in drawn for action in each.actions)
 
 
 def test_partition_of_two_members_in_one_generation_is_told():

@@ -6,7 +6,8 @@ Each mutant takes pytest's `monkeypatch` and replaces one method of the product 
 import pytest
 
 import broker_sim
-from broker_sim.cluster.random_run import CONTROLLER, Action, Producer, Schedule, draw_schedule
+from broker_sim.cluster.faults.action import CONTROLLER, broker_name
+from broker_sim.cluster.random_run import Action, Schedule, draw_schedule
 from broker_sim.cluster.random_run.shrink import failed_invariant
 from broker_sim.controller import partition_change_builder
 from broker_sim.errors import ErrorCode
@@ -188,18 +189,18 @@ def min_isr_is_not_checked_after_the_append(monkeypatch):
 
 def on_each(kind, at_ms, for_ms):
     """Return the same action on every broker."""
-    return tuple(Action(at_ms, kind, (broker,), for_ms) for broker in (1, 2, 3))
+    return tuple(Action(at_ms, kind, (broker_name(broker),), for_ms) for broker in (1, 2, 3))
 
 
 def deaf_follower_of(leader):
     """Return a run in which a follower leaves the ISR, of which the controller hears late."""
     return Schedule(
         1,
-        producers=(Producer(1), Producer(1)),
+        producers=("acks_1", "acks_1"),
         duration_ms=4_000,
         actions=(
-            Action(500, "cut", (leader, leader % 3 + 1), 2_500),
-            Action(510, "slow", (leader, CONTROLLER), 2_500, 400),
+            Action(500, "cut_link", (broker_name(leader), broker_name(leader % 3 + 1)), 2_500),
+            Action(510, "slow_link", (broker_name(leader), CONTROLLER), 2_500, "400"),
         ),
     )
 
@@ -208,9 +209,11 @@ def unheard_leader(leader):
     """Return a run in which a follower does not hear its leader; the controller hears both."""
     return Schedule(
         1,
-        producers=(Producer(1), Producer()),
+        producers=("acks_1", "acks_all"),
         duration_ms=3_500,
-        actions=(Action(500, "cut", (leader, leader % 3 + 1), 2_500),),
+        actions=(
+            Action(500, "cut_link", (broker_name(leader), broker_name(leader % 3 + 1)), 2_500),
+        ),
     )
 
 
@@ -234,9 +237,9 @@ def lonely_follower(leader):
         1,
         duration_ms=5_000,
         actions=(
-            Action(500, "cut", (leader, follower), 4_000),
-            Action(2_200, "kill", (leader,), 2_500),
-            Action(2_200, "kill", (third,), 2_500),
+            Action(500, "cut_link", (broker_name(leader), broker_name(follower)), 4_000),
+            Action(2_200, "kill", (broker_name(leader),), 2_500),
+            Action(2_200, "kill", (broker_name(third),), 2_500),
         ),
     )
 
@@ -245,28 +248,28 @@ def deposed_leader(broker):
     """Return a run in which a broker is cut off, and written to by clients that do not know it."""
     return Schedule(
         1,
-        producers=(Producer(1), Producer(1)),
+        producers=("acks_1", "acks_1"),
         duration_ms=5_000,
-        actions=(Action(500, "isolate", (broker,), 2_500),),
+        actions=(Action(500, "isolate", (broker_name(broker),), 2_500),),
     )
 
 
 UNHEARD_RESPONSES = [
     Schedule(
         seed,
-        producers=(Producer(idempotent=True),) * 3,
+        producers=("idempotent",) * 3,
         duration_ms=4_000,
-        actions=(*on_each("cut_responses", 500, 2_000), *on_each("kill", 1_500, 100)),
+        actions=(*on_each("mute", 500, 2_000), *on_each("kill", 1_500, 100)),
     )
     for seed in range(1, 9)
 ]
 TWO_ARE_KILLED = Schedule(
     1,
-    producers=(Producer(1), Producer()),
+    producers=("acks_1", "acks_all"),
     duration_ms=5_000,
-    actions=(Action(500, "kill", (1,), 4_000), Action(900, "kill", (2,), 3_500)),
+    actions=(Action(500, "kill", ("broker-1",), 4_000), Action(900, "kill", ("broker-2",), 3_500)),
 )
-CALM = Schedule(1, producers=(Producer(1), Producer()), duration_ms=1_000)
+CALM = Schedule(1, producers=("acks_1", "acks_all"), duration_ms=1_000)
 DRAWN = [draw_schedule(seed) for seed in range(20)]
 DEPOSED = [deposed_leader(broker) for broker in (1, 2, 3)]
 UNHEARD_LEADERS = [unheard_leader(broker) for broker in (1, 2, 3)]

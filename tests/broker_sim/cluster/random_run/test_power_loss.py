@@ -11,7 +11,6 @@ from broker_sim.cluster.random_run import (
     LYING,
     UNFLUSHED,
     Action,
-    Producer,
     Schedule,
     draw_schedule,
     run_schedule,
@@ -23,7 +22,7 @@ from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.storage import files
 from broker_sim.log.storage.files import FileStorage
 
-ALL = (1, 2, 3)
+ALL = ("broker-1", "broker-2", "broker-3")
 SEEDS = 6
 
 
@@ -31,7 +30,7 @@ def all_lose_power(disk, seed=1, *, at_ms=1_500):
     """Return a run in which all brokers lose their power at once."""
     return Schedule(
         seed,
-        producers=(Producer(), Producer(1), Producer(idempotent=True)),
+        producers=("acks_all", "acks_1", "idempotent"),
         duration_ms=3_000,
         disk=disk,
         actions=(Action(at_ms, "lose_power", ALL, 500),),
@@ -103,10 +102,10 @@ def test_power_loss_is_shrunk_to_fewer_brokers_and_no_waits():
     )
 
     def run(tried):
-        return "found" if any(2 in action.on for action in tried.actions) else None
+        return "found" if any("broker-2" in action.on for action in tried.actions) else None
 
     shrunk = shrink(schedule, "found", run=run).schedule
-    assert shrunk.actions == (Action(1_000, "lose_power", (2,), 100),)
+    assert shrunk.actions == (Action(1_000, "lose_power", ("broker-2",), 100),)
     assert shrunk.sync_ms == 0
 
 

@@ -6,10 +6,9 @@ import random
 
 import pytest
 
+from broker_sim.cluster.faults.action import ScheduleError, broker_names
 from broker_sim.cluster.random_run import (
-    CONTROLLER,
     Action,
-    Producer,
     RunFailedError,
     Schedule,
     draw_schedule,
@@ -45,30 +44,48 @@ def test_same_seed_gives_the_same_trace_and_other_seeds_others():
     assert digests[0] != digests[2]
 
 
-def everything_at_once(kind, value=0):
+def everything_at_once(kind, value=""):
     """Every broker has the fault from 1 s to 2.5 s."""
-    return tuple(Action(1_000, kind, (broker,), 1_500, value) for broker in (1, 2, 3))
+    return [Action(1_000, kind, (broker,), 1_500, value) for broker in broker_names(3)]
+
+
+def read(*lines):
+    """Return the actions of these lines."""
+    return [Action.parse(line) for line in lines]
 
 
 @pytest.mark.parametrize(
     "actions",
     [
-        *(
-            everything_at_once(kind)
-            for kind in ("pause", "kill", "stop", "isolate", "cut_requests", "cut_responses")
+        *map(everything_at_once, ("pause", "kill", "stop", "isolate", "deaf", "mute")),
+        *map(everything_at_once, ("full_disk", "unreachable")),
+        everything_at_once("slow_disk", "200"),
+        everything_at_once("lag", "300"),
+        read("1000 roll brokers"),
+        read("1000 error brokers for=1500 value=Produce/REQUEST_TIMED_OUT"),
+        read(
+            "1000 lose brokers for=1500 value=Produce",
+            "1500 delay leader for=900 value=Produce/400",
         ),
-        everything_at_once("shift_clock", 7_200_000),
-        (Action(1_000, "kill", (1,), 2_000), Action(1_000, "kill", (2,), 2_500)),
-        (Action(1_000, "cut", (1, 2), 2_500), Action(1_500, "cut", (2, 3), 2_500)),
-        (
-            Action(1_000, "cut", (1, CONTROLLER), 2_500),
-            Action(1_000, "cut", (CONTROLLER, 2), 2_500),
+        everything_at_once("shift_clock", "7200000"),
+        read("1000 kill broker-1 for=2000", "1000 kill broker-2 for=2500"),
+        read(
+            "1000 cut_link broker-1 broker-2 for=2500", "1500 cut_link broker-2 broker-3 for=2500"
         ),
-        (Action(1_000, "slow", (1, 2), 2_500, 400), Action(1_200, "slow", (1, 2), 500, 40)),
-        (Action(1_000, "pause", (1,), 2_000), Action(1_500, "kill", (1,), 200)),
-        (Action(1_000, "stop", (1,), 100), Action(1_010, "kill", (1,), 500)),
-        (Action(1_000, "stop", (1,), 100), Action(1_000, "stop", (1,), 200)),
-        tuple(Action(at, "transfer", (0, at // 100 % 3 + 1)) for at in range(500, 3_000, 100)),
+        read(
+            "1000 cut_link broker-1 controller for=2500",
+            "1000 cut_link controller broker-2 for=2500",
+        ),
+        read(
+            "1000 slow_link broker-1 broker-2 for=2500 value=400",
+            "1200 slow_link broker-1 broker-2 for=500 value=40",
+        ),
+        read("1000 pause broker-1 for=2000", "1500 kill broker-1 for=200"),
+        read("1000 stop broker-1 for=100", "1010 kill broker-1 for=500"),
+        read("1000 stop broker-1 for=100", "1000 stop broker-1 for=200"),
+        read(
+            *(f"{at} transfer broker-{at // 100 % 3 + 1} value=0" for at in range(500, 3_000, 100))
+        ),
     ],
     ids=lambda actions: "+".join(dict.fromkeys(action.kind for action in actions)),
 )
@@ -76,7 +93,7 @@ def test_nothing_acknowledged_is_lost_when_a_majority_fails_together(actions):
     summary = run_schedule(
         Schedule(
             7,
-            producers=(Producer(), Producer(idempotent=True)),
+            producers=("acks_all", "idempotent"),
             duration_ms=4_000,
             actions=tuple(sorted(actions)),
         )
@@ -85,12 +102,10 @@ def test_nothing_acknowledged_is_lost_when_a_majority_fails_together(actions):
     assert summary.acknowledged > 10
 
 
-@pytest.mark.parametrize(
-    "producer", [Producer(), Producer(idempotent=True), Producer(1), Producer(0)]
-)
+@pytest.mark.parametrize("producer", ["acks_all", "idempotent", "acks_1", "acks_0"])
 @pytest.mark.parametrize("min_isr", [1, 2, 3])
 def test_runs_with_every_kind_of_producer_pass_while_the_leader_changes(producer, min_isr):
-    actions = [Action(at, "kill", (at // 1_000,), 700) for at in (1_000, 2_000, 3_000)]
+    actions = read(*(f"{number}000 kill broker-{number} for=700" for number in (1, 2, 3)))
     run_schedule(
         Schedule(
             3,
@@ -103,7 +118,7 @@ def test_runs_with_every_kind_of_producer_pass_while_the_leader_changes(producer
 
 
 def test_broker_that_two_actions_start_at_the_same_moment_is_started_once():
-    actions = (Action(6_270, "stop", (3,), 1_730), Action(6_400, "kill", (3,), 1_600))
+    actions = tuple(read("6270 stop broker-3 for=1730", "6400 kill broker-3 for=1600"))
     summary = run_schedule(
         Schedule(
             931,
@@ -121,9 +136,9 @@ def test_acknowledged_records_may_be_lost_with_unclean_elections_only():
     # The followers hear nothing of the leader, which then dies: one of them is elected without
     # what was acknowledged meanwhile with the leader alone in sync.
     actions = (
-        Action(500, "cut", (1, 2), 4_000),
-        Action(500, "cut", (1, 3), 4_000),
-        Action(3_000, "kill", (1,), 2_500),
+        Action(500, "cut_link", ("broker-1", "broker-2"), 4_000),
+        Action(500, "cut_link", ("broker-1", "broker-3"), 4_000),
+        Action(3_000, "kill", ("broker-1",), 2_500),
     )
     schedule = Schedule(
         4, min_insync_replicas=1, unclean_elections=True, duration_ms=6_000, actions=actions
@@ -132,13 +147,13 @@ def test_acknowledged_records_may_be_lost_with_unclean_elections_only():
 
 
 def test_unknown_kind_of_action_is_refused():
-    with pytest.raises(SimulationError, match="explode"):
-        run_schedule(Schedule(1, actions=(Action(10, "explode", (1,)),)))
+    with pytest.raises(ScheduleError, match="there is no kind 'explode'"):
+        run_schedule(Schedule(1, actions=(Action(10, "explode", ("broker-1",)),)))
 
 
 def test_failed_run_names_the_invariant_and_shows_the_last_events(monkeypatch):
     monkeypatch.setattr(run, "RECOVERY_LIMIT_MS", 1)
-    schedule = Schedule(7, duration_ms=1_000, actions=(Action(900, "kill", (1,), 100),))
+    schedule = Schedule(7, duration_ms=1_000, actions=(Action(900, "kill", ("broker-1",), 100),))
     with pytest.raises(RunFailedError, match=r"^recovers: 1 ms after .* last events:\n") as caught:
         run_schedule(schedule)
     assert caught.value.invariant == "recovers"

@@ -3,9 +3,12 @@
 Each mutant takes pytest's `monkeypatch` and replaces one method of the product by a wrong one.
 """
 
+from itertools import permutations
+
 import pytest
 
 import broker_sim
+from broker_sim.cluster.faults.action import broker_name, broker_names
 from broker_sim.cluster.random_run import Action, Schedule, draw_schedule
 from broker_sim.cluster.random_run.shrink import failed_invariant
 from broker_sim.coordinator import transactions
@@ -180,7 +183,7 @@ def busy(seed, *actions):
         producers=(),
         consumers=0,
         transactional=(0, 1, 1),
-        max_latency_ms=20,
+        latency_ms=20,
         duration_ms=4_000,
         actions=actions,
     )
@@ -188,22 +191,30 @@ def busy(seed, *actions):
 
 def moved(seed):
     """Return a run whose transactions get one coordinator after the other, with slow links."""
-    links = [(one, other) for one in (1, 2, 3) for other in (1, 2, 3) if one != other]
+    links = permutations(broker_names(3), 2)
     return busy(
         seed,
-        *(Action(400, "slow", link, 3_600, 40) for link in links),
-        *(Action(500 + 200 * index, "move_transactions", (index % 3 + 1,)) for index in range(16)),
+        *(Action(400, "slow_link", link, 3_600, "40") for link in links),
+        *(
+            Action(500 + 200 * index, "move_transactions", (broker_name(index % 3 + 1),))
+            for index in range(16)
+        ),
     )
 
 
 def led_anew(seed):
     """Return a run whose partitions get one leader after the other, with slow links."""
-    links = [(one, other) for one in (1, 2, 3) for other in (1, 2, 3) if one != other]
+    links = permutations(broker_names(3), 2)
     return busy(
         seed,
-        *(Action(400, "slow", link, 3_600, 40) for link in links),
+        *(Action(400, "slow_link", link, 3_600, "40") for link in links),
         *(
-            Action(500 + 100 * index, "transfer", (index % 2, index // 2 % 3 + 1))
+            Action(
+                500 + 100 * index,
+                "transfer",
+                (broker_name(index // 2 % 3 + 1),),
+                value=str(index % 2),
+            )
             for index in range(32)
         ),
     )

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from broker_sim.cluster.faults.action import broker_name
 from broker_sim.cluster.random_run import Action, Schedule, draw_schedule, run_schedule
 from broker_sim.cluster.random_run.checks.transaction_checks import check_transactions
 from broker_sim.cluster.random_run.checks.transaction_history import (
@@ -31,16 +32,16 @@ def transactions_of(*ids, actions=(), version=2, seed=1, duration_ms=4_000, part
 def moves(*brokers, every_ms=600):
     """Return actions that give transactions and groups one coordinator after the other."""
     return [
-        Action(1_000 + every_ms * index, kind, (broker,))
+        Action(1_000 + every_ms * index, kind, (broker_name(broker),))
         for index, broker in enumerate(brokers)
-        for kind in ("move_transactions", "move_group")
+        for kind in ("move_transactions", "move_groups")
     ]
 
 
 def kills(*brokers, every_ms=1_000):
     """Return actions that kill one broker after the other."""
     return [
-        Action(1_000 + every_ms * index, "kill", (broker,), 700)
+        Action(1_000 + every_ms * index, "kill", (broker_name(broker),), 700)
         for index, broker in enumerate(brokers)
     ]
 
@@ -66,7 +67,10 @@ def test_transactions_survive_their_coordinators(actions, version):
 
 @pytest.mark.parametrize("shift_ms", [-7_200_000, 7_200_000])
 def test_transactions_end_while_the_clock_of_their_coordinator_is_wrong(shift_ms):
-    actions = [Action(1_000, "shift_clock", (broker,), 2_500, shift_ms) for broker in (1, 2, 3)]
+    actions = [
+        Action(1_000, "shift_clock", (broker_name(broker),), 2_500, str(shift_ms))
+        for broker in (1, 2, 3)
+    ]
     summary = run_schedule(transactions_of(0, actions=[*actions, *moves(1, 2, 3)]))
     assert summary.actions >= 6
 

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.cluster.random_run.faults.action import (
+from broker_sim.cluster.faults.action import (
     CONTROLLER,
     FOLLOWER,
     GROUPS,
     LEADER,
     THIRD,
+    TRANSACTIONS,
     Action,
+    broker_names,
 )
+from broker_sim.cluster.faults.drawing import draw_action
+from broker_sim.cluster.faults.kinds import KINDS
 
 if TYPE_CHECKING:
     import random
@@ -27,10 +31,7 @@ __all__ = ["FAULT_DURATIONS_MS", "Setting", "draw_faults"]
 
 FAULT_DURATIONS_MS: Final = (50, 300, 1_000, 2_000, 3_000)
 MOST_ACTIONS: Final = 30
-_HOUR_MS: Final = 3_600_000
-_DELAYS_MS: Final = (5, 40, 400)
-_SMALL_DELAYS_MS: Final = (2, 5, 20, 40, 100)
-_CLOCK_SHIFTS_MS: Final = (-2 * _HOUR_MS, -1_000, 1_000, 2 * _HOUR_MS)
+_SMALL_DELAYS_MS: Final = ("2", "5", "20", "40", "100")
 _PAIRS: Final = ((LEADER, FOLLOWER), (LEADER, THIRD))
 
 
@@ -40,21 +41,28 @@ class Setting(NamedTuple):
     brokers: int
     partitions: int
     duration_ms: int
-    coordinators: tuple[int, ...] = ()
+    coordinators: tuple[str, ...] = ()
     """Which there are: `GROUPS`, `TRANSACTIONS`."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the brokers."""
+        return broker_names(self.brokers)
 
 
 def draw_faults(rng: random.Random, setting: Setting) -> list[Action]:
     """Return the actions of a run, in the order of their time; all are over when it ends."""
     plots = [*_PLOTS, *([_coordinator] * 3 if setting.coordinators else [])]
     plots = rng.sample(plots, rng.choice((1, 1, 2, 3)))
-    kinds = rng.sample(_SINGLE_KINDS, rng.randint(1, 4))
+    kinds = rng.sample(_STOPPING, rng.randint(1, 4))
     actions: list[Action] = []
     for _ in range(rng.choice((1, 2, 2, 3))):
         begin_ms = rng.randrange(200, max(201, setting.duration_ms * 2 // 3), 10)
         actions += rng.choice(plots)(rng, setting, begin_ms)
     while len(actions) < MOST_ACTIONS and rng.random() < 0.5:
         actions += _single(rng, setting, rng.choice(kinds))
+    if rng.random() < HINDERED_SHARE:
+        actions += _hindrances(rng, setting)
     return sorted(_within(setting, actions))
 
 
@@ -67,36 +75,50 @@ def _within(setting: Setting, actions: list[Action]) -> Iterator[Action]:
 
 # -- single faults -----------------------------------------------------------------------------------
 
-_SINGLE_KINDS: Final = (
-    "pause",
-    "kill",
-    "stop",
-    "isolate",
-    "cut",
-    "slow",
-    "cut_requests",
-    "cut_responses",
-    "shift_clock",
-    "transfer",
+_STOPPING: Final = (
+    "pause", "kill", "stop", "isolate", "cut_link", "slow_link", "deaf", "mute", "shift_clock", "transfer"
+)  # fmt: skip
+_HINDERING: Final = tuple(
+    name
+    for name, kind in KINDS.items()
+    if kind.on != "worker" and name not in {*_STOPPING, "lose_power"}
 )
-_VALUES_MS: Final = {"slow": _DELAYS_MS, "shift_clock": _CLOCK_SHIFTS_MS}
+"""They come beside the others, not in their place."""
+HINDERED_SHARE: Final = 0.4
+MOST_HINDRANCES: Final = 3
+_OF_COORDINATORS: Final = {
+    "move_groups": GROUPS, "move_transactions": TRANSACTIONS, "rebalance": GROUPS
+}  # fmt: skip
+"""Kinds that need the clients of a coordinator."""
+TOGETHER_SHARE: Final = 0.35
+
+
+def _hindrances(rng: random.Random, setting: Setting) -> list[Action]:
+    there = {None, *setting.coordinators}
+    possible = [kind for kind in _HINDERING if _OF_COORDINATORS.get(kind) in there]
+    kinds = rng.choices(possible, k=rng.randint(1, MOST_HINDRANCES))
+    return [action for kind in kinds for action in _single(rng, setting, kind)]
 
 
 def _single(rng: random.Random, setting: Setting, kind: str) -> list[Action]:
     """Return one action, or the same one on several brokers at the same moment."""
-    at_ms = rng.randrange(0, setting.duration_ms, 10)
-    for_ms = rng.choice(FAULT_DURATIONS_MS)
-    brokers = range(1, setting.brokers + 1)
-    if kind == "transfer":
-        return [Action(at_ms, kind, (rng.randrange(setting.partitions), rng.choice(brokers)))]
-    value = rng.choice(_VALUES_MS[kind]) if kind in _VALUES_MS else 0
-    if kind in {"cut", "slow"}:
-        source, target = rng.sample((CONTROLLER, *brokers), 2)
-        return [Action(at_ms, kind, (source, target), for_ms, value)]
-    count = rng.randint(2, setting.brokers) if rng.random() < 0.35 else 1
+    action = draw_action(
+        rng,
+        kind,
+        brokers=setting.brokers,
+        duration_ms=setting.duration_ms,
+        durations_ms=FAULT_DURATIONS_MS,
+    )
+    if KINDS[kind].on != "broker" or not action.for_ms or rng.random() >= TOGETHER_SHARE:
+        return [action]
     # A minority or a majority, even all, at once.
-    together = sorted(rng.sample(brokers, count))
-    return [Action(at_ms, kind, (broker,), for_ms, value) for broker in together]
+    together = sorted(rng.sample(setting.names, rng.randint(2, setting.brokers)))
+    return [action._replace(on=(name,)) for name in together]
+
+
+def _transfer(rng: random.Random, setting: Setting, at_ms: int) -> Action:
+    partition = rng.randrange(setting.partitions)
+    return Action(at_ms, "transfer", (rng.choice(setting.names),), value=str(partition))
 
 
 # -- plots ---------------------------------------------------------------------------------------------
@@ -106,9 +128,11 @@ def _deaf_followers(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
     """Let the ISR shrink, perhaps while the controller hears late of it; then the leader falls."""
     for_ms = rng.randrange(1_200, 2_800, 10)
     pairs = _PAIRS if rng.random() < 0.5 else _PAIRS[:1]
-    actions = [Action(at_ms + rng.randrange(0, 300, 10), "cut", pair, for_ms) for pair in pairs]
+    actions = [
+        Action(at_ms + rng.randrange(0, 300, 10), "cut_link", pair, for_ms) for pair in pairs
+    ]
     if rng.random() < 0.3:
-        actions.append(Action(at_ms + 10, "slow", (LEADER, CONTROLLER), for_ms, 400))
+        actions.append(Action(at_ms + 10, "slow_link", (LEADER, CONTROLLER), for_ms, "400"))
     if rng.random() < 0.5:
         fall_ms = at_ms + rng.randrange(600, 2_000, 10)
         actions.append(Action(fall_ms, _fall(rng), (LEADER,), rng.choice(FAULT_DURATIONS_MS)))
@@ -144,8 +168,8 @@ def _deposed(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
 def _unheard(rng: random.Random, setting: Setting, at_ms: int) -> list[Action]:
     """Let clients not hear that they were served: they ask again, and find another state."""
     for_ms = rng.randrange(400, 1_600, 10)
-    brokers = range(1, setting.brokers + 1)
-    actions = [Action(at_ms, "cut_responses", (broker,), for_ms) for broker in brokers]
+    brokers = setting.names
+    actions = [Action(at_ms, "mute", (broker,), for_ms) for broker in brokers]
     then_ms = at_ms + rng.randrange(100, for_ms, 10)
     if rng.random() < 0.5:
         return actions + [Action(then_ms, "kill", (broker,), 100) for broker in brokers]
@@ -157,12 +181,7 @@ def _transfers(rng: random.Random, setting: Setting, at_ms: int) -> list[Action]
     step_ms = rng.randrange(20, 200, 10)
     slow = _slow_replicas(rng, setting, at_ms) if rng.random() < 0.5 else []
     return slow + [
-        Action(
-            at_ms + number * step_ms,
-            "transfer",
-            (rng.randrange(setting.partitions), rng.randint(1, setting.brokers)),
-        )
-        for number in range(rng.randint(5, 12))
+        _transfer(rng, setting, at_ms + number * step_ms) for number in range(rng.randint(5, 12))
     ]
 
 
@@ -171,7 +190,7 @@ def _restarts(rng: random.Random, setting: Setting, at_ms: int) -> list[Action]:
     for_ms = rng.choice((50, 100, 300, 2_000))
     return [
         Action(at_ms + rng.randrange(0, 200, 10), "kill", (broker,), for_ms)
-        for broker in range(1, setting.brokers + 1)
+        for broker in setting.names
     ]
 
 
@@ -179,7 +198,7 @@ def _slow_replicas(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
     """Replicate what is appended a little later; then, perhaps, the leader falls."""
     for_ms = rng.randrange(800, 3_000, 10)
     delay_ms = rng.choice(_SMALL_DELAYS_MS)
-    actions = [Action(at_ms, "slow", pair, for_ms, delay_ms) for pair in _PAIRS]
+    actions = [Action(at_ms, "slow_link", pair, for_ms, delay_ms) for pair in _PAIRS]
     if rng.random() < 0.7:
         fall_ms = at_ms + rng.randrange(200, for_ms, 10)
         actions.append(Action(fall_ms, _fall(rng), (LEADER,), rng.choice(FAULT_DURATIONS_MS)))
@@ -189,7 +208,7 @@ def _slow_replicas(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
 def _late_controller(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
     """Let leader and controller hear late of each other, while a follower comes or goes."""
     link = rng.choice(((LEADER, CONTROLLER), (CONTROLLER, LEADER)))
-    kind, value = rng.choice((("slow", 40), ("slow", 400), ("cut", 0)))
+    kind, value = rng.choice((("slow_link", "40"), ("slow_link", "400"), ("cut_link", "")))
     for_ms = rng.randrange(600, 2_000, 10)
     follower_ms = at_ms + rng.randrange(-150, 300, 10)
     return [
@@ -201,13 +220,13 @@ def _late_controller(rng: random.Random, _: Setting, at_ms: int) -> list[Action]
 def _coordinator(rng: random.Random, setting: Setting, at_ms: int) -> list[Action]:
     """Give groups or transactions one coordinator after the other, by request or because it falls."""
     role = rng.choice(setting.coordinators)
-    brokers = range(1, setting.brokers + 1)
+    brokers = setting.names
     actions: list[Action] = []
     if rng.random() < 0.5:
         delay_ms, for_ms = rng.choice(_SMALL_DELAYS_MS), rng.randrange(1_000, 3_000, 10)
-        actions += [Action(at_ms, "slow", (role, each), for_ms, delay_ms) for each in brokers]
+        actions += [Action(at_ms, "slow_link", (role, each), for_ms, delay_ms) for each in brokers]
     if rng.random() < 0.5:
-        kind = "move_group" if role == GROUPS else "move_transactions"
+        kind = "move_groups" if role == GROUPS else "move_transactions"
         step_ms = rng.randrange(60, 400, 10)
         return actions + [
             Action(at_ms + number * step_ms, kind, (rng.choice(brokers),))

@@ -21,6 +21,9 @@
 | `mute` | broker | clients do not hear it | |
 | `unreachable` | broker | nothing passes between it and clients | |
 | `lag` | broker | messages to and from other brokers take longer | ms |
+| `cut_link` | two nodes | the second does not hear the first | |
+| `slow_link` | two nodes | messages from the first to the second take longer | ms |
+| `lose_power` | brokers | lose what is not flushed, and start again | |
 | `transfer` | broker | leads a partition of a topic that the test made | number of the partition |
 | `move_groups` | broker | becomes the coordinator of groups | |
 | `move_transactions` | broker | becomes the coordinator of transactions | |
@@ -29,7 +32,9 @@
 | `lose` | `brokers`, or one broker | some requests are done, and their answers are lost | API |
 | `delay` | `brokers`, or one broker | some requests are answered late | API/ms |
 
-What does not fit the state of the cluster by then, such as to pause a dead broker, is not done.
+Brokers are named by their numbers, or by what they are at that moment: `leader`, `follower`, `third`,
+`groups`, `transactions` (see `action`). A node is a broker, or `controller`. What does not fit the state of
+the cluster by then, such as to pause a dead broker, is not done.
 """
 
 from __future__ import annotations
@@ -42,16 +47,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
-    "BROKERS",
     "KINDS",
     "Kind",
     "kinds_beside_a_command",
     "weights_beside_a_command",
     "weights_of",
 ]
-
-BROKERS: Final = "brokers"
-"""Stands for every broker: as the far end of a cut, or for requests to whichever serves them."""
 
 _APIS_LOST: Final = (
     "Produce", "Fetch", "OffsetCommit", "JoinGroup", "SyncGroup", "AddPartitionsToTxn",
@@ -79,14 +80,22 @@ _ERRORS: Final = (
 class Kind:
     """How actions of one kind are drawn."""
 
-    on: Literal["worker", "broker", "brokers"]
+    on: Literal["worker", "broker", "brokers", "link"]
     weight: float = 1
+    """How often users' chaos draws it against others; kinds with 0 only if they are named."""
     lasts: bool = True
     values: tuple[str, ...] = ()
     whole_side: bool = False
     """Whether it also names a broker, or all of them."""
+    several: bool = False
+    """Whether it may name several at once."""
     beside_a_command: bool = True
     """Whether it can happen in real time, to a cluster of sockets or to a command."""
+
+    @property
+    def at_least(self) -> int:
+        """How many names it has at least."""
+        return 2 if self.on == "link" else 1
 
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -122,22 +131,24 @@ KINDS: Final[Mapping[str, Kind]] = {
     "error": Kind("brokers", 1, values=_ERRORS),
     "lose": Kind("brokers", 1, values=_APIS_LOST),
     "delay": Kind("brokers", 0.5, values=("Produce/400", "Fetch/400", "OffsetCommit/2000")),
+    "cut_link": Kind("link", 0),
+    "slow_link": Kind("link", 0, values=("5", "40", "400")),
+    "lose_power": Kind("broker", 0, several=True, beside_a_command=False),
 }
 
 
 def weights_of(faults: Iterable[str] | Mapping[str, float] | None) -> dict[str, float]:
     """Return how often each kind is drawn, in the order of `KINDS`.
 
-    None are all kinds, names these with their usual weights, a mapping has weights of its own.
+    None are all kinds that have a weight, names these with their usual ones, a mapping has weights of its own.
     Raises ValueError for an unknown kind, a negative weight, or none.
     """
-    usual = {name: kind.weight for name, kind in KINDS.items()}
     if faults is None:
-        return usual
+        return {name: kind.weight for name, kind in KINDS.items() if kind.weight}
     given = (
         dict(faults)
         if isinstance(faults, Mapping)
-        else {name: usual.get(name, 0.0) for name in faults}
+        else {name: KINDS[name].weight or 1 if name in KINDS else 0 for name in faults}
     )
     unknown = sorted(set(given) - set(KINDS))
     if unknown:
@@ -159,7 +170,7 @@ def weights_beside_a_command(faults: Iterable[str] | None) -> dict[str, float]:
     """
     possible = kinds_beside_a_command()
     wanted = (
-        [name for name in possible if KINDS[name].on != "worker"]
+        [name for name in possible if KINDS[name].on != "worker" and KINDS[name].weight]
         if faults is None
         else list(faults)
     )
