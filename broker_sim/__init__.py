@@ -9,23 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from broker_sim.cluster.async_cluster import AsyncCluster
-    from broker_sim.cluster.client_host import ClientHost
     from broker_sim.cluster.cluster import Cluster
-    from broker_sim.cluster.coordinator_status import (
-        GroupMemberStatus,
-        GroupOffsetStatus,
-        GroupsStatus,
-        GroupStatus,
-        ProducerStatus,
-        TransactionStatus,
-    )
     from broker_sim.cluster.kafka_container import KafkaContainer
-    from broker_sim.cluster.lost_records import LostRecords
-    from broker_sim.cluster.purgatory_status import PurgatoriesStatus, PurgatoryStatus
+    from broker_sim.cluster.nodes.lost_records import LostRecords
     from broker_sim.cluster.records import TopicRecord, TopicRecords
     from broker_sim.cluster.scopes import Scope
-    from broker_sim.cluster.simulated_cluster import SimulatedCluster
-    from broker_sim.cluster.status import (
+    from broker_sim.cluster.status.cluster_status import (
         BrokerStatus,
         ClusterStatus,
         FaultStatus,
@@ -35,8 +24,19 @@ if TYPE_CHECKING:
         ReplicaStatus,
         TopicStatus,
     )
-    from broker_sim.cluster.virtual_client import PendingResponse, VirtualClient
-    from broker_sim.cluster.virtual_cluster import SimulationError, VirtualCluster
+    from broker_sim.cluster.status.coordinator_status import (
+        GroupMemberStatus,
+        GroupOffsetStatus,
+        GroupsStatus,
+        GroupStatus,
+        ProducerStatus,
+        TransactionStatus,
+    )
+    from broker_sim.cluster.status.purgatory_status import PurgatoriesStatus, PurgatoryStatus
+    from broker_sim.cluster.virtual.client_host import ClientHost
+    from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
+    from broker_sim.cluster.virtual.virtual_client import PendingResponse, VirtualClient
+    from broker_sim.cluster.virtual.virtual_cluster import SimulationError, VirtualCluster
     from broker_sim.config import GivenValue
     from broker_sim.control.server import ControlServer
     from broker_sim.errors import (
@@ -123,9 +123,9 @@ __all__ = [
 
 _MODULES = {
     "broker_sim.cluster.async_cluster": ("AsyncCluster",),
-    "broker_sim.cluster.client_host": ("ClientHost",),
+    "broker_sim.cluster.virtual.client_host": ("ClientHost",),
     "broker_sim.cluster.cluster": ("Cluster",),
-    "broker_sim.cluster.coordinator_status": (
+    "broker_sim.cluster.status.coordinator_status": (
         "GroupMemberStatus",
         "GroupOffsetStatus",
         "GroupStatus",
@@ -134,12 +134,12 @@ _MODULES = {
         "TransactionStatus",
     ),
     "broker_sim.cluster.kafka_container": ("KafkaContainer",),
-    "broker_sim.cluster.lost_records": ("LostRecords",),
-    "broker_sim.cluster.purgatory_status": ("PurgatoriesStatus", "PurgatoryStatus"),
+    "broker_sim.cluster.nodes.lost_records": ("LostRecords",),
+    "broker_sim.cluster.status.purgatory_status": ("PurgatoriesStatus", "PurgatoryStatus"),
     "broker_sim.cluster.records": ("TopicRecord", "TopicRecords"),
     "broker_sim.cluster.scopes": ("Scope",),
-    "broker_sim.cluster.simulated_cluster": ("SimulatedCluster",),
-    "broker_sim.cluster.status": (
+    "broker_sim.cluster.virtual.simulated_cluster": ("SimulatedCluster",),
+    "broker_sim.cluster.status.cluster_status": (
         "BrokerStatus",
         "ClusterStatus",
         "FaultStatus",
@@ -149,8 +149,8 @@ _MODULES = {
         "ReplicaStatus",
         "TopicStatus",
     ),
-    "broker_sim.cluster.virtual_client": ("PendingResponse", "VirtualClient"),
-    "broker_sim.cluster.virtual_cluster": ("SimulationError", "VirtualCluster"),
+    "broker_sim.cluster.virtual.virtual_client": ("PendingResponse", "VirtualClient"),
+    "broker_sim.cluster.virtual.virtual_cluster": ("SimulationError", "VirtualCluster"),
     "broker_sim.config": ("GivenValue",),
     "broker_sim.control.server": ("ControlServer",),
     "broker_sim.errors": (

@@ -25,8 +25,8 @@ from broker_sim.chaos.run import CONFIGS
 from broker_sim.chaos.schedule import ScheduleError
 from broker_sim.chaos.timeline import FAULT, Timeline, timeline_text
 from broker_sim.cluster.async_cluster import AsyncCluster
-from broker_sim.cluster.cluster_faults import ClusterFaults
-from broker_sim.cluster.socket_network import SocketNetwork
+from broker_sim.cluster.faults.cluster_faults import ClusterFaults
+from broker_sim.cluster.faults.socket_network import SocketNetwork
 from broker_sim.errors import ClusterTimeoutError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from broker_sim.chaos.schedule import Action
     from broker_sim.chaos.timeline import Timeline
-    from broker_sim.cluster.cluster_faults import ClusterFaults
+    from broker_sim.cluster.faults.cluster_faults import ClusterFaults
 
     Undo = Callable[[], object]
 

@@ -11,7 +11,7 @@ from broker_sim.chaos.aiokafka_repairs import REPAIRS, repaired_aiokafka
 from broker_sim.chaos.chaos import Chaos, invariant_of
 from broker_sim.chaos.observer import observed
 from broker_sim.chaos.timeline import ORDER, Moment
-from broker_sim.cluster.simulated_cluster import SimulatedCluster
+from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.runtime.quiet_logs import quiet_logs
 from broker_sim.runtime.virtual import VirtualRun
 from broker_sim.runtime.virtual.meetings import MeetingOrder

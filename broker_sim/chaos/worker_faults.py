@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.chaos.worker import Worker
-    from broker_sim.cluster.cluster_faults import ClusterFaults
+    from broker_sim.cluster.faults.cluster_faults import ClusterFaults
     from broker_sim.runtime.virtual.network import Network
 
     Undo = Callable[[], object]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.broker_listeners import LAST_PORT
+from broker_sim.cluster.listeners.broker_listeners import LAST_PORT
 from broker_sim.config import ADVERTISED_LISTENERS, LISTENERS, BrokerConfig, shift_ports
 from broker_sim.errors import ConfigError, UnknownBrokerError
 from broker_sim.runtime.sockets import bare_host

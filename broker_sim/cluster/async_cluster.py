@@ -22,13 +22,17 @@ from broker_sim.cluster.arguments import (
     check_ports,
     check_trace,
 )
-from broker_sim.cluster.broker_listeners import listeners_by_id, with_listeners
 from broker_sim.cluster.changes import Changes, name_of
-from broker_sim.cluster.client_config import CLIENT, Trust, choose_login, client_config
-from broker_sim.cluster.data_directory import DataDirectory
-from broker_sim.cluster.listeners import Listeners
-from broker_sim.cluster.nodes import Nodes
-from broker_sim.cluster.security_arguments import check_users, credentials_of, read_security
+from broker_sim.cluster.listeners.broker_listeners import listeners_by_id, with_listeners
+from broker_sim.cluster.listeners.client_config import CLIENT, Trust, choose_login, client_config
+from broker_sim.cluster.listeners.listeners import Listeners
+from broker_sim.cluster.listeners.security_arguments import (
+    check_users,
+    credentials_of,
+    read_security,
+)
+from broker_sim.cluster.nodes.data_directory import DataDirectory
+from broker_sim.cluster.nodes.nodes import Nodes
 from broker_sim.cluster.topic_text import creatable_topics
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.verbs.base import wait_limit_s

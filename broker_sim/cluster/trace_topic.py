@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from broker_sim.broker.broker import Broker
-    from broker_sim.cluster.nodes import Nodes
+    from broker_sim.cluster.nodes.nodes import Nodes
 
 __all__ = ["TraceTopic"]
 

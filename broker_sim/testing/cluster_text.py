@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from broker_sim.cluster.async_cluster import AsyncCluster
-    from broker_sim.cluster.coordinator_status import GroupStatus
-    from broker_sim.cluster.purgatory_status import PurgatoryStatus
-    from broker_sim.cluster.status import ClusterStatus, PartitionStatus
+    from broker_sim.cluster.status.cluster_status import ClusterStatus, PartitionStatus
+    from broker_sim.cluster.status.coordinator_status import GroupStatus
+    from broker_sim.cluster.status.purgatory_status import PurgatoryStatus
     from broker_sim.handlers.request_log import RequestStatus
     from purgatory import ParkedOperation
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from broker_sim.cluster.cluster import Cluster
-    from broker_sim.cluster.simulated_cluster import SimulatedCluster
+    from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
     from broker_sim.testing.options import ClusterOptions
     from broker_sim.testing.real_kafka import RealKafka
     from broker_sim.testing.shared_clusters import SharedClusters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, get_args
 
 import pytest
 
-from broker_sim.cluster.security_arguments import read_security
+from broker_sim.cluster.listeners.security_arguments import read_security
 from broker_sim.cluster.topic_text import parse_topic
 from broker_sim.config import BrokerConfig, to_texts
 from broker_sim.errors import ConfigError

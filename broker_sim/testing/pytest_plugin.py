@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from broker_sim.chaos import Chaos
     from broker_sim.chaos.run import ChaosRun
-    from broker_sim.cluster.simulated_cluster import SimulatedCluster
+    from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
     from broker_sim.runtime.virtual.task_order import Deviation
     from broker_sim.testing.chaos_tests import Attempt
     from broker_sim.testing.seeded_run import SeededRun

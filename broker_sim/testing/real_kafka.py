@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import pytest
 
-from broker_sim.cluster.client_config import client_config
 from broker_sim.cluster.cluster import Cluster
+from broker_sim.cluster.listeners.client_config import client_config
 from broker_sim.config import PLAINTEXT, to_texts
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.network.one_request import ask

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.cluster.simulated_cluster import SimulatedCluster
+from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.runtime.virtual.errors import VirtualRunError
 from broker_sim.runtime.virtual.run import VirtualRun
 from broker_sim.runtime.virtual.task_order import GivenOrder, deviation_text

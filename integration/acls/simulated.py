@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 from broker_sim.security import KafkaPrincipal

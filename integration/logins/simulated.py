@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from integration.logins.configs import ADMIN, CONFIGS, LISTENERS
 from integration.logins.play import play
 

@@ -10,7 +10,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 import broker_sim
-from broker_sim.cluster.simulated_cluster import SimulatedCluster
+from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.runtime.virtual import run
 
 ROOT = Path(__file__).parents[2]

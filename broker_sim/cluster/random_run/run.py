@@ -14,7 +14,6 @@ from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.invariants import InvariantViolationError, violated
 from broker_sim.cluster.random_run.checks.consumer_history import ConsumerHistory
 from broker_sim.cluster.random_run.checks.end_checks import (
     check_end,
@@ -44,7 +43,8 @@ from broker_sim.cluster.random_run.clients.transactional_producer import (
 )
 from broker_sim.cluster.random_run.faults.actions import Actions
 from broker_sim.cluster.random_run.schedule import FLUSHED, LYING, MEMORY, TOPIC, Schedule
-from broker_sim.cluster.virtual_cluster import SimulationError, VirtualCluster
+from broker_sim.cluster.virtual.invariants import InvariantViolationError, violated
+from broker_sim.cluster.virtual.virtual_cluster import SimulationError, VirtualCluster
 from broker_sim.controller import FeatureUpdate, UpgradeType
 from broker_sim.log import DiskOptions
 from broker_sim.transaction.state_manager import TRANSACTION_VERSION_FEATURE

@@ -9,8 +9,8 @@ from broker_sim.control.verb import Face
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.cluster.listeners import Listeners
-    from broker_sim.cluster.nodes import Nodes
+    from broker_sim.cluster.listeners.listeners import Listeners
+    from broker_sim.cluster.nodes.nodes import Nodes
     from broker_sim.controller import CreatableTopic
     from broker_sim.metadata import MetadataImage
     from broker_sim.security import TokenIssuer

@@ -88,7 +88,7 @@ class SecurityVerbs(BaseVerbs):
         has the wrong one. Returns when every running broker that can be reached knows it; `reset` brings the old
         one back. Raises LookupError if there is no such user, ConfigError for an empty password.
         """
-        from broker_sim.cluster.security_arguments import (  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.listeners.security_arguments import (  # noqa: PLC0415 - see `Verbs`
             check_user,
             with_password,
         )

@@ -8,13 +8,13 @@ from broker_sim.cluster.verbs.base import BaseVerbs
 from broker_sim.control.verb import verb
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.coordinator_status import GroupsStatus, GroupStatus
-    from broker_sim.cluster.purgatory_status import PurgatoriesStatus
-    from broker_sim.cluster.status import (
+    from broker_sim.cluster.status.cluster_status import (
         BrokerStatus,
         ClusterStatus,
         PartitionStatus,
     )
+    from broker_sim.cluster.status.coordinator_status import GroupsStatus, GroupStatus
+    from broker_sim.cluster.status.purgatory_status import PurgatoriesStatus
 
 __all__ = ["StatusVerbs"]
 
@@ -25,42 +25,42 @@ class StatusVerbs(BaseVerbs):
     @verb("GET", "/status")
     def status(self) -> ClusterStatus:
         """Return brokers, partitions with leader, ISR, LEO and HW, groups, transactions and producers."""
-        from broker_sim.cluster.status import cluster_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.cluster_status import cluster_status  # noqa: PLC0415 - see `Verbs`
 
         return cluster_status(self.nodes)
 
     @verb("GET", "/brokers/{broker_id}")
     def broker(self, broker_id: int) -> BrokerStatus:
         """Return one broker with its state."""
-        from broker_sim.cluster.status import broker_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.cluster_status import broker_status  # noqa: PLC0415 - see `Verbs`
 
         return broker_status(self.nodes, broker_id)
 
     @verb("GET", "/topics/{topic}/partitions/{partition}")
     def partition(self, topic: str, partition: int = 0) -> PartitionStatus:
         """Return one partition with leader, ISR, and LEO and HW of its replicas."""
-        from broker_sim.cluster.status import partition_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.cluster_status import partition_status  # noqa: PLC0415 - see `Verbs`
 
         return partition_status(self.nodes, topic, partition)
 
     @verb("GET", "/groups")
     def groups(self) -> GroupsStatus:
         """Return all groups of consumers: state, members with what they are assigned, offsets and lag."""
-        from broker_sim.cluster.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
 
         return groups_status(self.nodes)
 
     @verb("GET", "/groups/{group_id}")
     def group(self, group_id: str) -> GroupStatus:
         """Return one group of consumers. LookupError if it is not there."""
-        from broker_sim.cluster.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
 
         return groups_status(self.nodes).of(group_id)
 
     @verb("GET", "/purgatory")
     def purgatory(self) -> PurgatoriesStatus:
         """Return what is parked in each purgatory: keys, age, time left, wheel level and bucket."""
-        from broker_sim.cluster.purgatory_status import purgatories_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.purgatory_status import purgatories_status  # noqa: PLC0415 - see `Verbs`
 
         return purgatories_status(self.nodes)
 
@@ -70,7 +70,7 @@ class StatusVerbs(BaseVerbs):
 
         Raises MissingExtraError without it.
         """
-        from broker_sim.cluster.metrics import metrics_text  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.metrics import metrics_text  # noqa: PLC0415 - see `Verbs`
 
         return metrics_text(self.nodes)
 

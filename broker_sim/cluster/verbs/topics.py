@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker_sim.cluster.records import TopicRecord, TopicRecords
-    from broker_sim.cluster.status import TopicStatus
+    from broker_sim.cluster.status.cluster_status import TopicStatus
     from broker_sim.config import GivenValue
 
 __all__ = ["TopicVerbs"]
@@ -36,7 +36,7 @@ class TopicVerbs(BaseVerbs):
         -1 takes the brokers' default (`num.partitions`, `default.replication.factor`).
         `assignments` gives the brokers of each partition instead, the preferred leader first.
         """
-        from broker_sim.cluster.status import topic_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.cluster_status import topic_status  # noqa: PLC0415 - see `Verbs`
         from broker_sim.config import to_texts  # noqa: PLC0415 - see `Verbs`
         from broker_sim.controller import CreatableTopic  # noqa: PLC0415 - see `Verbs`
 

@@ -10,8 +10,8 @@ from broker_sim.control.verb import waiting_verb
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from broker_sim.cluster.coordinator_status import GroupStatus
-    from broker_sim.cluster.status import PartitionStatus
+    from broker_sim.cluster.status.cluster_status import PartitionStatus
+    from broker_sim.cluster.status.coordinator_status import GroupStatus
 
 __all__ = ["WaitVerbs"]
 
@@ -43,7 +43,7 @@ class WaitVerbs(BaseVerbs):
         `size` is how many in-sync replicas there are: all, unless anything is given. `has` and `lacks`
         are brokers. Raises ClusterTimeoutError after `timeout_s` seconds.
         """
-        from broker_sim.cluster.status import partition_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.cluster_status import partition_status  # noqa: PLC0415 - see `Verbs`
 
         status = partition_status(self.nodes, topic, partition)
         wanted = size
@@ -83,7 +83,7 @@ class WaitVerbs(BaseVerbs):
         members it has, `lag` the most that may be left to commit. The group may come later. Raises
         ClusterTimeoutError after `timeout_s` seconds.
         """
-        from broker_sim.cluster.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
 
         if (state, members, lag) == (None, None, None):
             state = "Stable"

@@ -13,14 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.records import build_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.cluster.virtual_client import PendingResponse, VirtualClient
+    from broker_sim.cluster.virtual.virtual_client import PendingResponse, VirtualClient
 
 __all__ = ["DELAYS", "SweepOutcome", "SweepSettings", "simulate"]
 

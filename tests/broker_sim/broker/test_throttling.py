@@ -9,7 +9,7 @@ from broker_sim.cluster.requests import (
     fetch_request,
     produce_request,
 )
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.handlers import RequestContext
 from broker_sim.handlers.faults import Fault
 from broker_sim.metadata.quota_entity import quota_entity

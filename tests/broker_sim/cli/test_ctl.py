@@ -9,7 +9,7 @@ import pytest
 
 from broker_sim import Cluster
 from broker_sim.cli import main
-from broker_sim.cluster.status import LinkStatus
+from broker_sim.cluster.status.cluster_status import LinkStatus
 from broker_sim.cluster.verbs import Verbs
 from broker_sim.control.verb import verbs_of
 from broker_sim.protocol import messages

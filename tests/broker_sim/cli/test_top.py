@@ -11,7 +11,7 @@ from rich.console import Console
 from broker_sim.cli.key_press import is_left, keys_at_once
 from broker_sim.cli.top import command, watch
 from broker_sim.cli.top_view import render, rows_that_fit
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from purgatory import VirtualClock
 
 

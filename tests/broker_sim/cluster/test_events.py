@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.controller import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType
 from broker_sim.controller.requests import NewPartitions
 from broker_sim.runtime.event_log import EVENT_ATTRIBUTE

@@ -2,15 +2,15 @@
 
 import pytest
 
-from broker_sim.cluster import nodes as nodes_module
-from broker_sim.cluster.nodes import MEMORY_RETURN_MS
+from broker_sim.cluster.nodes import nodes as nodes_module
+from broker_sim.cluster.nodes.nodes import MEMORY_RETURN_MS
 from broker_sim.cluster.requests import (
     FETCH_VERSION,
     PRODUCE_VERSION,
     fetch_request,
     produce_request,
 )
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 
 KEY = ("orders", 0)

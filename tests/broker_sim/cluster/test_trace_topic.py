@@ -5,7 +5,7 @@ import json
 import pytest
 
 from broker_sim.cluster.trace_topic import BATCH_BYTES, KEPT_BATCHES, TraceTopic
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ApiError
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import iter_records

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from broker_sim import AsyncCluster, Cluster, VirtualCluster
-from broker_sim.cluster import status
+from broker_sim.cluster.status import cluster_status
 from broker_sim.cluster.verbs import Verbs
 from broker_sim.control.verb import verbs_of
 from broker_sim.errors import (
@@ -141,13 +141,13 @@ class TestCreateTopic:
 
     def test_work_for_the_answers_does_not_grow_with_the_topics(self, cluster, monkeypatch):
         built = []
-        build = status._partition_status
+        build = cluster_status._partition_status
 
         def count(nodes, topic_partition):
             built.append(topic_partition)
             return build(nodes, topic_partition)
 
-        monkeypatch.setattr(status, "_partition_status", count)
+        monkeypatch.setattr(cluster_status, "_partition_status", count)
         for number in range(5):
             cluster.create_topic(f"t{number}", 2, 1)
         assert len(built) == 10

@@ -17,7 +17,7 @@ from broker_sim import (
 )
 from broker_sim.cluster.records import partition_of_key
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
-from broker_sim.cluster.simulated_cluster import SimulatedCluster
+from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.controller.requests import (
     AlterOp,
     ConfigAlteration,

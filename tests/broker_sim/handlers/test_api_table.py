@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.controller import initial_features, limited_features
 from broker_sim.errors import ConfigError, ErrorCode
 from broker_sim.handlers.api_table import ApiTable

@@ -8,7 +8,7 @@ from broker_sim.cluster.requests import (
     fetch_request,
     produce_request,
 )
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.config import BrokerConfig, TopicConfig
 from broker_sim.log import LogManager
 from broker_sim.metadata import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.config import RACK_AWARE_SELECTOR
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.messages import FetchRequest

@@ -21,7 +21,7 @@ def test_arguments_of_the_marker_are_all_listed():
 
 @pytest.mark.parametrize("name", re.findall(r"^\| `(\w+Error)` \|", PAGE.read_text(), re.MULTILINE))
 def test_errors_of_the_page_exist(name):
-    from broker_sim.cluster import invariants
+    from broker_sim.cluster.virtual import invariants
     from broker_sim.runtime import virtual
 
     assert issubclass(getattr(virtual, name, None) or getattr(invariants, name), Exception)

@@ -298,7 +298,10 @@ def test_real():
     ("module", "unwanted"),
     [
         ("broker_sim", ["pytest", "_pytest", "broker_sim.testing"]),
-        ("broker_sim.cluster.simulated_cluster", ["pytest", "_pytest", "broker_sim.testing"]),
+        (
+            "broker_sim.cluster.virtual.simulated_cluster",
+            ["pytest", "_pytest", "broker_sim.testing"],
+        ),
         ("broker_sim.testing.pytest_plugin", ["broker_sim.cluster", "broker_sim.config"]),
         ("broker_sim.cli.ctl", ["asyncio", "broker_sim.broker", "broker_sim.config"]),
     ],

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.virtual.invariants import InvariantViolationError
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.virtual import VirtualTimeLimitError
 from broker_sim.testing.options import VirtualTimeOptions

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker_sim import Cluster
-from broker_sim.cluster.client_config import unsecured_token
+from broker_sim.cluster.listeners.client_config import unsecured_token
 
 pytestmark = pytest.mark.soak(part="clients")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.checks.group_history import CommitHistory
+from broker_sim.cluster.virtual.invariants import violated
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -15,7 +15,7 @@ from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.virtual_cluster import VirtualCluster
+    from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
 __all__ = ["GROUPS", "informed_coordinator", "newest_coordinator"]
 

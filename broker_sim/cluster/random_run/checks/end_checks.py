@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.checks.batches import batches_of
 from broker_sim.cluster.random_run.checks.coordinators import GROUPS
 from broker_sim.cluster.random_run.checks.power_checks import is_lost_with_power
 from broker_sim.cluster.random_run.schedule import ACKS_ALL, TOPIC
+from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.checks.group_history import CommitHistory
     from broker_sim.cluster.random_run.checks.history import Acknowledged, History
     from broker_sim.cluster.random_run.schedule import Schedule
-    from broker_sim.cluster.virtual_cluster import VirtualCluster
+    from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
     from broker_sim.log import PartitionLog
 
 __all__ = ["check_end", "check_group", "replicas_are_equal"]

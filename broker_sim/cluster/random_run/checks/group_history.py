@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.invariants import violated
+from broker_sim.cluster.virtual.invariants import violated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

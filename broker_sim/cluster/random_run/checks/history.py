@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker_sim.cluster.invariants import violated
+from broker_sim.cluster.virtual.invariants import violated
 
 __all__ = ["Acknowledged", "History"]
 

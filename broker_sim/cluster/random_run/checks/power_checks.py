@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.lost_records import kept_batches
+from broker_sim.cluster.nodes.lost_records import kept_batches
+from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.errors import ApiError
 from broker_sim.protocol.record_batch import parse_header, verify_crc
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.random_run.checks.history import Acknowledged
     from broker_sim.cluster.random_run.schedule import Schedule
-    from broker_sim.cluster.virtual_cluster import VirtualCluster
+    from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
 __all__ = ["check_recovered", "is_lost_with_power", "lost_text"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.checks.batches import batches_of
 from broker_sim.cluster.random_run.checks.transaction_history import Outcome, group_of
 from broker_sim.cluster.random_run.schedule import ACKS_ALL, TOPIC
+from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         TransactionHistory,
     )
     from broker_sim.cluster.random_run.schedule import Schedule
-    from broker_sim.cluster.virtual_cluster import VirtualCluster
+    from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
     from broker_sim.protocol.records import EndTxnMarker
 
 __all__ = ["check_transactions", "transactions_are_decided"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from broker_sim.cluster.invariants import violated
+from broker_sim.cluster.virtual.invariants import violated
 
 __all__ = ["OffsetStep", "Outcome", "Transaction", "TransactionHistory", "group_of"]
 

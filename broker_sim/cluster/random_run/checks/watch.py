@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.checks.batches import batches_of
 from broker_sim.cluster.random_run.schedule import TOPIC
+from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.process import ProcessState
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.checks.high_watermarks import HighWatermarks
     from broker_sim.cluster.random_run.faults.actions import Actions
     from broker_sim.cluster.random_run.schedule import Schedule
-    from broker_sim.cluster.virtual_cluster import VirtualCluster
+    from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
     from broker_sim.metadata import MetadataImage, PartitionState
     from broker_sim.replica import Partition
 

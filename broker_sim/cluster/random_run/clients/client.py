@@ -14,9 +14,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
+from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.protocol.special_values import READ_UNCOMMITTED
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator
 
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
-    from broker_sim.cluster.virtual_client import PendingResponse
+    from broker_sim.cluster.virtual.virtual_client import PendingResponse
 
 __all__ = ["LONGEST_REST_MS", "MAX_WAITS_MS", "TIMEOUTS_MS", "Client"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.checks.batches import batches_in
 from broker_sim.cluster.random_run.clients.client import LONGEST_REST_MS, MAX_WAITS_MS, Client
+from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.records import iter_records
 

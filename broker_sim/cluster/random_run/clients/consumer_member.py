@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.checks.coordinators import newest_coordinator
 from broker_sim.cluster.random_run.clients.coordinated_client import AgainError
 from broker_sim.cluster.random_run.clients.group_member import (
@@ -19,6 +18,7 @@ from broker_sim.cluster.random_run.clients.group_member import (
     JoinAgainError,
 )
 from broker_sim.cluster.random_run.schedule import TOPIC
+from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 

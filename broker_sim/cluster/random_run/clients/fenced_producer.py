@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.checks.transaction_history import group_of
 from broker_sim.cluster.random_run.clients.coordinated_client import AgainError, CoordinatedClient
 from broker_sim.cluster.random_run.clients.transactional_requests import TransactionalRequests
+from broker_sim.cluster.virtual.invariants import violated
 
 if TYPE_CHECKING:
     from broker_sim.cluster.random_run.checks.transaction_history import TransactionHistory

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.checks.history import Acknowledged
 from broker_sim.cluster.random_run.clients.client import TIMEOUTS_MS, Client
 from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.records import Record, build_batch
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.schedule import ACKS_ALL, TOPIC
+from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.checks.high_watermarks import HighWatermarks
     from broker_sim.cluster.random_run.checks.history import Acknowledged, History
     from broker_sim.cluster.random_run.schedule import Schedule
-    from broker_sim.cluster.virtual_cluster import VirtualCluster
+    from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
 __all__ = ["Surroundings"]
 

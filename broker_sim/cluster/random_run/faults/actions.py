@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.cluster_faults import ClusterFaults
+from broker_sim.cluster.faults.cluster_faults import ClusterFaults
 from broker_sim.cluster.random_run.faults.action import FOLLOWER, GROUPS, THIRD, TRANSACTIONS
 from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from broker_sim.cluster.random_run.faults.action import Action
-    from broker_sim.cluster.virtual_cluster import VirtualCluster
+    from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
     Undo = Callable[[], object]
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker_sim.cluster.invariants import InvariantViolationError, left_out, violated
 from broker_sim.cluster.random_run import FOLLOWER, GROUPS, LEADER, THIRD, Action
 from broker_sim.cluster.random_run.faults.actions import Actions
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.invariants import InvariantViolationError, left_out, violated
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
 
 def test_action_on_a_role_is_done_to_whoever_has_it_then():

@@ -4,14 +4,14 @@ from itertools import pairwise
 
 import pytest
 
-from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run.checks.high_watermarks import HighWatermarks
 from broker_sim.cluster.random_run.checks.history import History
 from broker_sim.cluster.random_run.clients.client import ANSWER_SLACK_MS, Client
 from broker_sim.cluster.random_run.clients.coordinated_client import AgainError, CoordinatedClient
 from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 from broker_sim.cluster.random_run.schedule import Schedule
-from broker_sim.cluster.virtual_cluster import SimulationError, VirtualCluster
+from broker_sim.cluster.virtual.invariants import InvariantViolationError
+from broker_sim.cluster.virtual.virtual_cluster import SimulationError, VirtualCluster
 from broker_sim.protocol import messages
 
 REST_MS = 10

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 import broker_sim
-from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run import draw_schedule, run_schedule
 from broker_sim.cluster.random_run.checks.consumer_history import ConsumerHistory
+from broker_sim.cluster.virtual.invariants import InvariantViolationError
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.current_assignment import Reconciliation
 from broker_sim.group.consumer.settings import GroupSettings

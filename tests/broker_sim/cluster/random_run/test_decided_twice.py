@@ -2,12 +2,12 @@
 
 import pytest
 
-from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run.checks.history import History
 from broker_sim.cluster.random_run.checks.transaction_checks import check_transactions
 from broker_sim.cluster.random_run.checks.transaction_history import Outcome, TransactionHistory
 from broker_sim.cluster.random_run.schedule import TOPIC, Schedule
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.invariants import InvariantViolationError
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker
 

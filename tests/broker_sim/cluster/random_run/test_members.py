@@ -3,9 +3,9 @@
 import pytest
 
 import broker_sim
-from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run import draw_schedule, run_schedule
 from broker_sim.cluster.random_run.checks.group_history import GroupHistory
+from broker_sim.cluster.virtual.invariants import InvariantViolationError
 from broker_sim.coordinator.runtime import CoordinatorContext
 from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.rebalance import Rebalance

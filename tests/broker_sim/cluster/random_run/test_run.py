@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run import (
     CONTROLLER,
     Action,
@@ -17,7 +16,8 @@ from broker_sim.cluster.random_run import (
     run,
     run_schedule,
 )
-from broker_sim.cluster.virtual_cluster import SimulationError, VirtualCluster
+from broker_sim.cluster.virtual.invariants import InvariantViolationError
+from broker_sim.cluster.virtual.virtual_cluster import SimulationError, VirtualCluster
 from broker_sim.protocol import messages
 
 FIXED_SEEDS = range(12)

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run import Action, Schedule, draw_schedule, run_schedule
 from broker_sim.cluster.random_run.checks.transaction_checks import check_transactions
 from broker_sim.cluster.random_run.checks.transaction_history import (
@@ -12,6 +11,7 @@ from broker_sim.cluster.random_run.checks.transaction_history import (
     Outcome,
     TransactionHistory,
 )
+from broker_sim.cluster.virtual.invariants import InvariantViolationError
 
 
 def transactions_of(*ids, actions=(), version=2, seed=1, duration_ms=4_000, partitions=2):

@@ -2,7 +2,7 @@ import struct
 
 import pytest
 
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.controller import SUPPORTED_FEATURES
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.api_table import ApiTable

@@ -1,7 +1,7 @@
 import pytest
 
 from broker_sim.cluster.requests import fetch_request, produce_request
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.data.fetch import handle_fetch
 from broker_sim.handlers.faults import Fault

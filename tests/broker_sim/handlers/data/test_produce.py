@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.cluster.requests import produce_request
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.faults import Fault
 from broker_sim.metadata.topic_partition import TopicPartition

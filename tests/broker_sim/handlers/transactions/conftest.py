@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.coordinator.hashing import java_hash_code, partition_of_hash
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC

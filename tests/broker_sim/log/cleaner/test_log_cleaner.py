@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
-from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.log.cleaner.log_cleaner import RECORDS_PER_STEP
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -218,7 +218,7 @@ def test_log_that_cannot_be_cleaned_is_left_alone_and_the_others_are_cleaned(
 
 
 def test_cleaning_is_an_event_and_counted_in_metrics(new_cluster, caplog):
-    metrics = pytest.importorskip("broker_sim.cluster.metrics")
+    metrics = pytest.importorskip("broker_sim.cluster.status.metrics")
     pytest.importorskip("prometheus_client")
     cluster = new_cluster()
     append(cluster, 10)

@@ -1,0 +1,208 @@
+"""The brokers' listening sockets: bound at the start, opened when a broker is unfenced.
+
+Until then connections are refused, as Kafka does: its acceptors are the last that `BrokerServer.startup`
+starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ConfigError
+from broker_sim.handlers.faults.error_answers import error_answer
+from broker_sim.network import ListenerLogin, ListenerSecurity, SocketServer
+from broker_sim.security import DelegationTokenCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from broker_sim.broker.broker import Broker
+    from broker_sim.cluster.listeners.broker_listeners import BrokerListeners
+    from broker_sim.config import Endpoint
+    from broker_sim.metadata import ScramCredential
+    from broker_sim.security import KafkaPrincipal, SaslListener, SslListener
+
+__all__ = ["Listeners"]
+
+
+class Listeners:
+    """One `SocketServer` for each live broker; all of it runs on the event loop.
+
+    `listeners` says where each broker listens; port 0 takes any free one, which the broker keeps when
+    it is started again. `on_accepting` is called when a broker accepts clients.
+    """
+
+    def __init__(
+        self, listeners: Mapping[int, BrokerListeners], on_accepting: Callable[[], object]
+    ) -> None:
+        self._listeners = dict(listeners)
+        self._on_accepting = on_accepting
+        self._servers: dict[int, SocketServer] = {}
+        self._starting: dict[int, Broker] = {}
+        self._openings: dict[int, asyncio.Task[None]] = {}
+
+    def bind(self, broker_id: int) -> None:
+        """Bind the broker's ports. Raises OSError, whose text says what to do, when one is in use."""
+        found = self._listeners[broker_id]
+        server = SocketServer(found.bound)
+        self._servers[broker_id] = server
+        ports = {each.listener: each.port for each in server.endpoints}
+        self._listeners[broker_id] = replace(
+            found,
+            bound=tuple(server.endpoints),
+            advertised=tuple(
+                each._replace(port=each.port or ports[each.listener]) for each in found.advertised
+            ),
+        )
+
+    def advertised(self, broker_id: int) -> tuple[Endpoint, ...]:
+        """Return where clients are told to find the broker, when its ports have been bound."""
+        return self._listeners[broker_id].advertised
+
+    @property
+    def all(self) -> Collection[BrokerListeners]:
+        """The listeners of all brokers."""
+        return self._listeners.values()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the listeners that clients are told of, by any broker."""
+        return list(dict.fromkeys(endpoint.listener for _, endpoint in self._all_advertised()))
+
+    def addresses_of(self, name: str) -> dict[int, tuple[str, int]]:
+        """Return where the brokers that have that listener are. Raises ConfigError when none has it."""
+        found = {
+            broker_id: (endpoint.host, endpoint.port)
+            for broker_id, endpoint in self._all_advertised()
+            if endpoint.listener == name.upper()
+        }
+        if not found:
+            raise ConfigError(f"there is no listener {name!r}, but {', '.join(self.names)}")
+        return found
+
+    def find(self, name: str) -> tuple[str, SaslListener | None, SslListener | None]:
+        """Return the protocol of a listener that there is, how its clients log in, and its TLS."""
+        for listeners in self._listeners.values():
+            for endpoint in listeners.bound:
+                if endpoint.listener == name.upper():
+                    sasl, ssl = listeners.sasl, listeners.ssl
+                    own = endpoint.listener
+                    return endpoint.security_protocol, sasl.get(own), ssl.get(own)
+        raise KeyError(name)
+
+    def _all_advertised(self) -> Iterator[tuple[int, Endpoint]]:
+        for broker_id, listeners in self._listeners.items():
+            for endpoint in listeners.advertised:
+                yield broker_id, endpoint
+
+    def serve(self, broker: Broker) -> None:
+        """Accept the broker's clients as soon as it is unfenced; returns at once."""
+        self._starting[broker.broker_id] = broker
+
+    def open_serving(self) -> None:
+        """Open the sockets of the brokers that accept connections by now."""
+        serving = [each for each in self._starting.values() if each.is_serving]
+        for broker in serving:
+            broker_id = broker.broker_id
+            del self._starting[broker_id]
+            self._openings[broker_id] = asyncio.get_running_loop().create_task(self._open(broker))
+
+    async def _open(self, broker: Broker) -> None:
+        server = self._servers[broker.broker_id]
+        found = self._listeners[broker.broker_id]
+        # The URLs of keys are outside of virtual time: there they are read when the cluster is made.
+        if not hasattr(asyncio.get_running_loop(), "clock"):
+            for sasl in found.sasl.values():
+                sasl.start(broker.process)
+        security = {
+            name: ListenerSecurity(
+                _login(found.sasl[name], broker) if name in found.sasl else None,
+                found.ssl.get(name),
+            )
+            for name in {**found.sasl, **found.ssl}
+        }
+        await server.start(
+            broker.process,
+            broker,
+            broker.config,
+            broker.logs.memory,
+            security,
+            broker.connection_quotas,
+        )
+        self._on_accepting()
+
+    def is_accepting(self, broker_id: int) -> bool:
+        """Whether clients can connect. Raises the error with which opening the socket failed."""
+        opening = self._openings.get(broker_id)
+        if opening is None or not opening.done():
+            return False
+        opening.result()
+        return True
+
+    def hold_clients(self, broker_id: int, listener: str | None = None) -> bool:
+        """Hold all bytes between the broker and its clients, of one listener or of all, until `release_clients`.
+
+        Return whether any are held now. Raises ConfigError for a listener that the broker does not have.
+        """
+        server = self._servers[broker_id]
+        for name in self._names_of(broker_id, listener):
+            server.hold_clients(name)
+        return server.holds_clients
+
+    def release_clients(self, broker_id: int, listener: str | None = None) -> bool:
+        """Deliver what was held; return whether any are held now. Raises ConfigError."""
+        server = self._servers[broker_id]
+        for name in self._names_of(broker_id, listener):
+            server.release_clients(name)
+        return server.holds_clients
+
+    def _names_of(self, broker_id: int, listener: str | None) -> list[str]:
+        names = [each.listener for each in self._listeners[broker_id].bound]
+        if listener is None:
+            return names
+        if listener.upper() not in names:
+            raise ConfigError(f"there is no listener {listener!r}, but {', '.join(names)}")
+        return [listener.upper()]
+
+    def end_connections_of(self, principal: KafkaPrincipal) -> None:
+        """Break off the connections of who has logged in as this principal, at all brokers."""
+        for server in self._servers.values():
+            server.end_connections_of(principal)
+
+    def close(self, broker_id: int) -> None:
+        """Stop listening and close all connections of the broker."""
+        opening = self._openings.pop(broker_id, None)
+        if opening is not None:
+            opening.cancel()
+        self._starting.pop(broker_id, None)
+        server = self._servers.pop(broker_id, None)
+        if server is not None:
+            server.close()
+
+    def close_all(self) -> None:
+        """Close the ports of all brokers."""
+        for broker_id in list(self._servers):
+            self.close(broker_id)
+
+
+def _login(sasl: SaslListener, broker: Broker) -> ListenerLogin:
+    def credential_of(user: str, mechanism: int) -> ScramCredential | None:
+        return broker.image.scram.get(user, {}).get(mechanism)
+
+    return ListenerLogin(
+        partial(
+            sasl.make_authenticator,
+            credential_of,
+            DelegationTokenCache(
+                broker.config.delegation_token_secret_key, lambda: broker.image, broker.random
+            ).credential_of,
+            broker.random,
+            error_answer,
+            broker.clock.wall_clock_ms,
+        ),
+        sasl.max_receive_bytes,
+        sasl.failure_delay_ms,
+    )

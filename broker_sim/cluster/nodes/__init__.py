@@ -1,0 +1,1 @@
+"""The machines of a cluster and what they keep: brokers, the controller, configurations, data."""

@@ -1,0 +1,140 @@
+"""The directory in which a cluster keeps its data, so that it can be started again.
+
+DIR/.lock                 held by the process that uses it
+DIR/controller.metadata   topics, configurations, ISRs, epochs, producer ids, SCRAM users
+DIR/broker-1/ ...         the log directory of each broker, as Kafka's
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.cluster.nodes.producers_in_logs import highest_producer_id
+from broker_sim.controller import MetadataStore, ProducerIdControlManager
+from broker_sim.errors import ConfigError
+from broker_sim.log import LogDirectory, lock_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from broker_sim.controller import StoredMetadata
+    from broker_sim.log import LogManager
+    from broker_sim.metadata import MetadataImage
+
+__all__ = ["DataDirectory"]
+
+METADATA_FILE = "controller.metadata"
+WRITABLE_ADVICE: Final = "make the data directory writable for this process, or take another one"
+ROOM_ADVICE: Final = "free some space there, or take a data directory on another disk"
+ADVICE: Final = {
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), WRITABLE_ADVICE),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), ROOM_ADVICE),
+}
+KAFKA_FILES: Final = ("meta.properties", "__cluster_metadata-0")
+"""What the log directory of a real broker has, and the directory of a cluster does not."""
+
+
+class DataDirectory:
+    """A cluster's directory, locked from `open` to `close`. Thread rule: the cluster's thread."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.metadata = MetadataStore(self.path / METADATA_FILE)
+        self.restored: StoredMetadata | None = None
+        """What an earlier cluster has left here, None in a new directory."""
+        self._producer_ids = ProducerIdControlManager(keep=self.metadata.write_next_producer_id)
+        self._logs: dict[int, LogDirectory] = {}
+        self._lock: int | None = None
+
+    def open(self) -> None:
+        """Lock the directory, which is created if there is none, and read the metadata.
+
+        Raises ConfigError when another process uses it or its metadata is damaged, and OSError. The
+        text of the OSError for a directory that cannot be written says what to do; so here as below.
+        """
+        with self._advice():
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._check_foreign()
+            self._lock = lock_directory(self.path)
+            self.restored = self.metadata.load()
+            if self.restored is None:
+                self._check_lost_metadata()
+        if self.restored is not None:
+            self._producer_ids.skip(self.restored.next_producer_id - 1)
+
+    def _check_foreign(self) -> None:
+        """Raise ConfigError for the log directory of a real broker, which would stay as it is, unread."""
+        for name in KAFKA_FILES:
+            if (self.path / name).exists():
+                raise ConfigError(
+                    f"{self.path} is the log directory of a Kafka broker, it has {name}: broker-sim "
+                    "cannot start from it; take another directory"
+                )
+
+    def _check_lost_metadata(self) -> None:
+        """Raise ConfigError where brokers have been, and nobody knows what they had."""
+        brokers = sorted(path.parent.name for path in self.path.glob("broker-*/meta.properties"))
+        if brokers:
+            raise ConfigError(
+                f"{self.path / METADATA_FILE} is missing, but there is {brokers[0]}: put the file "
+                "back, or take another directory"
+            )
+
+    def open_logs(self, broker_ids: Iterable[int], cluster_id: str) -> dict[int, LogDirectory]:
+        """Open the log directory of each broker.
+
+        Raises ConfigError for one that is in use or belongs to another broker, and OSError.
+        """
+        with self._advice():
+            for broker_id in broker_ids:
+                path = self.path / f"broker-{broker_id}"
+                self._logs[broker_id] = LogDirectory(path, cluster_id, broker_id)
+        return self._logs
+
+    def reopen_logs(self, broker_id: int, cluster_id: str) -> LogDirectory:
+        """Open the log directory of a broker that starts again: as its files are now. Raises as `open_logs`."""
+        closed = self._logs.pop(broker_id, None)
+        if closed is not None:
+            closed.close()
+        self.open_logs([broker_id], cluster_id)
+        return self._logs[broker_id]
+
+    def producer_ids(self) -> ProducerIdControlManager:
+        """Return what gives producer ids, each once in the life of the directory."""
+        return self._producer_ids
+
+    def skip_known_producer_ids(self, logs: LogManager) -> None:
+        """Give no id again that a recovered log has, if the metadata may have lost its last changes."""
+        if self.restored is not None and not self.restored.is_whole:
+            self._producer_ids.skip(highest_producer_id(logs))
+
+    def begin(self, image: MetadataImage) -> None:
+        """Keep the metadata from now on, which begins with this image. Raises OSError."""
+        with self._advice():
+            self.metadata.begin(image, self._producer_ids.next_producer_id)
+
+    @contextmanager
+    def _advice(self) -> Iterator[None]:
+        """Say what to do with a directory that is read-only, full or somebody else's."""
+        try:
+            yield
+        except OSError as error:
+            advice = ADVICE.get(error.errno or 0)
+            if advice is None:
+                raise
+            name = self.path if error.filename is None else error.filename
+            raise OSError(error.errno, f"{error.strerror}; {advice}", str(name)) from error
+
+    def close(self) -> None:
+        """Close all files and give the locks back; does nothing the second time."""
+        self.metadata.close()
+        logs, self._logs = self._logs, {}
+        for directory in logs.values():
+            directory.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None

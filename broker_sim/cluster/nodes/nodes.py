@@ -1,0 +1,415 @@
+"""The nodes of a cluster: the controller, the brokers, and the links between them.
+
+Nodes have no sockets; `Listeners` opens those of the brokers.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker_sim.broker.broker import Broker
+from broker_sim.broker.environment import BrokerEnvironment
+from broker_sim.broker.late_metadata import MetadataDelay
+from broker_sim.cluster.nodes.coordinators_topics import emptied_topics
+from broker_sim.cluster.nodes.node import Node
+from broker_sim.cluster.nodes.node_configs import log_doubtful_configs, numbered
+from broker_sim.controller import Controller, initial_features
+from broker_sim.errors import (
+    UnknownBrokerError,
+    UnknownPartitionError,
+    WrongStateError,
+)
+from broker_sim.handlers import ApiTable
+from broker_sim.handlers.denial_log import DenialLog
+from broker_sim.handlers.faults import FaultInjector
+from broker_sim.handlers.request_log import RequestLog
+from broker_sim.log import MemoryAccount
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.quota import QuotaManagers
+from broker_sim.runtime.event_log import get_logger
+from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links
+from broker_sim.runtime.memory import default_memory_limit, return_freed_memory
+from broker_sim.runtime.process import Handle, Process, ProcessState
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterable, Mapping
+
+    from broker_sim.cluster.nodes.data_directory import DataDirectory
+    from broker_sim.config import BrokerConfig, Endpoint
+    from broker_sim.controller import CreatableTopic
+    from broker_sim.log import SimulatedDisk
+    from broker_sim.metadata import MetadataImage
+    from broker_sim.runtime.process import Scheduler
+    from broker_sim.runtime.purgatories import PurgatoryFactory
+
+__all__ = ["Nodes"]
+
+log = get_logger(__name__)
+
+MEMORY_RETURN_MS = 1_000
+"""Freed memory is given back at most so often."""
+
+
+class Nodes:
+    """Brokers 1 to N, their controller and their links. Runs on the scheduler's thread only."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        configs: Mapping[int, BrokerConfig],
+        endpoints: Mapping[int, tuple[Endpoint, ...]],
+        *,
+        cluster_id: str,
+        rng: random.Random,
+        make_purgatory: PurgatoryFactory,
+        latency_ms: Callable[[int, int], int] | None = None,
+        on_change: Callable[[], object] = lambda: None,
+        as_version: str | None = None,
+        memory_limit_bytes: int | None = None,
+        data: DataDirectory | None = None,
+        disks: Mapping[int, SimulatedDisk] | None = None,
+    ) -> None:
+        """Make the nodes, from what `data` has if it is given: an open directory, closed by its owner.
+
+        With simulated `disks` the logs are kept there instead.
+        """
+        restored = None if data is None else data.restored
+        cluster_id = cluster_id if restored is None else restored.image.cluster_id
+        self._data = data
+        directories = {} if data is None else data.open_logs(configs, cluster_id)
+        self.scheduler = scheduler
+        self.memory = MemoryAccount(
+            memory_limit_bytes or default_memory_limit(),
+            scheduler.clock,
+            reclaim=self._reclaim_memory,
+            on_freed=self._return_memory_soon,
+        )
+        self._memory_return: Handle | None = None
+        self._log = log.bind(scheduler.clock)
+        self.cluster_id = cluster_id
+        self.links = Links(scheduler, latency_ms)
+        self.faults = FaultInjector()
+        self.metadata_delay = MetadataDelay(rng)
+        self.requests = RequestLog()
+        self.denials = DenialLog()
+        self.brokers: dict[int, Broker] = {}
+        self.nodes = {
+            broker_id: Node(
+                broker_id,
+                config,
+                scheduler.clock,
+                endpoints[broker_id],
+                self.memory,
+                directories.get(broker_id),
+                (disks or {}).get(broker_id),
+                None if data is None else partial(data.reopen_logs, broker_id, cluster_id),
+            )
+            for broker_id, config in numbered(configs).items()
+        }
+        log_doubtful_configs(configs.values(), self._log)
+        self._controller_process = Process("controller", scheduler)
+        self.links.attach(CONTROLLER_ID, self._controller_process)
+        self.links.listen(CONTROLLER_ID)
+        self._first_config = next(iter(configs.values()))
+        self.controller = Controller(
+            scheduler.clock,
+            rng,
+            self._first_config,
+            publish=self._publish,
+            cluster_id=cluster_id,
+            features=initial_features(as_version),
+            producer_ids=None if data is None else data.producer_ids(),
+            restored=None if restored is None else restored.image,
+        )
+        self._controller_quotas = QuotaManagers(self._first_config, scheduler.clock)
+        self._controller_quotas.update(self.controller.image.client_quotas)
+        if data is not None:
+            self._begin_metadata(data)
+        self._environment = BrokerEnvironment(
+            cluster_id=cluster_id,
+            links=self.links,
+            controller=self.controller,
+            peers=self.brokers,
+            random=rng,
+            make_purgatory=make_purgatory,
+            faults=self.faults,
+            metadata_delay=self.metadata_delay,
+            requests=self.requests,
+            controller_quotas=self._controller_quotas.controller_mutation,
+            denials=self.denials,
+            api_table=ApiTable(as_version),
+            on_change=on_change,
+        )
+        self._tick_handle: Handle | None = None
+        self._on_turn: Callable[[], object] | None = None
+
+    def _begin_metadata(self, data: DataDirectory) -> None:
+        """Keep the metadata from now on; brokers that this cluster does not have are gone."""
+        data.begin(self.controller.image)
+        for broker_id in self.controller.image.brokers.keys() - self.nodes.keys():
+            self.controller.end_session(broker_id)
+
+    def _publish(self, image: MetadataImage) -> None:
+        if self._data is not None:
+            self._data.metadata.write_image(image)
+        self._controller_quotas.update(image.client_quotas)
+        for broker_id, broker in self.brokers.items():
+            self.links.send(CONTROLLER_ID, broker_id, broker.apply_image, image)
+
+    def _tick(self) -> None:
+        try:
+            self.controller.tick()
+            if self._data is not None:
+                self._data.metadata.write_pending()
+        finally:
+            self._schedule_tick()
+
+    def _schedule_tick(self) -> None:
+        delay_ms = max(1, self.controller.next_deadline_ms() - self.scheduler.clock.now_ms())
+        self._tick_handle = self._controller_process.call_later(delay_ms, self._tick)
+
+    def _reclaim_memory(self) -> None:
+        """Let running brokers free what they may; the logs of the others are left as they are."""
+        for node in self.nodes.values():
+            if node.state is ProcessState.RUNNING:
+                node.logs.reclaim()
+
+    def _return_memory_soon(self) -> None:
+        """Give freed memory back to the machine, when what uses it still has let go of it."""
+        if self._memory_return is None:
+            self._memory_return = self.scheduler.call_later(MEMORY_RETURN_MS, self._return_memory)
+
+    def _return_memory(self) -> None:
+        self._memory_return = None
+        return_freed_memory()
+
+    def node(self, broker_id: int) -> Node:
+        """Return the node, or raise `UnknownBrokerError` naming those that there are."""
+        node = self.nodes.get(broker_id)
+        if node is None:
+            raise UnknownBrokerError(broker_id, self.nodes)
+        return node
+
+    def running(self, broker_id: int) -> Node:
+        """Return the node of a running broker; raises `WrongStateError` for another one."""
+        node = self.node(broker_id)
+        if node.state is not ProcessState.RUNNING:
+            raise WrongStateError(f"broker {broker_id} is {node.state.value}, not running")
+        return node
+
+    def alive(self, broker_id: int) -> Node:
+        """Return the node of a running or paused broker; raises `WrongStateError` for a dead one."""
+        node = self.node(broker_id)
+        if node.state is ProcessState.DEAD:
+            raise WrongStateError(f"broker {broker_id} is dead; no client is connected to it")
+        return node
+
+    def dead(self, broker_id: int) -> Node:
+        """Return the node of a dead broker; raises `WrongStateError` for a live one."""
+        node = self.node(broker_id)
+        if node.state is not ProcessState.DEAD:
+            raise WrongStateError(f"broker {broker_id} is {node.state.value}; kill it first")
+        return node
+
+    def start(self, broker_id: int) -> Broker:
+        """Start a dead broker with its logs; raises `WrongStateError` if it is not dead.
+
+        With a data directory it reads them from there. Raises ConfigError for one that is not its own,
+        and OSError; the broker is dead then.
+        """
+        node = self.dead(broker_id)
+        if self._tick_handle is None:
+            self._schedule_tick()
+        node.recover_logs(self.cluster_id)
+        if self._data is not None:
+            self._data.skip_known_producer_ids(node.logs)
+        node.clients_cut_off = False
+        node.process = Process(f"broker-{broker_id}", self.scheduler, node.clock)
+        node.process.on_turn = self._on_turn
+        self.links.attach(broker_id, node.process)
+        node.broker = Broker(
+            broker_id, node.config, node.process, node.logs, node.endpoints, self._environment
+        )
+        self.brokers[broker_id] = node.broker
+        node.broker.start()
+        # Like its process in Kafka, it reads the metadata log at once, whether it is registered or not.
+        self.links.send(CONTROLLER_ID, broker_id, node.broker.apply_image, self.controller.image)
+        return node.broker
+
+    def pause(self, broker_id: int) -> None:
+        """Stop the broker's process where it is (SIGSTOP)."""
+        process = self.running(broker_id).process
+        assert process is not None
+        process.pause()
+        self._log.info("broker_paused", broker=broker_id)
+
+    def resume(self, broker_id: int) -> None:
+        """Let a paused broker continue (SIGCONT)."""
+        node = self.node(broker_id)
+        if node.process is None or node.state is not ProcessState.PAUSED:
+            raise WrongStateError(f"broker {broker_id} is {node.state.value}, not paused")
+        self._log.info("broker_resumed", broker=broker_id)
+        node.process.resume()
+
+    def stop(self, broker_id: int, on_stopped: Callable[[], object] = lambda: None) -> None:
+        """Begin a controlled shutdown (SIGTERM); its logs survive.
+
+        `on_stopped()` is called when the process has ended, by the shutdown or by an earlier `kill`.
+        Raises `WrongStateError` for a dead broker, for one that is shutting down already, and for a
+        paused one, which could not handle the signal.
+        """
+        node = self.running(broker_id)
+        assert node.broker is not None
+        if node.on_stopped is not None:
+            raise WrongStateError(f"broker {broker_id} is shutting down already")
+        node.on_stopped = on_stopped
+        node.broker.shutdown(lambda: self._remove(node))
+
+    def kill(self, broker_id: int) -> None:
+        """Kill the broker's process (SIGKILL). Its logs survive."""
+        node = self.node(broker_id)
+        if node.broker is None or node.state is ProcessState.DEAD:
+            raise WrongStateError(f"broker {broker_id} is dead already")
+        node.broker.die()
+        self._log.info("broker_killed", broker=broker_id)
+        self._remove(node)
+
+    def _remove(self, node: Node) -> None:
+        """Remove a broker whose process has ended."""
+        node.broker = None
+        node.process = None
+        del self.brokers[node.broker_id]
+        self.links.detach(node.broker_id)
+        on_stopped, node.on_stopped = node.on_stopped, None
+        if on_stopped is not None:
+            on_stopped()
+
+    def isolate(self, broker_id: int, drop: bool = True) -> None:
+        """Cut a broker off from all other nodes, not from its clients; `drop=False` undoes it."""
+        self.node(broker_id)
+        for other in (CONTROLLER_ID, *self.nodes):
+            if other != broker_id:
+                self.links.set_fault(broker_id, other, LinkFault(drop=drop))
+                self.links.set_fault(other, broker_id, LinkFault(drop=drop))
+        self._log.info("broker_isolated" if drop else "broker_rejoined", broker=broker_id)
+
+    def set_link(self, source: int, target: int, *, drop: bool, delay_ms: int) -> None:
+        """Cut or slow the link from one broker to another, or make it healthy again.
+
+        Raises ValueError for a link to itself and for a negative delay.
+        """
+        self.node(source)
+        self.node(target)
+        if source == target:
+            raise ValueError(f"a link goes to another broker, not from {source} to {target}")
+        if delay_ms < 0:
+            raise ValueError(f"'delay_ms' must be at least 0, not {delay_ms}")
+        self.links.set_fault(source, target, LinkFault(drop, delay_ms))
+        self._log.info("link_set", source=source, target=target, drop=drop, delay_ms=delay_ms)
+
+    @property
+    def has_authorizer(self) -> bool:
+        """Whether clients are asked what they may do."""
+        return bool(self._first_config.authorizer_class_name)
+
+    def make_topics(self, topics: Iterable[CreatableTopic]) -> int:
+        """Create topics at the controller, all or none; returns the metadata version that has them.
+
+        Raises ApiError.
+        """
+        self.controller.make_topics(topics)
+        return self.controller.image.version
+
+    def reset(self, topics: Iterable[CreatableTopic]) -> int:
+        """Leave only these topics at the controller, new ones, and the coordinators' without records.
+
+        Returns the metadata version. Raises ApiError.
+        """
+        topics = list(topics)
+        own, image = {topic.name for topic in topics}, self.controller.image
+        kept, anew = emptied_topics(self.brokers.values(), image, self._first_config, own)
+        self.controller.reset([*topics, *anew], kept)
+        return self.controller.image.version
+
+    def delete_topic(self, name: str) -> int:
+        """Delete a topic at the controller; returns the metadata version without it.
+
+        Raises UnknownPartitionError, and ApiError when `delete.topic.enable` is false.
+        """
+        topics = self.controller.image.topics
+        if name not in topics:
+            raise UnknownPartitionError(name, None, topics)
+        self.controller.delete_topics([name])
+        return self.controller.image.version
+
+    def transfer_leadership(self, topic: str, partition: int, to: int) -> int:
+        """Elect another in-sync replica; returns the metadata version that has it.
+
+        Raises ApiError for a broker that cannot lead the partition.
+        """
+        self.node(to)
+        self.controller.transfer_leadership(TopicPartition(topic, partition), to)
+        return self.controller.image.version
+
+    def watch(self, on_turn: Callable[[], object] | None) -> None:
+        """Call `on_turn()` whenever a node may have done something; None ends that."""
+        self._on_turn = on_turn
+        for process in self._processes():
+            process.on_turn = on_turn
+
+    def _processes(self) -> list[Process]:
+        """Return the processes that live."""
+        brokers = [node.process for node in self.nodes.values() if node.process is not None]
+        return [self._controller_process, *brokers]
+
+    def has_heard_of(self, version: int) -> bool:
+        """Whether all brokers that the controller can reach have that version of the metadata."""
+        faults = self.links.faults
+        return all(
+            broker.image.version >= version
+            for broker_id, broker in self.brokers.items()
+            if self.node(broker_id).state is ProcessState.RUNNING
+            and not faults.get((CONTROLLER_ID, broker_id), HEALTHY).drop
+        )
+
+    @property
+    def is_in_sync(self) -> bool:
+        """Whether every partition has a leader and all of its replicas in the ISR."""
+        return all(
+            state.has_leader and len(state.isr) == len(state.replicas)
+            for topic in self.controller.image.topics.values()
+            for state in topic.partitions
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all live brokers serve, unfenced for the controller and for all live brokers."""
+        return all(
+            broker.is_serving
+            and self.controller.image.alive_broker(broker_id) is not None
+            and all(broker.metadata.is_alive(other) for other in self.brokers)
+            for broker_id, broker in self.brokers.items()
+        )
+
+    def halt(self) -> None:
+        """Let no node begin anything more; only `shutdown` may follow.
+
+        A signal handler may call it, while a node is in the midst of something.
+        """
+        for process in self._processes():
+            process.pause()
+
+    def shutdown(self) -> None:
+        """Kill all brokers and the controller; logs on disk are closed as after a shutdown."""
+        for broker in list(self.brokers.values()):
+            if self._data is not None:
+                self.nodes[broker.broker_id].logs.shutdown(broker.lifecycle.broker_epoch)
+            broker.die()
+            self._remove(self.nodes[broker.broker_id])
+        if self._tick_handle is not None:
+            self._tick_handle.cancel()
+        if self._memory_return is not None:
+            self._memory_return.cancel()
+        self._controller_process.kill()

@@ -1,0 +1,1 @@
+"""Frozen snapshots of a cluster, its coordinators and purgatories, and its metrics."""

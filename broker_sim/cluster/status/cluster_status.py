@@ -1,0 +1,330 @@
+"""Frozen snapshots of a cluster: what the verb `status` returns.
+
+`to_json` returns the same as plain dicts and lists; the control port sends these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.cluster.status.coordinator_status import (
+    GroupsStatus,
+    GroupStatus,
+    ProducerStatus,
+    TransactionStatus,
+    groups_status,
+    producers_status,
+    transactions_status,
+)
+from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
+from broker_sim.metadata import NO_LEADER
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.runtime.sockets import address_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker_sim.cluster.nodes.nodes import Nodes
+
+__all__ = ["BrokerStatus", "ClusterStatus", "FaultStatus", "LinkStatus", "MemoryStatus", "PartitionStatus",
+           "ReplicaStatus", "TopicStatus", "broker_status", "cluster_status", "partition_status", "topic_status"]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    """One broker, alive or not."""
+
+    id: int
+    address: str
+    """`host:port` for clients: that of the first listener."""
+    listeners: Mapping[str, str]
+    """`host:port` of every listener that clients are told of, by its name."""
+    state: str
+    """`running`, `paused` or `dead`."""
+    clients_cut_off: bool
+    fenced: bool
+    """Whether the controller has fenced it, or does not know it."""
+    epoch: int
+    """The broker epoch, -1 before its first registration."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStatus:
+    """One replica of a partition on a live broker."""
+
+    broker: int
+    log_start_offset: int
+    high_watermark: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """One partition as the controller knows it, and its replicas on live brokers."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    leader_epoch: int
+    isr: tuple[int, ...]
+    assignment: tuple[int, ...]
+    """All brokers that have a replica, the preferred leader first."""
+    replicas: tuple[ReplicaStatus, ...]
+
+    @property
+    def followers(self) -> tuple[int, ...]:
+        """The brokers that have a replica and do not lead, dead ones too."""
+        return tuple(broker for broker in self.assignment if broker != self.leader)
+
+    @property
+    def high_watermark(self) -> int | None:
+        """The leader's high watermark, None without a live leader."""
+        return next((r.high_watermark for r in self.replicas if r.broker == self.leader), None)
+
+    def require_leader(self) -> int:
+        """Return the leader's id. Raises WrongStateError without one."""
+        if self.leader is None:
+            raise WrongStateError(f"{self.topic}-{self.partition} has no leader")
+        return self.leader
+
+    def require_high_watermark(self) -> int:
+        """Return the leader's high watermark. Raises WrongStateError without a live leader."""
+        high_watermark = self.high_watermark
+        if high_watermark is None:
+            raise WrongStateError(f"{self.topic}-{self.partition} has no leader that is alive")
+        return high_watermark
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; without a leader `leader` is -1, as in Kafka's answers."""
+        return {
+            "partition": self.partition,
+            "leader": NO_LEADER if self.leader is None else self.leader,
+            "leader_epoch": self.leader_epoch,
+            "isr": list(self.isr),
+            "assignment": list(self.assignment),
+            "replicas": [asdict(replica) for replica in self.replicas],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatus:
+    """One topic."""
+
+    name: str
+    partitions: tuple[PartitionStatus, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        partitions = [partition.to_json() for partition in self.partitions]
+        return {"name": self.name, "partitions": partitions}
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStatus:
+    """A link from one node to another that is cut or slow; the controller is node -1."""
+
+    source: int
+    target: int
+    drop: bool
+    delay_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; the nodes are called `from` and `to`."""
+        return {
+            "from": self.source,
+            "to": self.target,
+            "drop": self.drop,
+            "delay_ms": self.delay_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FaultStatus:
+    """An injected fault that may still hit requests; see `Fault` for the fields."""
+
+    id: int
+    api: str
+    broker: int | None
+    topic: str | None
+    partition: int | None
+    error: str | None
+    lose: str | None
+    delay_ms: int
+    count: int | None
+    """How many more requests it will hit, None without a limit."""
+    hits: int
+    """How many requests it has hit."""
+    hook: str | None = None
+    """The function that decides, None for a fault that is told by the fields above."""
+    throttle_ms: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatus:
+    """What the logs of all brokers keep in memory."""
+
+    used_bytes: int
+    """Batches that several replicas have count once."""
+    limit_bytes: int
+    """Where clients' records are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """The whole cluster."""
+
+    cluster_id: str
+    memory: MemoryStatus
+    brokers: tuple[BrokerStatus, ...]
+    links: tuple[LinkStatus, ...]
+    faults: tuple[FaultStatus, ...]
+    metadata_delay_ms: int
+    topics: tuple[TopicStatus, ...]
+    groups: GroupsStatus
+    transactions: tuple[TransactionStatus, ...]
+    producers: tuple[ProducerStatus, ...]
+
+    def broker(self, broker_id: int) -> BrokerStatus:
+        """Return one broker. Raises UnknownBrokerError."""
+        for broker in self.brokers:
+            if broker.id == broker_id:
+                return broker
+        raise UnknownBrokerError(broker_id, [broker.id for broker in self.brokers])
+
+    def topic(self, name: str) -> TopicStatus:
+        """Return one topic. Raises UnknownPartitionError."""
+        for topic in self.topics:
+            if topic.name == name:
+                return topic
+        raise UnknownPartitionError(name, None, [topic.name for topic in self.topics])
+
+    def partition(self, topic: str, partition: int = 0) -> PartitionStatus:
+        """Return one partition. Raises UnknownPartitionError."""
+        partitions = self.topic(topic).partitions
+        if not 0 <= partition < len(partitions):
+            raise UnknownPartitionError(topic, partition, list(range(len(partitions))))
+        return partitions[partition]
+
+    def group(self, group_id: str) -> GroupStatus:
+        """Return one group. LookupError if it is not there."""
+        return self.groups.of(group_id)
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Return the leader's id. Raises WrongStateError without one."""
+        return self.partition(topic, partition).require_leader()
+
+    def isr(self, topic: str, partition: int = 0) -> tuple[int, ...]:
+        """Return the ids of the in-sync replicas."""
+        return self.partition(topic, partition).isr
+
+    def followers(self, topic: str, partition: int = 0) -> tuple[int, ...]:
+        """Return the ids of the replicas that do not lead, dead ones too."""
+        return self.partition(topic, partition).followers
+
+    def high_watermark(self, topic: str, partition: int = 0) -> int:
+        """Return the leader's high watermark. Raises WrongStateError without a live leader."""
+        return self.partition(topic, partition).require_high_watermark()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "cluster_id": self.cluster_id,
+            "memory": asdict(self.memory),
+            "brokers": [broker.to_json() for broker in self.brokers],
+            "links": [link.to_json() for link in self.links],
+            "faults": [fault.to_json() for fault in self.faults],
+            "metadata_delay_ms": self.metadata_delay_ms,
+            "topics": [topic.to_json() for topic in self.topics],
+            **self.groups.to_json(),
+            "transactions": [transaction.to_json() for transaction in self.transactions],
+            "producers": [asdict(producer) for producer in self.producers],
+        }
+
+
+def cluster_status(nodes: Nodes) -> ClusterStatus:
+    """Return the whole cluster as it is now."""
+    return ClusterStatus(
+        cluster_id=nodes.cluster_id,
+        memory=MemoryStatus(nodes.memory.used_bytes, nodes.memory.limit_bytes),
+        brokers=tuple(broker_status(nodes, broker_id) for broker_id in nodes.nodes),
+        links=tuple(
+            LinkStatus(source, target, fault.drop, fault.delay_ms)
+            for (source, target), fault in nodes.links.faults.items()
+        ),
+        faults=tuple(FaultStatus(**injected.to_json()) for injected in nodes.faults.injected),
+        metadata_delay_ms=nodes.metadata_delay.max_ms,
+        topics=tuple(topic_status(nodes, name) for name in nodes.controller.image.topics),
+        groups=groups_status(nodes),
+        transactions=transactions_status(nodes),
+        producers=producers_status(nodes),
+    )
+
+
+def broker_status(nodes: Nodes, broker_id: int) -> BrokerStatus:
+    """Return one broker. Raises UnknownBrokerError."""
+    node = nodes.node(broker_id)
+    registered = nodes.controller.image.brokers.get(broker_id)
+    return BrokerStatus(
+        id=broker_id,
+        address=address_text(*node.address),
+        listeners={each.listener: address_text(each.host, each.port) for each in node.endpoints},
+        state=node.state.value,
+        clients_cut_off=node.clients_cut_off,
+        fenced=registered is None or registered.fenced,
+        epoch=-1 if registered is None else registered.epoch,
+    )
+
+
+def topic_status(nodes: Nodes, name: str) -> TopicStatus:
+    """Return one topic, which must exist."""
+    count = len(nodes.controller.image.topics[name].partitions)
+    return TopicStatus(
+        name, tuple(_partition_status(nodes, TopicPartition(name, n)) for n in range(count))
+    )
+
+
+def partition_status(nodes: Nodes, topic: str, partition: int) -> PartitionStatus:
+    """Return one partition. Raises UnknownPartitionError."""
+    topics = nodes.controller.image.topics
+    if topic not in topics:
+        raise UnknownPartitionError(topic, None, topics)
+    numbers = range(len(topics[topic].partitions))
+    if partition not in numbers:
+        raise UnknownPartitionError(topic, partition, numbers)
+    return _partition_status(nodes, TopicPartition(topic, partition))
+
+
+def _partition_status(nodes: Nodes, topic_partition: TopicPartition) -> PartitionStatus:
+    topic, number = topic_partition
+    state = nodes.controller.image.topics[topic].partitions[number]
+    replicas = []
+    for broker_id in state.replicas:
+        broker = nodes.brokers.get(broker_id)
+        if broker is None:
+            continue
+        partition = broker.replica_manager.partitions.get(topic_partition)
+        if partition is not None:
+            log = partition.log
+            replicas.append(
+                ReplicaStatus(
+                    broker_id, log.log_start_offset, log.high_watermark, log.log_end_offset
+                )
+            )
+    return PartitionStatus(
+        topic,
+        number,
+        leader=state.leader if state.has_leader else None,
+        leader_epoch=state.leader_epoch,
+        isr=tuple(state.isr),
+        assignment=tuple(state.replicas),
+        replicas=tuple(replicas),
+    )

@@ -1,0 +1,306 @@
+"""Kafka's metrics in Prometheus' text format, named as its JMX exporter commonly names them.
+
+Needs prometheus-client (extra `metrics`). The label `broker` is ours: a real broker has an
+endpoint of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import MissingExtraError
+from broker_sim.group.group import CLASSIC, CONSUMER
+from broker_sim.runtime.process import ProcessState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client import Metric
+    from prometheus_client.core import GaugeMetricFamily
+
+    from broker_sim.broker.broker import Broker
+    from broker_sim.cluster.nodes.nodes import Nodes
+
+__all__ = ["metrics_text"]
+
+PURGATORY = "kafka_server_delayedoperationpurgatory"
+REPLICA_MANAGER = "kafka_server_replicamanager"
+FETCH_SESSIONS = "kafka_server_fetchsessioncache"
+LOG_CLEANER = "kafka_log_logcleaner"
+LOG_CLEANER_MANAGER = "kafka_log_logcleanermanager"
+CONTROLLER = "kafka_controller_kafkacontroller"
+GROUP_METADATA = "kafka_coordinator_group_groupmetadatamanager"
+GROUP_COORDINATOR = "kafka_server_group_coordinator_metrics"
+MARKER_CHANNEL = "kafka_coordinator_transaction_transactionmarkerchannelmanager"
+
+CLASSIC_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
+
+
+def metrics_text(nodes: Nodes) -> str:
+    """Return all metrics as of now; dead brokers have none. Raises MissingExtraError."""
+    try:
+        from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - an extra
+        from prometheus_client.registry import Collector  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise MissingExtraError(
+            "metrics need prometheus-client: pip install 'broker-sim[metrics]'"
+        ) from error
+
+    class NodesCollector(Collector):
+        def collect(self) -> Iterator[Metric]:
+            yield from _purgatory_families(nodes)
+            yield from _replica_families(nodes)
+            yield from _fetch_session_families(nodes)
+            yield from _group_families(nodes)
+            yield from _cleaner_families(nodes)
+            yield from _transaction_families(nodes)
+            yield from _controller_families(nodes)
+            yield from _memory_families(nodes)
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(NodesCollector())
+    return generate_latest(registry).decode()
+
+
+def _memory_families(nodes: Nodes) -> Iterator[Metric]:
+    figures = {
+        "used": (
+            "What the logs of all brokers, and large requests, keep in memory.",
+            nodes.memory.used_bytes,
+        ),
+        "limit": ("Where clients' records are refused.", nodes.memory.limit_bytes),
+    }
+    for name, (text, value) in figures.items():
+        family = _gauge(f"broker_sim_memory_{name}_bytes", text)
+        family.add_metric((), value)
+        yield family
+
+
+def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415 - an extra
+
+    return GaugeMetricFamily(name, text, labels=labels)
+
+
+def _purgatory_families(nodes: Nodes) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
+
+    labels = ("delayedoperation", "broker")
+    size = _gauge(f"{PURGATORY}_purgatorysize", "Entries in all watch lists.", *labels)
+    delayed = _gauge(
+        f"{PURGATORY}_numdelayedoperations", "Operations that wait in the timer.", *labels
+    )
+    expired: dict[str, CounterMetricFamily] = {}
+    for broker_id, broker in nodes.brokers.items():
+        for purgatory in broker.purgatories:
+            statistics = purgatory.statistics()
+            size.add_metric((statistics.name, str(broker_id)), statistics.watched)
+            delayed.add_metric((statistics.name, str(broker_id)), statistics.num_delayed)
+            if statistics.name not in expired:
+                expired[statistics.name] = CounterMetricFamily(
+                    f"kafka_server_delayed{statistics.name.lower()}metrics_expires",
+                    "Operations whose time was over.",
+                    labels=("broker",),
+                )
+            expired[statistics.name].add_metric((str(broker_id),), statistics.expired)
+    yield size
+    yield delayed
+    yield from expired.values()
+
+
+def _replica_families(nodes: Nodes) -> Iterator[Metric]:
+    gauges = {
+        "partitioncount": "Partitions with a replica on the broker.",
+        "leadercount": "Partitions that the broker leads.",
+        "underreplicatedpartitions": "Led partitions whose ISR lacks a replica.",
+        "underminisrpartitioncount": "Led partitions whose ISR is smaller than min.insync.replicas.",
+        "atminisrpartitioncount": "Led partitions whose ISR is just as large as min.insync.replicas.",
+    }
+    families = {
+        name: _gauge(f"{REPLICA_MANAGER}_{name}", text, "broker") for name, text in gauges.items()
+    }
+    for broker_id, broker in nodes.brokers.items():
+        for name, value in _replica_figures(broker).items():
+            families[name].add_metric((str(broker_id),), value)
+    yield from families.values()
+    yield from _isr_families(nodes)
+
+
+def _isr_families(nodes: Nodes) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
+
+    counters = {
+        "isrshrinks": "ISRs that became smaller.",
+        "isrexpands": "ISRs that became larger.",
+        "failedisrupdates": "Changes of an ISR that the controller refused.",
+    }
+    families = {
+        name: CounterMetricFamily(f"{REPLICA_MANAGER}_{name}", text, labels=("broker",))
+        for name, text in counters.items()
+    }
+    for broker_id, broker in nodes.brokers.items():
+        manager = broker.alter_partition
+        counts = (manager.isr_shrinks, manager.isr_expands, manager.failed_isr_updates)
+        for family, count in zip(families.values(), counts, strict=True):
+            family.add_metric((str(broker_id),), count)
+    yield from families.values()
+
+
+def _fetch_session_families(nodes: Nodes) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
+
+    sessions = _gauge(f"{FETCH_SESSIONS}_numincrementalfetchsessions", "Fetch sessions.", "broker")
+    partitions = _gauge(
+        f"{FETCH_SESSIONS}_numincrementalfetchpartitionscached",
+        "Partitions of all fetch sessions.",
+        "broker",
+    )
+    evictions = CounterMetricFamily(
+        f"{FETCH_SESSIONS}_incrementalfetchsessionevictions",
+        "Fetch sessions that made room for others.",
+        labels=("broker",),
+    )
+    for broker_id, broker in nodes.brokers.items():
+        cache = broker.fetch_manager.cache
+        sessions.add_metric((str(broker_id),), cache.session_count)
+        partitions.add_metric((str(broker_id),), cache.partition_count)
+        evictions.add_metric((str(broker_id),), cache.evictions)
+    yield sessions
+    yield partitions
+    yield evictions
+
+
+def _replica_figures(broker: Broker) -> dict[str, int]:
+    led = broker.replica_manager.leader_partitions()
+    return {
+        "partitioncount": len(broker.replica_manager.partitions),
+        "leadercount": len(led),
+        "underreplicatedpartitions": sum(len(p.isr_state.isr) < len(p.replicas) for p in led),
+        "underminisrpartitioncount": sum(p.is_under_min_isr for p in led),
+        "atminisrpartitioncount": sum(len(p.isr_state.isr) == p.effective_min_isr for p in led),
+    }
+
+
+def _group_families(nodes: Nodes) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
+
+    offsets = _gauge(f"{GROUP_METADATA}_numoffsets", "Committed offsets.", "broker")
+    kinds = _gauge(f"{GROUP_COORDINATOR}_group_count", "Groups of a kind.", "protocol", "broker")
+    states = {
+        state: _gauge(
+            f"{GROUP_METADATA}_numgroups{state.lower()}",
+            f"Classic groups in the state {state}.",
+            "broker",
+        )
+        for state in CLASSIC_STATES
+    }
+    counters = {
+        name: CounterMetricFamily(f"{GROUP_COORDINATOR}_{name}", text, labels=("broker",))
+        for name, text in {
+            "offset_commit_count": "Offsets committed.",
+            "offset_deletion_count": "Offsets deleted on request.",
+            "offset_expiration_count": "Offsets expired.",
+        }.items()
+    }
+    for broker_id, broker in nodes.brokers.items():
+        label = str(broker_id)
+        shards = broker.groups.shards()
+        groups = [group for shard in shards for group in shard.groups.values()]
+        offsets.add_metric((label,), sum(shard.offsets.count() for shard in shards))
+        for kind in (CLASSIC, CONSUMER):
+            kinds.add_metric((kind, label), sum(group.group_type == kind for group in groups))
+        in_state = Counter(group.state_name for group in groups if group.group_type == CLASSIC)
+        for state, family in states.items():
+            family.add_metric((label,), in_state[state])
+        counted = broker.groups.environment.counters
+        counts = (counted.offset_commits, counted.offset_deletions, counted.offset_expirations)
+        for counter, count in zip(counters.values(), counts, strict=True):
+            counter.add_metric((label,), count)
+    yield from (offsets, kinds, *states.values(), *counters.values())
+
+
+def _cleaner_families(nodes: Nodes) -> Iterator[Metric]:
+    gauges = {
+        f"{LOG_CLEANER}_cleaner_recopy_percent": "Share of bytes that the last cleanings kept.",
+        f"{LOG_CLEANER}_max_buffer_utilization_percent": "Use of the buffer for keys.",
+        f"{LOG_CLEANER}_max_clean_time_secs": "Longest time of the last cleanings.",
+        f"{LOG_CLEANER}_max_compaction_delay_secs": "Delay beyond max.compaction.lag.ms.",
+        f"{LOG_CLEANER_MANAGER}_max_dirty_percent": "Dirty share of the dirtiest log.",
+        f"{LOG_CLEANER_MANAGER}_time_since_last_run_ms": "Time since a dirty log was looked for.",
+        f"{LOG_CLEANER_MANAGER}_uncleanable_bytes": "Dirty bytes of logs that cannot be cleaned.",
+        f"{LOG_CLEANER_MANAGER}_uncleanable_partitions_count": "Logs that cannot be cleaned.",
+    }
+    families = [_gauge(name, text, "broker") for name, text in gauges.items()]
+    for broker_id, broker in nodes.brokers.items():
+        manager = nodes.nodes[broker_id].logs.cleaner
+        stats = broker.background_work.log_cleaner.last_stats
+        read = max(sum(one.bytes_read for one in stats), 1)
+        values = (
+            100 * sum(one.bytes_written for one in stats) // read,
+            int(100 * max((one.buffer_utilization for one in stats), default=0)),
+            max((one.elapsed_ms for one in stats), default=0) // 1000,
+            manager.max_compaction_delay_ms // 1000,
+            int(100 * manager.dirtiest_log_cleanable_ratio),
+            broker.clock.now_ms() - manager.last_run_ms,
+            manager.uncleanable_bytes(nodes.nodes[broker_id].logs.logs),
+            len(manager.uncleanable_partitions),
+        )
+        for family, value in zip(families, values, strict=True):
+            family.add_metric((str(broker_id),), value)
+    yield from families
+
+
+def _transaction_families(nodes: Nodes) -> Iterator[Metric]:
+    without_leader = _gauge(
+        f"{MARKER_CHANNEL}_unknowndestinationqueuesize",
+        "Markers of transactions that wait for a partition's leader.",
+        "broker",
+    )
+    to_write_again = _gauge(
+        f"{MARKER_CHANNEL}_logappendretryqueuesize",
+        "Complete transactions that could not be written, and will be.",
+        "broker",
+    )
+    for broker_id, broker in nodes.brokers.items():
+        markers, label = broker.transactions.markers, str(broker_id)
+        without_leader.add_metric((label,), markers.unknown_destination_queue_size)
+        to_write_again.add_metric((label,), markers.log_append_retry_queue_size)
+    yield from (without_leader, to_write_again)
+
+
+def _controller_families(nodes: Nodes) -> Iterator[Metric]:
+    status = nodes.controller.describe()
+    figures = {
+        "activebrokercount": ("Registered brokers, not fenced.", status.active_broker_count),
+        "fencedbrokercount": ("Registered brokers that are fenced.", status.fenced_broker_count),
+        "globaltopiccount": ("Topics.", status.global_topic_count),
+        "globalpartitioncount": ("Partitions of all topics.", status.global_partition_count),
+        "offlinepartitionscount": (
+            "Partitions without a leader.",
+            status.offline_partition_count,
+        ),
+        "preferredreplicaimbalancecount": (
+            "Partitions that their preferred replica does not lead.",
+            status.preferred_replica_imbalance_count,
+        ),
+    }
+    for name, (text, value) in figures.items():
+        family = _gauge(f"{CONTROLLER}_{name}", text)
+        family.add_metric((), value)
+        yield family
+    heartbeats = _gauge(
+        f"{CONTROLLER}_timesincelastheartbeatms",
+        "Time since the last heartbeat of a broker whose session lasts.",
+        "broker",
+    )
+    for broker_id, age_ms in status.time_since_last_heartbeat_ms.items():
+        heartbeats.add_metric((str(broker_id),), age_ms)
+    yield heartbeats
+    states = _gauge(
+        "broker_sim_broker_state", "1 for the state that a broker is in.", "state", "broker"
+    )
+    for broker_id, node in nodes.nodes.items():
+        for state in ProcessState:
+            states.add_metric((state.value, str(broker_id)), int(node.state is state))
+    yield states

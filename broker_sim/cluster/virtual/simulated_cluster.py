@@ -1,0 +1,123 @@
+"""An `AsyncCluster` in virtual time whose run is recorded and checked."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+from broker_sim.cluster.async_cluster import AsyncCluster
+from broker_sim.cluster.virtual.client_host import ClientHost
+from broker_sim.cluster.virtual.invariants import InvariantChecker
+from broker_sim.cluster.virtual.operation_watch import OperationWatches
+from broker_sim.errors import WrongStateError
+from broker_sim.log import SimulatedDisk
+from broker_sim.runtime.process import ProcessState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.log import DiskOptions
+    from broker_sim.runtime.virtual import VirtualEventLoop
+
+__all__ = ["SimulatedCluster"]
+
+
+class SimulatedCluster(AsyncCluster):
+    """The same cluster on a virtual loop.
+
+    The loop's trace gets every step of every delayed operation, and the invariants are checked
+    after each callback of the loop unless `check_invariants` is False. `latency_ms(source, target)`
+    says how long each message between two nodes takes. With `disk` each broker keeps its logs on a
+    simulated disk like that, which can lose its power. All random choices come from the loop's seed.
+    The other arguments are those of `AsyncCluster`.
+    """
+
+    def __init__(
+        self,
+        loop: VirtualEventLoop,
+        brokers: int = 3,
+        *,
+        latency_ms: Callable[[int, int], int] | None = None,
+        check_invariants: bool = True,
+        disk: DiskOptions | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(brokers, seed=loop.seed, **options)
+        self._loop = loop
+        self._check_invariants = check_invariants
+        self.latency_ms = latency_ms
+        self.operations = OperationWatches(loop.trace)
+        self.observers.append(self.operations)
+        self._busy_until_ms: dict[int, int] = {}
+        if disk is not None:
+            self.disks = {
+                broker_id: SimulatedDisk(
+                    f"{loop.seed}/disk-{broker_id}",
+                    disk,
+                    now_ms=loop.clock.wall_clock_ms,
+                    on_wait=partial(self._wait_for_disk, broker_id),
+                )
+                for broker_id in range(1, brokers + 1)
+            }
+
+    async def open(self) -> Self:
+        """Start all brokers; returns when every one of them accepts clients."""
+        await super().open()
+        if self._check_invariants:
+            self._loop.after_step = InvariantChecker(self.nodes).check
+        return self
+
+    def client_host(self, name: str) -> ClientHost:
+        """Return a host for clients: what is started in a `with` block of it can be cut off from the rest."""
+        return ClientHost(self._loop.network, name)
+
+    def lose_power(self, *broker_ids: int) -> None:
+        """Turn the power of brokers off, of all without ids; `restore_power` or `start` brings them back.
+
+        What was not flushed is lost, but for what chance leaves. Dead brokers lose theirs too. Raises
+        WrongStateError without simulated disks.
+        """
+        nodes = [self.nodes.node(broker_id) for broker_id in broker_ids or self.nodes.nodes]
+        if any(node.disk is None for node in nodes):
+            raise WrongStateError("no simulated disks; give the cluster disk=DiskOptions()")
+        for node in nodes:
+            if node.state is not ProcessState.DEAD:
+                self.kill(node.broker_id)
+            node.lose_power()
+
+    async def restore_power(self, *broker_ids: int) -> None:
+        """Start dead brokers, all of them without ids; returns when clients can connect to them."""
+        dead = [
+            broker_id
+            for broker_id in broker_ids or self.nodes.nodes
+            if self.nodes.node(broker_id).state is ProcessState.DEAD
+        ]
+        for broker_id in dead:
+            self._start(broker_id)
+        await self._until(
+            lambda: all(map(self.listeners.is_accepting, dead)), f"brokers {dead} to accept clients"
+        )
+
+    def _wait_for_disk(self, broker_id: int, duration_ms: int) -> None:
+        """Let the broker's process do nothing for so long: its disk is busy.
+
+        What it does in the same callback is done already. One after the other: syncs add up.
+        """
+        process = self.nodes.nodes[broker_id].process
+        if process is None or process.state is ProcessState.DEAD:
+            return
+        now_ms = self.nodes.scheduler.clock.now_ms()
+        until_ms = max(self._busy_until_ms.get(broker_id, 0), now_ms) + duration_ms
+        self._busy_until_ms[broker_id] = until_ms
+        process.block()
+
+        def go_on() -> None:
+            if self._busy_until_ms[broker_id] == until_ms:
+                process.unblock()
+
+        self.nodes.scheduler.call_later(until_ms - now_ms, go_on)
+
+    async def close(self) -> None:
+        """Stop all brokers; does nothing the second time."""
+        self._loop.after_step = None
+        await super().close()

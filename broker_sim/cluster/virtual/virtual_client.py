@@ -1,0 +1,185 @@
+"""A client in virtual time: sends requests over the virtual network and receives their responses.
+
+Its bytes go through the same sockets, codec and handlers as those of a real client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+from broker_sim.cluster.virtual.invariants import violated
+from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from broker_sim.runtime.virtual.loop import VirtualEventLoop
+
+__all__ = ["PendingResponse", "VirtualClient"]
+
+LENGTH_BYTES = 4
+
+
+class PendingResponse:
+    """A request that was sent, and its response once it has come."""
+
+    __slots__ = ("api_key", "api_version", "correlation_id", "disconnected", "on_done", "received_ms",
+                 "response", "sent_ms")  # fmt: skip
+
+    def __init__(
+        self,
+        api_key: ApiKey,
+        api_version: int,
+        sent_ms: int,
+        on_done: Callable[[PendingResponse], None] | None,
+        correlation_id: int,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.sent_ms = sent_ms
+        self.received_ms: int | None = None
+        self.response: Any = None
+        self.disconnected = False
+        self.on_done = on_done
+
+    @property
+    def done(self) -> bool:
+        """Whether it was answered, or its connection was lost."""
+        return self.received_ms is not None
+
+    @property
+    def elapsed_ms(self) -> int:
+        """Virtual milliseconds from request to response."""
+        assert self.received_ms is not None, "not answered yet"
+        return self.received_ms - self.sent_ms
+
+    def finish(self, now_ms: int, response: Any, *, disconnected: bool = False) -> None:
+        """End the wait; called once."""
+        self.received_ms = now_ms
+        self.response = response
+        self.disconnected = disconnected
+        if self.on_done is not None:
+            self.on_done(self)
+
+
+class _ClientConnection(asyncio.Protocol):
+    """One connection to a broker; requests are kept until it is established."""
+
+    def __init__(self, loop: VirtualEventLoop) -> None:
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._unsent: list[bytes] = []
+        self._received = bytearray()
+        self._waiting: deque[PendingResponse] = deque()
+        self.is_open = True
+
+    def send(self, request: bytes, pending: PendingResponse | None) -> None:
+        """Send a request; `pending` gets its response, None is for a request without one."""
+        if pending is not None:
+            self._waiting.append(pending)
+        if self._transport is None:
+            self._unsent.append(request)
+        else:
+            self._transport.write(request)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the requests that were kept."""
+        self._transport = cast("asyncio.Transport", transport)
+        if not self.is_open:
+            self._transport.abort()
+            return
+        self._transport.writelines(self._unsent)
+        self._unsent.clear()
+
+    def data_received(self, data: bytes) -> None:
+        """Decode responses; the data may be a part of one, or several."""
+        received = self._received
+        received += data
+        while len(received) >= LENGTH_BYTES:
+            end = LENGTH_BYTES + int.from_bytes(received[:LENGTH_BYTES], "big")
+            if len(received) < end:
+                return
+            frame = bytes(received[LENGTH_BYTES:end])
+            del received[:end]
+            correlation_id = int.from_bytes(frame[:LENGTH_BYTES], "big")
+            if not self._waiting or self._waiting[0].correlation_id != correlation_id:
+                # A broker has answered twice, out of order, or what was never asked.
+                violated("answered-once", f"nobody waits for the response {correlation_id}")
+                continue
+            pending = self._waiting.popleft()
+            _, response = decode_response(pending.api_key, pending.api_version, memoryview(frame))
+            pending.finish(self._loop.clock.now_ms(), response)
+
+    def close(self) -> None:
+        """Break the connection off; all requests on it finish as disconnected."""
+        if self._transport is not None:
+            self._transport.abort()
+        self.connection_lost(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """Finish all requests as disconnected: the broker has closed, died, or refused."""
+        self.is_open = False
+        while self._waiting:
+            pending = self._waiting.popleft()
+            pending.finish(self._loop.clock.now_ms(), None, disconnected=True)
+
+
+class VirtualClient:
+    """A client with one connection to each broker; requests on a connection are pipelined."""
+
+    def __init__(
+        self, host: str, loop: VirtualEventLoop, addresses: Mapping[int, tuple[str, int]]
+    ) -> None:
+        self.host = host
+        """The name by which faults of the virtual network know it."""
+        self._loop = loop
+        self._addresses = addresses
+        self._connections: dict[int, _ClientConnection] = {}
+        self._correlation_id = 0
+
+    def send(
+        self,
+        broker_id: int,
+        message: Any,
+        version: int,
+        on_done: Callable[[PendingResponse], None] | None = None,
+    ) -> PendingResponse:
+        """Send a request; the answer comes while the cluster is stepped.
+
+        A dead broker answers with `disconnected`: it refuses the connection.
+        """
+        now_ms = self._loop.clock.now_ms()
+        api_key = ApiKey(cast("int", message.API_KEY))
+        self._correlation_id += 1
+        pending = PendingResponse(api_key, version, now_ms, on_done, self._correlation_id)
+        header = RequestHeader(api_key, version, self._correlation_id, self.host)
+        is_answered = not (api_key is ApiKey.PRODUCE and message.acks == 0)
+        request = b"".join(encode_request(header, message))
+        self._connection(broker_id).send(request, pending if is_answered else None)
+        if not is_answered:
+            self._loop.call_soon(pending.finish, now_ms, None)
+        return pending
+
+    def disconnect(self, broker_id: int) -> None:
+        """Break the connection to a broker off, as a client does that has waited long enough."""
+        connection = self._connections.pop(broker_id, None)
+        if connection is not None:
+            connection.close()
+
+    def _connection(self, broker_id: int) -> _ClientConnection:
+        connection = self._connections.get(broker_id)
+        if connection is None or not connection.is_open:
+            connection = self._connections[broker_id] = _ClientConnection(self._loop)
+            with self._loop.network.on_host(self.host):
+                self._loop.create_task(self._connect(broker_id, connection))
+        return connection
+
+    async def _connect(self, broker_id: int, connection: _ClientConnection) -> None:
+        try:
+            await self._loop.create_connection(lambda: connection, *self._addresses[broker_id])
+        except OSError as error:
+            connection.connection_lost(error)

@@ -1,0 +1,239 @@
+"""A cluster in virtual time: an `AsyncCluster` on a virtual event loop, stepped from outside.
+
+    cluster = VirtualCluster(brokers=3, seed=7)
+    cluster.create_topic("t", partitions=1, replication_factor=3)
+    cluster.pause(2)
+    pending = cluster.client().send(1, produce_request(("t", 0)), version=9)
+    cluster.run_until(lambda: pending.done)
+
+Waiting takes no real time. All random choices come from the seed: the same calls with the same seed
+give the same trace, with the same digest. The invariants are checked after every step; a violation
+raises `SimulationError`, which names the seed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from contextlib import contextmanager
+from functools import wraps
+from itertools import count
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from broker_sim.cluster.changes import name_of
+from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
+from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
+from broker_sim.cluster.virtual.virtual_client import VirtualClient
+from broker_sim.control.verb import BlockingFace, verbs_of
+from broker_sim.errors import ClusterTimeoutError
+from broker_sim.runtime.argument_names import names_checked, told_arguments
+from broker_sim.runtime.virtual.clock import NS_PER_MS
+from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from broker_sim.cluster.nodes.lost_records import LostRecords
+    from broker_sim.cluster.nodes.nodes import Nodes
+    from broker_sim.cluster.virtual.client_host import ClientHost
+    from broker_sim.config import GivenValue
+    from broker_sim.log import DiskOptions, SimulatedDisk
+    from broker_sim.trace import Trace
+
+__all__ = ["SimulationError", "VirtualCluster"]
+
+T = TypeVar("T")
+
+FIRST_CLIENT_ID = 1_000
+QUERIES = frozenset(name for name, verb in verbs_of(Verbs).items() if verb.address.method == "GET")
+"""Verbs that change nothing, so the trace does not record them."""
+
+
+class SimulationError(AssertionError):
+    """A simulated run failed; the text names the seed that repeats it, and the last events."""
+
+
+class VirtualCluster(Verbs, BlockingFace):
+    """Brokers 1 to `brokers` in virtual time. Single-threaded; it runs from the start.
+
+    It has the verbs of every cluster; those that wait advance virtual time. `max_latency_ms` > 0
+    gives every message, between nodes and between clients and brokers, a random delay up to it;
+    instead, `latency_ms(source, target)` returns the delay of each message between nodes. With
+    `disk` each broker keeps its logs on a simulated disk, which can lose its power. The other arguments are those of `AsyncCluster`. As a context manager, or by `close`, it ends with all
+    brokers stopped and its trace written.
+    """
+
+    @names_checked
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        topics: Sequence[str] = (),
+        seed: int = 0,
+        configs: Mapping[str, GivenValue] | None = None,
+        broker_configs: Mapping[int, Mapping[str, GivenValue]] | None = None,
+        listeners: str | None = None,
+        advertised_listeners: str | None = None,
+        security: str | None = None,
+        users: Mapping[str, str] | None = None,
+        max_latency_ms: int = 0,
+        latency_ms: Callable[[int, int], int] | None = None,
+        check_invariants: bool = True,
+        trace: Trace | str | Path | None = None,
+        as_version: str | None = None,
+        memory_limit: int | str | None = None,
+        disk: DiskOptions | None = None,
+    ) -> None:
+        self.seed = seed
+        self.random = random.Random(f"{seed}/run")
+        self.scheduler = VirtualScheduler(seed)
+        self.loop = self.scheduler.loop
+        self.trace = self.loop.trace
+        self._max_latency_ms = max_latency_ms
+        self._client_ids = count(FIRST_CLIENT_ID)
+        self._latency_random = self.loop.stream("links")
+        if max_latency_ms:
+            self.loop.network.latency_ms = (0, max_latency_ms)
+            latency_ms = self._draw_latency_ms
+        self.inside = SimulatedCluster(
+            self.loop,
+            brokers,
+            latency_ms=latency_ms,
+            check_invariants=check_invariants,
+            configs=configs,
+            broker_configs=broker_configs,
+            listeners=listeners,
+            advertised_listeners=advertised_listeners,
+            security=security,
+            users=users,
+            trace=trace,
+            topics=topics,
+            as_version=as_version,
+            memory_limit=memory_limit,
+            disk=disk,
+        )
+        """The same cluster for code that runs on its loop, in callbacks and coroutines."""
+        self.wait_for(self.inside.open())
+
+    def close(self) -> None:
+        """Stop all brokers, and close a trace that was given as a path."""
+        self.wait_for(self.inside.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _draw_latency_ms(self, source: int, target: int) -> int:  # noqa: ARG002 - all links are alike
+        return self._latency_random.randint(0, self._max_latency_ms)
+
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes of the cluster."""
+        return self.inside.nodes
+
+    def bind_verb(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the method so that a wait in it advances virtual time."""
+
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if method.__name__ not in QUERIES:
+                self.trace.record(method.__name__, *told_arguments(method, args, kwargs))
+            result = self.loop.run_now(method, self.inside, *args, **kwargs)
+            return self.wait_for(result) if inspect.iscoroutine(result) else result
+
+        return call
+
+    # -- power ----------------------------------------------------------------------------------
+
+    @property
+    def disks(self) -> Mapping[int, SimulatedDisk]:
+        """The simulated disks by broker: their bound, whether their sync lies and whether they are read-only may be changed."""
+        return self.inside.disks
+
+    def lose_power(self, *broker_ids: int) -> None:
+        """Turn the power of brokers off, of all without ids: what was not flushed is lost.
+
+        A process that is killed loses nothing that it has written; see `kill`. Raises WrongStateError
+        without simulated disks.
+        """
+        self.trace.record("lose_power", *broker_ids)
+        self.loop.run_now(self.inside.lose_power, *broker_ids)
+
+    def restore_power(self, *broker_ids: int) -> None:
+        """Start dead brokers, all of them without ids; returns when clients can connect to them."""
+        self.trace.record("restore_power", *broker_ids)
+        self.wait_for(self.inside.restore_power(*broker_ids))
+
+    @property
+    def lost_records(self) -> list[LostRecords]:
+        """What brokers have lost with their power, each as it was found when the broker was started."""
+        return [lost for node in self.nodes.nodes.values() for lost in node.lost]
+
+    # -- time -----------------------------------------------------------------------------------
+
+    @property
+    def now_ms(self) -> int:
+        """The virtual time in milliseconds since the cluster was made."""
+        return self.scheduler.clock.now_ms()
+
+    def step(self) -> bool:
+        """Run one callback, advancing the time to it; returns False if there is none."""
+        with self._failures_name_the_seed():
+            return self.loop.step()
+
+    def run_until(self, condition: Callable[[], bool], timeout_ms: int = 120_000) -> None:
+        """Step until the condition holds; raises `SimulationError` after `timeout_ms` virtual ms."""
+        with self._failures_name_the_seed():
+            end_ns = self.loop.clock.now_ns + timeout_ms * NS_PER_MS
+            if not self.loop.run_until(condition, end_ns):
+                raise TimeoutError(f"not reached within {timeout_ms} ms")
+
+    def wait_until(self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S) -> None:
+        """Step until `predicate()` is true. Raises ClusterTimeoutError after that much virtual time."""
+        end_ns = self.loop.clock.now_ns + round(timeout_s * 1_000) * NS_PER_MS
+        with self._failures_name_the_seed():
+            reached = self.loop.run_until(lambda: bool(predicate()), end_ns)
+        if not reached:
+            raise ClusterTimeoutError(f"waited {timeout_s:g} s for {name_of(predicate)}")
+
+    def advance(self, duration_ms: int) -> None:
+        """Advance the time by `duration_ms`, running everything that is due in it."""
+        with self._failures_name_the_seed():
+            self.scheduler.advance_to(self.now_ms + duration_ms)
+
+    def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the cluster's loop to its end, and return its result."""
+        task: asyncio.Task[T] = self.loop.create_task(coroutine)
+        with self._failures_name_the_seed():
+            self.loop.run_until(task.done)
+        return task.result()
+
+    @contextmanager
+    def _failures_name_the_seed(self) -> Iterator[None]:
+        try:
+            yield
+        except SimulationError:
+            raise
+        except Exception as error:
+            events = "\n".join(self.trace.recent)
+            raise SimulationError(
+                f"seed {self.seed}: {error}\nat {self.now_ms} ms of virtual time; last events:\n{events}"
+            ) from error
+
+    # -- clients --------------------------------------------------------------------------------
+
+    def client(self, host: str | None = None, listener: str | None = None) -> VirtualClient:
+        """Return a new client, on that host or on one of its own; it uses the first listener if none is named."""
+        if listener is None:
+            addresses = {broker_id: node.address for broker_id, node in self.nodes.nodes.items()}
+        else:
+            addresses = self.inside.listeners.addresses_of(listener)
+        return VirtualClient(host or f"client-{next(self._client_ids)}", self.loop, addresses)
+
+    def client_host(self, name: str) -> ClientHost:
+        """Return a host of clients, which can be cut off from the rest."""
+        return self.inside.client_host(name)

@@ -1,0 +1,90 @@
+"""Kafka's metrics of a cluster; the control port's tests have their names and labels."""
+
+import pytest
+
+from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
+
+UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
+LEADERS = "kafka_server_replicamanager_leadercount"
+SHRINKS = "kafka_server_replicamanager_isrshrinks_total"
+FENCED = "kafka_controller_kafkacontroller_fencedbrokercount"
+
+
+@pytest.fixture
+def cluster():
+    made = VirtualCluster(seed=8)
+    made.create_topic("orders", assignments={0: [1, 2, 3], 1: [1, 3, 2]})
+    return made
+
+
+@pytest.fixture
+def metrics(cluster):
+    """Return a function that returns the values by name and labels."""
+
+    def read():
+        lines = [line for line in cluster.metrics().splitlines() if not line.startswith("#")]
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+    return read
+
+
+def test_leader_counts_the_partitions_whose_isr_has_shrunk(cluster, metrics):
+    assert metrics()[f'{UNDER_REPLICATED}{{broker="1"}}'] == 0
+    cluster.pause(3)
+    cluster.run_until(lambda: 3 not in cluster.isr("orders") + cluster.isr("orders", 1))
+    cluster.advance(0)  # the leader hears of it
+    found = metrics()
+    assert found[f'{LEADERS}{{broker="1"}}'] == 2
+    assert found[f'{UNDER_REPLICATED}{{broker="1"}}'] == 2
+    assert found[FENCED] == 1
+
+
+def test_dead_broker_has_a_state_and_no_other_metrics(cluster, metrics):
+    cluster.kill(2)
+    found = metrics()
+    of_broker_2 = {name: value for name, value in found.items() if 'broker="2"' in name}
+    assert of_broker_2.pop('broker_sim_broker_state{broker="2",state="dead"}') == 1
+    assert {name.partition("{")[0] for name in of_broker_2} <= {
+        "broker_sim_broker_state",
+        "kafka_controller_kafkacontroller_timesincelastheartbeatms",
+    }
+
+
+def test_coordinator_counts_groups_and_offsets(make_user):
+    user = make_user(brokers=1, offsets_retention_minutes=1)
+    user.commit("g", {0: 5, 1: 7})
+    user.commit("h", {0: 5})
+    user.delete_offsets("h", [0])
+    lines = user.cluster.metrics().splitlines()
+    found = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    metadata = "kafka_coordinator_group_groupmetadatamanager"
+    coordinator = "kafka_server_group_coordinator_metrics"
+    assert float(found[f'{metadata}_numoffsets{{broker="1"}}']) == 2
+    assert float(found[f'{metadata}_numgroupsempty{{broker="1"}}']) == 2
+    assert float(found[f'{metadata}_numgroupsstable{{broker="1"}}']) == 0
+    kinds = (
+        f'{coordinator}_group_count{{broker="1",protocol="{kind}"}}'
+        for kind in ("classic", "consumer")
+    )
+    assert [float(found[kind]) for kind in kinds] == [2, 0]
+    assert float(found[f'{coordinator}_offset_commit_count_total{{broker="1"}}']) == 3
+    assert float(found[f'{coordinator}_offset_deletion_count_total{{broker="1"}}']) == 1
+    assert float(found[f'{coordinator}_offset_expiration_count_total{{broker="1"}}']) == 0
+
+
+def test_fetch_sessions_are_counted(cluster, metrics):
+    broker = cluster.nodes.brokers[1]
+    cache = broker.fetch_manager.cache
+    name = "kafka_server_fetchsessioncache_"
+    assert metrics()[f'{name}numincrementalfetchsessions{{broker="1"}}'] == 0
+    client = cluster.client()
+    request = fetch_request(("orders", 0), ("orders", 1), max_wait_ms=0)
+    request.session_epoch = 0
+    answer = client.send(1, request, FETCH_VERSION)
+    cluster.run_until(lambda: answer.done)
+    cache.next_shard().evictions = 3
+    found = metrics()
+    assert found[f'{name}numincrementalfetchsessions{{broker="1"}}'] == 1
+    assert found[f'{name}numincrementalfetchpartitionscached{{broker="1"}}'] == 2
+    assert found[f'{name}incrementalfetchsessionevictions_total{{broker="1"}}'] == 3
