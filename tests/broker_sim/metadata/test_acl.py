@@ -67,6 +67,24 @@ def test_a_filter_means_rules_by_each_of_their_fields(field, value):
     assert len(rules.matching(AclFilter())) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("ab", [ALL[0], ALL[1], ALL[2], ALL[3]]),
+        ("abc", [ALL[1], ALL[2], ALL[3]]),
+        ("a", [ALL[2], ALL[3]]),
+        ("c", [ALL[3]]),
+        ("", [ALL[3]]),
+        ("*", [ALL[3], ALL[5]]),
+    ],
+)
+def test_resource_has_rules_of_its_name_then_of_its_prefixes_then_of_the_wildcard(name, found):
+    rules = Acls([*reversed(ALL), acl("ab", resource_type=ResourceType.GROUP)])
+    groups = rules.for_resource(ResourceType.TOPIC, name)
+    assert groups == [{"User:a": (each,)} for each in found]
+    assert NO_ACLS.for_resource(ResourceType.TOPIC, name) == []
+
+
 def test_rules_are_compared_by_what_is_in_them():
     rules = Acls(ALL)
     assert rules == Acls(reversed(ALL))
