@@ -16,13 +16,13 @@ from broker_sim.group.transactional_offsets import TransactionalOffsets
 from broker_sim.metadata import NO_TOPIC_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import CommitPartitionValidator, Group
-    from broker_sim.group.offset_commit import OffsetCommit
     from broker_sim.group.group_timeline import GroupTimeline
+    from broker_sim.group.offset_commit import OffsetCommit
     from broker_sim.group.offset_fetch import OffsetQuery
     from broker_sim.metadata import TopicState
     from broker_sim.protocol import messages

@@ -221,11 +221,11 @@ def leader_falls_soon(leader):
     """Return a run in which a follower does not hear its leader for less than two limits of the check."""
     return Schedule(
         1,
-        producers=(Producer(1),),
+        producers=("acks_1",),
         duration_ms=2_500,
         actions=(
-            Action(300, "cut", (leader, leader % 3 + 1), 1_900),
-            Action(2_200, "kill", (leader,), 100),
+            Action(300, "cut_link", (broker_name(leader), broker_name(leader % 3 + 1)), 1_900),
+            Action(2_200, "kill", (broker_name(leader),), 100),
         ),
     )
 
