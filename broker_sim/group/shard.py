@@ -16,6 +16,7 @@ from broker_sim.group.classic.classic_groups import ClassicGroups, left
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.consumer_groups import ConsumerGroups
 from broker_sim.group.consumer.metadata_hash import TopicHashes
+from broker_sim.group.consumer.shard_parts import ShardParts
 from broker_sim.group.group_timeline import GroupTimeline
 from broker_sim.group.migration import Migration
 from broker_sim.group.offset_metadata import OffsetMetadataManager
@@ -62,7 +63,8 @@ class GroupShard:
         hashes = TopicHashes()
         self.classic = ClassicGroups(environment, runtime, self.groups, bound)
         migration = Migration(environment, self.groups, self.classic.rebalance, hashes)
-        self.consumer = ConsumerGroups(environment, runtime, self.groups, hashes, migration, bound)
+        parts = ShardParts(environment, runtime, self.groups, hashes, migration, bound)
+        self.consumer = ConsumerGroups(parts)
         self.offset_metadata = OffsetMetadataManager(
             environment, runtime, self.groups, self.classic.get_or_create, bound
         )

@@ -39,15 +39,11 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
-    from broker_sim.group.consumer.conversions import Conversions
     from broker_sim.group.consumer.fencing import Fencing
     from broker_sim.group.consumer.member import ConsumerMember
-    from broker_sim.group.consumer.member_timers import MemberTimers
     from broker_sim.group.consumer.member_updates import MemberUpdates
-    from broker_sim.group.consumer.settings import GroupSettings
-    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.consumer.shard_parts import ShardParts
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.records import GroupRecord
 
@@ -61,23 +57,10 @@ Left = messages.LeaveGroupResponse.MemberResponse
 class ClassicMembers:
     """Serves the classic APIs for the groups of a shard that are of the consumer protocol."""
 
-    def __init__(
-        self,
-        environment: GroupEnvironment,
-        runtime: ShardRuntime,
-        settings: GroupSettings,
-        timers: MemberTimers,
-        fencing: Fencing,
-        updates: MemberUpdates,
-        conversions: Conversions,
-    ) -> None:
-        self._environment = environment
-        self._runtime = runtime
-        self._settings = settings
-        self._timers = timers
+    def __init__(self, parts: ShardParts, fencing: Fencing, updates: MemberUpdates) -> None:
+        self._parts = parts
         self._fencing = fencing
         self._updates = updates
-        self._conversions = conversions
 
     # -- JoinGroup --------------------------------------------------------------------------------
 
@@ -93,13 +76,13 @@ class ClassicMembers:
         Raises `ApiError`: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
         FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR.
         """
-        if self._environment.config.group_consumer_migration_policy == NO_MIGRATION:
+        if self._parts.environment.config.group_consumer_migration_policy == NO_MIGRATION:
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         is_unknown = request.member_id == UNKNOWN_MEMBER_ID
         instance_id = request.group_instance_id
         if is_unknown:
-            request.member_id = new_member_id(self._environment.random)
-        check_capacity(group, request.member_id, self._settings.max_size)
+            request.member_id = new_member_id(self._parts.environment.random)
+        check_capacity(group, request.member_id, self._parts.settings.max_size)
         if not group.supports_classic_protocols(
             request.protocol_type, [protocol.name for protocol in request.protocols]
         ):
@@ -128,7 +111,7 @@ class ClassicMembers:
         """Update the member; the last one that moves to the classic protocol takes the group along."""
         group, updated, written = change.group, change.updated, change.written
         replaced = group.static_member(request.group_instance_id)
-        if replaced is None or not self._conversions.must_downgrade_for(group, replaced):
+        if replaced is None or not self._parts.conversions.must_downgrade_for(group, replaced):
             updated = self._updates.update(change)
             settled = self._when_joined(request, updated)
             return Result(_joined(updated), written, on_settled=settled)
@@ -138,7 +121,7 @@ class ClassicMembers:
             target = group.target_of(updated)
             updated = self._updates.reconcile(change, group.assignment_epoch, target, changed)
         settled = self._when_joined(request, updated, is_downgraded=True)
-        return self._conversions.downgrade_with(
+        return self._parts.conversions.downgrade_with(
             group, replaced, updated, written, _joined(updated), settled, is_stale=is_stale
         )
 
@@ -155,8 +138,8 @@ class ClassicMembers:
         def settled(error_code: ErrorCode) -> None:
             if error_code:
                 return
-            self._timers.end(Wait.JOIN, key)
-            if self._runtime.is_active and not is_downgraded:
+            self._parts.timers.end(Wait.JOIN, key)
+            if self._parts.runtime.is_active and not is_downgraded:
                 self._fencing.keep_alive(key.group_id, member, request.session_timeout_ms)
                 self._begin(Wait.SYNC, key, request.rebalance_timeout_ms, member)
 
@@ -164,7 +147,7 @@ class ClassicMembers:
 
     def _begin(self, wait: Wait, key: MemberKey, timeout_ms: int, member: ConsumerMember) -> None:
         """Give the member that long for its next request."""
-        self._timers.begin(
+        self._parts.timers.begin(
             wait,
             key,
             timeout_ms,
@@ -176,7 +159,7 @@ class ClassicMembers:
         self, subscription: messages.ConsumerProtocolSubscription
     ) -> Mapping[bytes, Sequence[int]]:
         """Return what the member says that it owns, of topics that exist."""
-        topics = self._environment.image().topics
+        topics = self._parts.environment.image().topics
         return {
             topics[owned.topic].topic_id: owned.partitions
             for owned in subscription.owned_partitions
@@ -217,15 +200,15 @@ class ClassicMembers:
         def settled(error_code: ErrorCode) -> None:
             if error_code:
                 return
-            self._timers.end(Wait.SYNC, key)
-            if self._runtime.is_active:
+            self._parts.timers.end(Wait.SYNC, key)
+            if self._parts.runtime.is_active:
                 self._fencing.keep_alive(group.group_id, member, classic.session_timeout_ms)
             response.assignment = self._assignment(member, metadata)
 
         return Result(response, on_settled=settled)
 
     def _assignment(self, member: ConsumerMember, metadata: bytes) -> bytes:
-        names = self._environment.image().topic_names
+        names = self._parts.environment.image().topic_names
         return encode_assignment(
             (
                 (names[topic_id], numbers)
@@ -237,7 +220,7 @@ class ClassicMembers:
 
     def _expect_join(self, key: MemberKey, member: ConsumerMember) -> None:
         """Give the member its rebalance timeout to join, unless that is running."""
-        if not self._timers.is_running(Wait.JOIN, key):
+        if not self._parts.timers.is_running(Wait.JOIN, key):
             self._begin(Wait.JOIN, key, member.rebalance_timeout_ms, member)
 
     @staticmethod

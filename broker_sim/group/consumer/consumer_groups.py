@@ -23,7 +23,6 @@ from broker_sim.group.consumer.member import (
     MemberState,
 )
 from broker_sim.group.consumer.member_change import MemberChange
-from broker_sim.group.consumer.member_timers import MemberTimers
 from broker_sim.group.consumer.member_updates import MemberUpdates
 from broker_sim.group.consumer.membership import (
     check_capacity,
@@ -34,23 +33,17 @@ from broker_sim.group.consumer.membership import (
 from broker_sim.group.consumer.regexes import Regexes
 from broker_sim.group.consumer.replay import group_id_of, replay_into
 from broker_sim.group.consumer.requests import MemberRequest
-from broker_sim.group.consumer.settings import GroupSettings
 from broker_sim.group.group import CLASSIC
 from broker_sim.group.keys import MemberKey
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.consumer.assignment import Epochs
-    from broker_sim.group.consumer.conversions import Conversions
-    from broker_sim.group.consumer.metadata_hash import TopicHashes
-    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.consumer.shard_parts import ShardParts
     from broker_sim.group.group import Group
     from broker_sim.group.group_client import GroupClient
-    from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import ImageChanges, MetadataImage
-    from broker_sim.runtime.event_log import EventLogger
 
 __all__ = ["ConsumerGroups"]
 
@@ -61,50 +54,25 @@ Response = messages.ConsumerGroupHeartbeatResponse
 class ConsumerGroups:
     """Makes, keeps and replays the consumer-protocol groups of one partition."""
 
-    def __init__(
-        self,
-        environment: GroupEnvironment,
-        runtime: ShardRuntime,
-        groups: GroupTimeline,
-        hashes: TopicHashes,
-        conversions: Conversions,
-        log: EventLogger,
-    ) -> None:
-        """Serve the ones of this kind among `groups`, which are those of the shard."""
-        self._environment = environment
-        self._groups = groups
-        self._conversions = conversions
-        self.settings = GroupSettings(environment)
-        self.timers = MemberTimers(environment)
-        self.fencing = Fencing(
-            environment, runtime, groups, self.settings, self.timers, hashes, conversions, log
-        )
-        self._regexes = Regexes(environment, runtime, self.find, hashes)
-        self._updates = MemberUpdates(
-            environment, self.settings, self.timers, hashes, self._regexes, self.fencing
-        )
-        self.classic_members = ClassicMembers(
-            environment,
-            runtime,
-            self.settings,
-            self.timers,
-            self.fencing,
-            self._updates,
-            conversions,
-        )
-        self._image = environment.image()
+    def __init__(self, parts: ShardParts) -> None:
+        self._parts = parts
+        self.fencing = Fencing(parts)
+        self._regexes = Regexes(parts, self.find)
+        self._updates = MemberUpdates(parts, self._regexes, self.fencing)
+        self.classic_members = ClassicMembers(parts, self.fencing, self._updates)
+        self._image = parts.environment.image()
 
     # -- look-up --------------------------------------------------------------------------------
 
     def find(self, group_id: str) -> ConsumerGroup:
         """Return the group; `ApiError` GROUP_ID_NOT_FOUND."""
-        return _of_this_kind(group_id, self._groups.get(group_id))
+        return _of_this_kind(group_id, self._parts.groups.get(group_id))
 
     def _find_or_make(
         self, group_id: str, joins: bool, written: list[GroupRecord]
     ) -> ConsumerGroup:
         """Return the group; one that is new is not in the shard before its records are."""
-        group = self._groups.get(group_id)
+        group = self._parts.groups.get(group_id)
         if group is None:
             if not joins:
                 raise ApiError(
@@ -115,7 +83,7 @@ class ConsumerGroups:
             written += group.tombstones()
             return ConsumerGroup(group_id)
         if joins and group.group_type == CLASSIC:
-            upgraded = self._conversions.upgrade(group, written)
+            upgraded = self._parts.conversions.upgrade(group, written)
             self._begin_sessions(upgraded)
             return upgraded
         return self.find(group_id)
@@ -136,7 +104,7 @@ class ConsumerGroups:
     def replay(self, record: GroupRecord) -> None:
         """Take in a record of a group of the consumer protocol."""
         group_id = group_id_of(record)
-        groups = self._groups
+        groups = self._parts.groups
         group = groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             # A simple group, which only has offsets, becomes one of this kind.
@@ -157,7 +125,7 @@ class ConsumerGroups:
             self._regexes.topics_created(image)
         if not changed:
             return
-        for group in self._groups.values():
+        for group in self._parts.groups.values():
             if isinstance(group, ConsumerGroup) and not changed.isdisjoint(group.topics):
                 group.request_metadata_refresh()
 
@@ -172,7 +140,7 @@ class ConsumerGroups:
     def on_unloaded(self, group: ConsumerGroup) -> None:
         """Stop the timers of a group."""
         for member_id in group.members:
-            self.timers.end_all(MemberKey(group.group_id, member_id))
+            self._parts.timers.end_all(MemberKey(group.group_id, member_id))
 
     # -- ConsumerGroupHeartbeat -----------------------------------------------------------------
 
@@ -192,10 +160,10 @@ class ConsumerGroups:
     def _stay(self, request: MemberRequest) -> Result[Response]:
         written: list[GroupRecord] = []
         group = self._find_or_make(request.group_id, request.joins, written)
-        check_capacity(group, request.member_id, self.settings.max_size)
+        check_capacity(group, request.member_id, self._parts.settings.max_size)
         member = find_or_make_member(
             group,
-            request.member_id or new_member_id(self._environment.random),
+            request.member_id or new_member_id(self._parts.environment.random),
             request.instance_id,
             written,
             joins=request.joins,
@@ -221,7 +189,7 @@ class ConsumerGroups:
         response = Response(
             member_id=updated.member_id,
             member_epoch=updated.member_epoch,
-            heartbeat_interval_ms=self.settings.heartbeat_interval_ms(group.group_id),
+            heartbeat_interval_ms=self._parts.settings.heartbeat_interval_ms(group.group_id),
         )
         if request.joins or request.is_full or updated.assigned != member.assigned:
             response.assignment = _assignment(updated.assigned)
@@ -243,8 +211,10 @@ class ConsumerGroups:
 
     def describe(self, group_id: str) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
         """Return what is known of a group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
-        group = _of_this_kind(group_id, self._groups.committed(group_id))
-        return describe_group(group, self.settings.default_assignor, self._environment.image())
+        group = _of_this_kind(group_id, self._parts.groups.committed(group_id))
+        return describe_group(
+            group, self._parts.settings.default_assignor, self._parts.environment.image()
+        )
 
 
 def _of_this_kind(group_id: str, group: Group | None) -> ConsumerGroup:

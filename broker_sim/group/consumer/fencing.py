@@ -16,19 +16,13 @@ from broker_sim.group.consumer.member_timers import Wait
 from broker_sim.group.keys import MemberKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.errors import ErrorCode
-    from broker_sim.group.consumer.conversions import Conversions, OnSettled
+    from broker_sim.group.consumer.conversions import OnSettled
     from broker_sim.group.consumer.member import ConsumerMember
-    from broker_sim.group.consumer.member_timers import MemberTimers
-    from broker_sim.group.consumer.metadata_hash import TopicHashes
-    from broker_sim.group.consumer.settings import GroupSettings
-    from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.group import Group
+    from broker_sim.group.consumer.shard_parts import ShardParts
     from broker_sim.group.records import GroupRecord
-    from broker_sim.runtime.event_log import EventLogger
 
 __all__ = ["Fencing"]
 
@@ -40,25 +34,8 @@ RETRY_MS: Final = 500
 class Fencing:
     """Removes members of a shard's groups, and times their sessions."""
 
-    def __init__(
-        self,
-        environment: GroupEnvironment,
-        runtime: ShardRuntime,
-        groups: Mapping[str, Group],
-        settings: GroupSettings,
-        timers: MemberTimers,
-        hashes: TopicHashes,
-        conversions: Conversions,
-        log: EventLogger,
-    ) -> None:
-        self._environment = environment
-        self._runtime = runtime
-        self._groups = groups
-        self._settings = settings
-        self._timers = timers
-        self._hashes = hashes
-        self._conversions = conversions
-        self._log = log
+    def __init__(self, parts: ShardParts) -> None:
+        self._parts = parts
 
     def fence(
         self,
@@ -73,12 +50,12 @@ class Fencing:
         """
         if not members:
             return Result(response, on_settled=on_settled)
-        if self._conversions.must_downgrade(group, members):
-            return self._conversions.downgrade_without(group, members, response, on_settled)
+        if self._parts.conversions.must_downgrade(group, members):
+            return self._parts.conversions.downgrade_without(group, members, response, on_settled)
 
         def appended() -> None:
             for member in members:
-                self._timers.end_all(MemberKey(group.group_id, member.member_id))
+                self._parts.timers.end_all(MemberKey(group.group_id, member.member_id))
 
         records_of_removal = self._removal(group, members)
         return Result(response, records_of_removal, on_appended=appended, on_settled=on_settled)
@@ -99,7 +76,7 @@ class Fencing:
         unused = [regex for regex, count in leaving.items() if group.regexes.get(regex) == count]
         written += [records.regex_tombstone(group_id, regex) for regex in unused]
         topics = group.topics_without(members, unused)
-        metadata_hash = self._hashes.of(topics, self._environment.image())
+        metadata_hash = self._parts.hashes.of(topics, self._parts.environment.image())
         written.append(records.group_epoch(group_id, group.group_epoch + 1, metadata_hash))
         return written
 
@@ -110,9 +87,9 @@ class Fencing:
         member_id = member.member_id
         key = MemberKey(group_id, member_id)
         if timeout_ms is None:
-            timeout_ms = self._settings.session_timeout_ms(group_id)
-        if not self._timers.prolong(Wait.SESSION, key, timeout_ms):
-            self._timers.begin(
+            timeout_ms = self._parts.settings.session_timeout_ms(group_id)
+        if not self._parts.timers.prolong(Wait.SESSION, key, timeout_ms):
+            self._parts.timers.begin(
                 Wait.SESSION,
                 key,
                 timeout_ms,
@@ -122,30 +99,30 @@ class Fencing:
 
     def expire(self, group_id: str, member_id: str) -> None:
         """Fence a member whose time is over, if it is still there and this is still the coordinator."""
-        self._runtime.perform(lambda: self._expired(group_id, member_id))
+        self._parts.runtime.perform(lambda: self._expired(group_id, member_id))
 
     def _expired(self, group_id: str, member_id: str) -> Result[None]:
-        group = self._groups.get(group_id)
+        group = self._parts.groups.get(group_id)
         if not isinstance(group, ConsumerGroup) or member_id not in group.members:
             return Result()
         member = group.members[member_id]
 
         def settled(error_code: ErrorCode) -> None:
             # Nobody waits for it, so it is tried again.
-            if error_code and self._runtime.is_active and member_id in group.members:
+            if error_code and self._parts.runtime.is_active and member_id in group.members:
                 self.keep_alive(group_id, member, RETRY_MS)
 
         try:
             return self.fence(group, [member], None, settled)
         except ApiError as error:
-            self._log.info(
+            self._parts.log.info(
                 "could not fence", group=group_id, member=member_id, reason=error.error_message
             )
             return Result()
 
     def expire_in_epoch(self, group_id: str, member_id: str, member_epoch: int) -> None:
         """Fence a member that has not revoked in time: it is still in the same epoch."""
-        group = self._groups.get(group_id)
+        group = self._parts.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             member = group.members.get(member_id)
             if member is not None and member.member_epoch == member_epoch:

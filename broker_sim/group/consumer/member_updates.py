@@ -29,11 +29,8 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.fencing import Fencing
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.consumer.member_change import MemberChange
-    from broker_sim.group.consumer.member_timers import MemberTimers
-    from broker_sim.group.consumer.metadata_hash import TopicHashes
     from broker_sim.group.consumer.regexes import Regexes
-    from broker_sim.group.consumer.settings import GroupSettings
-    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.consumer.shard_parts import ShardParts
 
 __all__ = ["MemberUpdates"]
 
@@ -41,19 +38,8 @@ __all__ = ["MemberUpdates"]
 class MemberUpdates:
     """Steps B to D, for members of both protocols."""
 
-    def __init__(
-        self,
-        environment: GroupEnvironment,
-        settings: GroupSettings,
-        timers: MemberTimers,
-        hashes: TopicHashes,
-        regexes: Regexes,
-        fencing: Fencing,
-    ) -> None:
-        self._environment = environment
-        self._settings = settings
-        self._timers = timers
-        self._hashes = hashes
+    def __init__(self, parts: ShardParts, regexes: Regexes, fencing: Fencing) -> None:
+        self._parts = parts
         self._regexes = regexes
         self._fencing = fencing
 
@@ -88,7 +74,7 @@ class MemberUpdates:
         """Bump the group epoch if asked to, or if a topic has changed."""
         group, member, updated = change.group, change.member, change.updated
         topics = group.next_topics(member, updated)
-        metadata_hash = self._hashes.of(topics, self._environment.image())
+        metadata_hash = self._parts.hashes.of(topics, self._parts.environment.image())
         is_new = updated.member_id not in group.members and (
             group.static_member_id(updated.instance_id) is None
         )
@@ -107,21 +93,21 @@ class MemberUpdates:
     ) -> tuple[int, Partitions]:
         """Do C: return the epoch of the target, and the member's."""
         group, updated = change.group, change.updated
-        now_ms = self._environment.clock.wall_clock_ms()
-        interval_ms = self._settings.assignment_interval_ms(group.group_id)
+        now_ms = self._parts.environment.clock.wall_clock_ms()
+        interval_ms = self._parts.settings.assignment_interval_ms(group.group_id)
         due_ms = group.assignment_timestamp_ms + interval_ms
         is_due = not group.assignment_timestamp_ms or not interval_ms or now_ms >= due_ms
         if group.assignment_epoch >= group_epoch or not is_due:
             return group.assignment_epoch, group.target_of(updated)
         wanted = group.next_preferred_assignor(change.member, updated)
-        assignor = ASSIGNORS[wanted or self._settings.default_assignor]
+        assignor = ASSIGNORS[wanted or self._parts.settings.default_assignor]
         try:
             target, changes = compute_target(
                 group,
                 updated,
                 homogeneous=homogeneous,
                 assignor=assignor,
-                image=self._environment.image(),
+                image=self._parts.environment.image(),
                 group_epoch=group_epoch,
                 now_ms=now_ms,
             )
@@ -144,7 +130,7 @@ class MemberUpdates:
         group, member = change.group, change.updated
         if not subscription_changed and member.is_reconciled_to(target_epoch):
             return member
-        image = self._environment.image()
+        image = self._parts.environment.image()
         names = subscribed_topics(member, group.resolved)
         step = Reconciliation(
             target_epoch=target_epoch,
@@ -163,13 +149,13 @@ class MemberUpdates:
             if after.state is MemberState.UNREVOKED_PARTITIONS:
                 self.time_revocation(group.group_id, after)
             else:
-                self._timers.end(Wait.REVOCATION, MemberKey(group.group_id, after.member_id))
+                self._parts.timers.end(Wait.REVOCATION, MemberKey(group.group_id, after.member_id))
         return after
 
     def time_revocation(self, group_id: str, member: ConsumerMember) -> None:
         """Give the member its rebalance timeout to revoke; it is fenced if its epoch is the same then."""
         member_id, epoch = member.member_id, member.member_epoch
-        self._timers.begin(
+        self._parts.timers.begin(
             Wait.REVOCATION,
             MemberKey(group_id, member_id),
             member.rebalance_timeout_ms,

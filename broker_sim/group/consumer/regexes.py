@@ -24,12 +24,10 @@ from broker_sim.group.java_order import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
     from broker_sim.group.consumer.member_change import MemberChange
-    from broker_sim.group.consumer.metadata_hash import TopicHashes
+    from broker_sim.group.consumer.shard_parts import ShardParts
     from broker_sim.group.consumer.subscription import ResolvedRegex
-    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import MetadataImage
@@ -51,20 +49,12 @@ class RegexChange(Enum):
 class Regexes:
     """Resolves the expressions of a shard's groups."""
 
-    def __init__(
-        self,
-        environment: GroupEnvironment,
-        runtime: ShardRuntime,
-        find: Callable[[str], ConsumerGroup],
-        hashes: TopicHashes,
-    ) -> None:
-        self._environment = environment
-        self._runtime = runtime
+    def __init__(self, parts: ShardParts, find: Callable[[str], ConsumerGroup]) -> None:
+        self._parts = parts
         self._find = find
-        self._hashes = hashes
         self._scheduled: set[str] = set()
         """The groups whose expressions are about to be resolved."""
-        self._new_topics_version = environment.image().version
+        self._new_topics_version = parts.environment.image().version
         """The version of the metadata that last brought a new topic."""
 
     def topics_created(self, image: MetadataImage) -> None:
@@ -81,13 +71,13 @@ class Regexes:
         change, is_new = self._change(of_member)
         if group.group_id in self._scheduled or not (is_new or group.regexes):
             return change
-        now_ms = self._environment.clock.wall_clock_ms()
+        now_ms = self._parts.environment.clock.wall_clock_ms()
         refreshed_ms = _newest(group, lambda resolved: resolved.timestamp_ms)
         if refreshed_ms is not None and now_ms <= refreshed_ms + MIN_REFRESH_INTERVAL_MS:
             return change
         regexes = group.next_regexes(of_member.member, of_member.updated)
         version = _newest(group, lambda resolved: resolved.version) or 0
-        interval_ms = self._environment.config.group_consumer_regex_refresh_interval_ms
+        interval_ms = self._parts.environment.config.group_consumer_regex_refresh_interval_ms
         if regexes and (
             is_new
             or len(regexes) != len(group.resolved)
@@ -97,7 +87,7 @@ class Regexes:
         ):
             self._scheduled.add(group.group_id)
             ordered = _in_order(group, regexes)
-            self._environment.call_later(
+            self._parts.environment.call_later(
                 0, self._resolve, group.group_id, ordered, of_member.client
             )
         return change
@@ -122,12 +112,12 @@ class Regexes:
 
     def _resolve(self, group_id: str, regexes: list[str], client: GroupClient) -> None:
         self._scheduled.discard(group_id)
-        self._runtime.perform(lambda: self._resolved(group_id, regexes, client))
+        self._parts.runtime.perform(lambda: self._resolved(group_id, regexes, client))
 
     def _resolved(self, group_id: str, regexes: list[str], client: GroupClient) -> Result[None]:
-        image = self._environment.image()
+        image = self._parts.environment.image()
         hidden = client.hidden_topics(image.topics)
-        resolved = resolve(regexes, image, self._environment.clock.wall_clock_ms(), hidden)
+        resolved = resolve(regexes, image, self._parts.environment.clock.wall_clock_ms(), hidden)
         try:
             group = self._find(group_id)
         except ApiError:
@@ -154,7 +144,7 @@ class Regexes:
                 topics.add_regex(before, -1)
                 topics.add_regex(new.topics, 1)
             written.append(records.regex(group.group_id, regex, new))
-        metadata_hash = self._hashes.of(topics, image)
+        metadata_hash = self._parts.hashes.of(topics, image)
         if not has_changed and metadata_hash == group.metadata_hash:
             return written, None
         group_epoch = group.group_epoch + 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import zlib
 from asyncio import constants
 from asyncio.transports import _FlowControlMixin
@@ -17,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.runtime.virtual.current_process import PROCESS
+from broker_sim.runtime.virtual.network import asyncio_rules
 from broker_sim.runtime.virtual.network.outgoing import Outgoing
 from broker_sim.runtime.virtual.network.ports import VirtualSocket
 from broker_sim.runtime.virtual.network.tls import Tls, is_tls, secure
@@ -34,8 +34,6 @@ __all__ = ["MemoryTransport"]
 
 END: Final = b""
 """Stands in an inbox where the other side has sent its end."""
-_ATTACH_TAKES_TRANSPORT: Final = asyncio.Server._attach.__code__.co_argcount == 2  # type: ignore[attr-defined]
-"""From Python 3.13 on a server keeps its transports; before, it counts them."""
 
 
 class MemoryTransport(_FlowControlMixin):
@@ -104,7 +102,7 @@ class MemoryTransport(_FlowControlMixin):
     def attach(self, server: Any) -> None:
         """Count as one of the server's connections until the end."""
         self._server = server
-        server._attach(*[self][: int(_ATTACH_TAKES_TRANSPORT)])
+        asyncio_rules.attach(server, self)
 
     def start(
         self,
@@ -157,10 +155,8 @@ class MemoryTransport(_FlowControlMixin):
 
     def _on_data(self, data: bytes) -> None:
         pipe = self.peer.pipe
-        if pipe.opaque:
-            self._virtual_loop.trace.record(pipe.name)
-        else:
-            self._virtual_loop.trace.record(pipe.name, len(data), zlib.crc32(data))
+        told = () if pipe.opaque else (len(data), zlib.crc32(data))
+        self._virtual_loop.trace.record(pipe.name, *told)
         if self._gone:
             self.pipe.send(self.peer.on_reset)
         elif self._reads and not self._inbox:
@@ -184,7 +180,7 @@ class MemoryTransport(_FlowControlMixin):
         self._virtual_loop.trace.record(self.peer.pipe.name, "reset")
         self._was_reset = True
         if self._closing or (self._reads and not self._inbox):
-            self._force_close(_error(errno.ECONNRESET))
+            self._force_close(asyncio_rules.os_error(errno.ECONNRESET))
         else:
             self._inbox.append(None)
 
@@ -205,7 +201,7 @@ class MemoryTransport(_FlowControlMixin):
     def _on_give_up(self) -> None:
         self._was_reset = True  # nobody is told, since nothing passes
         if not self._gone:
-            self._force_close(_error(errno.ETIMEDOUT))
+            self._force_close(asyncio_rules.os_error(errno.ETIMEDOUT))
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -218,7 +214,7 @@ class MemoryTransport(_FlowControlMixin):
         while inbox and self._reads:
             data = inbox.popleft()
             if data is None:
-                self._force_close(_error(errno.ECONNRESET))
+                self._force_close(asyncio_rules.os_error(errno.ECONNRESET))
             elif data:
                 self._feed(data)
             else:
@@ -240,7 +236,7 @@ class MemoryTransport(_FlowControlMixin):
         protocol = self._protocol
         while data:
             try:
-                buffer = _buffer_of(protocol)
+                buffer = asyncio_rules.buffer_of(protocol)
             except BaseException:
                 self._inbox.appendleft(bytes(data))  # it stays unread
                 raise
@@ -294,14 +290,15 @@ class MemoryTransport(_FlowControlMixin):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send data; what does not fit into the window waits here."""
-        _check_bytes(data)
+        asyncio_rules.check_bytes(data)
         if self._eof:
             raise RuntimeError("Cannot call write() after write_eof()")
         if not data or self._conn_lost:
             return
         if self._was_reset:
             # After the other side's end a kernel says EPIPE, before it ECONNRESET.
-            self._force_close(_error(errno.EPIPE if self._ended else errno.ECONNRESET))
+            number = errno.EPIPE if self._ended else errno.ECONNRESET
+            self._force_close(asyncio_rules.os_error(number))
             return
         # What can change after this call has to be copied.
         self._outgoing.write(data if type(data) is bytes else bytes(data))
@@ -395,26 +392,9 @@ class MemoryTransport(_FlowControlMixin):
                 self._outgoing.send_end()
         self._inbox.clear()
         if self._server is not None:
-            self._server._detach(*[self][: int(_ATTACH_TAKES_TRANSPORT)])
+            asyncio_rules.detach(self._server, self)
             self._server = None
         if self._owner is not None:
             self._owner.connections.pop(self, None)
         if self.on_gone is not None:
             self.on_gone()
-
-
-def _buffer_of(protocol: asyncio.BufferedProtocol) -> memoryview:
-    buffer = memoryview(protocol.get_buffer(-1))
-    if not buffer:
-        raise RuntimeError("get_buffer() returned an empty buffer")
-    return buffer
-
-
-def _check_bytes(data: object) -> None:
-    if not isinstance(data, (bytes, bytearray, memoryview)):
-        kind = type(data).__name__
-        raise TypeError(f"data argument must be a bytes-like object, not {kind!r}")
-
-
-def _error(number: int) -> OSError:
-    return OSError(number, os.strerror(number))
