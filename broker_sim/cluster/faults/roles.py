@@ -16,10 +16,14 @@ from broker_sim.metadata.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from broker_sim.cluster.nodes.nodes import Nodes
 
-__all__ = ["ROLES", "clients_topics", "who_is"]
+__all__ = ["COORDINATED", "ROLES", "clients_topics", "who_is"]
 
 ROLES: Final = (LEADER, FOLLOWER, THIRD, GROUPS, TRANSACTIONS)
-_COORDINATED: Final = {GROUPS: GROUP_METADATA_TOPIC, TRANSACTIONS: TRANSACTION_STATE_TOPIC}
+COORDINATED: Final = {
+    GROUPS: TopicPartition(GROUP_METADATA_TOPIC, 0),
+    TRANSACTIONS: TopicPartition(TRANSACTION_STATE_TOPIC, 0),
+}
+"""The partitions whose leaders are the coordinators, where there is one of each."""
 _PLACES: Final = {FOLLOWER: 0, THIRD: 1}
 
 
@@ -33,7 +37,7 @@ def clients_topics(nodes: Nodes) -> list[str]:
 
 def who_is(nodes: Nodes, role: str) -> int:
     """Return the broker that has one of `ROLES`. Raises WrongStateError if there is none."""
-    key = TopicPartition(_COORDINATED.get(role) or clients_topics(nodes)[0], 0)
+    key = COORDINATED.get(role) or TopicPartition(clients_topics(nodes)[0], 0)
     state = nodes.controller.image.partition(key)
     if state is None or not state.has_leader:
         raise WrongStateError(f"{key} has no leader")

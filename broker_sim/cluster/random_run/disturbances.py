@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.faults.action import CONTROLLER, broker_name
+from broker_sim.cluster.faults.action import CONTROLLER, TRANSACTIONS, broker_name
 from broker_sim.cluster.faults.cluster_faults import ClusterFaults
 from broker_sim.cluster.faults.faults import Faults
-from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
-from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.cluster.faults.roles import COORDINATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Disturbances"]
 
-TRANSACTION_STATE: Final = TopicPartition(TRANSACTION_STATE_TOPIC, 0)
 _HAMPERING: Final = {
     "pause", "kill", "stop", "lose_power", "isolate", "full_disk", "slow_disk", "lag"
 }  # fmt: skip
@@ -54,7 +52,6 @@ class Disturbances:
         )
         names = [broker_name(each) for each in cluster.nodes.nodes]
         self._quiet_since_ms = cluster.now_ms
-        self._paused_at_ms: dict[str, int] = {}
         self._hampered: dict[str, int] = dict.fromkeys(names, 0)
         self._calm_since_ms: dict[str, int] = dict.fromkeys(names, cluster.now_ms)
 
@@ -81,9 +78,7 @@ class Disturbances:
         if action.for_ms:
             for name in _hampers(action):
                 self._hampered[name] += 1
-        if action.kind == "pause":
-            self._paused_at_ms[action.on[0]] = self._cluster.now_ms
-        elif action.kind == "rebalance":
+        if action.kind == "rebalance":
             self.removed_ms = self._cluster.now_ms
 
     def ended(self, action: Action) -> None:
@@ -95,14 +90,14 @@ class Disturbances:
             self._calm_since_ms[name] = now_ms
         if action.kind == "pause":
             broker_id = int(action.on[0].partition("-")[2])
-            self.paused_ms[broker_id] += now_ms - self._paused_at_ms.pop(action.on[0])
+            self.paused_ms[broker_id] += action.for_ms
 
     def not_done(self, action: Action, error: Exception) -> None:
         """Do nothing: another fault was there before."""
 
     def _about_to_start(self, broker_id: int) -> None:
         self._calm_since_ms[broker_name(broker_id)] = self._cluster.now_ms
-        state = self._cluster.nodes.controller.image.partition(TRANSACTION_STATE)
+        state = self._cluster.nodes.controller.image.partition(COORDINATED[TRANSACTIONS])
         if state is not None and state.leader == broker_id:
             self.resumed_coordinator_epochs.add(state.leader_epoch)
 

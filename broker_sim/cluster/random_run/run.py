@@ -191,7 +191,7 @@ class _Run:
         for number, kind in enumerate(schedule.producers):
             Producer(self._around, number, kind).start()
         for number in range(schedule.consumers):
-            Consumer(self._around, number).start()
+            Consumer(self._around, f"consumer-{number}").start()
         for number in range(schedule.group_members):
             ClassicMember(self._around, self._group_history, number).start()
         for number in range(schedule.consumer_members):

@@ -11,23 +11,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
-from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.cluster.faults.action import GROUPS
+from broker_sim.cluster.faults.roles import COORDINATED
 
 if TYPE_CHECKING:
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
-__all__ = ["GROUPS", "informed_coordinator", "newest_coordinator"]
+__all__ = ["GROUPS_PARTITION", "informed_coordinator", "newest_coordinator"]
 
-GROUPS: Final = TopicPartition(GROUP_METADATA_TOPIC, 0)
+GROUPS_PARTITION: Final = COORDINATED[GROUPS]
 """The partition that all groups of a random run are in."""
 
 
 def newest_coordinator(cluster: VirtualCluster, broker_id: int) -> tuple[int, int] | None:
     """Return the broker and its leader epoch if it coordinates the groups, and knows it; else None."""
     broker = cluster.nodes.brokers.get(broker_id)
-    newest = cluster.nodes.controller.image.partition(GROUPS)
-    known = None if broker is None else broker.image.partition(GROUPS)
+    newest = cluster.nodes.controller.image.partition(GROUPS_PARTITION)
+    known = None if broker is None else broker.image.partition(GROUPS_PARTITION)
     if newest is None or known is None or known.leader != broker_id:
         return None
     if (known.leader, known.leader_epoch) != (newest.leader, newest.leader_epoch):
@@ -40,7 +40,7 @@ def informed_coordinator(cluster: VirtualCluster, broker_id: int) -> tuple[int, 
     coordinator = newest_coordinator(cluster, broker_id)
     if coordinator is None:
         return None
-    partition = cluster.nodes.brokers[broker_id].replica_manager.partitions.get(GROUPS)
+    partition = cluster.nodes.brokers[broker_id].replica_manager.partitions.get(GROUPS_PARTITION)
     begin = None if partition is None else partition.leader_epoch_start_offset
     if partition is None or begin is None or partition.log.high_watermark < begin:
         return None

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from broker_sim.cluster.random_run.checks.batches import batches_of
-from broker_sim.cluster.random_run.checks.coordinators import GROUPS
+from broker_sim.cluster.random_run.checks.coordinators import GROUPS_PARTITION
 from broker_sim.cluster.random_run.checks.power_checks import is_lost_with_power
 from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.virtual.invariants import violated
@@ -55,7 +55,7 @@ def check_group(cluster: VirtualCluster, group: str, history: CommitHistory) -> 
     """Compare a group's offsets at its coordinator with what its members have committed."""
     if not history.committed:
         return
-    state = cluster.nodes.controller.image.partition(GROUPS)
+    state = cluster.nodes.controller.image.partition(GROUPS_PARTITION)
     assert state is not None
     offsets = cluster.nodes.brokers[state.leader].groups.shard(group).offsets
     for number, committed in history.committed.items():

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from broker_sim.cluster.faults.action import GROUPS, TRANSACTIONS
+from broker_sim.cluster.faults.roles import COORDINATED
 from broker_sim.cluster.random_run.checks.batches import batches_of
 from broker_sim.cluster.random_run.checks.transaction_history import Outcome, group_of
 from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.virtual.invariants import violated
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records, read_end_txn_marker
@@ -34,7 +35,7 @@ __all__ = ["check_transactions", "transactions_are_decided"]
 
 def transactions_are_decided(cluster: VirtualCluster, schedule: Schedule) -> bool:
     """Return whether no transaction is open: not for its coordinator, not in any partition."""
-    coordinator = _leader_of(cluster, TopicPartition(TRANSACTION_STATE_TOPIC, 0))
+    coordinator = _leader_of(cluster, COORDINATED[TRANSACTIONS])
     if coordinator is not None and not all(
         each.state.is_complete and each.pending_state is None
         for each in coordinator.transactions.states.each()
@@ -148,7 +149,7 @@ def _check_offsets(
 
     Those of transactions that were decided twice are committed or not.
     """
-    leader = _leader_of(cluster, TopicPartition(GROUP_METADATA_TOPIC, 0))
+    leader = _leader_of(cluster, COORDINATED[GROUPS])
     if leader is None:
         return
     steps: dict[tuple[str, int], list[OffsetStep]] = defaultdict(list)

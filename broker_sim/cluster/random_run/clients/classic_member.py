@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.random_run.clients.coordinated_client import AgainError
 from broker_sim.cluster.random_run.clients.group_member import (
-    NO_EPOCH,
     REBALANCE_TIMEOUT_MS,
     SESSION_TIMEOUT_MS,
     GroupMember,
@@ -19,6 +18,7 @@ from broker_sim.cluster.random_run.clients.group_member import (
 )
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
+from broker_sim.protocol.special_values import NO_EPOCH
 
 if TYPE_CHECKING:
     from broker_sim.cluster.random_run.checks.group_history import GroupHistory

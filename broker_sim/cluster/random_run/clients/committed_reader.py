@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.cluster.random_run.checks.batches import batches_in
-from broker_sim.cluster.random_run.clients.client import LONGEST_REST_MS, MAX_WAITS_MS, Client
+from broker_sim.cluster.random_run.clients.consumer import Consumer
 from broker_sim.cluster.virtual.invariants import violated
-from broker_sim.errors import ErrorCode
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records, read_end_txn_marker
 from broker_sim.protocol.special_values import READ_COMMITTED
@@ -19,13 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["CommittedReader"]
 
 
-class CommittedReader(Client):
+class CommittedReader(Consumer):
     """Reads the committed records of all partitions from their beginning, each once."""
+
+    isolation_level = READ_COMMITTED
 
     def __init__(self, around: Surroundings, history: TransactionHistory) -> None:
         super().__init__(around, "committed-reader")
         self._history = history
-        self._offsets = dict.fromkeys(range(around.schedule.partitions), 0)
         self._unread: list[int] = []
         """At the end: the partitions that it has not read to their end yet."""
 
@@ -44,30 +44,12 @@ class CommittedReader(Client):
         return self._around.running or bool(self._unread)
 
     async def _live(self) -> None:
-        while True:
-            if self._unread:
-                await self._read_next(self._unread[0], max_wait_ms=0)
-                await self._rest(1)
-            else:
-                partition = self._rng.randrange(len(self._offsets))
-                await self._read_next(partition, self._rng.choice(MAX_WAITS_MS))
-                await self._rest(LONGEST_REST_MS)
+        while self._unread:
+            await self._read(self._unread[0], max_wait_ms=0)
+            await self._rest(1)
+        await super()._live()
 
-    async def _read_next(self, partition: int, max_wait_ms: int) -> None:
-        answer = await self._fetch(partition, self._offsets[partition], max_wait_ms, READ_COMMITTED)
-        if answer is None:
-            return
-        self._around.cluster.trace.record(
-            "read", partition, answer.error_code, answer.last_stable_offset
-        )
-        if answer.error_code != ErrorCode.NONE:
-            self._leaders.pop(partition, None)
-            return
-        self._read(partition, answer)
-        if self._unread and self._offsets[partition] >= answer.high_watermark:
-            self._unread.remove(partition)
-
-    def _read(self, partition: int, answer: Any) -> None:
+    def _take(self, partition: int, answer: Any) -> None:
         """Take the records of committed transactions, and those of none."""
         aborted = sorted(
             (each.first_offset, each.producer_id) for each in answer.aborted_transactions or ()
@@ -84,6 +66,8 @@ class CommittedReader(Client):
                 for record in iter_records(batch):
                     self._take_record(partition, record.offset, record.value, answer)
             self._offsets[partition] = max(self._offsets[partition], header.last_offset + 1)
+        if self._unread and self._offsets[partition] >= answer.high_watermark:
+            self._unread.remove(partition)
 
     def _take_record(self, partition: int, offset: int, value: bytes | None, answer: Any) -> None:
         if offset < self._offsets[partition]:

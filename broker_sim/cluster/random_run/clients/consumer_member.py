@@ -21,6 +21,7 @@ from broker_sim.cluster.random_run.clients.group_member import (
 from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.errors import ErrorCode
+from broker_sim.group.consumer.member import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ GIVES_UP_SHARE: Final = 0.1
 STATIC_EVERY: Final = 3
 HEARTBEAT_VERSION: Final = 1
 JOINS: Final = 0
-LEAVES: Final = -1
-LEAVES_FOR_A_WHILE: Final = -2
 
 FENCED: Final = frozenset(
     {
@@ -114,7 +113,7 @@ class ConsumerMember(GroupMember):
             group_id=self._group,
             member_id=self._member_id,
             instance_id=self._instance_id,
-            member_epoch=LEAVES_FOR_A_WHILE if is_back_soon else LEAVES,
+            member_epoch=LEAVE_GROUP_STATIC_EPOCH if is_back_soon else LEAVE_GROUP_EPOCH,
         )
         self._history.give_up(self._owner)
         return request, HEARTBEAT_VERSION

@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from broker_sim.cluster.random_run.clients.client import Client
+from broker_sim.handlers.groups.find_coordinator import GROUP, TRANSACTION
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ Request = tuple[Any, int]
 """A message and the version in which it is sent."""
 
 FIND_COORDINATOR_VERSION: Final = 6
-GROUP: Final = 0
-TRANSACTION: Final = 1
 SHORT_REST_MS: Final = 50
 
 

@@ -23,6 +23,7 @@ from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.requests import OFFSET_FETCH_VERSION, offset_fetch_request
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
+from broker_sim.protocol.special_values import NO_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = [
-    "NO_EPOCH",
     "REBALANCE_TIMEOUT_MS",
     "SESSION_TIMEOUT_MS",
     "CommittedOffsets",
@@ -48,7 +48,6 @@ ASKS_AGAIN_SHARE: Final = 0.3
 STABLE_SHARE: Final = 0.5
 """How often an OffsetFetch has `require_stable`."""
 COMMIT_VERSION: Final = 9
-NO_EPOCH: Final = -1
 
 WRONG_BROKER: Final = frozenset(
     {

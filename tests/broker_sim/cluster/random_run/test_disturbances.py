@@ -55,6 +55,20 @@ def test_roll_is_over_when_all_brokers_are_back(cluster):
     assert all(disturbances.is_undisturbed(each, cluster.now_ms) for each in (1, 2, 3))
 
 
+def test_pauses_of_one_broker_overlap_when_it_was_killed_meanwhile(cluster):
+    disturbances = Disturbances(cluster)
+    lines = (
+        "10 pause broker-2 for=500",
+        "50 kill broker-2 for=50",
+        "300 pause broker-2 for=400",
+    )
+    disturbances.schedule(map(Action.parse, lines))
+    cluster.advance(310)
+    assert disturbances.done == 3
+    cluster.run_until(lambda: disturbances.quiet_since_ms is not None)
+    assert disturbances.paused_ms == {1: 0, 2: 900, 3: 0}
+
+
 @pytest.mark.parametrize(
     ("action", "hampered"),
     [
