@@ -98,7 +98,7 @@ def earliest(plays: Sequence[Mapping[str, list[Any]]]) -> dict[str, list[Any]]:
 
 
 def _earliest(last: list[Any], before: Sequence[list[Any]]) -> list[Any]:
-    found = []
+    found: list[Any] = []
     for place, step in enumerate(last):
         others = [got[place] for got in before if len(got) == len(last)]
         if isinstance(step, list):
