@@ -241,6 +241,8 @@ def command(
         )
     if control_token_file is not None:
         options["control_token"] = _read_token(control_token_file)
+    elif options["control_token"] is not None:
+        _check_token(options["control_token"], "--control-token")
     if sys.stdout is None:
         raise click.ClickException(
             "stdout is closed, and the ready line goes there; redirect it: broker-sim run >ready.json"
@@ -283,7 +285,14 @@ def _read_token(path: str) -> str:
         raise click.UsageError(
             f"--control-token-file {path}: the file is empty; write the token into it"
         )
+    _check_token(token, f"--control-token-file {path}")
     return token
+
+
+def _check_token(token: str, where: str) -> None:
+    """Raise UsageError for a token that everybody has, or that no header can bring."""
+    if len(token.split()) != 1 or not token.isprintable():
+        raise click.UsageError(f"{where}: a token is one word, and not empty")
 
 
 async def _run(options: _Options) -> None:

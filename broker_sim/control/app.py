@@ -50,8 +50,8 @@ __all__ = ["Serving", "serve"]
 
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The content type that Prometheus expects."""
-MOST_REASON = 200
-"""So much is logged of what is wrong with a malformed request."""
+_QUOTED = re.compile(r"[:\n]|b?['\"]")
+"""Where aiohttp begins to quote the malformed request; a line of its headers may have the token."""
 STATUS_OF_ERROR: dict[type[Exception], int] = {
     ValueError: 400,
     ApiError: 400,
@@ -107,7 +107,7 @@ def _shorten_malformed(record: logging.LogRecord) -> bool:
     error = record.exc_info and record.exc_info[1]
     if not isinstance(error, HttpProcessingError):
         return True
-    log.warning("malformed_request", reason=" ".join(error.message.split())[:MOST_REASON])
+    log.warning("malformed_request", reason=_QUOTED.split(error.message, maxsplit=1)[0].strip())
     return False
 
 

@@ -111,7 +111,9 @@ class Guard:
     def _check_token(self, authorization: str) -> None:
         assert self._token is not None
         scheme, _, token = authorization.partition(" ")
-        is_right = hmac.compare_digest(token.strip().encode(), self._token.encode())
+        # aiohttp shows bytes that are no UTF-8 as surrogates.
+        given = token.strip().encode(errors="surrogateescape")
+        is_right = hmac.compare_digest(given, self._token.encode())
         if scheme.lower() != "bearer" or not is_right:
             raise RefusedRequestError(
                 UNAUTHORIZED,

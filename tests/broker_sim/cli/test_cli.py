@@ -324,13 +324,15 @@ def test_token_is_read_from_a_file_and_told_nowhere(running, broker_sim, tmp_pat
     file = tmp_path / "token"
     for content, reason in (
         ("", "the file is empty; write the token into it"),
+        ("sesame\nopen", "a token is one word, and not empty"),
         (None, "No such file or directory"),
     ):
         if content is not None:
             file.write_text(content)
         code, _, stderr = broker_sim("run", "--control-token-file", str(file))
         file.unlink(missing_ok=True)
-        assert (code, reason in stderr) == (2, True)
+        assert (code, reason in stderr, "sesame" in stderr) == (2, True, False)
+    assert broker_sim("run", "--control-token", "")[0] == 2
     file.write_text("sesame\n")
     _, ready = running("--brokers", "1", "--control-token-file", str(file), "--log-level", "debug")
     assert broker_sim("ctl", "--control", ready["control"], "status")[0] == 1

@@ -118,7 +118,7 @@ def test_json_and_no_body_at_all_are_taken():
 @pytest.mark.parametrize(
     ("authorization", "status"),
     [("Bearer secret", None), ("bearer secret", None), ("Bearer secrets", 401), ("Bearer ", 401),
-     ("Basic secret", 401), ("secret", 401), ("", 401), ("Bearer s\xe9cret", 401)],
+     ("Basic secret", 401), ("secret", 401), ("", 401), ("Bearer s\xe9cret", 401), ("Bearer \udce9", 401)],
 )  # fmt: skip
 def test_token_is_wanted_for_reading_too(authorization, status):
     guard = Guard("127.0.0.1", token="secret")

@@ -221,9 +221,19 @@ def test_origin_that_is_there_twice_is_refused(control_url):
 
 
 @pytest.mark.parametrize(
-    "request_bytes", [b"GET / HTTP/9.9\r\n\r\n", b"GET /\0 HTTP/1.1\r\n\r\n", b"\x16\3\1\2\0\1\0"]
+    "request_bytes",
+    [
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /\0 HTTP/1.1\r\n\r\n",
+        b"\x16\3\1\2\0\1\0",
+        b"GET /status HTTP/1.1\r\nAuthorization: Bearer t0ken\0\r\n\r\n",
+        b"GET /status HTTP/1.1\r\nAuthorization Bearer t0ken\r\n\r\n",
+        b"GET /t0ken HTTP/none\r\n\r\n",
+    ],
 )
-def test_malformed_http_is_one_line_in_the_log(control_url, caplog, request_bytes):
+def test_malformed_http_is_one_line_in_the_log_without_what_was_sent(
+    control_url, caplog, request_bytes
+):
     host, port = control_url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as connection:
         connection.sendall(request_bytes)
@@ -231,6 +241,7 @@ def test_malformed_http_is_one_line_in_the_log(control_url, caplog, request_byte
         connection.recv(100)
     assert "Traceback" not in caplog.text
     assert caplog.text.count("\n") <= 1
+    assert "t0ken" not in caplog.text
 
 
 def test_requests_on_one_connection_are_answered_in_order(control_url):
