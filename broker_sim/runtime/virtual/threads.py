@@ -63,6 +63,8 @@ class Worker:
 
     def resume(self) -> None:
         """Let the thread go on; a callback of the loop."""
+        if self._abandoned:
+            return
         self._my_turn.release()
         if self._gives_the_baton_back():
             return
@@ -123,15 +125,18 @@ class Worker:
 
     def _park(self) -> None:
         """Give the baton back until `resume`."""
-        if self._abandoned:
-            raise _AbandonedError
+        self._end_if_abandoned()
         self._loops_turn.release()
         self._my_turn.acquire()
+        self._end_if_abandoned()
+
+    def _end_if_abandoned(self) -> None:
         if self._abandoned:
             raise _AbandonedError
 
     def sleep(self, seconds: float) -> None:
         """Wait in virtual time: `time.sleep` of this thread."""
+        self._end_if_abandoned()
         loop = self.loop
         due_ns = loop.clock.now_ns + delay_to_ns(seconds)
         loop.call_at_ns(due_ns, self.resume, context=self._context)
@@ -143,6 +148,7 @@ class Worker:
         """Wait until the future is done, at the longest for `timeout_s` of virtual time."""
         if future.done():
             return
+        self._end_if_abandoned()
         waiting = True
 
         def go_on(*_: object) -> None:

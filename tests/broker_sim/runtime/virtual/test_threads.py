@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 import queue
 import random
 import socket
@@ -324,6 +325,34 @@ def test_lock_that_another_thread_holds_is_refused_long_before_patience_ends(
     with pytest.raises(EscapeError, match=r"(?s)give them back before you wait.* in blocks"):
         run(main)
     assert time.monotonic() - began < 15
+
+
+def test_thread_that_got_its_lock_too_late_disturbs_nothing_any_more(run, monkeypatch):
+    monkeypatch.setattr(threads, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(threads, "LOOK_S", 0.02)
+    lock = threading.Lock()
+    seen = []
+
+    async def main():
+        def holds_for(seconds):
+            with lock:
+                seen.append(seconds)
+                time.sleep(seconds)
+
+        loop = asyncio.get_running_loop()
+        try:
+            await asyncio.gather(*(asyncio.to_thread(holds_for, 5) for _ in range(2)))
+        finally:
+            await asyncio.sleep(6)  # the first one has given the lock back
+            while len(seen) < 2:
+                os.sched_yield()  # the second one takes it in real time
+            await asyncio.sleep(94)
+            ended.append(loop.time())
+
+    ended = []
+    with pytest.raises(EscapeError, match="give them back"):
+        run(main)
+    assert (seen, ended) == ([5, 5], [100])
 
 
 @pytest.mark.parametrize("where", ["thread", "coroutine"])
