@@ -8,7 +8,8 @@
 The first line says what the run is made of; each line below it is one action: when it begins, its
 kind, on whom, for how long, and with what. A line `order` says where the run deviates from first in,
 first out: at that time, counted from the start of the run, after 3 callbacks, the next one is not the
-oldest but the one behind it. A third number says that so many of its process run then. `str` writes it, `Schedule.parse` reads it.
+oldest but the one behind it. A third number says that so many of its process run then.
+A line `arrival` says the same of messages between brokers. `str` writes a schedule, `Schedule.parse` reads it.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self, get_args
 
 from broker_sim.runtime.virtual.loop import Order
-from broker_sim.runtime.virtual.task_order import Deviation
+from broker_sim.runtime.virtual.task_order import ARRIVAL, ORDER, Deviation
 
 __all__ = ["DEFAULT_DURATION_MS", "Action", "Schedule", "ScheduleError"]
 
 DEFAULT_DURATION_MS: Final = 20_000
 _NUMBERS: Final = ("seed", "brokers", "workers", "latency_ms", "duration_ms")
-_ORDER: Final = "order"
 _FOR: Final = "for="
 _VALUE: Final = "value="
 
@@ -98,7 +98,7 @@ class Schedule:
     def __str__(self) -> str:
         head = " ".join(f"{name}={getattr(self, name)}" for name in _NUMBERS)
         if self.order != "fifo":
-            head += f" {_ORDER}={self.order}"
+            head += f" {ORDER}={self.order}"
         return "\n".join((head, *map(str, self.actions), *map(str, self.deviations)))
 
     @classmethod
@@ -111,7 +111,7 @@ class Schedule:
         if not lines:
             raise ScheduleError("an empty schedule: its first line is seed=N brokers=N workers=N")
         given: dict[str, Any] = dict(word.partition("=")[::2] for word in lines[0].split())
-        order = given.pop(_ORDER, "fifo")
+        order = given.pop(ORDER, "fifo")
         wrong = [name for name in given if name not in _NUMBERS]
         if wrong or "seed" not in given or not all(map(str.isdecimal, given.values())):
             wanted = ", ".join(_NUMBERS)
@@ -120,7 +120,7 @@ class Schedule:
             raise ScheduleError(f"{lines[0]!r}: order is one of {', '.join(get_args(Order))}")
         actions, deviations = [], []
         for line in lines[1:]:
-            if line.split()[1:2] == [_ORDER]:
+            if line.split()[1:2] in ([ORDER], [ARRIVAL]):
                 deviations.append(_parse_deviation(line))
             else:
                 actions.append(Action.parse(line))
