@@ -2,23 +2,27 @@
 
 A run is repeated with another worker going first at one of its turns, then at two of them, and so on: so the
 first order that fails is one with the fewest changes. Each order is run once (`MeetingOrder` says what a turn is).
+The same for brokers, whose messages arrive at another one at the same time (`MeetingArrivals`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from broker_sim.chaos.run import Outcome
-    from broker_sim.runtime.virtual.meetings import MeetingOrder, Turn
+    from broker_sim.chaos.run import Explored, Meetings, Outcome
+    from broker_sim.runtime.virtual.meetings import Place
 
-    Run = Callable[[Mapping[tuple[int, int], str]], tuple[Outcome, MeetingOrder | None]]
+    Run = Callable[[Mapping[Place, str]], tuple[Outcome, Meetings | None]]
 
-__all__ = ["MAX_RUNS", "Exploration", "explore"]
+__all__ = ["MAX_RUNS", "Exhaustive", "Exploration", "explore", "explored_by"]
+
+Exhaustive = bool | Literal["workers", "brokers"]
+"""Whose orders are run; True stands for those of workers."""
 
 MAX_RUNS: Final = 1_000
 """So many orders are run unless it is said."""
@@ -50,8 +54,13 @@ class Exploration:
 class _Order(NamedTuple):
     """Who goes first, where; the turns before `behind` are those of the order that it was made from."""
 
-    first: tuple[tuple[tuple[int, int], str], ...] = ()
+    first: tuple[tuple[Place, str], ...] = ()
     behind: int = 0
+
+
+def explored_by(exhaustive: Exhaustive) -> Explored:
+    """Return whose orders are run."""
+    return "brokers" if exhaustive == "brokers" else "workers"
 
 
 def explore(run: Run, max_runs: int) -> Exploration:
@@ -72,24 +81,10 @@ def explore(run: Run, max_runs: int) -> Exploration:
             schedule = replace(outcome.schedule, deviations=outcome.deviations)
             failed = replace(outcome, schedule=schedule)
             return Exploration(orders, is_complete=False, changes=changes, failure=failed)
-        for changed in _changed(order, meetings.turns):
+        for place, other, behind in meetings.changes(order.behind):
             if len(waiting) > max_runs:
                 break
-            waiting.append(changed)
+            waiting.append(_Order((*order.first, (place, other)), behind))
     if waiting and len(waiting[0].first) == changes:
         changes -= 1  # some of these were run, and not all
     return Exploration(orders, is_complete=not waiting, changes=changes)
-
-
-def _changed(order: _Order, turns: Sequence[Turn]) -> Iterator[_Order]:
-    """Yield the orders that differ in one more turn, behind those that differ already."""
-    for index in range(order.behind, len(turns)):
-        turn = turns[index]
-        others: dict[str, None] = {}
-        for later in turns[index + 1 :]:
-            if later.at_ns != turn.at_ns:
-                break
-            if later.process != turn.process:
-                others[later.process] = None
-        for other in others:
-            yield _Order((*order.first, ((turn.at_ns, turn.step), other)), index + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from broker_sim.chaos.aiokafka_repairs import REPAIRS, repaired_aiokafka
 from broker_sim.chaos.chaos import Chaos, invariant_of
@@ -13,10 +13,13 @@ from broker_sim.chaos.observer import observed
 from broker_sim.chaos.timeline import ORDER, Moment
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.log import DiskOptions
+from broker_sim.runtime.links import CONTROLLER_ID
 from broker_sim.runtime.quiet_logs import quiet_logs
 from broker_sim.runtime.virtual import VirtualRun
+from broker_sim.runtime.virtual.arrivals import ArrivalOrder, GivenArrivals, MeetingArrivals
 from broker_sim.runtime.virtual.meetings import MeetingOrder
-from broker_sim.runtime.virtual.task_order import GivenOrder, deviation_text
+from broker_sim.runtime.virtual.task_order import ARRIVAL, GivenOrder, deviation_text
+from broker_sim.runtime.virtual.task_order import ORDER as ORDER_OF_TASKS
 
 if TYPE_CHECKING:
     from asyncio import Handle
@@ -25,11 +28,16 @@ if TYPE_CHECKING:
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.config import GivenValue
     from broker_sim.runtime.virtual import VirtualEventLoop
+    from broker_sim.runtime.virtual.meetings import Place
     from broker_sim.runtime.virtual.task_order import Deviation
 
+    Meetings = MeetingOrder | MeetingArrivals
     _End = tuple[str, float, tuple[Deviation, ...]]
 
-__all__ = ["CONFIGS", "ChaosRun", "Outcome", "run_chaos"]
+__all__ = ["CONFIGS", "ChaosRun", "Explored", "Outcome", "run_chaos"]
+
+Explored = Literal["workers", "brokers"]
+"""Whose orders an exhaustive search runs."""
 
 CONFIGS: Final[Mapping[str, GivenValue]] = {
     "broker.heartbeat.interval.ms": 500,
@@ -86,15 +94,25 @@ class ChaosRun(VirtualRun):
         topics: Sequence[str] = (),
         observe: bool = False,
         repair_aiokafka: bool = False,
-        going_first: Mapping[tuple[int, int], str] | None = None,
+        going_first: Mapping[Place, str] | None = None,
+        explores: Explored = "workers",
     ) -> None:
+        """With `going_first` the run is one of a search through all orders: of workers, or of brokers."""
         super().__init__(schedule.seed, hash_seed="any", order=schedule.order, limit_s=LIMIT_S)
-        if schedule.deviations:
-            order = self.loop.task_order = GivenOrder(self.loop.clock, schedule.deviations)
-            if observe and len(schedule.deviations) <= MOST_DEVIATIONS:
+        given = schedule.deviations
+        self._tells_deviations = observe and len(given) <= MOST_DEVIATIONS
+        if any(each.what == ORDER_OF_TASKS for each in given):
+            order = self.loop.task_order = GivenOrder(self.loop.clock, given)
+            if self._tells_deviations:
                 order.on_deviation = self._note_deviation
-        self.meetings: MeetingOrder | None = None
-        if going_first is not None:
+        self._arrivals: ArrivalOrder | None = None
+        """Of messages between brokers, from when the test begins to its end."""
+        if any(each.what == ARRIVAL for each in given):
+            self._arrivals = GivenArrivals(self.loop.clock, given)
+        self.meetings: Meetings | None = None
+        if going_first is not None and explores == "brokers":
+            self._arrivals = self.meetings = MeetingArrivals(self.loop.clock, going_first)
+        elif going_first is not None:
             self.loop.task_order = self.meetings = MeetingOrder(self.loop.clock, going_first)
         self._orders: list[Moment] = []
         self._schedule = schedule
@@ -126,8 +144,12 @@ class ChaosRun(VirtualRun):
         chaos = self.chaos = Chaos(self.loop, kafka, self._schedule)
         self._is_open = True
         self.loop.set_exception_handler(chaos.on_error)
-        if self.meetings is not None:
+        if isinstance(self.meetings, MeetingOrder):
             self._open.enter_context(self.meetings.watching())
+        if self._arrivals is not None:
+            kafka.nodes.links.choose_arrival = self._arrivals.choose
+            if self._tells_deviations:
+                self._arrivals.on_deviation = self._note_arrival
         self._open.enter_context(observed(chaos, self.loop) if self._observe else quiet_logs())
         return chaos
 
@@ -140,6 +162,11 @@ class ChaosRun(VirtualRun):
         if number > 1:
             self._orders.pop()
         self._orders.append(Moment(self.loop.time(), ORDER, deviation_text(ready, number)))
+
+    def _note_arrival(self, first: tuple[int, int], before: tuple[int, int]) -> None:
+        target, one, other = map(_node_name, (first[1], first[0], before[0]))
+        text = f"{target} hears {one} before {other}"
+        self._orders.append(Moment(self.loop.time(), ORDER, text))
 
     def close_chaos(self) -> None:
         """End the workers, then stop the brokers."""
@@ -173,12 +200,14 @@ class ChaosRun(VirtualRun):
     def _end_test(self) -> None:
         if self._ended is None and self._is_open:
             self._ended = self._now()
+            self.chaos.kafka.nodes.links.choose_arrival = None
             self.chaos.end()
 
     def _now(self) -> _End:
         order = self.loop.task_order
         deviations = () if order is None else order.deviations
-        return self.loop.trace.digest(), self.loop.time(), deviations
+        arrivals = () if self._arrivals is None else self._arrivals.deviations
+        return self.loop.trace.digest(), self.loop.time(), (*deviations, *arrivals)
 
     def run_whole(self, test: Callable[[Chaos], Coroutine[Any, Any, object]]) -> Outcome:
         """Open, test and close; return how it ended. Raises as `open_chaos`."""
@@ -236,6 +265,10 @@ def run_chaos(
         repair_aiokafka=repair_aiokafka,
     )
     return run.run_whole(test)
+
+
+def _node_name(node: int) -> str:
+    return "the controller" if node == CONTROLLER_ID else f"broker {node}"
 
 
 def _links(loop: VirtualEventLoop, latency_ms: int) -> Callable[[int, int], int] | None:

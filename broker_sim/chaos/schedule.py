@@ -7,7 +7,8 @@
 
 A line `order` says where the run deviates from first in, first out: at that time, counted from the start
 of the run, after 3 callbacks, the next one is not the oldest but the one behind it. A third number says
-that so many of its process run then. The other lines are those of every schedule.
+that so many of its process run then. A line `arrival` says the same of messages between brokers. The other
+lines are those of every schedule.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args
 from broker_sim.cluster.faults.action import Action, ScheduleError
 from broker_sim.cluster.faults.schedule import FaultSchedule
 from broker_sim.runtime.virtual.loop import Order
-from broker_sim.runtime.virtual.task_order import Deviation
+from broker_sim.runtime.virtual.task_order import ARRIVAL, ORDER, Deviation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,6 @@ __all__ = ["DEFAULT_DURATION_MS", "Schedule"]
 
 DEFAULT_DURATION_MS: Final = 20_000
 """In this time faults happen, from the call of `faults_over`."""
-_ORDER: Final = "order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Schedule(FaultSchedule):
 
     HEAD: ClassVar = ("seed", "brokers", "workers", "latency_ms", "duration_ms")
     LINES: ClassVar = ("actions", "deviations")
-    CHOICES: ClassVar = MappingProxyType({_ORDER: get_args(Order)})
+    CHOICES: ClassVar = MappingProxyType({ORDER: get_args(Order)})
 
     duration_ms: int = DEFAULT_DURATION_MS
     workers: int = 2
@@ -48,7 +48,7 @@ class Schedule(FaultSchedule):
 
     @classmethod
     def _read_lines(cls, lines: Sequence[str]) -> dict[str, Any]:
-        orders = [line for line in lines if line.split()[1:2] == [_ORDER]]
+        orders = [line for line in lines if line.split()[1:2] in ([ORDER], [ARRIVAL])]
         actions = [line for line in lines if line not in orders]
         return {
             "actions": tuple(sorted(map(Action.parse, actions))),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from broker_sim.chaos.drawing import calm_schedule, draw_schedule
-from broker_sim.chaos.exploring import MAX_RUNS, Exploration, explore
+from broker_sim.chaos.exploring import MAX_RUNS, Exploration, explore, explored_by
 from broker_sim.chaos.report import Failure
 from broker_sim.chaos.run import ChaosRun
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS
@@ -22,11 +22,12 @@ from broker_sim.runtime.process_pool import run_on_processes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from broker_sim.chaos.run import Outcome
+    from broker_sim.chaos.exploring import Exhaustive
+    from broker_sim.chaos.run import Meetings, Outcome
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.config import GivenValue
     from broker_sim.runtime.virtual.loop import Order
-    from broker_sim.runtime.virtual.meetings import MeetingOrder
+    from broker_sim.runtime.virtual.meetings import Place
 
 __all__ = ["ChaosTest", "SeedOutcome", "examine", "load_test", "run_seed", "run_seeds"]
 
@@ -58,8 +59,8 @@ class ChaosTest:
     repair_aiokafka: bool = False
     configs: tuple[tuple[str, GivenValue], ...] = ()
     topics: tuple[str, ...] = ()
-    exhaustive: bool = False
-    """Whether all orders are run, without faults unless a schedule is given."""
+    exhaustive: Exhaustive = False
+    """Whether all orders are run, of workers or of brokers, without faults unless a schedule is given."""
     max_runs: int = MAX_RUNS
     """So many orders at most."""
 
@@ -101,8 +102,10 @@ class ChaosTest:
     def explore(self, schedule: Schedule) -> Exploration:
         """Run the test under a schedule in all orders, until one fails."""
 
-        def run(going_first: Mapping[tuple[int, int], str]) -> tuple[Outcome, MeetingOrder | None]:
-            one = self._new_run(schedule, going_first=going_first)
+        def run(going_first: Mapping[Place, str]) -> tuple[Outcome, Meetings | None]:
+            one = self._new_run(
+                schedule, going_first=going_first, explores=explored_by(self.exhaustive)
+            )
             return one.run_whole(load_test(self.name)), one.meetings
 
         return explore(run, self.max_runs)

@@ -74,9 +74,14 @@ class _Chaos(click.Command):
 )
 @click.option(
     "--exhaustive",
-    is_flag=True,
-    default=None,
+    flag_value="workers",
     help="Run the test in all orders of its workers' turns, without faults unless a schedule is given.",
+)
+@click.option(
+    "--exhaustive-brokers",
+    "exhaustive",
+    flag_value="brokers",
+    help="The same for the orders in which messages of several brokers reach another one.",
 )
 @click.option(
     "--max-runs",
@@ -125,7 +130,7 @@ def command(
     duration: float | None,
     order: str | None,
     latency: int | None,
-    exhaustive: bool | None,
+    exhaustive: str | None,
     max_runs: int | None,
     repair_aiokafka: bool | None,
     file: Path | None,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from broker_sim.runtime.process import Process, Scheduler
 
@@ -100,8 +100,13 @@ class Links:
         self._delayed: dict[tuple[int, int], deque[_Message]] = {}
         self._last_arrival_ms: dict[tuple[int, int], int] = {}
         self._open_calls: dict[_Call, bool] = {}
-        self._arriving: deque[tuple[int, _Message]] = deque()
-        """What takes no time, with its receiver."""
+        self.choose_arrival: Callable[[Sequence[tuple[int, int]]], int] | None = None
+        """Given the links of the messages that wait, the oldest first, returns the place of the next one.
+
+        Only of messages that take no time. It keeps the order of each link.
+        """
+        self._arriving: deque[tuple[tuple[int, int], _Message]] = deque()
+        """What takes no time, with its link."""
         self._is_arriving = False
         """Whether `_arrive_all` is due, or runs."""
 
@@ -162,7 +167,7 @@ class Links:
             delay_ms += self._latency_ms(*link)
         delayed = self._delayed.get(link)
         if not delay_ms and not delayed:
-            self._arriving.append((link[1], message))
+            self._arriving.append((link, message))
             if not self._is_arriving:
                 self._is_arriving = True
                 self._call_soon(self._arrive_all)
@@ -181,12 +186,20 @@ class Links:
             for _ in range(MOST_PER_TURN):
                 if not arriving:
                     break
-                target, message = arriving.popleft()
+                if self.choose_arrival is not None and len(arriving) > 1:
+                    self._put_in_front(self.choose_arrival([link for link, _ in arriving]))
+                (_, target), message = arriving.popleft()
                 self._arrive(target, message)
         finally:
             self._is_arriving = bool(arriving)
             if arriving:
                 self._call_soon(self._arrive_all)
+
+    def _put_in_front(self, place: int) -> None:
+        arriving = self._arriving
+        chosen = arriving[place]
+        del arriving[place]
+        arriving.appendleft(chosen)
 
     def _arrive_delayed(self, link: tuple[int, int]) -> None:
         """Deliver the oldest message: timers that are due in the same millisecond may run in any order."""

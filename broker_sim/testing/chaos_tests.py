@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 from broker_sim.chaos import Schedule, ScheduleError, draw_schedule
 from broker_sim.chaos.drawing import calm_schedule
-from broker_sim.chaos.exploring import MAX_RUNS, explore
+from broker_sim.chaos.exploring import MAX_RUNS, Exhaustive, explore, explored_by
 from broker_sim.chaos.report import repairs_text, shrunk_text
 from broker_sim.chaos.run import ChaosRun, Outcome
 from broker_sim.chaos.shrink import shrink
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from broker_sim.runtime.virtual.meetings import MeetingOrder
+    from broker_sim.chaos.run import Meetings
+    from broker_sim.runtime.virtual.meetings import Place
 
 __all__ = ["Attempt", "ChaosOptions", "ChaosSearch"]
 
@@ -43,8 +44,11 @@ class ChaosOptions(ClusterOptions):
     order: Order = "fifo"
     latency_ms: int | None = None
     """How long a message takes at most, one way; None if each seed draws it."""
-    exhaustive: bool = False
-    """Whether the test runs in all orders of its workers' turns, without faults unless a schedule is given."""
+    exhaustive: Exhaustive = False
+    """Whether the test runs in all orders of its workers' turns, or with "brokers" of what brokers hear.
+
+    Without faults unless a schedule is given.
+    """
     max_runs: int = MAX_RUNS
     """So many orders at most."""
     repair_aiokafka: bool = False
@@ -58,6 +62,10 @@ class ChaosOptions(ClusterOptions):
         check_count("seeds", self.seeds)
         check_count("workers", self.workers)
         check_count("max_runs", self.max_runs)
+        if self.exhaustive not in {False, True, "workers", "brokers"}:
+            raise BadOptionError(
+                f"exhaustive={self.exhaustive!r}: choose True, 'workers' or 'brokers'"
+            )
         if self.exhaustive and (self.faults is not None or self.order != "fifo"):
             raise BadOptionError(
                 "exhaustive=True: it has neither faults nor order; give a schedule"
@@ -107,7 +115,7 @@ class Attempt:
     options: ChaosOptions
     schedule: Schedule
     observe: bool = False
-    going_first: Mapping[tuple[int, int], str] | None = None
+    going_first: Mapping[Place, str] | None = None
     """Of an exhaustive search: see `MeetingOrder`."""
     run: ChaosRun | None = None
     error: BaseException | None = None
@@ -122,6 +130,7 @@ class Attempt:
             observe=self.observe,
             repair_aiokafka=self.options.repair_aiokafka,
             going_first=self.going_first,
+            explores=explored_by(self.options.exhaustive),
         )
         return self.run
 
@@ -163,7 +172,7 @@ class ChaosSearch:
         reports: list[pytest.TestReport] = []
         last = Attempt(self._options, schedule)
 
-        def run(going_first: Mapping[tuple[int, int], str]) -> tuple[Outcome, MeetingOrder | None]:
+        def run(going_first: Mapping[Place, str]) -> tuple[Outcome, Meetings | None]:
             nonlocal reports, last
             last = Attempt(self._options, schedule, going_first=going_first)
             reports = self._attempt(last)

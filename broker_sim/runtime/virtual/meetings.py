@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.clock import LoopClock
 
-__all__ = ["MeetingOrder", "Turn"]
+__all__ = ["MeetingOrder", "Place", "Turn"]
+
+Place = tuple[int, int]
+"""The time in nanoseconds, and how many callbacks, or messages, came at that time before."""
 
 
 class Turn(NamedTuple):
@@ -42,7 +45,7 @@ class MeetingOrder(TaskOrder):
     `first` names that process by the time and the step of the turn that it is to be before.
     """
 
-    def __init__(self, clock: LoopClock, first: Mapping[tuple[int, int], str]) -> None:
+    def __init__(self, clock: LoopClock, first: Mapping[Place, str]) -> None:
         super().__init__(clock)
         self.has_missed = False
         """Whether a process that was to go first had no turn to take: the order is not a new one."""
@@ -58,6 +61,23 @@ class MeetingOrder(TaskOrder):
         """All turns so far."""
         self._note_turn()
         return self._turns
+
+    def changes(self, behind: int) -> Iterator[tuple[Place, str, int]]:
+        """Yield what other processes could go first, at the turns from number `behind` on.
+
+        Each with the time and the step of the turn, and with the number of the next one.
+        """
+        turns = self.turns
+        for index in range(behind, len(turns)):
+            turn = turns[index]
+            others: dict[str, None] = {}
+            for later in turns[index + 1 :]:
+                if later.at_ns != turn.at_ns:
+                    break
+                if later.process != turn.process:
+                    others[later.process] = None
+            for other in others:
+                yield (turn.at_ns, turn.step), other, index + 1
 
     def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
         """Return the oldest callback of the process that goes first, until it has had its turn."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.clock import LoopClock
 
 __all__ = [
+    "ARRIVAL",
+    "ORDER",
     "Deviation",
     "GivenOrder",
     "SeededOrder",
@@ -36,11 +38,13 @@ __all__ = [
 NAMED_OVERTAKEN: Final = 3
 
 
-_DEVIATION: Final = re.compile(r"(\d+)(?:\.(\d{1,6}))? order (\d+) (\d+)(?: (\d+))?")
+ORDER: Final = "order"
+ARRIVAL: Final = "arrival"
+_DEVIATION: Final = re.compile(r"(\d+)(?:\.(\d{1,6}))? (order|arrival) (\d+) (\d+)(?: (\d+))?")
 
 
 class Deviation(NamedTuple):
-    """Callbacks that run before others that have been ready for longer."""
+    """Callbacks that run before others that have been ready for longer, or a message that arrives before others."""
 
     at_ns: int
     """When, in nanoseconds since the loop was made."""
@@ -50,12 +54,14 @@ class Deviation(NamedTuple):
     """How many have been ready for longer than the first of them."""
     length: int = 1
     """How many; those behind the first are the oldest ones of the same process."""
+    what: str = ORDER
+    """"order" of callbacks, or "arrival" of messages between brokers: then steps are messages."""
 
     def __str__(self) -> str:
         ms, rest = divmod(self.at_ns, NS_PER_MS)
         at = f"{ms}.{rest:06d}".rstrip("0").rstrip(".")
         length = f" {self.length}" if self.length > 1 else ""
-        return f"{at} order {self.step} {self.place}{length}"
+        return f"{at} {self.what} {self.step} {self.place}{length}"
 
     @classmethod
     def parse(cls, line: str) -> Self:
@@ -63,9 +69,9 @@ class Deviation(NamedTuple):
         found = _DEVIATION.fullmatch(" ".join(line.split()))
         if found is None:
             raise ValueError(f"{line!r}: write a deviation as '4100.5 order 3 1', the time in ms")
-        ms, rest, step, place, length = found.groups("0")
+        ms, rest, what, step, place, length = found.groups("0")
         at_ns = int(ms) * NS_PER_MS + int(rest.ljust(6, "0"))
-        return cls(at_ns, int(step), int(place), int(length) or 1)
+        return cls(at_ns, int(step), int(place), int(length) or 1, what)
 
 
 class TaskOrder:
@@ -144,7 +150,7 @@ class GivenOrder(TaskOrder):
 
     def __init__(self, clock: LoopClock, deviations: Iterable[Deviation]) -> None:
         super().__init__(clock)
-        self._given = {(each.at_ns, each.step): each for each in deviations}
+        self._given = {(each.at_ns, each.step): each for each in deviations if each.what == ORDER}
         self._goes_on: tuple[int, int, str, int] | None = None
 
     def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:

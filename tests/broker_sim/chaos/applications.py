@@ -3,7 +3,10 @@
 import asyncio
 from collections import Counter
 
+import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+from broker_sim.chaos import InvariantError
 
 RECORDS = 20
 CLIENT = {
@@ -89,3 +92,24 @@ async def hand_over(chaos):
     chaos.start(take)
     await chaos.faults_over()
     await asyncio.sleep(3)
+
+
+def heard(controller, monkeypatch):
+    """Return the ids of the brokers whose heartbeats the controller hears from now on."""
+    ids, beat = [], type(controller).broker_heartbeat
+
+    def hear(self, broker_id, *arguments, **options):
+        ids.append(broker_id)
+        return beat(self, broker_id, *arguments, **options)
+
+    monkeypatch.setattr(type(controller), "broker_heartbeat", hear)
+    return ids
+
+
+async def forget_a_broker(chaos):
+    """A controller that forgets a broker if the third one is heard before the second, and both before the first."""
+    with pytest.MonkeyPatch.context() as patch:
+        ids = heard(chaos.kafka.nodes.controller, patch)
+        await asyncio.sleep(0.6)
+    if ids == [3, 2, 1]:
+        raise InvariantError("no broker is forgotten")

@@ -72,6 +72,15 @@ def test_orders_are_explored_and_the_one_that_fails_repeats(chaos, tmp_path):
     assert f"trace {failure['digest'][:16]}" in again.stdout
 
 
+def test_orders_of_brokers_are_explored_too(chaos):
+    found = chaos("applications:forget_a_broker", "--exhaustive-brokers", code=1)
+    assert found.stdout.splitlines()[0] == "6 orders explored, the last of them fails"
+    assert "2 deviations from first in, first out -> 2 deviations, in " in found.stdout
+    assert "the controller hears broker 3 before broker 1" in found.stdout
+    assert "s of virtual time, trace " in found.stdout
+    assert ", repeats" in found.stdout
+
+
 def test_wrong_usage_is_one_line(chaos):
     refused = chaos("applications:commit_last", "--faults", "explode", code=2)
     assert "there is no fault 'explode'" in refused.stderr

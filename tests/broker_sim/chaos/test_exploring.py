@@ -14,7 +14,7 @@ from broker_sim.chaos.exploring import Exploration, explore
 from broker_sim.chaos.run import ChaosRun
 from broker_sim.chaos.search import ChaosTest, examine_failed
 
-from .applications import hand_over
+from .applications import forget_a_broker, hand_over, heard
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "orders"
 CALM = calm_schedule(1, brokers=1, workers=2, latency_ms=None)
@@ -168,3 +168,42 @@ def test_example_fails_in_one_order_only_and_its_twin_in_none(monkeypatch):
 )
 def test_number_of_orders_is_told(found, text):
     assert str(found) == text
+
+
+def explored_brokers(test, most=1_000):
+    schedule = calm_schedule(1, brokers=3, workers=1, latency_ms=None)
+
+    def run(going_first):
+        one = ChaosRun(schedule, going_first=going_first, explores="brokers")
+        return one.run_whole(test), one.meetings
+
+    return explore(run, most)
+
+
+def test_messages_of_brokers_arrive_in_each_order(monkeypatch):
+    async def test(chaos):
+        with monkeypatch.context() as patch:
+            ids = heard(chaos.kafka.nodes.controller, patch)
+            await asyncio.sleep(0.6)  # one heartbeat of each
+            seen.append(tuple(ids))
+
+    seen = []
+    assert str(explored_brokers(test)) == "6 orders explored, all"
+    assert sorted(seen) == sorted(permutations([1, 2, 3]))
+    assert explored_brokers(test, most=4).orders == 4
+
+
+def test_defect_that_one_order_of_brokers_shows_is_found_and_repeats_as_text():
+    calm = calm_schedule(1, brokers=3, workers=1, latency_ms=None)
+    assert ChaosRun(calm).run_whole(forget_a_broker).error is None
+    found = explored_brokers(forget_a_broker)
+    assert str(found) == "6 orders explored, the last of them fails"
+    assert len(found.failure.schedule.deviations) == 2
+    again = Schedule.parse(str(found.failure.schedule))
+    assert " arrival " in str(again)
+    outcome = ChaosRun(again, observe=True).run_whole(forget_a_broker)
+    assert outcome.invariant == "no broker is forgotten"
+    assert outcome.deviations == again.deviations
+    assert "the controller hears broker 3 before broker 1" in [
+        moment.what for moment in outcome.moments
+    ]

@@ -119,6 +119,10 @@ def test_orders_are_explored_counted_and_told(run_tests):
             chaos.start(take)
             await asyncio.sleep(1)
 
+        @pytest.mark.chaos(exhaustive="brokers")
+        async def test_heartbeats(chaos):
+            await asyncio.sleep(0.6)
+
         @pytest.mark.chaos(exhaustive=True, max_runs=2)
         async def test_bound(chaos):
             async def work():
@@ -128,7 +132,7 @@ def test_orders_are_explored_counted_and_told(run_tests):
             await asyncio.sleep(1)
         """
     )
-    result.assert_outcomes(passed=2, failed=1)
+    result.assert_outcomes(passed=3, failed=1)
     result.stdout.fnmatch_lines(
         [
             "seed 0: IndexError",
@@ -142,6 +146,7 @@ def test_orders_are_explored_counted_and_told(run_tests):
     result.stdout.fnmatch_lines_random(
         [
             "*::test_hand_over?False?: 2 orders explored, all",
+            "*::test_heartbeats: 6 orders explored, all",
             "*::test_bound: stopped after 2 orders: there are more; all with at most 0 changes *",
         ]
     )
@@ -241,6 +246,9 @@ def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_
         @pytest.mark.chaos(exhaustive=True, faults={"crash"})
         async def test_j(chaos): ...
 
+        @pytest.mark.chaos(exhaustive="all")
+        async def test_m(chaos): ...
+
         @pytest.mark.chaos(exhaustive=True, max_runs=0)
         async def test_k(chaos): ...
 
@@ -262,13 +270,14 @@ def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_
         async def test_l(chaos): ...
         """
     )
-    result.assert_outcomes(errors=11)
+    result.assert_outcomes(errors=12)
     result.stdout.fnmatch_lines(
         [
             "*seeds=0: give a whole number of at least 1",
             "*there is no fault 'explode'*",
             "*latency_ms=(0, 5): give whole milliseconds, the most",
             "*exhaustive=True: it has neither faults nor order; give a schedule",
+            "*exhaustive='all': choose True, 'workers' or 'brokers'",
             "*max_runs=0: give a whole number of at least 1",
             "*there is no argument 'length', only *",
             "*is for tests written with async def",
