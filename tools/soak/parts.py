@@ -69,6 +69,7 @@ PARTS: Final = {
                 "out/recording",
             ),
             (NATIVE_COMPARE, "drift", "out/recording"),
+            (NATIVE_COMPARE, "--reference", "recorded", "--out", "out/soak/recorded"),
         ),
     ),
     "fuzz": Part(

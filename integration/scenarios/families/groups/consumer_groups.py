@@ -228,7 +228,7 @@ def an_assignor_is_chosen(cluster: ClusterUnderTest) -> Iterator[Observation]:
         targets = {
             group.named(member.member_id): sorted(
                 # Uniform takes the topics in the order of their random ids.
-                ([] if assignor is None else [of.topic_name], len(of.partitions))
+                [[] if assignor is None else [of.topic_name], len(of.partitions)]
                 for of in member.target_assignment.topic_partitions
             )
             for member in described.members
