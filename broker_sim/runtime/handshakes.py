@@ -1,7 +1,7 @@
-"""TLS handshakes of one listener, a few at a time, so that others do not wait for all of them.
+"""TLS handshakes of one listener, a few at a time, so that requests of other clients come in between.
 
-A handshake takes much more of the loop's time than any request, most of it for the client's first message.
-A connection begins it when that has come and its turn is there; one that says nothing costs nothing but its socket.
+A handshake takes much more of the loop's time than any request, most of it for the client's first message. It
+begins when that message has come and it is the connection's turn. A client that says nothing takes a socket only.
 
 Deliberate difference: Kafka closes who says nothing after `connections.max.idle.ms`, here it is `SILENT_S`.
 """
@@ -22,7 +22,7 @@ __all__ = ["HANDSHAKES_AT_ONCE", "HANDSHAKE_WAIT_S", "SILENT_S", "Handshakes"]
 
 HANDSHAKES_AT_ONCE: Final = 4
 HANDSHAKE_WAIT_S: Final = 0.005
-"""How long others wait for the end of one, if there are as many."""
+"""If `HANDSHAKES_AT_ONCE` are under way, one more begins after this time: they may hang."""
 SILENT_S: Final = 60.0
 """As long as asyncio gives a handshake."""
 
@@ -81,7 +81,7 @@ class Handshakes:
             self._next = self._loop.call_later(HANDSHAKE_WAIT_S, self._begin_anyway)
 
     def _begin_anyway(self) -> None:
-        """Begin one more: those under way may hang."""
+        """Begin one more."""
         self._next = None
         self._begin(at_least=1)
 
