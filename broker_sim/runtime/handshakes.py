@@ -36,7 +36,7 @@ class Handshakes:
         turns: ReadTurns | None,
         serve: Callable[[socket.socket], asyncio.Task[None]],
     ) -> None:
-        """The task of `serve` is done when the handshake is; without `turns` handshakes begin at once."""
+        """Serve connections: a task of `serve` ends with the handshake. Without `turns` they begin at once."""
         self._loop = loop
         self._turns = turns
         self._serve = serve
