@@ -13,7 +13,7 @@ from broker_sim.metadata.acl import (
     Permission,
     ResourceType,
 )
-from broker_sim.runtime.argument_names import can_be_sent
+from broker_sim.runtime.argument_names import check_can_be_sent
 
 __all__ = ["parse_acl"]
 
@@ -23,9 +23,7 @@ _CONCRETE: Final = 2
 
 def parse_acl(principal: str, operation: str, resource: str, host: str, *, deny: bool) -> Acl:
     """Return the rule. Raises ValueError, which says what is allowed."""
-    for text in (principal, resource, host):
-        if not can_be_sent(text):
-            raise ValueError(f"{text!r} is not Unicode: it has half of a surrogate pair")
+    check_can_be_sent(principal, resource, host)
     type_name, colon, name = resource.partition(":")
     names = [each.name for each in ResourceType if each >= _CONCRETE]
     if type_name.upper() not in names or not (name or type_name.upper() == "CLUSTER"):

@@ -53,8 +53,14 @@ class GroupTimeline(dict[str, Group]):
 
     def revert(self, group_id: str) -> None:
         """Undo the newest change of an id, whose record could not be appended."""
-        changes = self._changes[group_id]
-        before = changes.pop().before
+        before = self._changes[group_id].pop().before
+        # Kept, it would stay for as long as nothing can be appended, and more would come with each try.
+        for place in reversed(range(len(self._changed))):
+            if self._changed[place][1] == group_id:
+                del self._changed[place]
+                break
+        if not self._changes[group_id]:
+            del self._changes[group_id]
         if before is None:
             self.pop(group_id, None)
         else:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from functools import partial
 from ssl import SSLError
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -115,7 +116,7 @@ class _Acceptor:
         self._spare = NO_FILE
         """Open but while the log is written: its first event imports modules, which takes a file."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._handshakes = None if tls is None else Handshakes(loop, turns, self._serve)
+        self._handshakes = None if tls is None else Handshakes(loop, turns, self._begin_to_serve)
 
     def start(self, backlog: int) -> None:
         self._socket.setblocking(False)
@@ -143,12 +144,21 @@ class _Acceptor:
                     raise
                 self._back_off(error)
                 return
-            if self._handshakes is not None:
+            if self._handshakes is None:
+                self._begin_to_serve(connection)
+            else:
                 self._handshakes.add(connection)
-                continue
-            task = self._loop.create_task(self._serve(connection))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+
+    def _begin_to_serve(self, connection: socket.socket) -> asyncio.Task[None]:
+        task = self._loop.create_task(self._serve(connection))
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._served, connection))
+        return task
+
+    def _served(self, connection: socket.socket, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():  # maybe before its first step, so not in `_serve`
+            connection.close()
 
     async def _serve(self, connection: socket.socket) -> None:
         try:
@@ -158,7 +168,7 @@ class _Acceptor:
             level = log.warning if isinstance(error, SSLError) else log.debug
             level("connection_not_served", reason=str(error))
             connection.close()
-        except BaseException:
+        except Exception:
             connection.close()
             raise
 

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["HIDDEN", "SECRET_ARGUMENTS", "can_be_sent", "names_checked", "told_arguments"]
+__all__ = [
+    "HIDDEN",
+    "SECRET_ARGUMENTS",
+    "can_be_sent",
+    "check_can_be_sent",
+    "names_checked",
+    "told_arguments",
+]
 
 P = ParamSpec("P")
 HIDDEN: Final = "<hidden>"
@@ -30,6 +37,13 @@ def can_be_sent(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def check_can_be_sent(*texts: str | None) -> None:
+    """Raise ValueError for a text that cannot be encoded."""
+    for text in texts:
+        if text is not None and not can_be_sent(text):
+            raise ValueError(f"{text!r} is not Unicode: it has half of a surrogate pair")
 
 
 def names_checked(

@@ -1,7 +1,7 @@
-"""TLS handshakes of one listener, a few at a time, so that others do not wait for all of them.
+"""TLS handshakes of one listener, a few at a time, so that requests of other clients come in between.
 
-A handshake takes much more of the loop's time than any request, most of it for the client's first message.
-A connection begins it when that has come and its turn is there; one that says nothing costs nothing but its socket.
+A handshake takes much more of the loop's time than any request, most of it for the client's first message. It
+begins when that message has come and it is the connection's turn. A client that says nothing takes a socket only.
 
 Deliberate difference: Kafka closes who says nothing after `connections.max.idle.ms`, here it is `SILENT_S`.
 """
@@ -9,12 +9,12 @@ Deliberate difference: Kafka closes who says nothing after `connections.max.idle
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import asyncio
     import socket
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from broker_sim.runtime.read_turns import ReadTurns
 
@@ -22,7 +22,7 @@ __all__ = ["HANDSHAKES_AT_ONCE", "HANDSHAKE_WAIT_S", "SILENT_S", "Handshakes"]
 
 HANDSHAKES_AT_ONCE: Final = 4
 HANDSHAKE_WAIT_S: Final = 0.005
-"""How long others wait for the end of one, if there are as many."""
+"""If `HANDSHAKES_AT_ONCE` are under way, one more begins after this time: they may hang."""
 SILENT_S: Final = 60.0
 """As long as asyncio gives a handshake."""
 
@@ -34,15 +34,15 @@ class Handshakes:
         self,
         loop: asyncio.AbstractEventLoop,
         turns: ReadTurns | None,
-        serve: Callable[[socket.socket], Coroutine[Any, Any, None]],
+        serve: Callable[[socket.socket], asyncio.Task[None]],
     ) -> None:
-        """`serve` is done with the handshake when it returns; without `turns` it begins at once."""
+        """Serve connections: a task of `serve` ends with the handshake. Without `turns` they begin at once."""
         self._loop = loop
         self._turns = turns
         self._serve = serve
         self._silent: dict[_Silent, asyncio.TimerHandle] = {}
         self._waiting: deque[socket.socket] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._under_way = 0
         self._next: asyncio.TimerHandle | None = None
         self._is_held = False
 
@@ -73,21 +73,20 @@ class Handshakes:
 
     def _begin(self, at_least: int = 0) -> None:
         """Begin as many as there is room for."""
-        while self._waiting and (at_least > 0 or len(self._tasks) < HANDSHAKES_AT_ONCE):
+        while self._waiting and (at_least > 0 or self._under_way < HANDSHAKES_AT_ONCE):
             at_least -= 1
-            task = self._loop.create_task(self._serve(self._waiting.popleft()))
-            self._tasks.add(task)
-            task.add_done_callback(self._served)
+            self._under_way += 1
+            self._serve(self._waiting.popleft()).add_done_callback(self._served)
         if self._waiting and self._next is None:
             self._next = self._loop.call_later(HANDSHAKE_WAIT_S, self._begin_anyway)
 
     def _begin_anyway(self) -> None:
-        """Begin one more: those under way may hang."""
+        """Begin one more."""
         self._next = None
         self._begin(at_least=1)
 
-    def _served(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+    def _served(self, _: asyncio.Task[None]) -> None:
+        self._under_way -= 1
         self._begin()
 
     def hold(self) -> None:
@@ -105,7 +104,7 @@ class Handshakes:
                 self._turns.wait(silent.connection.fileno(), silent)
 
     def close(self) -> None:
-        """End all that is not done."""
+        """Close all connections whose handshakes have not begun."""
         if self._next is not None:
             self._next.cancel()
         for silent in list(self._silent):
@@ -113,8 +112,6 @@ class Handshakes:
             self._give_up(silent)
         while self._waiting:
             self._waiting.popleft().close()
-        for task in self._tasks:
-            task.cancel()
 
 
 class _Silent:

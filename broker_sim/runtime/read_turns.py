@@ -1,11 +1,12 @@
-"""How many sockets of clients that nobody knows yet a broker reads from in one turn of its loop.
+"""Limits from how many clients that have not logged in a broker reads in one turn of its loop.
 
-A loop reads from every socket that has bytes before it does anything else, so a thousand clients that send a
-step of their logins at the same time would hold up a client that has logged in by all their reads. So their
-sockets are not read, but wait here: who has sent something is known, and a few of them read in each turn of the
-loop, in order, and each of them once. Kafka has threads for that: a processor serves its own connections only.
+A loop reads from every socket that has bytes before it does anything else. If a thousand clients send a step of
+their logins at the same time, a client that has logged in would wait for a thousand reads. So the sockets of
+clients that have not logged in are not in the loop, but in an epoll of their own. In each turn of the loop a few
+of those that have bytes are read, each once, in the order in which the bytes came. Kafka has threads for that:
+a processor serves its own connections only.
 
-It takes the operating system's epoll. Elsewhere, and in virtual time, sockets are read as they come.
+Only Linux has an epoll. On other systems, and in virtual time, these sockets are in the loop like all others.
 """
 
 from __future__ import annotations

@@ -79,6 +79,11 @@ class Faults:
                 )
             if not _names_who(action, kind):
                 raise ScheduleError(f"{action}: say on {_EXAMPLES[kind.on]}")
+            if kind.on == "worker" and self._programs is None:
+                raise ScheduleError(f"{action}: there are no workers here")
+            if not _has_value(action, kind):
+                example = f"a value, as value={kind.values[0]}" if kind.values else "no value"
+                raise ScheduleError(f"{action}: give {example}")
             self._loop.call_later(action.at_ms / 1000, self._begin, action, kind)
 
     def _begin(self, action: Action, kind: Kind) -> None:
@@ -121,6 +126,18 @@ def _names_who(action: Action, kind: Kind) -> bool:
     if len(names) < kind.at_least or (len(names) > kind.at_least and not kind.several):
         return False
     return all(_is_a(name, kind.on) for name in names)
+
+
+def _has_value(action: Action, kind: Kind) -> bool:
+    """Whether the action has a value if its kind needs one: a number, if those of the kind are numbers."""
+    if not kind.values:
+        return not action.value
+    if not kind.values[0].removeprefix("-").isdecimal():
+        return bool(action.value)
+    digits = action.value.removeprefix("-")
+    if kind.on == "worker":  # its times may have fractions
+        digits = digits.replace(".", "", 1)
+    return digits.isdecimal()
 
 
 def _is_a(name: str, place: str) -> bool:

@@ -75,9 +75,8 @@ class Disturbances:
         """Take in that an action was carried out."""
         self.done += 1
         self._cluster.trace.record(*action[1:])
-        if action.for_ms:
-            for name in _hampers(action):
-                self._hampered[name] += 1
+        for name in _hampers(action):
+            self._hampered[name] += 1
         if action.kind == "rebalance":
             self.removed_ms = self._cluster.now_ms
 

@@ -77,11 +77,9 @@ class RequestVerbs(BaseVerbs):
         """
         from broker_sim.controller import quotas_to_set  # noqa: PLC0415 - see `Verbs`
         from broker_sim.errors import ApiError  # noqa: PLC0415 - see `Verbs`
-        from broker_sim.runtime.argument_names import can_be_sent  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.runtime.argument_names import check_can_be_sent  # noqa: PLC0415 - see `Verbs`
 
-        for text in (client_id, user, ip):
-            if text is not None and not can_be_sent(text):
-                raise ValueError(f"{text!r} is not Unicode: it has half of a surrogate pair")
+        check_can_be_sent(client_id, user, ip)
         controller = self.nodes.controller
         alteration = quotas_to_set(
             controller.image,

@@ -275,6 +275,12 @@ def test_leadership_moves_to_the_broker():
         ("100 kill controller", "say on which broker, as broker-1"),
         ("100 kill broker-1 broker-2", "say on which broker, as broker-1"),
         ("100 cut_link broker-1", "say on which link, as broker-1 controller"),
+        ("100 slow_disk broker-1 for=100", "give a value, as value=20"),
+        ("100 slow_disk broker-1 for=100 value=1.5", "give a value, as value=20"),
+        ("100 slow worker-1 for=100 value=fast", "give a value, as value=50"),
+        ("100 clock worker-1 for=100 value=-1.5", None),
+        ("100 error brokers for=100", "give a value, as value=Produce/NOT_LEADER_OR_FOLLOWER"),
+        ("100 kill broker-1 for=100 value=9", "give no value"),
     ],
 )
 def test_actions_that_mean_nothing_are_refused(action, error):

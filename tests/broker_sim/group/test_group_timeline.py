@@ -67,6 +67,20 @@ def test_failed_change_leaves_both_views_as_they_were(runtime, groups):
     assert groups.all_committed() == ["old"]
 
 
+def test_nothing_is_kept_of_failed_changes_while_no_change_is_committed(runtime, groups):
+    groups.put("a", "old")
+    for _ in range(100):
+        groups.put("a", "new")
+        groups.put("b", "new")
+        groups.revert("a")
+        groups.revert("b")
+    assert (len(groups._changes), len(groups._changed)) == (1, 1)
+    runtime.change_offset = runtime.high_watermark = 1
+    assert groups.all_committed() == ["old"]
+    assert not groups._changes
+    assert not groups._changed
+
+
 def test_nothing_is_kept_of_what_is_committed(runtime, groups):
     for number in range(100):
         groups.put("a", f"{number}")

@@ -191,3 +191,29 @@ def test_clients_that_have_said_nothing_are_closed_with_the_listener(run, tls):
             return [client.recv(1) for client in silent]
 
     assert run(main()) == [b""] * CLIENTS
+
+
+@pytest.mark.parametrize("is_secure", [True, False])
+def test_connections_that_were_just_accepted_are_closed_with_the_listener(run, tls, is_secure):
+    async def main():
+        with ExitStack() as stack:
+            port, _, acceptor = await listen(stack, tls if is_secure else None)
+            clients = connect_all(stack, port)
+            acceptor._accept()
+            acceptor.close()
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            return [ended(client) for client in clients]
+
+    assert run(main()) == [True] * CLIENTS
+
+
+def ended(client):
+    """Whether the other side has closed the connection."""
+    client.setblocking(False)
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:  # it was in the backlog
+        return True
+    except BlockingIOError:
+        return False

@@ -73,6 +73,7 @@ def test_pauses_of_one_broker_overlap_when_it_was_killed_meanwhile(cluster):
     ("action", "hampered"),
     [
         ("pause broker-2 for=100", {2}),
+        ("isolate broker-2", {2}),
         ("full_disk broker-2 for=500", {2}),
         ("slow_disk broker-2 for=100 value=20", {2}),
         ("lag broker-2 for=100 value=50", {2}),

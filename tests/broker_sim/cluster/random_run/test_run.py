@@ -146,9 +146,17 @@ def test_acknowledged_records_may_be_lost_with_unclean_elections_only():
     run_schedule(schedule)
 
 
-def test_unknown_kind_of_action_is_refused():
-    with pytest.raises(ScheduleError, match="there is no kind 'explode'"):
-        run_schedule(Schedule(1, actions=(Action(10, "explode", ("broker-1",)),)))
+@pytest.mark.parametrize(
+    ("action", "error"),
+    [
+        ("10 explode broker-1", "there is no kind 'explode'"),
+        ("10 crash worker-1 for=100", "there are no workers here"),
+        ("10 transfer broker-1", "give a value, as value=0"),
+    ],
+)
+def test_action_that_means_nothing_is_refused(action, error):
+    with pytest.raises(ScheduleError, match=error):
+        run_schedule(Schedule(1, actions=(Action.parse(action),)))
 
 
 def test_failed_run_names_the_invariant_and_shows_the_last_events(monkeypatch):
