@@ -82,8 +82,11 @@ async def consumer_is_stopped_when_its_coordinator_is_gone(chaos):
     await consumer.start()
     await consumer.getone()
     chaos.kafka.kill(chaos.kafka.leader("__consumer_offsets", 0))
-    async with asyncio.timeout(60):
-        await consumer.stop()
+    try:
+        async with asyncio.timeout(60):
+            await consumer.stop()
+    finally:
+        await consumer._client.close()
 
 
 async def producer_asks_for_a_leader_with_pauses(chaos):
