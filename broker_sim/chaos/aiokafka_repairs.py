@@ -24,6 +24,7 @@ REPAIRS: Final = (
     "an OffsetFetch that is refused as a whole is sent again",
     "ListOffsets to a broker that does not lead asks for new metadata",
     "stop() of a consumer that leaves its group does not raise CancelledError",
+    "stop() of a consumer that knows no coordinator ends without a last commit",
     "metadata is asked for once in retry_backoff_ms at most",
 )
 
@@ -35,6 +36,12 @@ def repaired_aiokafka() -> Iterator[None]:
         ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_send_req", _refused),
         ("aiokafka.consumer.fetcher", "Fetcher", "_proc_offset_request", _with_new_metadata),
         ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_stop_heartbeat_task", _ended),
+        (
+            "aiokafka.consumer.group_coordinator",
+            "GroupCoordinator",
+            "ensure_coordinator_known",
+            _known,
+        ),
         ("aiokafka.client", "AIOKafkaClient", "_metadata_update", _with_pauses),
     ]
     replaced: list[tuple[type, str, Method]] = []
@@ -94,6 +101,18 @@ def _ended(stop_heartbeat_task: Method) -> Method:
             self._heartbeat_task = None
 
     return _stop_heartbeat_task
+
+
+def _known(ensure_coordinator_known: Method) -> Method:
+    """Raise an error where the coordinator is not looked for any more; a commit is tried for ever without."""
+    errors = import_module("aiokafka.errors")
+
+    async def _ensure_coordinator_known(self: Any) -> None:
+        await ensure_coordinator_known(self)
+        if self.coordinator_id is None:
+            raise errors.KafkaError("the consumer is closed, and knows no coordinator")
+
+    return _ensure_coordinator_known
 
 
 def _with_pauses(metadata_update: Method) -> Method:

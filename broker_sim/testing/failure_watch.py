@@ -11,8 +11,11 @@ from asyncio import CancelledError
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim.testing.except_clauses import is_caught
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
+    from types import FrameType
 
 __all__ = ["FailureWatch"]
 
@@ -21,13 +24,25 @@ MAX_LOOKS: Final = 50
 
 
 class FailureWatch(Generator[Any, Any, Any]):
-    """Runs a coroutine, to be awaited, and keeps what `look` returned at each of its exceptions."""
+    """Runs a coroutine, to be awaited, and keeps what `look` returned at each of its exceptions.
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], look: Callable[[], str]) -> None:
+    `on_ending` is called with each exception with which the coroutine begins to wait for what
+    surrounds it to end, and with None when it does not any more.
+    """
+
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, Any],
+        look: Callable[[], str],
+        on_ending: Callable[[BaseException | None], object] | None = None,
+    ) -> None:
         self._look = look
+        self._on_ending = on_ending
         self._seen: list[tuple[BaseException, str]] = []
         self.leaving: BaseException | None = None
-        """The exception with which the coroutine waits for what surrounds it to end."""
+        """The outermost exception that the coroutine handles while it waits."""
+        self.ending: BaseException | None = None
+        """The outermost of those that are not caught: it leaves a `with` or a `finally` that waits."""
         self.cr_await = coroutine
         """The coroutine, under the name by which reports of what waits where look for it."""
 
@@ -57,14 +72,20 @@ class FailureWatch(Generator[Any, Any, Any]):
     def _run(self, step: Callable[..., Any], *args: Any) -> Any:
         self.leaving = None
         awaited = step(*args)
-        self.leaving = next(self._handled(), None)
-        for error in self._handled():
+        handled = list(self._handled())
+        self.leaving = handled[0][0] if handled else None
+        ending = next((error for error, frame in handled if not is_caught(frame)), None)
+        if ending is not self.ending:
+            self.ending = ending
+            if self._on_ending is not None:
+                self._on_ending(ending)
+        for error, _ in handled:
             is_new = all(error is not one for one, _ in self._seen)
             if is_new and (len(self._seen) < MAX_LOOKS or isinstance(error, AssertionError)):
                 self._seen.append((error, self._look()))
         return awaited
 
-    def _handled(self) -> Iterator[BaseException]:
+    def _handled(self) -> Iterator[tuple[BaseException, FrameType]]:
         """Yield what is being handled by the coroutine and by those that it awaits, outermost first."""
         awaited: Any = self.cr_await
         while awaited is not None:
@@ -72,5 +93,5 @@ class FailureWatch(Generator[Any, Any, Any]):
                 # The last thing that a suspended coroutine refers to is the exception that it handles.
                 error = gc.get_referents(awaited)[-1]
                 if isinstance(error, BaseException):
-                    yield error
+                    yield error, awaited.cr_frame
             awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)

@@ -338,9 +338,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if test is None:
         return None
     names = pyfuncitem._fixtureinfo.argnames  # noqa: SLF001 - as pytest's own call of a test
-    arguments = {name: pyfuncitem.funcargs[name] for name in names}
     try:
-        test.run.wait_for_test(test.function(**arguments))
+        test.run.wait_for_test(test.function(**{name: pyfuncitem.funcargs[name] for name in names}))
         test.run.raise_what_nobody_took()
     except BaseException as error:
         _tell(pyfuncitem, test, error)
@@ -363,7 +362,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
             test.run.close()
     except BaseException as error:
         if test.has_failed and isinstance(error, _ERRORS_OF_THE_RUN):
-            return None  # what failed the run fails its end too
+            if not isinstance(test.error, _ERRORS_OF_THE_RUN):  # else it fails the end too
+                item.add_report_section("teardown", "virtual time", str(error))
+            return None
         _tell(item, test, error)
         raise
 

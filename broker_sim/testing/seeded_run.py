@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.runtime.virtual.errors import VirtualRunError
-from broker_sim.runtime.virtual.run import VirtualRun
+from broker_sim.runtime.virtual.run import ENDING_S, VirtualRun
 from broker_sim.runtime.virtual.task_order import GivenOrder, deviation_text
 from broker_sim.testing.cluster_text import cluster_text
 from broker_sim.testing.failure_watch import FailureWatch
@@ -56,8 +58,8 @@ class SeededRun(VirtualRun):
         self._at_failure: str | None = None
         self._deviations: tuple[Deviation, ...] | None = None
         """Until the test ended, or until the first failure if that came later."""
-        self._before: BaseException | None = None
-        """What the test was handling when the run failed."""
+        self._failed: BaseException | None = None
+        """With what the test had failed when it did not end."""
 
     def _note_deviation(self, ready: Sequence[Handle], number: int) -> None:
         if number > 1:
@@ -91,18 +93,27 @@ class SeededRun(VirtualRun):
         async def main(watch: FailureWatch) -> None:
             await watch
 
-        self._watch = FailureWatch(test, self._look)
+        self._watch = FailureWatch(test, self._look, self._on_ending)
         try:
             self.wait(main(self._watch), name=getattr(test, "__qualname__", None))
+            self.loop.time_limit.lift()
         except VirtualRunError as error:
-            if isinstance(self._before, AssertionError):
-                self._before.add_note(f"and then the test did not end: {error}")
-                raise self._before from None
-            raise
+            if self._failed is None:
+                raise
+            self._failed.add_note(f"and then the test did not end: {error}")
         finally:
             self._watch = None
             if self._at_failure is None:
                 self._deviations = self._deviations_now()
+        if self._failed is not None:
+            raise self._failed  # out here it keeps its cause and its context
+
+    def _on_ending(self, error: BaseException | None) -> None:
+        """Do not let a test that has failed wait for its contexts as long as one that works."""
+        if error is None:
+            self.loop.time_limit.lift()
+        else:
+            self.loop.time_limit.shorten(ENDING_S)
 
     def on_failure(self, error: BaseException) -> None:
         """Keep what was there when the error was raised; its contexts may be closed by now."""
@@ -113,9 +124,14 @@ class SeededRun(VirtualRun):
             self._at_failure = self._look()
             return
         self._at_failure = self._watch.at(error)
-        self._before = self._watch.leaving
-        if self._before is not None:
-            error.add_note(f"the test handles {self._before!r:.200}")
+        before, ending = self._watch.leaving, self._watch.ending
+        if isinstance(error, VirtualRunError):
+            if isinstance(before, AssertionError):
+                self._failed = before
+            elif isinstance(ending, Exception | pytest.fail.Exception):
+                self._failed = ending
+        if before is not None:
+            error.add_note(f"the test handles {before!r:.200}")
 
     def report(self) -> str:
         """Return the seed, the virtual time and what was there then: of the first failure, if there is one."""

@@ -14,7 +14,7 @@ from asyncio.base_events import _run_until_complete_cb  # type: ignore[attr-defi
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.runtime.virtual.clock import NS_PER_SECOND, delay_to_ns
+from broker_sim.runtime.virtual.clock import delay_to_ns
 from broker_sim.runtime.virtual.errors import (
     UnhandledError,
     VirtualDeadlockError,
@@ -27,12 +27,46 @@ if TYPE_CHECKING:
     from asyncio import Handle
     from collections.abc import Iterable
 
+    from broker_sim.runtime.virtual.clock import LoopClock
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
 __all__ = ["Guards", "cancel_stop"]
 
 LOOKED_AT: Final = 1_000
 """How many callbacks of a livelock are looked at for its report."""
+
+
+class TimeLimit:
+    """How much virtual time a run may take, and how much of it its end."""
+
+    def __init__(self, clock: LoopClock, limit_s: float | None) -> None:
+        self._clock = clock
+        self._given_ns = math.inf if limit_s is None else delay_to_ns(limit_s)
+        self._given = "" if limit_s is None else f"more than the allowed {float(limit_s)} s pass"
+        self.limit_ns = self._given_ns
+        """The clock may not move beyond that."""
+        self.what = self._given
+        """What is told of a run that is there."""
+
+    def let_end(self, seconds: float) -> None:
+        """Give the run so much virtual time from now, no more and no less: it has failed or is over."""
+        self._given_ns = self._clock.now_ns + delay_to_ns(seconds)
+        self._given = _of_the_end(seconds)
+        self.lift()
+
+    def shorten(self, seconds: float) -> None:
+        """Give the run no more than so much virtual time from now, until `lift`: it seems to end."""
+        limit_ns = self._clock.now_ns + delay_to_ns(seconds)
+        if limit_ns < self._given_ns:
+            self.limit_ns, self.what = limit_ns, _of_the_end(seconds)
+
+    def lift(self) -> None:
+        """Take `shorten` back."""
+        self.limit_ns, self.what = self._given_ns, self._given
+
+
+def _of_the_end(seconds: float) -> str:
+    return f"more than the allowed {seconds} s pass at the end of the run"
 
 
 class Guards:
@@ -46,7 +80,7 @@ class Guards:
         max_steps_at_one_time: int,
     ) -> None:
         self._loop = loop
-        self._limit_ns: float = math.inf if limit_s is None else delay_to_ns(limit_s)
+        self.time_limit = TimeLimit(loop.clock, limit_s)
         self._collect_every = collect_every
         self._max_still_steps = max_steps_at_one_time
         self._still_steps = 0
@@ -58,14 +92,8 @@ class Guards:
 
     def check_limit(self, now_ns: int) -> None:
         """Raise VirtualTimeLimitError if the run may not get to that time."""
-        if now_ns > self._limit_ns:
-            limit_s = self._limit_ns / NS_PER_SECOND
-            raise VirtualTimeLimitError(self._report(f"more than the allowed {limit_s} s pass"))
-
-    def extend_limit(self, seconds: float) -> None:
-        """Allow that much virtual time from now, if less is left."""
-        now_ns = self._loop.clock.now_ns
-        self._limit_ns = max(self._limit_ns, now_ns + delay_to_ns(seconds))
+        if now_ns > self.time_limit.limit_ns:
+            raise VirtualTimeLimitError(self._report(self.time_limit.what))
 
     def deadlock(self) -> VirtualDeadlockError:
         """Return the error for a loop with nothing ready and no timer."""

@@ -88,6 +88,7 @@ class VirtualEventLoop(ProcessLoop):
         self.steps = 0
         """How many callbacks have run."""
         self._guards = Guards(self, limit_s, collect_every, max_steps_at_one_time)
+        self.time_limit = self._guards.time_limit
         self._streams: dict[str, random.Random] = {}
         self.task_order = order_named(order, self.clock, self.stream("order").random)
         """What may let another callback run than the oldest; to be set before the run begins."""
@@ -199,10 +200,6 @@ class VirtualEventLoop(ProcessLoop):
         self._guards.check_limit(now_ns)
         self._move_to(now_ns)
         self._scheduled.pop_due(now_ns, self._ready)
-
-    def extend_limit(self, seconds: float) -> None:
-        """Allow the run that much virtual time from now: what a program that is ended may need."""
-        self._guards.extend_limit(seconds)
 
     # -- threads and signals ----------------------------------------------------------------------
 

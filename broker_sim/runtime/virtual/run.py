@@ -7,7 +7,7 @@ import gc
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from broker_sim.runtime.virtual.loop import VirtualEventLoop
 from broker_sim.runtime.virtual.stdlib.for_aiokafka import prepare_aiokafka
@@ -17,11 +17,14 @@ from broker_sim.runtime.virtual.stdlib.install import install
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-__all__ = ["VirtualRun", "run"]
+__all__ = ["ENDING_S", "VirtualRun", "run"]
 
 Result = TypeVar("Result")
-ENDING_S = 3_600.0
-"""How much virtual time the tasks of a run that failed may take to end."""
+ENDING_S: Final = 600.0
+"""How much virtual time a run may take to end, from its failure or its last step on.
+
+Clients need less: a rebalance takes 5 minutes at the most, and requests and transactions a minute.
+"""
 FROZEN_BY_PYTHON = 1_000
 """More than CPython freezes itself when it starts, 375 objects in 3.12.1, and less than its modules have."""
 
@@ -135,7 +138,7 @@ class VirtualRun:
 
     def _let_it_end(self) -> None:
         """Give the program time to end, unwatched: what failed may fail again before any task ends."""
-        self.loop.extend_limit(ENDING_S)
+        self.loop.time_limit.let_end(ENDING_S)
         self.loop.after_step = None
         self.loop.processes.kill_frozen()
 

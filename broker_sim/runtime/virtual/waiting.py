@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import PurePath
+from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ NAMED_BY_PROCESS = "Task-"
 SHOWN_TASKS = 50
 SHOWN_AWAITS = 6
 SHOWN_SPINNERS = 3
+STEPS_OF_GENERATORS = {"async_generator_asend", "async_generator_athrow"}
+"""What is awaited where an asynchronous generator runs on, as that of a fixture or of a context manager."""
 
 
 def label(handle: Any) -> str:
@@ -75,14 +79,26 @@ def _describe_awaits(task: asyncio.Task[Any]) -> str:
     places: list[str] = []
     awaited: Any = task.get_coro()
     while awaited is not None:
-        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        frame = _first_of(awaited, "cr_frame", "gi_frame", "ag_frame")
         if frame is not None:
             places.append(_place(frame.f_code, frame.f_lineno))
-        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+        if type(awaited).__name__ in STEPS_OF_GENERATORS:
+            generators = gc.get_referents(awaited)
+            awaited = next(
+                (each for each in generators if isinstance(each, AsyncGeneratorType)), None
+            )
+        else:
+            awaited = _first_of(awaited, "cr_await", "gi_yieldfrom", "ag_await")
     if len(places) > SHOWN_AWAITS:
         half = SHOWN_AWAITS // 2
         places[half:-half] = ["..."]
     return " > ".join(places) or "its start"
+
+
+def _first_of(awaited: Any, *names: str) -> Any:
+    return next(
+        (found for name in names if (found := getattr(awaited, name, None)) is not None), None
+    )
 
 
 def _place(code: CodeType, line: int) -> str:

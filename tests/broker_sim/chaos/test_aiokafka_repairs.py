@@ -74,6 +74,21 @@ async def consumer_is_stopped_while_it_leaves_its_group(chaos):
     assert stopped == [None] * 10
 
 
+async def consumer_is_stopped_when_its_coordinator_is_gone(chaos):
+    servers = await place_order(chaos)
+    consumer = AIOKafkaConsumer(
+        "orders", bootstrap_servers=servers, group_id="shop", auto_offset_reset="earliest"
+    )
+    await consumer.start()
+    await consumer.getone()
+    chaos.kafka.kill(chaos.kafka.leader("__consumer_offsets", 0))
+    try:
+        async with asyncio.timeout(60):
+            await consumer.stop()
+    finally:
+        await consumer._client.close()
+
+
 async def producer_asks_for_a_leader_with_pauses(chaos):
     servers = chaos.kafka.bootstrap_servers
     chaos.kafka.keep_requests(10_000)
@@ -95,6 +110,7 @@ CORRECT = [
     committed_is_known_after_a_move,
     record_comes_soon_after_a_move,
     consumer_is_stopped_while_it_leaves_its_group,
+    consumer_is_stopped_when_its_coordinator_is_gone,
 ]
 
 

@@ -141,3 +141,67 @@ def test_coroutine_that_does_not_end_says_what_it_is_leaving_with():
         await watch
 
     assert run(main, hash_seed="any") == (ValueError, "3.0")
+
+
+async def fails_in_a_finally():
+    try:
+        await fails_at_3()
+    finally:
+        await asyncio.sleep(10)
+
+
+async def fails_in_an_except_that_raises():
+    try:
+        await fails_at_3()
+    except ValueError as error:
+        await asyncio.sleep(10)
+        raise KeyError from error
+
+
+async def fails_below_a_handler():
+    try:
+        await fails_at_3()
+    except ValueError:
+        await fails_in_a_finally()
+
+
+async def handles_it():
+    try:
+        await fails_at_3()
+    except ValueError:
+        await asyncio.sleep(10)
+        async with closing_in(10):
+            await asyncio.sleep(10)
+
+
+async def works_on_after_it():
+    with contextlib.suppress(ValueError):
+        await fails_in_a_finally()
+    await asyncio.sleep(10)
+
+
+@pytest.mark.parametrize(
+    ("test", "endings"),
+    [
+        (fails_in_contexts, [(3, ValueError)]),
+        (fails_by_a_timeout, [(3, asyncio.CancelledError)]),
+        (fails_in_a_finally, [(3, ValueError)]),
+        (fails_in_an_except_that_raises, [(3, ValueError)]),
+        (fails_below_a_handler, [(6, ValueError)]),
+        (fails_without_contexts, []),
+        (handles_it, []),
+        (works_on_after_it, [(3, ValueError), (13, None)]),
+    ],
+)
+def test_ending_begins_where_an_error_that_nobody_has_caught_waits(test, endings):
+    told = []
+
+    async def main(loop):
+        def note(error):
+            told.append((loop.time(), None if error is None else type(error)))
+
+        with contextlib.suppress(ValueError, KeyError, TimeoutError):
+            await FailureWatch(test(), str, note)
+
+    run(main, hash_seed="any")
+    assert told == endings

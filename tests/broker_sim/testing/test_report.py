@@ -87,3 +87,29 @@ def test_failure_is_told_though_the_test_does_not_end_after_it(run_suite):
             "E *and then the test did not end: nothing is ready and no timer runs*",
         ]
     )
+
+
+HANGING = """
+@pytest.fixture
+async def client():
+    yield
+    while True:
+        await asyncio.sleep(10)
+
+@pytest.mark.virtual_time(seeds=3)
+async def test_fails(client):
+    assert False, "the first failure counts"
+"""
+
+
+def test_fixture_that_does_not_end_after_a_failure_is_told_beside_it(run_suite):
+    result = run_suite(HANGING)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E *AssertionError: the first failure counts",
+            "*Captured virtual time teardown*",
+            "more than the allowed 600.0 s pass at the end of the run, at 600.0 s *; where it waits:",
+            "*_live) > *(client) > *",
+        ]
+    )

@@ -1,6 +1,8 @@
 """What the options of a test change in its run."""
 
 import asyncio
+import contextlib
+import re
 from contextlib import closing
 
 import pytest
@@ -144,3 +146,93 @@ def test_deviations_of_a_failing_shutdown_count():
         with pytest.raises(LookupError):
             this.wait(shut_down())
         assert this.deviations
+
+
+# -- a test that fails and does not end -----------------------------------------------------------
+
+
+async def hang():
+    while True:  # noqa: ASYNC110 - as a client that tries again for ever
+        await asyncio.sleep(1)
+
+
+async def fails_and_hangs(error, cause=None):
+    await asyncio.sleep(5)
+    try:
+        raise error from cause
+    finally:
+        await hang()
+
+
+@pytest.mark.parametrize("kind", [AssertionError, KeyError, pytest.fail.Exception])
+def test_error_of_a_test_whose_end_hangs_is_told_after_ten_minutes(kind):
+    error, cause = kind("mine"), OSError("its cause")
+    with closing(SeededRun(VirtualTimeOptions(), 0)) as this:
+        with pytest.raises(kind) as told:
+            this.wait_for_test(fails_and_hangs(error, cause))
+        assert this.loop.time() == 605
+    assert told.value is error
+    assert error.__cause__ is cause
+    assert re.search(
+        r"and then the test did not end: more than the allowed 600\.0 s pass at the end of the run, "
+        r"at 605\.0 s .*where it waits:\n .*\(hang\)",
+        error.__notes__[0],
+    )
+
+
+def test_shorter_limit_holds_at_the_end_too():
+    with closing(SeededRun(VirtualTimeOptions(limit_s=30), 0)) as this:
+        with pytest.raises(AssertionError):
+            this.wait_for_test(fails_and_hangs(AssertionError()))
+        assert this.loop.time() == 30
+
+
+def test_timeout_whose_end_hangs_says_so():
+    async def test():
+        async with asyncio.timeout(5):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await hang()
+
+    with closing(SeededRun(VirtualTimeOptions(), 0)) as this:
+        with pytest.raises(VirtualTimeLimitError, match=r"allowed 600\.0 s.* at 605\.0 s") as told:
+            this.wait_for_test(test())
+        assert "the test handles CancelledError()" in told.value.__notes__
+
+
+def test_test_that_takes_its_error_may_take_hours():
+    async def fail():
+        try:
+            await asyncio.sleep(1)
+            raise LookupError
+        finally:
+            await asyncio.sleep(60)
+
+    async def test():
+        for _ in range(3):
+            try:
+                await fail()
+            except LookupError:
+                await asyncio.sleep(3_600)
+        with contextlib.suppress(LookupError):
+            await fail()
+
+    with closing(SeededRun(VirtualTimeOptions(), 0)) as this:
+        this.wait_for_test(test())
+        this.wait(asyncio.sleep(3_600))  # as a fixture of it may
+        assert this.loop.time() == 3 * 3_661 + 61 + 3_600
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_closed_after_a_failure_has_ten_minutes(fails):
+    async def test():
+        await asyncio.sleep(1)
+        assert not fails
+
+    with closing(SeededRun(VirtualTimeOptions(limit_s=2_000), 0)) as this:
+        with pytest.raises(AssertionError) if fails else contextlib.nullcontext():
+            this.wait_for_test(test())
+        with pytest.raises(VirtualTimeLimitError):
+            this.wait(hang())
+        assert this.loop.time() == (601 if fails else 2_000)

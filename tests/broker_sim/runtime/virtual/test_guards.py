@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import threading
 import weakref
@@ -38,6 +39,29 @@ def test_deadlock_names_the_tasks_and_where_they_wait(run):
     assert "(waits_for_ever) > locks.py:" in text
 
 
+def test_place_inside_of_asynchronous_generators_is_named(run):
+    @contextlib.asynccontextmanager
+    async def context():
+        try:
+            yield
+        finally:
+            await asyncio.Event().wait()
+
+    async def numbers():
+        yield 1
+        async with context():
+            pass
+
+    async def main():
+        async for _ in numbers():
+            pass
+
+    with pytest.raises(
+        VirtualDeadlockError, match=r"\(main\) > \S+ \(numbers\) > .* \(context\) > \S+ \(wait\)"
+    ):
+        run(main)
+
+
 def test_hung_program_with_a_periodic_timer_is_stopped_by_the_limit(run):
     async def main():
         async def heartbeat():
@@ -64,13 +88,36 @@ def test_limit_is_a_day_unless_said(run):
         run(main)
 
 
-def test_limit_holds_for_blocking_sleep_and_can_be_extended():
+def test_limit_holds_for_blocking_sleep_too():
     loop = VirtualEventLoop(limit_s=10)
     with pytest.raises(VirtualTimeLimitError):
         loop.sleep_blocking(11)
-    loop.extend_limit(20)
-    loop.sleep_blocking(11)
-    assert loop.time() == 11
+    loop.sleep_blocking(10)
+    assert loop.time() == 10
+
+
+@pytest.mark.parametrize("limit_s", [10, 1_000, None])
+def test_run_that_ends_has_time_of_its_own(limit_s):
+    loop = VirtualEventLoop(limit_s=limit_s)
+    loop.sleep_blocking(5)
+    loop.time_limit.let_end(20)
+    loop.sleep_blocking(20)
+    with pytest.raises(
+        VirtualTimeLimitError, match=r"allowed 20 s pass at the end of the run, at 25"
+    ):
+        loop.sleep_blocking(1)
+
+
+def test_shortened_limit_is_over_sooner_until_it_is_lifted():
+    loop = VirtualEventLoop(limit_s=100)
+    loop.time_limit.shorten(20)
+    with pytest.raises(VirtualTimeLimitError, match=r"allowed 20 s pass at the end"):
+        loop.sleep_blocking(21)
+    loop.time_limit.lift()
+    loop.sleep_blocking(90)
+    loop.time_limit.shorten(20)
+    with pytest.raises(VirtualTimeLimitError, match=r"allowed 100\.0 s pass,"):
+        loop.sleep_blocking(11)
 
 
 def test_program_that_spins_without_time_passing_is_stopped(run):
