@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from broker_sim.config import check_dynamic
-from broker_sim.errors import ConfigError
+from broker_sim.errors import ConfigError, MissingExtraError
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -58,5 +58,5 @@ class DynamicBrokerConfig:
                 listener.reconfigure(
                     image.dynamic_broker_configs(self._broker_id), is_start=before.version < 0
                 )
-            except ConfigError as error:
+            except (ConfigError, MissingExtraError) as error:
                 log.warning("broker_configs_not_applied", broker=self._broker_id, reason=str(error))

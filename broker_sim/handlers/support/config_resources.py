@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from broker_sim.config import PER_LISTENER, without_listener
 from broker_sim.controller import ConfigResource, ConfigResourceType, Outcome
-from broker_sim.errors import ApiError, ConfigError, ErrorCode
+from broker_sim.errors import ApiError, ConfigError, ErrorCode, MissingExtraError
 from broker_sim.handlers.support.authorization import AUTHORIZATION_TEXTS, authorization_error
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 
@@ -111,7 +111,7 @@ def _check_listeners(
         return
     try:
         broker.dynamic_config.validate(wanted)
-    except ConfigError as error:
+    except (ConfigError, MissingExtraError) as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
