@@ -12,6 +12,7 @@ from broker_sim.config import (
     BROKER_CONFIGS,
     BROKER_WITHOUT_EFFECT,
     CHANGE_WITHOUT_EFFECT,
+    PER_LISTENER,
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
     TOPIC_WITHOUT_EFFECT,
@@ -80,7 +81,9 @@ def page() -> str:
 def _broker_rows() -> Iterator[str]:
     for definition in _by_name(BROKER_CONFIGS):
         change = definition.update_mode.value
-        if definition.name in CHANGE_WITHOUT_EFFECT:
+        if definition.name in PER_LISTENER:
+            change += ", for one listener"
+        elif definition.name in CHANGE_WITHOUT_EFFECT:
             change += ", without effect"
         yield _row(definition, change, BROKER_WITHOUT_EFFECT)
 

@@ -18,6 +18,7 @@ from broker_sim.broker.coordinators import (
     make_transactional_appends,
 )
 from broker_sim.broker.dispatch import RequestDispatcher
+from broker_sim.broker.dynamic_broker_config import DynamicBrokerConfig
 from broker_sim.broker.foundation import Foundation
 from broker_sim.broker.guarded_apis import guarded_apis
 from broker_sim.broker.late_metadata import LateMetadata
@@ -84,6 +85,7 @@ class Broker:
         self.metadata = MetadataCache(
             broker_id, config, MetadataImage(version=-1, cluster_id=environment.cluster_id)
         )
+        self.dynamic_config = DynamicBrokerConfig(broker_id, config)
         self.purgatories = Purgatories(
             lambda name, purge_interval: environment.make_purgatory(
                 name, broker_id, process, purge_interval
@@ -238,6 +240,7 @@ class Broker:
         changes = changes_between(before, image)
         if changes.broker_configs_changed:
             self.background_work.reconfigure(self.metadata.broker_config())
+            self.dynamic_config.apply(before, image)
         if before.client_quotas is not image.client_quotas:
             self.quotas.update(image.client_quotas)
             self.connection_quotas.update(image.client_quotas)

@@ -17,6 +17,7 @@ from broker_sim.config.describe_others import (
     describe_group,
     describe_loggers,
 )
+from broker_sim.config.dynamic_configs import check_dynamic
 from broker_sim.config.endpoints import (
     ADVERTISED_LISTENERS,
     DEFAULT_LISTENER,
@@ -119,6 +120,7 @@ __all__ = [
     "check_advertised_names",
     "check_client_metrics_configs",
     "check_connection_limits",
+    "check_dynamic",
     "check_group_configs",
     "check_listeners",
     "check_metric_reporters",

@@ -160,7 +160,10 @@ class ConfigurationControlManager:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"The topic '{resource.name}' does not exist.",
             )
-        self._write(delta, resource, current, wanted)
+        is_set_again = resource.type is ConfigResourceType.BROKER and bool(alterations)
+        # Brokers read the files of key stores again when a configuration is set to what it is (KAFKA-14136).
+        if current != wanted or is_set_again:
+            self._write(delta, resource, current, wanted)
 
     def _effective(self, delta: MetadataDelta, topic: TopicState, name: str) -> object:
         """Return the topic's value, else the cluster's, else the static one; all have the same name."""
@@ -240,8 +243,6 @@ class ConfigurationControlManager:
         current: Mapping[str, str],
         wanted: Mapping[str, str],
     ) -> None:
-        if current == wanted:
-            return
         minimum_changes = current.get(MIN_INSYNC_REPLICAS) != wanted.get(MIN_INSYNC_REPLICAS)
         if resource.type is ConfigResourceType.TOPIC:
             delta.set_topic_configs(resource.name, wanted)

@@ -4,7 +4,7 @@ Mirrors `ControllerConfigurationValidator`, and of the checks that a broker does
 forwards a request those of `DynamicBrokerConfig.validate`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from broker_sim.config import (
     BROKER_CONFIGS,
@@ -17,9 +17,9 @@ from broker_sim.config import (
     THREADS,
     TOPIC_WITHOUT_EFFECT,
     BrokerConfig,
-    UpdateMode,
     check_client_metrics_configs,
     check_connection_limits,
+    check_dynamic,
     check_group_configs,
     check_listeners,
     check_metric_reporters,
@@ -27,6 +27,7 @@ from broker_sim.config import (
     effective_topic_config,
     every_broker_config,
     thread_count_reason,
+    without_listener,
 )
 from broker_sim.controller.requests import ConfigResource, ConfigResourceType
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
@@ -73,7 +74,7 @@ class ConfigurationValidator:
     def _check_broker(self, delta: MetadataDelta, broker: str, configs: Mapping[str, str]) -> None:
         if not configs.get(LISTENERS, "any").strip():  # said even where no listener may be set
             check_listeners("", "", ())
-        _check_dynamic(configs, broker)
+        check_dynamic(configs, broker)
         config = self._static.with_dynamic(configs)
         present = {**delta.broker_configs.get("", {}), **delta.broker_configs.get(broker, {})}
         if OVERRIDES in configs:
@@ -119,38 +120,17 @@ class ConfigurationValidator:
             case ConfigResourceType.TOPIC:
                 without_effect = configs.keys() & TOPIC_WITHOUT_EFFECT.keys()
             case ConfigResourceType.BROKER:
-                without_effect = configs.keys() - (
+                effective = (
                     BROKER_CONFIGS.keys() - BROKER_WITHOUT_EFFECT.keys() - CHANGE_WITHOUT_EFFECT
                 )
+                without_effect = {
+                    name
+                    for name in configs.keys() - effective
+                    if without_listener(name) not in PER_LISTENER
+                }
             case _:
                 without_effect = set(configs)
         names = sorted(without_effect - self._logged_without_effect)
         if names:
             self._logged_without_effect.update(names)
             log.warning("configuration_without_effect", names=names)
-
-
-def _check_dynamic(configs: Mapping[str, str], broker: str) -> None:
-    """Raise ConfigError when one cannot be changed at run time, or not for all brokers."""
-    unknown = not BROKER_CONFIGS.keys() >= configs.keys()
-    definitions = every_broker_config() if unknown else BROKER_CONFIGS
-    modes = {name: definitions[name].update_mode for name in configs if name in definitions}
-    fixed = [name for name, mode in modes.items() if mode is UpdateMode.READ_ONLY]
-    if fixed:
-        raise ConfigError(f"Cannot update these configs dynamically: {_listed(fixed)}")
-    per_listener = [name for name in modes if name in PER_LISTENER]
-    if per_listener:
-        raise ConfigError(
-            "These security configs can be dynamically updated only per-listener using the"
-            f" listener prefix: {_listed(per_listener)}"
-        )
-    own = [name for name, mode in modes.items() if mode is UpdateMode.PER_BROKER]
-    if own and not broker:
-        raise ConfigError(
-            "Cannot update these configs at default cluster level, broker id must be specified:"
-            f" {_listed(own)}"
-        )
-
-
-def _listed(names: Iterable[str]) -> str:
-    return f"[{', '.join(sorted(names))}]"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from broker_sim.config import BrokerConfig
     from broker_sim.errors import ErrorCode
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BrokerServices",
     "ClientConnection",
+    "DynamicConfigCheck",
     "InjectedErrors",
     "Permissions",
     "ProducerIdSource",
@@ -164,6 +165,13 @@ class Permissions(Protocol):
         """Return whether there is a resource of the type with which the client may do this."""
 
 
+class DynamicConfigCheck(Protocol):
+    """What the broker checks itself of its dynamic configurations."""
+
+    def validate(self, dynamic: Mapping[str, str]) -> None:
+        """Raise ConfigError unless the broker may have exactly these."""
+
+
 class ProducerIdSource(Protocol):
     """Ids for idempotent producers."""
 
@@ -181,6 +189,10 @@ class BrokerServices(Protocol):
     @property
     def config(self) -> BrokerConfig:
         """The broker's static configuration."""
+
+    @property
+    def dynamic_config(self) -> DynamicConfigCheck:
+        """Who checks changes of the broker's configuration before they leave for the controller."""
 
     @property
     def authorizer(self) -> Permissions | None:

@@ -11,7 +11,8 @@ from broker_sim.security.sasl_listener import (
     SaslListener,
     sasl_listener,
 )
-from broker_sim.security.ssl_listener import SslListener, load_key_pair, ssl_listener
+from broker_sim.security.ssl_listener import SslListener
+from broker_sim.security.ssl_stores import load_key_pair
 from broker_sim.security.token_issuer import EXPIRES_S, KeySet, TokenIssuer
 
 __all__ = [
@@ -35,5 +36,4 @@ __all__ = [
     "load_key_pair",
     "parse_super_users",
     "sasl_listener",
-    "ssl_listener",
 ]

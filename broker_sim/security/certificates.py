@@ -16,13 +16,24 @@ if TYPE_CHECKING:
 
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
-__all__ = ["CertificateAuthority", "Certificates", "KeyPair", "read_pkcs12"]
+__all__ = [
+    "CertificateAuthority",
+    "CertificateFacts",
+    "Certificates",
+    "KeyPair",
+    "facts_of",
+    "is_issued_by_name_of",
+    "parse_pair",
+    "read_pkcs12",
+]
 
 _FROM: Final = datetime(2020, 1, 1, tzinfo=UTC)
 _UNTIL: Final = datetime(2120, 1, 1, tzinfo=UTC)
 _EXPIRED: Final = datetime(2021, 1, 1, tzinfo=UTC)
 _ELSEWHERE: Final = ("elsewhere.invalid",)
+_PKCS8: Final = ("-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----")
 _MISSING: Final = "cryptography is not installed: pip install 'broker-sim[security]'"
 
 
@@ -31,9 +42,22 @@ class KeyPair(NamedTuple):
 
     chain: str
     key: str
+    alias: str = "kafka"
+    """Its name in a key store; Kafka's for PEM, which has none."""
+    matches: bool = True
+    """Whether the key is that of the certificate."""
 
     def __repr__(self) -> str:
         return f"KeyPair({len(self.chain)} characters of certificates)"
+
+
+class CertificateFacts(NamedTuple):
+    """What Kafka compares of two certificates."""
+
+    name: str
+    """The distinguished name, as Java's `X500Principal.toString` writes it."""
+    hosts: tuple[tuple[int, str], ...]
+    """The other names, each with the number of its kind."""
 
 
 class CertificateAuthority:
@@ -52,20 +76,14 @@ class CertificateAuthority:
 
     def issue(self, name: str, hosts: Iterable[str] = (), *, expired: bool = False) -> KeyPair:
         """Return a certificate for `CN=name`, of a server if it has hosts, and its key."""
-        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
-        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - the same
+        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
 
         key = ec.generate_private_key(ec.SECP256R1())
         until = _EXPIRED if expired else _UNTIL
         certificate = _sign(
             name, key, self._name, self._key, tuple(hosts), until=until, is_authority=False
         )
-        key_text = key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ).decode()
-        return KeyPair(_pem(certificate), key_text)
+        return KeyPair(_pem(certificate), _key_text(key))
 
 
 class Certificates:
@@ -97,6 +115,16 @@ def _pem(certificate: x509.Certificate) -> str:
     from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - an extra
 
     return certificate.public_bytes(Encoding.PEM).decode()
+
+
+def _key_text(key: PrivateKeyTypes) -> str:
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
+
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    ).decode()
 
 
 def _sign(
@@ -160,8 +188,7 @@ def _alternative_name(host: str) -> x509.GeneralName:
 def read_pkcs12(data: bytes, password: str, place: str) -> KeyPair:
     """Return what is in a PKCS12 store; a trust store has no key. Raises ConfigError, MissingExtraError."""
     try:
-        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
-        from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - the same
+        from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise MissingExtraError(_MISSING) from error
     try:
@@ -172,9 +199,65 @@ def read_pkcs12(data: bytes, password: str, place: str) -> KeyPair:
     chain = "".join(_pem(each.certificate) for each in [*own, *store.additional_certs])
     key = ""
     if store.key is not None:
-        key = store.key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ).decode()
-    return KeyPair(chain, key)
+        key = _key_text(store.key)
+    alias = "1"
+    if store.cert is not None and store.cert.friendly_name:
+        alias = store.cert.friendly_name.decode("utf-8", "replace").lower()
+    return KeyPair(chain, key, alias)
+
+
+def parse_pair(chain: str, key: str | None = None, password: str | None = None) -> KeyPair:
+    """Return what PEM texts have, the key without its password; without `key` certificates alone.
+
+    Raises ValueError for texts that have no certificate or not one key in PKCS8, MissingExtraError.
+    """
+    try:
+        from cryptography import x509  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - the same
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(_MISSING) from error
+    certificates = x509.load_pem_x509_certificates(chain.encode())
+    parsed = "".join(_pem(each) for each in certificates)
+    if key is None:
+        return KeyPair(parsed, "")
+    if key.count("-----BEGIN ") != 1 or not key.startswith(_PKCS8):
+        raise ValueError("one private key in PKCS8 is expected")
+    try:
+        private = serialization.load_pem_private_key(
+            key.encode(), None if password is None else password.encode()
+        )
+    except TypeError as error:  # a password for a key that has none, or none for one that has
+        raise ValueError(str(error)) from None
+    matches = private.public_key() == certificates[0].public_key()
+    return KeyPair(parsed, _key_text(private), matches=matches)
+
+
+def facts_of(chain: str) -> CertificateFacts:
+    """Return what Kafka compares of the first certificate. Raises MissingExtraError."""
+    try:
+        from cryptography import x509  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(_MISSING) from error
+    certificate = x509.load_pem_x509_certificate(chain.encode())
+    name = ", ".join(each.rfc4514_string() for each in reversed(certificate.subject.rdns))
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return CertificateFacts(name, ())
+    kinds: dict[type[x509.GeneralName], int] = {
+        x509.RFC822Name: 1,
+        x509.DNSName: 2,
+        x509.UniformResourceIdentifier: 6,
+        x509.IPAddress: 7,
+    }
+    hosts = [(kinds[type(each)], str(each.value)) for each in names if type(each) in kinds]
+    return CertificateFacts(name, tuple(dict.fromkeys(hosts)))
+
+
+def is_issued_by_name_of(chain: str, trusted: str) -> bool:
+    """Whether the last certificate of the chain says that one of those has issued it."""
+    from cryptography import x509  # noqa: PLC0415 - an extra
+
+    last = x509.load_pem_x509_certificates(chain.encode())[-1]
+    issuers = x509.load_pem_x509_certificates(trusted.encode())
+    return any(last.issuer == each.subject for each in issuers)

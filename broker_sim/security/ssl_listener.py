@@ -12,31 +12,43 @@ those that the cluster makes. TLS is OpenSSL's, so cipher suites and algorithms 
 
 from __future__ import annotations
 
-import re
 import ssl
-import tempfile
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from broker_sim.config import PER_LISTENER, listener_values
 from broker_sim.errors import ConfigError, WrongStateError
 from broker_sim.metadata.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
 from broker_sim.security.certificates import KeyPair, read_pkcs12
+from broker_sim.security.ssl_compatibility import check_compatible, check_trust
 from broker_sim.security.ssl_principal_mapper import SslPrincipalMapper, distinguished_name
+from broker_sim.security.ssl_stores import (
+    PEM,
+    Stores,
+    load_key_pair,
+    pem_blocks,
+    read_stores,
+    with_lines,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Mapping
 
     from broker_sim.config import BrokerConfig
     from broker_sim.security.certificates import Certificates
 
-__all__ = ["SslListener", "load_key_pair", "ssl_listener"]
+__all__ = ["SslListener"]
 
-PEM: Final = "PEM"
+UPDATE_FAILED: Final = (
+    "Invalid value org.apache.kafka.common.config.ConfigException: Validation of dynamic config update of"
+    " SSLFactory failed: {} for configuration Invalid dynamic configuration"
+)
+ALLOW_NAMES: Final = "ssl.allow.dn.changes"
+ALLOW_HOSTS: Final = "ssl.allow.san.changes"
 STORE_TYPES: Final = (PEM, "PKCS12", "JKS")
 JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
 CLIENT_AUTH: Final = "ssl.client.auth"
-_PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _VERIFY: Final = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
@@ -45,17 +57,50 @@ _VERIFY: Final = {
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
-class SslListener(NamedTuple):
-    """What connections of a listener need for TLS."""
+class SslListener:
+    """What connections of a listener need for TLS, and its stores, which may change while it runs.
 
-    context: ssl.SSLContext
-    mapper: SslPrincipalMapper
-    trusted: str
-    """The certificates that a client must trust, as PEM."""
-    wants_certificate: bool
-    """Whether clients are asked for a certificate."""
-    renew: Callable[..., None]
-    """Takes a new certificate; `expired=True` or `wrong_host=True` asks for one that clients refuse."""
+    A certificate that the cluster makes and its authority count as the stores of a listener that has none.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        listener: str,
+        certificates: Certificates,
+        hosts: Iterable[str],
+        *,
+        has_logins: bool,
+        is_inter_broker: bool = False,
+    ) -> None:
+        self._listener = listener
+        self._static = config.for_listener(listener)
+        self._certificates = certificates
+        self._hosts = tuple(hosts)
+        self._is_inter_broker = is_inter_broker
+        auth = self._static.ssl_client_auth
+        # As in Kafka: where clients log in, certificates are asked for only if that very listener says so.
+        if has_logins and f"listener.name.{listener.lower()}.{CLIENT_AUTH}" not in config.originals:
+            auth = "none"
+        self._verify_mode = _VERIFY[auth]
+        self.wants_certificate = auth != "none"
+        """Whether clients are asked for a certificate."""
+        self.mapper = SslPrincipalMapper(self._static.ssl_principal_mapping_rules)
+        self._values: Mapping[str, str] = {}
+        """The dynamic configurations that are in force."""
+        self._modified = self._modified_now({})
+        self._stores = self._read_static()
+        self.context = self._make_context(self._stores)
+        """That of the listening socket. Later stores have another one, which each handshake takes."""
+        self._current = self.context
+
+    @property
+    def trusted(self) -> str:
+        """The certificates that a client must trust, as PEM."""
+        if self._has_own_key_store:
+            assert self._stores.pair is not None
+            return self._stores.pair.chain
+        return self._certificates.authority.certificate
 
     def principal_of(self, transport: Any) -> KafkaPrincipal | None:
         """Return who the client is by its certificate; None when no rule matches it."""
@@ -64,6 +109,135 @@ class SslListener(NamedTuple):
             return ANONYMOUS
         name = self.mapper.name_of(distinguished_name(certificate["subject"]))
         return None if name is None else KafkaPrincipal(USER_TYPE, name)
+
+    def renew(self, *, expired: bool = False, wrong_host: bool = False) -> None:
+        """Take a new certificate, or the key store as it is now.
+
+        `expired=True` or `wrong_host=True` asks for one that clients refuse. Raises ConfigError,
+        WrongStateError.
+        """
+        if not self._has_own_key_store:
+            pair = self._certificates.for_hosts(self._hosts, expired=expired, wrong_host=wrong_host)
+            self._use(self._stores._replace(pair=pair), self._values)
+        elif expired or wrong_host:
+            raise WrongStateError(
+                "a listener has a key store of its own; put such a certificate there, and renew it"
+            )
+        else:
+            stores = self._read(self._values) if self._values else self._read_static()
+            self._use(stores, self._values)
+
+    def reset(self) -> None:
+        """Go back to the stores that the listener was started with. Raises ConfigError."""
+        self._use(self._read_static(), {})
+
+    def validate(self, dynamic: Mapping[str, str]) -> None:
+        """Raise ConfigError, worded as Kafka's, unless the listener may take these configurations.
+
+        `dynamic` are all that the broker would have. Mirrors `SslFactory.validateReconfiguration`.
+        """
+        values = self._relevant(dynamic)
+        if values != self._values:
+            self._checked(values)
+
+    def reconfigure(self, dynamic: Mapping[str, str], *, is_start: bool = False) -> None:
+        """Let connections from now on see the stores of these configurations; those that are open stay.
+
+        A file that has changed since it was read is read again. Raises ConfigError as `validate`, and
+        changes nothing then; at the start of a broker nothing is compared with what was before.
+        """
+        values = self._relevant(dynamic)
+        if values != self._values or self._modified_now(values) != self._modified:
+            self._use(self._read(values) if is_start else self._checked(values), values)
+
+    @property
+    def _has_own_key_store(self) -> bool:
+        own = self._own_config(self._values)
+        return own.ssl_keystore_location is not None or own.ssl_keystore_key is not None
+
+    def _relevant(self, dynamic: Mapping[str, str]) -> dict[str, str]:
+        values = listener_values(dynamic, self._listener)
+        return {name: text for name, text in values.items() if name in PER_LISTENER}
+
+    def _own_config(self, values: Mapping[str, str]) -> BrokerConfig:
+        return self._static.with_dynamic(values)
+
+    def _checked(self, values: Mapping[str, str]) -> Stores:
+        """Return the stores that these configurations name. Raises ConfigError, worded as Kafka's."""
+        others = self._static.others
+        try:
+            stores = self._read(values)
+            check_compatible(
+                self._stores,
+                stores,
+                allows_names=_is_true(others.get(ALLOW_NAMES)),
+                allows_hosts=_is_true(others.get(ALLOW_HOSTS)),
+            )
+            if self._is_inter_broker:
+                check_trust(self._stores, stores, self._make_context)
+        except ConfigError as error:
+            raise ConfigError(UPDATE_FAILED.format(error)) from None
+        return stores
+
+    def _read(self, values: Mapping[str, str]) -> Stores:
+        """Return the stores as they are now. Raises ConfigError."""
+        pair, trusted, _ = read_stores(self._own_config(values))
+        if pair is None and self._has_own_key_store:
+            pair = self._certificates.for_hosts(self._hosts)
+        elif pair is None:
+            pair = self._stores.pair
+        if trusted is None and _key_store(self._static) is None:
+            trusted = self._certificates.authority.certificate
+        return Stores(pair, trusted)
+
+    def _read_static(self) -> Stores:
+        pair, trusted = _key_store(self._static), _trust_store(self._static) or None
+        if pair is None:
+            made = self._certificates.for_hosts(self._hosts)
+            return Stores(made, trusted or self._certificates.authority.certificate)
+        return Stores(pair, trusted, self._static.ssl_key_password)
+
+    def _modified_now(self, values: Mapping[str, str]) -> list[int]:
+        """Return when the files of the stores were changed."""
+        own = self._own_config(values)
+        paths = [own.ssl_keystore_location, own.ssl_truststore_location]
+        times = []
+        for path in filter(None, paths):
+            with suppress(OSError):
+                times.append(Path(path).stat().st_mtime_ns)
+        return times
+
+    def _make_context(self, stores: Stores) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # A client that resumes a session does not look at the certificate again.
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
+        _set_versions(context, self._static.ssl_enabled_protocols)
+        context.verify_mode = self._verify_mode
+        if stores.trusted:
+            context.load_verify_locations(cadata=stores.trusted)
+        elif context.verify_mode is not ssl.CERT_NONE:
+            context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+        # As in Kafka, a key of another certificate is taken, and handshakes fail.
+        if stores.pair is not None and stores.pair.matches:
+            load_key_pair(context, stores.pair, stores.key_password, "ssl.keystore")
+        return context
+
+    def _use(self, stores: Stores, values: Mapping[str, str]) -> None:
+        """Let handshakes from now on be made with these stores."""
+        self._current = self._make_context(stores)
+        self._stores, self._values = stores, values
+        self._modified = self._modified_now(values)
+        self.context.sni_callback = self._take_current
+
+    def _take_current(
+        self,
+        connection: ssl.SSLObject,
+        server_name: str | None,  # noqa: ARG002 - all names have the same certificate
+        context: ssl.SSLContext,  # noqa: ARG002 - as OpenSSL calls it
+    ) -> None:
+        """Make a handshake with the newest stores: that of the listening socket cannot be replaced."""
+        connection.context = self._current
 
 
 class _Store(NamedTuple):
@@ -94,7 +268,7 @@ class _Store(NamedTuple):
             raise ConfigError(f"{place}: {error.strerror or error}") from None
         if kind == PEM:
             text = data.decode("ascii", "replace")
-            return KeyPair(_blocks(text, "CERTIFICATE"), _blocks(text, "KEY"))
+            return KeyPair(pem_blocks(text, "CERTIFICATE"), pem_blocks(text, "KEY"))
         if data.startswith(JKS_MAGIC):
             raise ConfigError(
                 f"{place} is a JKS store, which only Java reads; convert it: keytool"
@@ -103,68 +277,8 @@ class _Store(NamedTuple):
         return read_pkcs12(data, self.password or "", place)
 
 
-def ssl_listener(
-    config: BrokerConfig,
-    listener: str,
-    certificates: Certificates,
-    hosts: Iterable[str],
-    *,
-    has_logins: bool,
-) -> SslListener:
-    """Return the TLS of a listener; without a key store `certificates` makes one for the hosts.
-
-    Raises ConfigError, MissingExtraError.
-    """
-    own_config = config.for_listener(listener)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # A client that resumes a session does not look at the certificate again.
-    context.options |= ssl.OP_NO_TICKET
-    context.num_tickets = 0
-    _set_versions(context, own_config.ssl_enabled_protocols)
-    auth = own_config.ssl_client_auth
-    # As in Kafka: where clients log in, certificates are asked for only if that very listener says so.
-    if has_logins and f"listener.name.{listener.lower()}.{CLIENT_AUTH}" not in config.originals:
-        auth = "none"
-    context.verify_mode = _VERIFY[auth]
-    pair = _key_store(own_config)
-    trusted_by_clients = certificates.authority.certificate if pair is None else pair.chain
-    trusted = _trust_store(own_config) or ("" if pair is not None else trusted_by_clients)
-    if trusted:
-        context.load_verify_locations(cadata=trusted)
-    elif context.verify_mode is not ssl.CERT_NONE:
-        context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
-    found = SslListener(
-        context,
-        SslPrincipalMapper(own_config.ssl_principal_mapping_rules),
-        trusted_by_clients,
-        auth != "none",
-        partial(_load_certificate, context, own_config, certificates, tuple(hosts)),
-    )
-    found.renew()
-    return found
-
-
-def _load_certificate(
-    context: ssl.SSLContext,
-    own_config: BrokerConfig,
-    certificates: Certificates,
-    hosts: tuple[str, ...],
-    *,
-    expired: bool = False,
-    wrong_host: bool = False,
-) -> None:
-    """Let connections from now on see the certificate of the key store as it is now, or a new one.
-
-    Raises ConfigError, WrongStateError.
-    """
-    pair = _key_store(own_config)
-    if pair is None:
-        pair = certificates.for_hosts(hosts, expired=expired, wrong_host=wrong_host)
-    elif expired or wrong_host:
-        raise WrongStateError(
-            "a listener has a key store of its own; put such a certificate there, and renew it"
-        )
-    load_key_pair(context, pair, own_config.ssl_key_password, "ssl.keystore")
+def _is_true(text: str | None) -> bool:
+    return text is not None and text.strip().lower() == "true"
 
 
 def _key_store(own_config: BrokerConfig) -> KeyPair | None:
@@ -179,7 +293,9 @@ def _key_store(own_config: BrokerConfig) -> KeyPair | None:
         own_config.ssl_keystore_location,
         own_config.ssl_keystore_password,
     )
-    return store.read(None if chain is None or key is None else KeyPair(_lines(chain), _lines(key)))
+    return store.read(
+        None if chain is None or key is None else KeyPair(with_lines(chain), with_lines(key))
+    )
 
 
 def _trust_store(own_config: BrokerConfig) -> str:
@@ -190,39 +306,8 @@ def _trust_store(own_config: BrokerConfig) -> str:
         own_config.ssl_truststore_location,
         own_config.ssl_truststore_password,
     )
-    found = store.read(None if certificates is None else KeyPair(_lines(certificates), ""))
+    found = store.read(None if certificates is None else KeyPair(with_lines(certificates), ""))
     return "" if found is None else found.chain
-
-
-def _lines(pem: str) -> str:
-    """Return PEM with the lines that OpenSSL wants; property files have it in one line too."""
-
-    def reflowed(found: re.Match[str]) -> str:
-        kind, body = found.groups()
-        if ":" in body:  # an encrypted key of the old form has headers
-            return found[0]
-        return f"-----BEGIN {kind}-----\n{''.join(body.split())}\n-----END {kind}-----\n"
-
-    return _PEM_BLOCK.sub(reflowed, pem.replace("\\n", "\n"))
-
-
-def _blocks(pem: str, kind: str) -> str:
-    """Return the blocks of one kind: clients are told the certificates of a file, and not its key."""
-    found = _PEM_BLOCK.finditer(pem)
-    return "".join(f"{block[0]}\n" for block in found if block[1].endswith(kind))
-
-
-def load_key_pair(context: ssl.SSLContext, pair: KeyPair, password: str | None, what: str) -> None:
-    """Let the context use the certificate; OpenSSL reads it from files only. Raises ConfigError."""
-    with tempfile.TemporaryDirectory() as directory:
-        chain, key = Path(directory, "chain.pem"), Path(directory, "key.pem")
-        chain.write_text(pair.chain, "ascii")
-        key.write_text(pair.key, "ascii")
-        try:
-            # Without a password OpenSSL would ask for one in the terminal.
-            context.load_cert_chain(chain, key, password or "")
-        except (ssl.SSLError, ValueError) as error:
-            raise ConfigError(f"{what}: certificate or key cannot be used: {error}") from None
 
 
 def _set_versions(context: ssl.SSLContext, names: tuple[str, ...]) -> None:

@@ -32,7 +32,6 @@ from broker_sim.security import (
     SslListener,
     TokenIssuer,
     sasl_listener,
-    ssl_listener,
 )
 
 if TYPE_CHECKING:
@@ -133,8 +132,13 @@ def broker_listeners(
     made = certificates or Certificates()
     hosts = {each.host for each in (*bound, *advertised)}
     ssl = {
-        each.listener: ssl_listener(
-            config, each.listener, made, hosts, has_logins=each.listener in sasl
+        each.listener: SslListener(
+            config,
+            each.listener,
+            made,
+            hosts,
+            has_logins=each.listener in sasl,
+            is_inter_broker=each.listener == inter_broker,
         )
         for each in bound
         if each.security_protocol in SSL_PROTOCOLS

@@ -101,6 +101,8 @@ class Listeners:
     def serve(self, broker: Broker) -> None:
         """Accept the broker's clients as soon as it is unfenced; returns at once."""
         self._starting[broker.broker_id] = broker
+        for ssl in self._listeners[broker.broker_id].ssl.values():
+            broker.dynamic_config.add(ssl)
 
     def open_serving(self) -> None:
         """Open the sockets of the brokers that accept connections by now."""

@@ -140,8 +140,6 @@ class BrokerVerbs(BaseVerbs):
         nodes.denials.forget()
         nodes.links.heal()
         for listeners in self.listeners.all:
-            for ssl in listeners.ssl.values():
-                ssl.renew()
             for sasl in listeners.sasl.values():
                 sasl.users.reset()
         for broker_id, node in nodes.nodes.items():
@@ -155,6 +153,9 @@ class BrokerVerbs(BaseVerbs):
                 nodes.controller.end_session(broker_id)
                 self._start(broker_id)
         await self._until_ready("the brokers to be back")
+        for listeners in self.listeners.all:
+            for ssl in listeners.ssl.values():
+                ssl.reset()
         nodes.reset(self._own_topics())
         version = self._make_users()
         await self._until_heard_of(version, "the brokers to hear of the topics")

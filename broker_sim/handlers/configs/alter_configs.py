@@ -16,7 +16,7 @@ from broker_sim.handlers.support.config_resources import alter_configs_of
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from broker_sim.controller import ConfigResourceType
     from broker_sim.handlers.context import RequestContext
@@ -34,6 +34,7 @@ def handle_alter_configs(
         context,
         request.resources,
         _configs,
+        _wanted,
         lambda controller, changes: controller.alter_configs(changes, request.validate_only),
         messages.AlterConfigsResponse.AlterConfigsResourceResponse,
         lambda responses: respond(messages.AlterConfigsResponse(responses=responses)),
@@ -45,3 +46,10 @@ def _configs(
     resource: messages.AlterConfigsRequest.AlterConfigsResource,
 ) -> list[tuple[str, str | None]]:
     return [(config.name, config.value) for config in resource.configs]
+
+
+def _wanted(
+    present: Mapping[str, str],  # noqa: ARG001 - all of it is replaced
+    change: list[tuple[str, str | None]],
+) -> Mapping[str, str]:
+    return {name: value for name, value in change if value is not None}

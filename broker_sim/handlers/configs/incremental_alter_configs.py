@@ -21,7 +21,7 @@ from broker_sim.handlers.support.config_resources import alter_configs_of, check
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from broker_sim.handlers.context import RequestContext
 
@@ -38,6 +38,7 @@ def handle_incremental_alter_configs(
         context,
         request.resources,
         _alterations,
+        _wanted,
         lambda controller, changes: controller.incremental_alter_configs(
             changes, request.validate_only
         ),
@@ -58,6 +59,17 @@ def _alterations(
         )
         for config in resource.configs
     ]
+
+
+def _wanted(present: Mapping[str, str], change: list[ConfigAlteration]) -> Mapping[str, str]:
+    """Return what is set then; APPEND and SUBTRACT concern no store, and are the controller's."""
+    wanted = dict(present)
+    for alteration in change:
+        if alteration.op is AlterOp.DELETE:
+            wanted.pop(alteration.name, None)
+        elif alteration.op is AlterOp.SET and alteration.value is not None:
+            wanted[alteration.name] = alteration.value
+    return wanted
 
 
 def _check_each(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:

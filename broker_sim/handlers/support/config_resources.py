@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from broker_sim.config import PER_LISTENER, without_listener
 from broker_sim.controller import ConfigResource, ConfigResourceType, Outcome
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import ApiError, ConfigError, ErrorCode, MissingExtraError
 from broker_sim.handlers.support.authorization import AUTHORIZATION_TEXTS, authorization_error
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from broker_sim.controller import Controller
-    from broker_sim.handlers.context import RequestContext
+    from broker_sim.handlers.context import BrokerServices, RequestContext
 
 __all__ = ["BROKER_LOGGER", "alter_configs_of", "check_config_access", "check_own_id"]
 
@@ -50,6 +51,7 @@ def alter_configs_of(
     context: RequestContext,
     resources: Sequence[Resource],
     change_of: Callable[[ConfigResourceType, Resource], Change],
+    wanted_of: Callable[[Mapping[str, str], Change], Mapping[str, str]],
     verb: Callable[[Controller, Changes[Change]], Sequence[tuple[ConfigResource, Outcome]]],
     result_type: Callable[[ErrorCode, str | None, int, str], Result],
     on_results: Callable[[list[Result]], None],
@@ -57,7 +59,8 @@ def alter_configs_of(
 ) -> None:
     """Let the controller apply `verb` to the resources that may be changed from this broker.
 
-    `change_of` returns the change of a resource of a known type, or raises ApiError; `result_type`
+    `change_of` returns the change of a resource of a known type, or raises ApiError; `wanted_of` what a
+    broker that has these configurations would have after its change; `result_type`
     makes a result of error code, error message, type and name. `on_results` gets one result for
     each resource, in order, when the controller has answered. `alter_loggers` changes the loggers of
     this broker or raises ApiError; without it they are a type that is not known.
@@ -76,7 +79,11 @@ def alter_configs_of(
                 continue
             target = _target(broker.broker_id, resource)
             check_config_access(context, AclOperation.ALTER_CONFIGS, resource)
-            changes.append((target, change_of(target.type, resource)))
+            change = change_of(target.type, resource)
+            if target.type is ConfigResourceType.BROKER and target.name:
+                present = broker.image.dynamic_broker_configs(broker.broker_id)
+                _check_listeners(broker, present, wanted_of(present, change))
+            changes.append((target, change))
         except ApiError as error:
             outcomes[_key(resource)] = Outcome(error.error_code, error.error_message)
 
@@ -94,6 +101,18 @@ def alter_configs_of(
         broker.controller.call(lambda controller: verb(controller, changes), answer, refuse)
     else:
         answer(())
+
+
+def _check_listeners(
+    broker: BrokerServices, present: Mapping[str, str], wanted: Mapping[str, str]
+) -> None:
+    """Raise ApiError unless the listeners may have these; all else is left to the controller."""
+    if not any(without_listener(name) in PER_LISTENER for name in (*present, *wanted)):
+        return
+    try:
+        broker.dynamic_config.validate(wanted)
+    except (ConfigError, MissingExtraError) as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def check_config_access(

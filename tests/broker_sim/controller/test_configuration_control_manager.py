@@ -271,12 +271,30 @@ class TestMinInsyncReplicas:
         ("ssl.keystore.type", "JKS", "only per-listener using the listener prefix"),
         ("sasl.enabled.mechanisms", "PLAIN", "broker id must be specified: [sasl.enabled"),
         ("controller.quorum.voters", "x", "Cannot update these configs dynamically"),
+        (
+            "listener.name.outside.ssl.keystore.key",
+            "x",
+            "broker id must be specified: [listener.name.outside.ssl.keystore.key]",
+        ),
     ],
 )
 def test_change_of_a_config_without_effect_is_refused_as_by_kafka(cluster, name, value, reason):
     outcome = alter(cluster, ALL_BROKERS, put(name, value))
     assert outcome.error_code == ErrorCode.INVALID_REQUEST
     assert reason in outcome.error_message
+
+
+def test_config_of_a_broker_set_to_what_it_is_is_told_to_brokers(cluster):
+    change = put("listener.name.outside.ssl.keystore.location", "store.pem")
+    assert alter(cluster, BROKER_1, change).ok
+    before = cluster.image.broker_configs["1"]
+    assert alter(cluster, BROKER_1, change).ok
+    assert cluster.image.broker_configs["1"] is not before
+    assert cluster.image.broker_configs["1"] == before
+
+
+def test_connections_of_a_listener_are_limited_for_all_brokers(cluster):
+    assert alter(cluster, ALL_BROKERS, put("listener.name.outside.max.connections", "9")).ok
 
 
 def test_threads_are_doubled_step_by_step(cluster):

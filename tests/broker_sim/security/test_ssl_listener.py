@@ -11,7 +11,7 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from broker_sim.config import BrokerConfig
 from broker_sim.errors import ConfigError, WrongStateError
-from broker_sim.security import Certificates, load_key_pair, ssl_listener
+from broker_sim.security import Certificates, SslListener, load_key_pair
 
 HOST = "kafka.example"
 AUTH = "ssl.client.auth"
@@ -33,7 +33,7 @@ def listener(made):
 
     def read(configs, has_logins=False):
         config = BrokerConfig.from_mapping(configs)
-        return ssl_listener(config, "OUTSIDE", made, [HOST], has_logins=has_logins)
+        return SslListener(config, "OUTSIDE", made, [HOST], has_logins=has_logins)
 
     return read
 

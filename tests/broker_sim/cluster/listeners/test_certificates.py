@@ -8,10 +8,11 @@ import pytest
 
 from broker_sim import VirtualCluster
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
-from broker_sim.errors import ConfigError, WrongStateError
+from broker_sim.errors import ConfigError, ErrorCode, WrongStateError
 from broker_sim.protocol import messages
-from broker_sim.protocol.headers import RequestHeader, encode_request
+from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 from broker_sim.runtime.virtual import VirtualEventLoop
+from broker_sim.security import Certificates
 
 
 @pytest.fixture
@@ -29,9 +30,12 @@ def play():
 
 
 @asynccontextmanager
-async def connected(cluster):
-    """Connect over TLS, for as long as this lasts."""
-    context = cluster.client_config("aiokafka")["ssl_context"]
+async def connected(cluster, authority=None):
+    """Connect over TLS, for as long as this lasts; trust that authority, or what the cluster says."""
+    if authority is None:
+        context = cluster.client_config("aiokafka")["ssl_context"]
+    else:
+        context = ssl.create_default_context(cadata=authority.certificate)
     reader, writer = await asyncio.open_connection(*cluster.address(1), ssl=context)
     yield reader, writer
     writer.close()
@@ -66,6 +70,59 @@ def test_new_connections_see_the_new_certificate_and_open_ones_stay(play, option
         await is_refused(cluster, message)
         await cluster.reset()
         async with connected(cluster) as after:
+            assert await ask(after) > 0
+
+    play(test)
+
+
+PREFIX = "listener.name.ssl.ssl."
+
+
+async def alter(streams, values, **options):
+    """Set configurations of the broker; return the error code and text."""
+    reader, writer = streams
+    request = messages.IncrementalAlterConfigsRequest
+    configs = [request.AlterableConfig(PREFIX + name, 0, text) for name, text in values.items()]
+    resource = request.AlterConfigsResource(4, "1", configs)
+    header = RequestHeader(44, 1, 1, "c")
+    writer.write(b"".join(encode_request(header, request([resource], **options))))
+    frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+    (response,) = decode_response(44, 1, frame)[1].responses
+    # Until the broker has heard of it.
+    await asyncio.sleep(1)
+    return response.error_code, response.error_message
+
+
+def test_certificates_are_replaced_by_configurations(play):
+    async def test(cluster):
+        made, others = cluster.certificates.authority, Certificates().authority
+        both = {
+            "truststore.type": "PEM",
+            "truststore.certificates": made.certificate + others.certificate,
+        }
+        pair = others.issue("broker", ["localhost", "127.0.0.1"])
+        store = {
+            "keystore.type": "PEM",
+            "keystore.certificate.chain": pair.chain,
+            "keystore.key": pair.key,
+        }
+        async with connected(cluster) as before:
+            code, text = await alter(before, store)
+            assert code == ErrorCode.INVALID_REQUEST
+            assert "Path does not chain with any of the trust anchors" in text
+            assert await alter(before, both) == (0, None)
+            assert await alter(before, store, validate_only=True) == (0, None)
+            async with connected(cluster):
+                pass
+            assert await alter(before, store) == (0, None)
+            async with connected(cluster, others) as after:
+                assert await ask(after) > 0
+            with pytest.raises(ssl.SSLCertVerificationError):
+                async with connected(cluster, made):
+                    pass
+            assert await ask(before) > 0
+        await cluster.reset()
+        async with connected(cluster, made) as after:
             assert await ask(after) > 0
 
     play(test)
