@@ -233,7 +233,7 @@ def an_assignor_is_chosen(cluster: ClusterUnderTest) -> Iterator[Observation]:
             )
             for member in described.members
         }
-        counts = {who: sum(number for _, number in given) for who, given in targets.items()}
+        counts = {who: sum(number for _, number in given) for who, given in targets.items()}  # type: ignore[misc]  # the second one is a number
         yield concluded(
             f"{name}: two",
             assignor=described.assignor_name,
