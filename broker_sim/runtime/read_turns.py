@@ -58,9 +58,11 @@ class ReadTurns:
 
     def _next_turn(self) -> None:
         for descriptor, _ in self._epoll.poll(0, READS_AT_ONCE):
-            reader = self._waiting[descriptor]
-            self.leave(descriptor, reader)
-            reader.turn_came()
+            # The reader before it may have ended its wait, or all.
+            reader = self._waiting.get(descriptor)
+            if reader is not None:
+                self.leave(descriptor, reader)
+                reader.turn_came()
 
     def close(self) -> None:
         """Let nobody read any more."""

@@ -122,6 +122,35 @@ def test_who_has_left_gets_no_turn_and_takes_none_from_the_next_socket_of_its_nu
     run(main())
 
 
+@pytest.mark.parametrize("all_of_them", [False, True])
+def test_reader_may_end_the_wait_of_the_next_one_of_its_turn(run, stack, all_of_them):
+    async def main():
+        problems = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: problems.append(context)
+        )
+        turns, read = turns_of_running_loop(stack), []
+        (first, to_first), (second, to_second) = pair(stack), pair(stack)
+        next_one = Reader(second, "second", read)
+
+        class Ending(Reader):
+            def turn_came(self):
+                super().turn_came()
+                if all_of_them:
+                    turns.close()
+                else:
+                    turns.leave(second.fileno(), next_one)
+
+        turns.wait(first.fileno(), Ending(first, "first", read))
+        turns.wait(second.fileno(), next_one)
+        to_first.send(b"1")
+        to_second.send(b"2")
+        await some_turns()
+        assert (read, problems) == ([("first", b"1")], [])
+
+    run(main())
+
+
 def test_nobody_gets_a_turn_after_the_end_and_no_file_stays_open(run, stack):
     async def main():
         files = open_files()
