@@ -89,7 +89,7 @@ class SslListener:
         self._values: Mapping[str, str] = {}
         """The dynamic configurations that are in force."""
         self._modified = self._modified_now({})
-        self._stores = self._read_static()
+        self._stores = self._at_start = self._read_static()
         self.context = self._make_context(self._stores)
         """That of the listening socket. Later stores have another one, which each handshake takes."""
         self._current = self.context
@@ -128,8 +128,9 @@ class SslListener:
             self._use(stores, self._values)
 
     def reset(self) -> None:
-        """Go back to the stores that the listener was started with. Raises ConfigError."""
-        self._use(self._read_static(), {})
+        """Go back to the stores that the listener was started with, as they were then."""
+        if self._stores is not self._at_start:
+            self._use(self._at_start, {})
 
     def validate(self, dynamic: Mapping[str, str]) -> None:
         """Raise ConfigError, worded as Kafka's, unless the listener may take these configurations.
@@ -180,8 +181,8 @@ class SslListener:
         return stores
 
     def _read(self, values: Mapping[str, str]) -> Stores:
-        """Return the stores as they are now. Raises ConfigError."""
-        pair, trusted, _ = read_stores(self._own_config(values))
+        """Return the stores as they are now, the key without its password. Raises ConfigError."""
+        pair, trusted = read_stores(self._own_config(values))
         if pair is None and self._has_own_key_store:
             pair = self._certificates.for_hosts(self._hosts)
         elif pair is None:
@@ -191,6 +192,11 @@ class SslListener:
         return Stores(pair, trusted)
 
     def _read_static(self) -> Stores:
+        """Return the stores of the broker's configurations, as `ssl_stores` does not read them.
+
+        PEM is handed to OpenSSL as it is, so it needs no `cryptography`. What is refused is worded for who
+        starts a cluster. Raises ConfigError.
+        """
         pair, trusted = _key_store(self._static), _trust_store(self._static) or None
         if pair is None:
             made = self._certificates.for_hosts(self._hosts)

@@ -3,6 +3,9 @@
 Mirrors the stores of `DefaultSslEngineFactory`. What is refused has Java's class and Kafka's text, because
 clients are answered with both.
 
+Those that a listener is started with are read in `ssl_listener`: without `cryptography`, and refused in words
+for who starts a cluster.
+
 Deliberate difference: a JKS store is refused, because only Java reads it; PKCS12 under that name is read.
 """
 
@@ -37,7 +40,7 @@ class Stores(NamedTuple):
     pair: KeyPair | None
     trusted: str | None
     key_password: str | None = None
-    """The password of the key, where it has one."""
+    """The password of the key, where it has one: only keys that are read at the start keep theirs."""
 
 
 def refuse(text: str, kind: str = _ERRORS) -> NoReturn:
@@ -45,9 +48,12 @@ def refuse(text: str, kind: str = _ERRORS) -> NoReturn:
     raise ConfigError(f"{kind}: {text}")
 
 
-def read_stores(own_config: BrokerConfig) -> Stores:
-    """Return what the stores have now. Raises ConfigError, MissingExtraError."""
-    return Stores(_key_store(own_config), _trust_store(own_config))
+def read_stores(own_config: BrokerConfig) -> tuple[KeyPair | None, str | None]:
+    """Return what the stores have now: the key store, its key without a password, and the trust store.
+
+    Raises ConfigError, MissingExtraError.
+    """
+    return _key_store(own_config), _trust_store(own_config)
 
 
 def _key_store(own: BrokerConfig) -> KeyPair | None:

@@ -215,6 +215,49 @@ def test_key_store_is_read_again(listener, client, made, pair, tmp_path):
         found.renew(expired=True)
 
 
+def test_reset_brings_back_the_stores_of_the_start_and_makes_none(listener, client):
+    found = listener({AUTH: "required"})
+
+    def serial():
+        return handshake(found.context, client("billing"))[1].getpeercert()["serialNumber"]
+
+    before = serial()
+    found.reset()
+    assert serial() == before
+    found.renew()
+    assert serial() != before
+    found.reset()
+    assert serial() == before
+
+
+def test_reset_forgets_configurations_that_were_set_since(listener, client, made, pair):
+    found = listener(as_texts(pair, None))
+    other = as_texts(made.for_hosts([HOST]), None)
+    found.reconfigure({f"listener.name.outside.{name}": text for name, text in other.items()})
+    assert "".join(found.trusted.split()) != "".join(pair.chain.split())
+    found.reset()
+    assert "".join(found.trusted.split()) == "".join(pair.chain.split())
+    handshake(found.context, client())
+
+
+def test_key_with_a_password_is_used_at_the_start_and_afterwards(listener, client, pair, made):
+    def with_password(pair):
+        key = serialization.load_pem_private_key(pair.key.encode(), None).private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+        return as_texts(pair._replace(key=key.decode()), None) | {"ssl.key.password": "secret"}
+
+    found = listener(with_password(pair))
+    handshake(found.context, client())
+    other = with_password(made.for_hosts([HOST]))
+    found.reconfigure({f"listener.name.outside.{name}": text for name, text in other.items()})
+    handshake(found.context, client())
+    found.reset()
+    handshake(found.context, client())
+
+
 @pytest.mark.parametrize(
     ("configs", "message"),
     [

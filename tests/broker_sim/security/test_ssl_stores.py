@@ -24,14 +24,14 @@ def read(configs):
 
 
 def test_texts_are_read():
-    stores = read(TEXTS | TRUST)
-    assert stores.pair == PAIR
-    assert stores.pair.matches
-    assert stores.trusted == PAIR.chain
+    pair, trusted = read(TEXTS | TRUST)
+    assert pair == PAIR
+    assert pair.matches
+    assert trusted == PAIR.chain
 
 
 def test_nothing_set_is_no_store():
-    assert read({}) == (None, None, None)
+    assert read({}) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_pkcs12_is_read_under_the_name_that_it_has_there(tmp_path):
         "ssl.keystore.location": str(path),
         "ssl.keystore.password": "secret",
     }
-    assert read(configs).pair == PAIR._replace(alias="broker")
+    assert read(configs)[0] == PAIR._replace(alias="broker")
     with pytest.raises(ConfigError) as error:
         read(configs | {"ssl.keystore.password": "unique"})
     assert str(error.value) == (
