@@ -23,6 +23,7 @@ __all__ = [
     "ScheduleError",
     "broker_name",
     "broker_names",
+    "is_broker",
 ]
 
 BROKERS: Final = "brokers"
@@ -97,6 +98,12 @@ class Action(NamedTuple):
 def broker_name(broker_id: int) -> str:
     """Return the name of a broker in actions."""
     return f"broker-{broker_id}"
+
+
+def is_broker(name: str) -> bool:
+    """Whether the name is that of a broker, as `broker-2`."""
+    stem, _, number = name.partition("-")
+    return stem == "broker" and number.isdecimal()
 
 
 def broker_names(count: int) -> list[str]:

@@ -2,8 +2,7 @@
 
 A method begins it at once and returns what ends it; one that moves something returns nothing. Several
 may concern the same broker or link, and each ends by itself. ApiError or WrongStateError is raised for
-what does not fit the state of the cluster by then, such as to pause a dead broker, UnknownBrokerError
-for a broker that is not there.
+what does not fit the state of the cluster by then, such as to pause a dead broker.
 """
 
 from __future__ import annotations

@@ -5,10 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker_sim.cluster.faults.action import BROKERS, CONTROLLER, ScheduleError, broker_name
+from broker_sim.cluster.faults.action import (
+    BROKERS,
+    CONTROLLER,
+    ScheduleError,
+    broker_name,
+    is_broker,
+)
 from broker_sim.cluster.faults.kinds import KINDS
 from broker_sim.cluster.faults.roles import ROLES, who_is
-from broker_sim.errors import ApiError, UnknownBrokerError, WrongStateError
+from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.runtime.links import CONTROLLER_ID
 
 if TYPE_CHECKING:
@@ -90,7 +96,7 @@ class Faults:
         try:
             action = action._replace(on=tuple(map(self._resolved, action.on)))
             undo = self._carry_out(action, kind)
-        except (ApiError, UnknownBrokerError, WrongStateError) as error:
+        except (ApiError, WrongStateError) as error:
             self._listener.not_done(action, error)
             return
         self._listener.begun(action)
@@ -102,7 +108,7 @@ class Faults:
         return broker_name(who_is(self._cluster.nodes, name)) if name in ROLES else name
 
     def _carry_out(self, action: Action, kind: Kind) -> Undo | None:
-        """Do it; return what undoes it. Raises ApiError, UnknownBrokerError or WrongStateError."""
+        """Do it; return what undoes it. Raises ApiError or WrongStateError."""
         method = getattr(self._programs if kind.on == "worker" else self._cluster, action.kind)
         on: list[Any] = [_number(name) for name in action.on or (BROKERS,)]
         if kind.whole_side:
@@ -143,10 +149,10 @@ def _has_value(action: Action, kind: Kind) -> bool:
 def _is_a(name: str, place: str) -> bool:
     if place == "link" and name == CONTROLLER:
         return True
-    if place != "worker" and name in ROLES:
-        return True
+    if place != "worker":
+        return name in ROLES or is_broker(name)
     stem, _, number = name.partition("-")
-    return stem == ("worker" if place == "worker" else "broker") and number.isdecimal()
+    return stem == "worker" and number.isdecimal()
 
 
 def _number(name: str) -> int | None:

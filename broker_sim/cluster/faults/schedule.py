@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from broker_sim.cluster.faults.action import Action, ScheduleError
+from broker_sim.cluster.faults.action import Action, ScheduleError, broker_names, is_broker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,10 @@ _YES_OR_NO: Final = ("no", "yes")
 
 @dataclass(frozen=True, slots=True)
 class FaultSchedule:
-    """One run: its cluster, and the actions in the order of their time."""
+    """One run: its cluster, and the actions in the order of their time.
+
+    Raises ScheduleError for an action on a broker that the cluster does not have.
+    """
 
     HEAD: ClassVar[tuple[str, ...]] = ("seed", "brokers", "latency_ms", "duration_ms")
     """The fields that are always written, in this order; others are if they are not as usual."""
@@ -42,6 +45,15 @@ class FaultSchedule:
     duration_ms: int = 20_000
     """In this time faults happen."""
     actions: tuple[Action, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = broker_names(self.brokers)
+        for action in self.actions:
+            for name in filter(is_broker, action.on):
+                if name not in names:
+                    raise ScheduleError(
+                        f"{action}: there is no {name}: the cluster has {', '.join(names)}"
+                    )
 
     def __str__(self) -> str:
         words = [f"{name}={_written(getattr(self, name))}" for name in self.HEAD]

@@ -305,7 +305,6 @@ def test_what_does_not_fit_is_not_done():
         "300 crash worker-7 for=100",
         "400 move_groups broker-2",
         "500 transfer broker-2 value=0",
-        "600 isolate broker-9 for=100",
         "700 rebalance brokers value=0",
         "800 roll brokers",
     )
@@ -315,7 +314,6 @@ def test_what_does_not_fit_is_not_done():
         "crash worker-7 for 0.1 s",
         "move_groups broker-2",
         "transfer 0 broker-2",
-        "isolate broker-9 for 0.1 s",
         "rebalance 0 brokers",
         "roll brokers",
     ]
