@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from broker_sim.handlers.faults.hook import Hook
 from broker_sim.handlers.faults.request_faults import RequestFaults
@@ -30,7 +30,7 @@ NOTHING = TopicPartition("", -1)
 
 
 class InjectedFault:
-    """A fault that was injected, whether it has ended or not. Thread rule: any thread."""
+    """A fault that was injected, whether it has ended or not; a `with` block ends it. Thread rule: any thread."""
 
     __slots__ = ("_injector", "fault", "hits", "id")
 
@@ -49,6 +49,12 @@ class InjectedFault:
     def remove(self) -> None:
         """End the fault; does nothing if it has ended."""
         self._injector.discard(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     def to_json(self) -> dict[str, Any]:
         """Return the fault as `/status` shows it; `count` is what remains."""

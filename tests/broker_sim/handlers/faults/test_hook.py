@@ -38,6 +38,22 @@ def error_of(pending):
     return pending.response.responses[0].partition_responses[0].error_code
 
 
+def fail_by_hook(cluster):
+    return cluster.hook("Produce", lambda request: request.fail("NOT_ENOUGH_REPLICAS"))
+
+
+def fail_by_fault(cluster):
+    return cluster.inject(Fault(api="Produce", error="NOT_ENOUGH_REPLICAS"))
+
+
+@pytest.mark.parametrize("begin", [fail_by_hook, fail_by_fault])
+def test_handle_ends_with_its_block(cluster, ask, begin):
+    with begin(cluster) as handle:
+        assert error_of(ask(produce_request(KEY))) == ErrorCode.NOT_ENOUGH_REPLICAS
+        assert handle.hits == 1
+    assert error_of(ask(produce_request(KEY))) == ErrorCode.NONE
+
+
 def test_function_sees_each_request_of_its_api_which_is_handled_as_always(cluster, ask):
     seen = []
     hook = cluster.hook("Produce", seen.append)
