@@ -1,15 +1,16 @@
 """What can happen to a cluster, in real time as in virtual time; who uses it meanwhile does not matter.
 
 A method begins it at once and returns what ends it; one that moves something returns nothing. Several
-may concern the same broker or link, and each ends by itself. ApiError or WrongStateError is raised for
-what does not fit the state of the cluster by then, such as to pause a dead broker.
+may concern the same broker or link, and each ends by itself: a broker starts when the last one that holds
+it down ends. ApiError or WrongStateError is raised for what does not fit the state of the cluster by
+then, such as to pause a dead broker.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.cluster.faults.combined_faults import CombinedFaults
@@ -70,6 +71,8 @@ class ClusterFaults:
         self._on_stopped = on_stopped
         self._on_start = on_start
         self._on_started = on_started
+        self._holding_down: Counter[int] = Counter()
+        """How many faults hold each broker down."""
 
     # -- processes --------------------------------------------------------------------------------
 
@@ -83,14 +86,14 @@ class ClusterFaults:
     def kill(self, broker_id: int) -> Undo:
         """Kill a broker, and start it again."""
         self._kafka.kill(broker_id)
-        return partial(self.start, broker_id)
+        return self._hold_down(broker_id)
 
     def lose_power(self, *broker_ids: int) -> Undo:
         """Turn the power of brokers off at once, and start them again. Raises WrongStateError without simulated disks."""
         if not isinstance(self._kafka, SimulatedCluster):
             raise WrongStateError("there are no simulated disks")
         self._kafka.lose_power(*broker_ids)
-        return partial(self.start, *broker_ids)
+        return self._hold_down(*broker_ids)
 
     def stop(self, broker_id: int) -> Undo:
         """Shut a broker down as for a roll, and start it again."""
@@ -100,8 +103,16 @@ class ClusterFaults:
         stopping = self._spawn(self._stop_if_running(broker_id))
         self.shutting_down += 1
         stopping.add_done_callback(lambda _: self._stopped(broker_id))
-        # It may wait for the controller as long as that is cut off.
-        return lambda: stopping.add_done_callback(lambda _: self.start(broker_id))
+        start = self._hold_down(broker_id)
+
+        def start_when_stopped() -> None:
+            # It may wait for the controller as long as that is cut off.
+            if stopping.done():
+                start()
+            else:
+                stopping.add_done_callback(lambda _: start())
+
+        return start_when_stopped
 
     async def _stop_if_running(self, broker_id: int) -> None:
         # Asked again: another action of the same moment may have been first.
@@ -127,21 +138,29 @@ class ClusterFaults:
                 # Other faults may have taken it meanwhile, and keep the others from coming back.
                 with suppress(WrongStateError, ClusterTimeoutError):
                     await self._kafka.stop(broker_id)
-                    await self._start(broker_id, wait=True)
+                    if not self._holding_down[broker_id]:
+                        await self._start(broker_id, wait=True)
                     await self._kafka.wait_until_in_sync()
         finally:
             self.starting -= 1
 
-    def start(self, *broker_ids: int) -> None:
-        """Start those of the brokers that are dead by then; returns at once."""
-        self.starting += 1
-        self._spawn(self._start_all(broker_ids))
+    def _hold_down(self, *broker_ids: int) -> Undo:
+        """Keep brokers down; return what starts those of them that nothing else keeps down."""
+        self._holding_down.update(broker_ids)
+
+        def start() -> None:
+            self._holding_down.subtract(broker_ids)
+            self.starting += 1
+            self._spawn(self._start_all(broker_ids))
+
+        return start
 
     async def _start_all(self, broker_ids: tuple[int, ...]) -> None:
         try:
             for broker_id in broker_ids:
                 # Asked only now: several actions on the broker may end at the same moment.
-                if self.nodes.node(broker_id).state is ProcessState.DEAD:
+                is_dead = self.nodes.node(broker_id).state is ProcessState.DEAD
+                if is_dead and not self._holding_down[broker_id]:
                     await self._start(broker_id, wait=False)
         finally:
             self.starting -= 1
@@ -165,11 +184,12 @@ class ClusterFaults:
         self.nodes.running(broker_id)
         refused = self._inject(Fault(api="Produce", broker=broker_id, error="KAFKA_STORAGE_ERROR"))
         halt = self.nodes.scheduler.call_later(HALT_MS, self._kill_if_alive, broker_id)
+        start = self._hold_down(broker_id)
 
         def make_room() -> None:
             halt.cancel()
             refused()
-            self.start(broker_id)
+            start()
 
         return make_room
 

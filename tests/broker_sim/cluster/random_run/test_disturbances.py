@@ -6,6 +6,7 @@ from broker_sim.cluster.faults.action import FOLLOWER, GROUPS, LEADER, THIRD, Ac
 from broker_sim.cluster.random_run.disturbances import Disturbances
 from broker_sim.cluster.virtual.invariants import InvariantViolationError, left_out, violated
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
+from broker_sim.runtime.process import ProcessState
 
 
 def test_action_on_a_role_is_done_to_whoever_has_it_then():
@@ -67,6 +68,28 @@ def test_pauses_of_one_broker_overlap_when_it_was_killed_meanwhile(cluster):
     assert disturbances.done == 3
     cluster.run_until(lambda: disturbances.quiet_since_ms is not None)
     assert disturbances.paused_ms == {1: 0, 2: 900, 3: 0}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("full_disk broker-2 for=500", "kill broker-2 for=2000"),
+        ("full_disk broker-2 for=2000", "kill broker-2 for=500"),
+        ("stop broker-2 for=500", "kill broker-2 for=2000"),
+        ("stop broker-2 for=2000", "kill broker-2 for=500"),
+        ("roll broker-2", "kill broker-2 for=2000"),
+    ],
+)
+def test_broker_is_down_until_the_last_fault_that_holds_it_down_is_over(cluster, first, second):
+    disturbances = Disturbances(cluster)
+    disturbances.schedule([Action.parse(f"10 {first}"), Action.parse(f"11 {second}")])
+    cluster.advance(150)
+    assert disturbances.done == 2
+    for _ in range(18):
+        assert cluster.nodes.node(2).state is ProcessState.DEAD
+        cluster.advance(100)
+    cluster.run_until(lambda: disturbances.quiet_since_ms is not None)
+    assert len(cluster.nodes.brokers) == 3
 
 
 @pytest.mark.parametrize(
