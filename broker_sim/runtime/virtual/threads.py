@@ -50,6 +50,8 @@ class Worker:
         self.thread = thread
         self.ended: concurrent.futures.Future[None] = concurrent.futures.Future()
         """Done once the thread has run."""
+        self.on_stuck: Callable[[], object] = lambda: None
+        """Called when it blocks in real time, so that nobody waits for its end."""
         self._workers = workers
         self._my_turn, self._loops_turn = threading.Lock(), threading.Lock()
         self._my_turn.acquire()
@@ -69,6 +71,7 @@ class Worker:
         if self._gives_the_baton_back():
             return
         self._abandoned = True
+        self.on_stuck()
         frame = sys._current_frames().get(self.thread.ident or 0)
         place = "".join(traceback.format_stack(frame, limit=3)) if frame is not None else "  ?\n"
         raise EscapeError(
@@ -204,8 +207,12 @@ class Workers:
                 error = raised
             self._loop.call_soon(settle, result, error)
 
+        def end() -> None:
+            if not ended.done():
+                ended.set_result(None)
+
         def settle(result: Any, error: BaseException | None) -> None:
-            ended.set_result(None)
+            end()
             if future.done():
                 return
             if error is None:
@@ -216,6 +223,7 @@ class Workers:
         name = f"virtual-worker-{self._loop.next_number()}"
         thread = threading.Thread(name=name, daemon=True)
         worker = self.adopt(thread, call)
+        worker.on_stuck = end
         thread.start()
         worker.resume()
 

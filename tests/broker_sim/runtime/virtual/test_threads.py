@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from broker_sim.runtime.virtual import EscapeError, VirtualDeadlockError, threads
+from broker_sim.runtime.virtual import EscapeError, VirtualDeadlockError, VirtualRun, threads
 
 
 def test_two_sleeping_threads_end_together(run):
@@ -353,6 +353,24 @@ def test_thread_that_got_its_lock_too_late_disturbs_nothing_any_more(run, monkey
     with pytest.raises(EscapeError, match="give them back"):
         run(main)
     assert (seen, ended) == ([5, 5], [100])
+
+
+def test_run_that_has_refused_a_lock_closes_without_another_error(monkeypatch):
+    monkeypatch.setattr(threads, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(threads, "LOOK_S", 0.02)
+    lock = threading.Lock()
+
+    async def main():
+        def holds():
+            with lock:
+                time.sleep(5)
+
+        await asyncio.gather(*(asyncio.to_thread(holds) for _ in range(2)))
+
+    run = VirtualRun(hash_seed="any")
+    with pytest.raises(EscapeError, match="give them back"):
+        run.wait(main())
+    run.close()
 
 
 @pytest.mark.parametrize("where", ["thread", "coroutine"])
