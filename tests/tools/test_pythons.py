@@ -83,6 +83,14 @@ def test_wheels_are_built_for_the_supported_versions():
     assert project["tool"]["cibuildwheel"]["build"] == [f"cp3{minor}-*" for minor in supported]
 
 
+def test_the_comparison_is_for_the_same_versions(pythons):
+    def versions(project):
+        text = (ROOT / project / "pyproject.toml").read_text(encoding="utf-8")
+        return sorted(pythons["CLASSIFIER"].findall(text))
+
+    assert versions("integration") == versions(".")
+
+
 def test_types_are_checked_for_the_newest_version(pythons):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     newest = makefile.partition("NEWEST_PYTHON := ")[2].split()[0]
