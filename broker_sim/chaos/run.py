@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from broker_sim.chaos.aiokafka_repairs import REPAIRS, repaired_aiokafka
@@ -68,7 +69,11 @@ class Outcome:
 
     schedule: Schedule
     digest: str
-    """Of all that happened: equal for runs that took the same course."""
+    """Of all that happened: equal for runs that took the same course.
+
+    That is: what passes the clients' network, starts and ends of workers, faults, the brokers' delayed
+    operations, each with its time, and where the run was not first in, first out.
+    """
     virtual_s: float
     moments: tuple[Moment, ...]
     invariant: str | None = None
@@ -207,7 +212,11 @@ class ChaosRun(VirtualRun):
         order = self.loop.task_order
         deviations = () if order is None else order.deviations
         arrivals = () if self._arrivals is None else self._arrivals.deviations
-        return self.loop.trace.digest(), self.loop.time(), (*deviations, *arrivals)
+        taken = *deviations, *arrivals
+        digest = self.loop.trace.digest()
+        if taken:  # what two workers share in memory is in no message
+            digest = sha256(f"{digest} {taken!r}".encode()).hexdigest()
+        return digest, self.loop.time(), taken
 
     def run_whole(self, test: Callable[[Chaos], Coroutine[Any, Any, object]]) -> Outcome:
         """Open, test and close; return how it ended. Raises as `open_chaos`."""

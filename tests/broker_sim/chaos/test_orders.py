@@ -25,6 +25,26 @@ def test_deviations_of_a_seeded_run_repeat_it():
     assert (given.digest, given.deviations) == (seeded.digest, seeded.deviations)
 
 
+def test_runs_that_differ_in_the_order_of_tasks_alone_have_different_digests():
+    seen = []
+
+    async def note(me):
+        await asyncio.sleep(1)
+        seen.append(me.name)
+        await asyncio.sleep(100)
+
+    async def test(chaos):
+        seen.clear()
+        chaos.start(note, 2)
+        await asyncio.sleep(2)
+        assert seen == ["worker-1", "worker-2"]
+
+    passed = run_chaos(test, Schedule(1, duration_ms=0))
+    failed = run_chaos(test, Schedule(3, duration_ms=0, order="seeded"))
+    assert (passed.error, failed.invariant is None) == (None, False)
+    assert passed.digest != failed.digest
+
+
 def test_order_that_a_failure_needs_is_found_shrunk_and_told(monkeypatch):
     monkeypatch.syspath_prepend(__file__.rpartition("/")[0])
     test = ChaosTest.of("applications:hand_over", order="seeded", faults={"pause"}, latency_ms=20)
