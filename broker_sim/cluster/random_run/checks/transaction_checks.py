@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
     from broker_sim.protocol.records import EndTxnMarker
 
-__all__ = ["check_transactions", "transactions_are_decided"]
+__all__ = ["check_transactions", "is_fenced_by_a_resumed_coordinator", "transactions_are_decided"]
 
 
 def transactions_are_decided(cluster: VirtualCluster, schedule: Schedule) -> bool:
@@ -49,6 +49,39 @@ def transactions_are_decided(cluster: VirtualCluster, schedule: Schedule) -> boo
         if log.last_stable_offset < log.log_end_offset:
             return False
     return True
+
+
+def is_fenced_by_a_resumed_coordinator(
+    cluster: VirtualCluster, schedule: Schedule, resumed_epochs: AbstractSet[int]
+) -> bool:
+    """Return whether a transaction never ends because the markers of its decision are refused, as in Kafka.
+
+    A coordinator that is killed and started within its old session has timed it out in the next producer epoch,
+    which only its own log says, and was started once more: it reads that log to the end and sends markers. If
+    another replica leads next, it decides in the epoch before, which is fenced where such a marker is.
+    """
+    coordinator = _leader_of(cluster, COORDINATED[TRANSACTIONS])
+    if coordinator is None:
+        return False
+    undecided = {
+        each.producer_id: each.producer_epoch
+        for each in coordinator.transactions.states.each()
+        if each.pending_state is not None
+    }
+    of_topic = [TopicPartition(TOPIC, number) for number in range(schedule.partitions)]
+    for key in (COORDINATED[GROUPS], *of_topic):
+        leader = _leader_of(cluster, key)
+        for batch in (
+            () if leader is None else batches_of(leader.replica_manager.partitions[key].log)
+        ):
+            header = parse_header(batch)
+            if (
+                header.is_control
+                and header.producer_epoch > undecided.get(header.producer_id, header.producer_epoch)
+                and read_end_txn_marker(batch).coordinator_epoch in resumed_epochs
+            ):
+                return True
+    return False
 
 
 def check_transactions(

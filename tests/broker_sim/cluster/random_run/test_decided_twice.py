@@ -1,9 +1,16 @@
 """What the check of transactions excuses: a decision of a resumed coordinator, and another one of its successor."""
 
+from functools import partial
+
 import pytest
 
+from broker_sim.cluster.random_run import RunFailedError
+from broker_sim.cluster.random_run import run as random_run
 from broker_sim.cluster.random_run.checks.history import History
-from broker_sim.cluster.random_run.checks.transaction_checks import check_transactions
+from broker_sim.cluster.random_run.checks.transaction_checks import (
+    check_transactions,
+    is_fenced_by_a_resumed_coordinator,
+)
 from broker_sim.cluster.random_run.checks.transaction_history import Outcome, TransactionHistory
 from broker_sim.cluster.random_run.schedule import TOPIC, Schedule
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
@@ -68,3 +75,24 @@ def test_anything_else_that_is_read_in_part_is_noticed(markers, resumed, outcome
     with pytest.raises(InvariantViolationError) as caught:
         check(cluster_with(*markers), resumed, outcome)
     assert caught.value.invariant == "committed-transactions-are-read"
+
+
+FENCED_BY_A_RESUMED_COORDINATOR = """\
+seed=2217930870 brokers=3 latency_ms=0 duration_ms=2000 replication_factor=2 producers= consumers=0 \
+transactional=0,1 transaction_version=1
+1000 kill leader for=100
+2000 roll brokers
+"""
+
+
+def test_transaction_whose_markers_a_resumed_coordinator_has_fenced_never_ends(monkeypatch):
+    schedule = Schedule.parse(FENCED_BY_A_RESUMED_COORDINATOR)
+    assert random_run.run_schedule(schedule).transactions_committed
+    of_no_resumed_one = partial(is_fenced_by_a_resumed_coordinator, resumed_epochs=frozenset())
+    monkeypatch.setattr(
+        random_run,
+        is_fenced_by_a_resumed_coordinator.__name__,
+        lambda cluster, schedule, _: of_no_resumed_one(cluster, schedule),
+    )
+    with pytest.raises(RunFailedError, match="transactions-end"):
+        random_run.run_schedule(schedule)
