@@ -80,4 +80,4 @@ def _become(program):
 if __name__ == "__main__":
     __import__(IMPORTED)
     if (found := _next_program()) is not None:
-        exec(compile(found["text"], "<string>", "exec"), vars(_become(found)))  # noqa: S102
+        exec(compile(found["text"], "<string>", "exec"), vars(_become(found)))
