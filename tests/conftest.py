@@ -36,6 +36,7 @@ LONGEST = (
     SPARK_TESTS,
     "tests/real_kafka/",
     "tests/documents/",
+    "tests/tools/test_benchmarks.py",
     "tests/install/",
     "tests/clients/",
     "tests/broker_sim/testing/",

@@ -2,7 +2,6 @@
 
 import os
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 HERE = Path(__file__).parent
 PAGES = runpy.run_path(str(HERE / "pages.py"))
+FORKED = runpy.run_path(str(HERE / "forked_programs.py"))
 TERMINAL = runpy.run_path(str(HERE / "terminal.py"))
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """Spark's programs here run for seconds only."""
@@ -48,22 +48,18 @@ def play(tmp_path):
     return run
 
 
+@pytest.fixture(scope="session")
+def forked_programs(tmp_path_factory):
+    options, limit_s = ("-P", "-W", "error"), TERMINAL["LIMIT_S"]
+    directory = tmp_path_factory.mktemp("printed")
+    with FORKED["ForkedPrograms"](options, variables(), directory, limit_s) as running:
+        yield running
+
+
 @pytest.fixture
-def run_python(tmp_path):
+def run_python(forked_programs, tmp_path):
     """Return a function that runs a program in a process of its own; returns what subprocess.run does."""
-
-    def run(text):
-        return subprocess.run(
-            [sys.executable, "-P", "-W", "error", "-c", text],
-            cwd=tmp_path,
-            env=variables(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=TERMINAL["LIMIT_S"],
-        )
-
-    return run
+    return lambda text: forked_programs.run(text, tmp_path)
 
 
 @pytest.fixture
