@@ -13,8 +13,8 @@ import pytest
 HERE = Path(__file__).parent
 PAGES = runpy.run_path(str(HERE / "pages.py"))
 TERMINAL = runpy.run_path(str(HERE / "terminal.py"))
-QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""Spark's programs here run for seconds only."""
+QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms500m -Xmn300m"
+"""Spark's programs here run for seconds only, and make much garbage."""
 SHARING = """
 import os, sys
 print(os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"], flush=True)
