@@ -77,7 +77,9 @@ TINY = Sizes(
     events=3_000,
     messages={ONE: 20, BATCHES: 1_000},
     spark={
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": (
+            "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms500m -Xmn300m"
+        ),
         "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "1",
         "spark.sql.shuffle.partitions": "1",
     },

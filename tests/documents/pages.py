@@ -26,6 +26,7 @@ What a Python block prints may also stand in comments behind `print(...)`, in or
 Output is compared line by line without empty lines, runs of blanks and of `─` count as one. `...` is
 any text in a line, and as a line of its own any lines. What else may differ is said before the block,
 as a regular expression: `<!-- varies: [0-9]+ ms -->` lets each time of the output be another one.
+Pages with `broker-sim-pipeline` are typed in one directory, that of the Spark process which they share.
 The ports 9092 to 9094 and 8090 are replaced by free ones. `make` is asked with `-n` what it would do.
 """
 

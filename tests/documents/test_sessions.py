@@ -31,7 +31,7 @@ def _give_up(reason):
 
 
 @pytest.mark.parametrize("blocks", list(_cases()))
-def test_commands_of_a_page_print_what_it_shows(blocks, play):
+def test_commands_of_a_page_print_what_it_shows(blocks, play, request):
     needs_spark = any(block.needs_spark for block in blocks)
     if any("kcat" in block.text for block in blocks) and shutil.which("kcat") is None:
         _give_up("kcat is missing: apt-get install -y --no-install-recommends kcat")
@@ -39,4 +39,5 @@ def test_commands_of_a_page_print_what_it_shows(blocks, play):
         _give_up(
             "Spark or Java is missing: make setup-spark; apt-get install -y openjdk-17-jre-headless"
         )
-    play(blocks, **({"limit_s": SPARK_LIMIT_S} if needs_spark else {}))
+    submitted = request.getfixturevalue("submitted") if needs_spark else {}
+    play(blocks, **({"limit_s": SPARK_LIMIT_S} if needs_spark else {}), **submitted)

@@ -22,6 +22,8 @@ from integration.reference.clusters.ports import free_ports
 BENCH = Path(__file__).parents[2] / "bench"
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """A JVM that runs for a minute is faster without compiler and collector threads."""
+QUICK_DRIVER = f"{QUICK_JVM} -Xms500m -Xmn300m"
+"""Planning makes much garbage: with a small heap it is collected every second."""
 START_TIMEOUT_S = 120
 
 EVENT = {
@@ -102,7 +104,7 @@ def spark(require_spark, tmp_path_factory):
     os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
     conf = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": QUICK_JVM,
+        "spark.driver.extraJavaOptions": QUICK_DRIVER,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "2",
         "spark.default.parallelism": "2",

@@ -23,9 +23,10 @@ SPECIFICATION = {
     "failures_per_minute": [6.0],
     "duration_ms": [1_000],
 }
+QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 SMALL = [
     *("--conf", "spark.driver.memory=512m"),
-    *("--conf", "spark.driver.extraJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1"),
+    *("--conf", f"spark.driver.extraJavaOptions={QUICK_JVM}"),
     *("--conf", "spark.sql.adaptive.coalescePartitions.initialPartitionNum=2"),
 ]
 """A JVM that runs for seconds is faster without compiler and collector threads."""
@@ -86,8 +87,9 @@ def test_a_bad_conf_is_named(tmp_path):
 
 @pytest.mark.spark
 def test_a_missing_table_names_what_to_do(require_spark, pipeline, tmp_path):
+    """The session has all the defaults of the command."""
     result = pipeline(
-        "lifecycle", "--input", tmp_path, "--output", tmp_path, "--master", "local[1]", *SMALL
+        "lifecycle", "--input", tmp_path, "--output", tmp_path, SPARK_SUBMIT_OPTS=QUICK_JVM
     )
     assert result.returncode == 1
     assert result.stderr.startswith(

@@ -23,25 +23,42 @@ def table(spark, tmp_path):
     return lambda name: spark.read.parquet(str(tmp_path / "out" / name))
 
 
-def test_every_line_is_accounted_for(run, table, event, observation, tmp_path, write_lines):
+@pytest.fixture(scope="module")
+def mixed(spark, event, observation, tmp_path_factory, write_lines):
+    """Lines of every kind, ingested once: the file, its tables, and what was counted."""
+    from integration.pipeline.jobs import ingest
+
+    directory = tmp_path_factory.mktemp("mixed")
     rows = [event(operation_id=1), event(operation_id=1), event(operation_id=2)]
-    path = write_lines(tmp_path / "trace.jsonl", [*rows, observation(), "broken", "broken"])
-    counts = run(path)
+    path = write_lines(directory / "trace.jsonl", [*rows, observation(), "broken", "broken"])
+    return path, str(directory), ingest.run(spark, [path], str(directory))
+
+
+def _rows(spark, directory):
+    return {
+        name: spark.read.parquet(f"{directory}/{name}").count()
+        for name in ("events", "observations", "quarantine")
+    }
+
+
+def test_every_line_is_accounted_for(spark, mixed):
+    _, tables, counts = mixed
     assert (counts.lines, counts.events, counts.observations) == (6, 2, 1)
     assert (counts.quarantined, counts.duplicates) == (2, 1)
-    assert table("events").count() == 2
-    assert table("observations").count() == 1
-    (bad,) = table("quarantine").collect()
+    assert _rows(spark, tables) == {"events": 2, "observations": 1, "quarantine": 1}
+    (bad,) = spark.read.parquet(f"{tables}/quarantine").collect()
     assert (bad.line, bad.reason, bad.times) == ("broken", "not one JSON object", 2)
     assert bad.source.endswith("trace.jsonl")
 
 
-def test_a_second_run_adds_nothing(run, table, event, observation, tmp_path, write_lines):
-    path = write_lines(tmp_path / "trace.jsonl", [event(), observation(), "broken"])
-    run(path)
-    again = run(path)
-    assert (again.events, again.observations, again.duplicates) == (0, 0, 2)
-    assert [table(n).count() for n in ("events", "observations", "quarantine")] == [1, 1, 1]
+def test_a_second_run_adds_nothing(spark, mixed):
+    from integration.pipeline.jobs import ingest
+
+    path, tables, _ = mixed
+    before = _rows(spark, tables)
+    again = ingest.run(spark, [path], tables)
+    assert (again.events, again.observations, again.quarantined, again.duplicates) == (0, 0, 2, 4)
+    assert _rows(spark, tables) == before
 
 
 def test_late_events_are_stored_under_their_date_and_known_ones_once(

@@ -7,17 +7,48 @@ pytestmark = pytest.mark.spark
 T = 1_700_000_000_000
 
 
-@pytest.fixture
-def broken(events_frame):
-    """Return a function from events to the problems of each operation that has some."""
-    from integration.pipeline.jobs.lifecycle import broken_lifecycles, lifecycles, run_spans
+@pytest.fixture(scope="module")
+def broken(events_frame, life, event):
+    """Return a function from runs to the problems of each of their operations that has some; from one job."""
+    from integration.pipeline.jobs.lifecycle import (
+        GRACE_MS,
+        broken_lifecycles,
+        lifecycles,
+        run_spans,
+    )
 
-    def find(rows):
-        frame = events_frame(rows)
-        found = broken_lifecycles(lifecycles(frame), run_spans(frame)).collect()
-        return {row.operation_id: row.problems for row in found}
-
-    return find
+    deadline, late = T + 1000, T + 1_000_000
+    runs = {
+        "complete": [
+            *life(1, T, T + 5),
+            *life(2, T, T + 1000, "expired"),
+            *life(3, ended_at=T, completed_by="immediate"),
+            *life(4, T, T + 200_000),
+        ],
+        "in grace": [*life(1, T), *life(2, T, deadline + GRACE_MS)],
+        "overdue": [*life(1, T), *life(2, T, deadline + GRACE_MS + 1)],
+        "open": life(1, T),
+        "longer": life(2, T, T + 10_000_000),
+        "every problem": [
+            *life(1, T, T + 5),
+            event(operation_id=1, event="expired", ts_ms=T + 6, waited_ms=6, lateness_ms=0),
+            *life(2, T, T + 5)[1:],
+            *life(3, T, T + 5),
+            event(operation_id=3, event="parked", ts_ms=T + 1),
+            *life(4, T, T + 5),
+            event(operation_id=4, event="tried", ts_ms=T + 1),
+            *life(5, tried_at=T),
+            *life(6, T + 9, T + 5, tried_at=T),
+            *life(7, T, T + 5, completed_by="immediate"),
+            *life(8, T, T + 900, "expired", lateness_ms=-100),
+            *life(9, T, tried_at=T + 1),
+            *life(99, late, late),
+        ],
+    }
+    rows = [each | {"run_id": name} for name, events in runs.items() for each in events]
+    frame = events_frame(rows)
+    found = broken_lifecycles(lifecycles(frame), run_spans(frame)).collect()
+    return lambda *names: {row.operation_id: row.problems for row in found if row.run_id in names}
 
 
 def test_a_parked_operation_becomes_one_row(spark, events_frame, life):
@@ -80,48 +111,21 @@ def test_operations_are_told_apart_by_run_broker_and_purgatory(events_frame, lif
     assert lifecycles(events_frame(rows)).count() == 5
 
 
-def test_complete_lifecycles_are_not_broken(broken, life):
-    rows = [
-        *life(1, T, T + 5),
-        *life(2, T, T + 1000, "expired"),
-        *life(3, ended_at=T, completed_by="immediate"),
-        *life(4, T, T + 200_000),
-    ]
-    assert broken(rows) == {}
+def test_complete_lifecycles_are_not_broken(broken):
+    assert broken("complete") == {}
 
 
-def test_an_open_operation_is_broken_only_long_after_its_deadline(broken, life):
-    from integration.pipeline.jobs.lifecycle import GRACE_MS
-
-    deadline = T + 1000
-    in_grace = [*life(1, T), *life(2, T, deadline + GRACE_MS)]
-    overdue = [*life(1, T), *life(2, T, deadline + GRACE_MS + 1)]
-    assert broken(in_grace) == {}
-    assert broken(overdue) == {1: ["parked and never ended"]}
+def test_an_open_operation_is_broken_only_long_after_its_deadline(broken):
+    assert broken("in grace") == {}
+    assert broken("overdue") == {1: ["parked and never ended"]}
 
 
-def test_end_of_one_run_does_not_break_operations_of_another(broken, life):
-    assert broken([*life(1, T), *life(2, T, T + 10_000_000, run_id="r2")]) == {}
+def test_end_of_one_run_does_not_break_operations_of_another(broken):
+    assert broken("open", "longer") == {}
 
 
-def test_every_problem_of_a_lifecycle_is_named(broken, life, event):
-    late = T + 1_000_000
-    rows = [
-        *life(1, T, T + 5),
-        event(operation_id=1, event="expired", ts_ms=T + 6, waited_ms=6, lateness_ms=0),
-        *life(2, T, T + 5)[1:],
-        *life(3, T, T + 5),
-        event(operation_id=3, event="parked", ts_ms=T + 1),
-        *life(4, T, T + 5),
-        event(operation_id=4, event="tried", ts_ms=T + 1),
-        *life(5, tried_at=T),
-        *life(6, T + 9, T + 5, tried_at=T),
-        *life(7, T, T + 5, completed_by="immediate"),
-        *life(8, T, T + 900, "expired", lateness_ms=-100),
-        *life(9, T, tried_at=T + 1),
-        *life(99, late, late),
-    ]
-    assert broken(rows) == {
+def test_every_problem_of_a_lifecycle_is_named(broken):
+    assert broken("every problem") == {
         1: ["ended twice"],
         2: ["never tried"],
         3: ["parked twice"],

@@ -46,10 +46,11 @@ def write_parquet(tmp_path):
     return write
 
 
-@pytest.fixture
-def both(tmp_path):
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
     """The trace of a cluster with a follower that hangs, as lines and as Parquet."""
-    paths = tmp_path / "trace.jsonl", tmp_path / "trace.parquet"
+    directory = tmp_path_factory.mktemp("both")
+    paths = directory / "trace.jsonl", directory / "trace.parquet"
     with Trace(*paths, run_id="seed-1") as trace:
         cluster = VirtualCluster(seed=1, trace=trace)
         cluster.create_topic("t", assignments={0: [1, 2, 3]})
@@ -62,20 +63,27 @@ def both(tmp_path):
     return paths
 
 
-def test_both_formats_of_a_trace_become_the_same_events(ingest, table, both):
-    lines, parquet = both
-    counts = ingest(lines, into="lines")
+@pytest.fixture(scope="module")
+def from_lines(spark, both):
+    """The tables of the lines, and what was counted; made once."""
+    from integration.pipeline.jobs import ingest
+
+    out = both[0].parent / "lines"
+    return out, ingest.run(spark, [str(both[0])], str(out))
+
+
+def test_both_formats_of_a_trace_become_the_same_events(ingest, table, both, from_lines):
+    lines, counts = from_lines
     assert counts.events > 10
-    assert ingest(parquet, into="parquet") == counts
-    assert table("events", "parquet") == table("events", "lines")
+    assert ingest(both[1], into="parquet") == counts
+    assert table("events", "parquet") == table("events", lines)
 
 
-def test_events_that_lines_brought_are_known(ingest, table, both):
-    lines, parquet = both
-    first = ingest(lines)
-    again = ingest(parquet)
+def test_events_that_lines_brought_are_known(ingest, table, both, from_lines):
+    lines, first = from_lines
+    again = ingest(both[1], into=lines)
     assert (again.events, again.duplicates) == (0, first.events)
-    assert len(table("events")) == first.events
+    assert len(table("events", lines)) == first.events
 
 
 def test_both_formats_are_read_at_once(ingest, event, write_lines, write_parquet, tmp_path):

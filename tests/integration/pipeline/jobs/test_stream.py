@@ -11,7 +11,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.clients]
 T = 1_700_000_000_000
 HOUR_MS = 3_600_000
 TOPIC = "trace"
-TRACED_MS = 4_000
+TRACED_MS = 2_500
+PAUSE_S = 0.05
+"""Between batches of records, so that the load costs less than the stream that reads its trace."""
 WINDOW = "200 milliseconds"
 
 
@@ -126,11 +128,12 @@ def test_the_trace_of_a_running_cluster_is_the_same_live_and_from_its_file(spark
             for _ in range(50):
                 producer.produce("orders", b"x" * 100, partition=0)
                 producer.flush(30)
+            producer.poll(PAUSE_S)
         settings = StreamSettings(
             cluster.bootstrap_servers,
             TRACE_TOPIC,
             window=WINDOW,
-            watermark="2 seconds",
+            watermark="1500 milliseconds",
             available_now=True,
         )
         for _ in range(2):

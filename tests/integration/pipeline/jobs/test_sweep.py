@@ -11,7 +11,7 @@ SPECIFICATION = {
     "min_insync_replicas": [2, 3],
     "failures_per_minute": [6.0],
     "requests_per_s": [5.0],
-    "duration_ms": [10_000],
+    "duration_ms": [4_000],
 }
 
 
