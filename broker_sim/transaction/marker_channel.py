@@ -157,7 +157,9 @@ class TransactionMarkerChannelManager:
             if self._is_pending(marker):
                 self._queue(marker.transaction, marker.partitions)
         for broker_id in sorted(self._queues):
-            if broker_id != UNKNOWN_BROKER and not self._sender.is_busy(broker_id):
+            # An answer that comes at once may have sent what was queued for the next broker.
+            is_queued = broker_id in self._queues and broker_id != UNKNOWN_BROKER
+            if is_queued and not self._sender.is_busy(broker_id):
                 self._send_to(broker_id)
 
     def _send_to(self, broker_id: int) -> None:

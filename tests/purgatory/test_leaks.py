@@ -84,5 +84,7 @@ def test_memory_does_not_grow_with_the_operations_that_have_passed(purgatory, ti
     for _ in range(5):
         one_round()
     gc.collect()
-    assert sys.getallocatedblocks() - before < OPERATIONS / 10
+    # One block kept of each operation that ends in one of the four ways would be five times as many. Other
+    # threads of the process have a few hundred more or fewer than before.
+    assert sys.getallocatedblocks() - before < OPERATIONS
     assert (purgatory.watched(), purgatory.num_delayed()) == (0, 0)

@@ -51,6 +51,16 @@ def test_markers_of_one_turn_go_in_one_request(bench):
     assert len(call.markers) == 2
 
 
+def test_answers_that_come_while_markers_are_sent_disturb_nothing(bench):
+    bench.at_once = {1, 2}
+    committing(bench, T0, T1)
+    assert [call.markers for call in bench.calls] == [
+        [(True, 1, [("t", 0)])],
+        [(True, 1, [("t", 1)])],
+    ]
+    assert bench.state is S.COMPLETE_COMMIT
+
+
 def test_broker_gets_one_request_at_a_time(bench):
     committing(bench, T0)
     committing(bench, T0, transactional_id="b")
