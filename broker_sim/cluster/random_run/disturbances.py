@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.faults.action import CONTROLLER, TRANSACTIONS, broker_name
+from broker_sim.cluster.faults.action import CONTROLLER, broker_name
 from broker_sim.cluster.faults.cluster_faults import ClusterFaults
 from broker_sim.cluster.faults.faults import Faults
-from broker_sim.cluster.faults.roles import COORDINATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,8 +31,6 @@ class Disturbances:
         """`on_started(broker_id)` hears of each start of a broker."""
         self.done = 0
         """How many actions were carried out."""
-        self.resumed_coordinator_epochs: set[int] = set()
-        """The leader epochs of the transactions' state in which its leader was killed and started again."""
         self.removed_ms = -1
         """When an admin client last removed members from groups."""
         self.paused_ms: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, 0)
@@ -96,9 +93,6 @@ class Disturbances:
 
     def _about_to_start(self, broker_id: int) -> None:
         self._calm_since_ms[broker_name(broker_id)] = self._cluster.now_ms
-        state = self._cluster.nodes.controller.image.partition(COORDINATED[TRANSACTIONS])
-        if state is not None and state.leader == broker_id:
-            self.resumed_coordinator_epochs.add(state.leader_epoch)
 
     def _stopped(self, _broker_id: int) -> None:
         self._quiet_since_ms = self._cluster.now_ms

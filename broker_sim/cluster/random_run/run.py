@@ -23,10 +23,10 @@ from broker_sim.cluster.random_run.checks.end_checks import (
 from broker_sim.cluster.random_run.checks.group_history import GroupHistory
 from broker_sim.cluster.random_run.checks.high_watermarks import HighWatermarks
 from broker_sim.cluster.random_run.checks.history import Acknowledged, History
+from broker_sim.cluster.random_run.checks.lost_loads import LostLoads
 from broker_sim.cluster.random_run.checks.power_checks import check_recovered
 from broker_sim.cluster.random_run.checks.transaction_checks import (
     check_transactions,
-    is_fenced_by_a_resumed_coordinator,
     transactions_are_decided,
 )
 from broker_sim.cluster.random_run.checks.transaction_history import Outcome, TransactionHistory
@@ -169,6 +169,7 @@ class _Run:
         )
         self._consumer_history = ConsumerHistory(lambda: self._disturbances.removed_ms)
         self._high_watermarks = HighWatermarks()
+        self._lost_loads = LostLoads(self.cluster.nodes)
         self._around = Surroundings(
             self.cluster,
             schedule,
@@ -204,7 +205,12 @@ class _Run:
         cluster.advance(CALM_MS)
         self._around.running = False
         self._until("requests-are-answered", lambda: not self._around.waiting, ANSWER_LIMIT_MS)
-        self._end_transactions(transactional)
+        if transactional:
+            try:
+                self._end_transactions(transactional)
+            except InvariantViolationError:
+                if not self._lost_loads.are_there:
+                    raise
         self._until(
             "replicas-agree", lambda: replicas_are_equal(cluster, schedule), RECOVERY_LIMIT_MS
         )
@@ -269,32 +275,18 @@ class _Run:
         What is open times out; if clocks have jumped, that may take hours, and the next producer of
         the id ends it.
         """
-        if not producers:
-            return
         if any(action.kind == "shift_clock" for action in self._schedule.actions):
             for producer in producers:
                 producer.finish()
                 self._until("transactions-end", partial(_has_begun, producer), END_LIMIT_MS)
-        resumed_epochs = self._disturbances.resumed_coordinator_epochs
-        try:
-            self._until(
-                "transactions-end",
-                lambda: transactions_are_decided(self.cluster, self._schedule),
-                END_LIMIT_MS,
-            )
-        except InvariantViolationError:
-            if is_fenced_by_a_resumed_coordinator(self.cluster, self._schedule, resumed_epochs):
-                return  # nobody reads beyond it
-            raise
+        self._until(
+            "transactions-end",
+            lambda: transactions_are_decided(self.cluster, self._schedule),
+            END_LIMIT_MS,
+        )
         self._reader.finish()
         self._until("committed-records-are-read", lambda: self._reader.is_done, ANSWER_LIMIT_MS)
-        check_transactions(
-            self.cluster,
-            self._schedule,
-            self._history,
-            self._transactions,
-            resumed_epochs,
-        )
+        check_transactions(self.cluster, self._schedule, self._history, self._transactions)
 
     def _check_images_after_steps(self, watch: Watch) -> None:
         check_step = self.cluster.loop.after_step
@@ -303,6 +295,8 @@ class _Run:
         def check() -> None:
             check_step()
             watch.check_image()
+            if self._schedule.transactional:
+                self._lost_loads.check()
 
         self.cluster.loop.after_step = check
 

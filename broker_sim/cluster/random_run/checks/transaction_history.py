@@ -132,7 +132,7 @@ class TransactionHistory:
                 f"{transactional_id} has committed offset {newest} of partition {partition} in a "
                 f"transaction, and finds {offset}",
             )
-        may_be = {Outcome.COMMITTED, Outcome.IN_DOUBT}
+        may_be = {Outcome.COMMITTED, Outcome.ENDING, Outcome.IN_DOUBT}
         if offset and not any(
             step.end == offset and each.outcome in may_be for step, each in steps
         ):

@@ -160,10 +160,11 @@ def test_offset_of_a_transaction_that_was_not_committed_is_told(history, outcome
         history.check_offset("id-0", 0, 7)
 
 
-def test_offset_of_a_committed_transaction_stays_and_one_in_doubt_is_either_or(history):
+@pytest.mark.parametrize("outcome", [Outcome.ENDING, Outcome.IN_DOUBT])
+def test_offset_of_a_committed_transaction_stays_and_one_in_doubt_is_either_or(history, outcome):
     transaction = history.transactions[0]
     transaction.step = OffsetStep(0, 0, 7)
-    transaction.outcome = Outcome.IN_DOUBT
+    transaction.outcome = outcome
     history.check_offset("id-0", 0, 0)
     history.check_offset("id-0", 0, 7)
     transaction.outcome = Outcome.COMMITTED

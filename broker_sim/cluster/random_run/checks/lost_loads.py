@@ -1,0 +1,54 @@
+"""Whether a coordinator of the transactions has loaded records that a later one does not have.
+
+A new coordinator loads its log to the end, also beyond the high watermark, and acts on it at once: it sends
+the markers of a decision, and answers AddPartitionsToTxn for a partition that is in the transaction already.
+Mirrors `TransactionStateManager.loadTransactionMetadata`. If an in-sync replica without these records leads next,
+it goes on from what was before them. It may decide a transaction again, with markers that are refused where
+those of the other coordinator are, and does not know of a partition that was written to: such a transaction is
+read in part, or never ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.cluster.faults.action import TRANSACTIONS
+from broker_sim.cluster.faults.roles import COORDINATED
+from broker_sim.cluster.random_run.checks.batches import batches_of
+
+if TYPE_CHECKING:
+    from broker_sim.broker.broker import Broker
+    from broker_sim.cluster.nodes.nodes import Nodes
+    from broker_sim.metadata import MetadataImage
+
+__all__ = ["LostLoads"]
+
+
+class LostLoads:
+    """Looks at the coordinators of one run."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.are_there = False
+        self._nodes = nodes
+        self._images: dict[Broker, MetadataImage] = {}
+        self._led: set[tuple[Broker, int]] = set()
+        self._loaded: list[bytes] = []
+
+    def check(self) -> None:
+        """Look at what a coordinator loads that was elected or started since the last call."""
+        for broker in self._nodes.brokers.values():
+            image = broker.metadata.image
+            if self._images.get(broker) is not image:
+                self._images[broker] = image
+                self._look_at(broker)
+
+    def _look_at(self, broker: Broker) -> None:
+        partition = broker.replica_manager.partitions.get(COORDINATED[TRANSACTIONS])
+        if partition is None or not partition.is_leader:
+            return
+        if (broker, partition.leader_epoch) not in self._led:
+            self._led.add((broker, partition.leader_epoch))
+            loaded = [bytes(batch) for batch in batches_of(partition.log)]
+            if loaded[: len(self._loaded)] != self._loaded:
+                self.are_there = True
+            self._loaded = loaded

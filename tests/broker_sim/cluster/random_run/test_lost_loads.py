@@ -1,0 +1,83 @@
+"""What the checks of transactions excuse, as Kafka does it too: coordinators that load what a later one lacks."""
+
+import pytest
+
+from broker_sim.cluster.random_run import RunFailedError, run_schedule
+from broker_sim.cluster.random_run.checks.lost_loads import LostLoads
+from broker_sim.cluster.random_run.schedule import Schedule
+
+HEAD = "replication_factor=2 producers= consumers=0 transaction_version=1"
+LOST = {
+    "timed out by a coordinator that was killed and started twice within its session": f"""
+        seed=2217930870 brokers=3 latency_ms=0 duration_ms=2000 transactional=0,1 {HEAD}
+        1000 kill leader for=100
+        2000 roll brokers
+    """,
+    "aborted by a coordinator that heard of the timeout in time, and then one that did not": """
+        seed=14828108 brokers=3 latency_ms=20 duration_ms=1600 producers= consumers=0 transactional=0 transaction_version=1
+        940 isolate broker-2 for=50
+        1270 move_transactions broker-2
+        1390 move_transactions broker-3
+        1510 move_transactions broker-1
+        1600 move_transactions broker-2
+    """,
+    "written to where only a coordinator that was killed and started knows": f"""
+        seed=81583164 brokers=3 latency_ms=5 duration_ms=2680 group_members=2 transactional=0,0,1 {HEAD}
+        980 slow_link leader follower for=1100 value=100
+        1230 move_transactions broker-2
+        1520 move_transactions broker-1
+        1800 move_transactions broker-3
+        1860 kill transactions for=100
+        2680 move_transactions broker-2
+    """,
+}
+KEPT = """
+    seed=3 brokers=3 latency_ms=0 duration_ms=2000 producers= consumers=0 transactional=0,1 transaction_version=1
+    500 move_transactions broker-2
+    1000 move_transactions broker-3
+    1500 kill broker-3 for=100
+"""
+
+
+class Seen(LostLoads):
+    """Is kept for the test."""
+
+    def __init__(self, nodes):
+        super().__init__(nodes)
+        self.coordinators = self._led
+        seen.append(self)
+
+
+seen = []
+
+
+@pytest.fixture(autouse=True)
+def loads(monkeypatch):
+    monkeypatch.setattr(f"{run_schedule.__module__}.LostLoads", Seen)
+    seen.clear()
+
+
+def run(text):
+    return run_schedule(
+        Schedule.parse("\n".join(line.strip() for line in text.strip().splitlines()))
+    )
+
+
+@pytest.mark.parametrize("text", LOST.values(), ids=LOST)
+def test_transaction_may_never_end_that_a_coordinator_knew_more_of_than_a_later_one(
+    text, monkeypatch
+):
+    run(text)
+    assert seen.pop().are_there
+    monkeypatch.setattr(
+        Seen, "are_there", property(lambda _: False, lambda *_: None), raising=False
+    )
+    with pytest.raises(RunFailedError, match="transactions-end"):
+        run(text)
+
+
+def test_nothing_is_lost_by_coordinators_whose_records_the_next_one_has():
+    assert run(KEPT).transactions_committed
+    (loads,) = seen
+    assert len(loads.coordinators) >= 3
+    assert not loads.are_there
