@@ -3,6 +3,7 @@
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.consumer import regexes
 from broker_sim.group.offset_commit import OffsetCommit, OffsetToCommit
 
 SESSION_MS = 45_000
@@ -234,6 +235,36 @@ def test_expression_is_resolved_after_the_heartbeat(bench):
     member.join()
     assert member.partitions == {}
     bench.run_later()
+    member.beat()
+    assert member.partitions == {"orders-1": [0]}
+
+
+def test_expression_that_takes_long_to_match_is_resolved_beside_the_loop(bench):
+    for number in range(20):
+        bench.set_topic(f"orders-{number}", 1)
+    member = bench.consumer("m1", subscribed_topic_regex=f"orders-1|{'(?:.?x)' * 400}")
+    member.join()
+    bench.run_later()
+    member.beat()
+    assert member.partitions == {}
+    ((match, on_done),) = bench.beside
+    on_done(match())
+    member.beat()
+    assert member.partitions == {"orders-1": [0]}
+
+
+@pytest.mark.parametrize(("most_characters", "at_once"), [(8, True), (7, False)])
+def test_expressions_with_many_characters_are_read_beside_the_loop(
+    bench, monkeypatch, most_characters, at_once
+):
+    monkeypatch.setattr(regexes, "MAX_CHARACTERS", most_characters)
+    bench.set_topic("orders-1", 1)
+    member = bench.consumer("m1", subscribed_topic_regex="orders-1")
+    member.join()
+    bench.run_later()
+    assert bool(bench.beside) is not at_once
+    for match, on_done in bench.beside:
+        on_done(match())
     member.beat()
     assert member.partitions == {"orders-1": [0]}
 
