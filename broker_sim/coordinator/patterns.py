@@ -237,7 +237,9 @@ def compile_pattern(text: str) -> Pattern:
         raise re.error("expression is too large")
     try:
         return Pattern(text)
-    except (OverflowError, RecursionError) as error:
+    except RecursionError as error:
+        raise re.error("expression nests too deeply", text) from error
+    except OverflowError as error:
         raise re.error(str(error), text) from error
 
 

@@ -95,6 +95,7 @@ def test_time_is_linear_where_backtracking_takes_for_ever(expression):
         ("a{2,1001}", "invalid repeat count"),
         ("(a{1000}){1000}", "too large"),
         ("a" * (MAX_INSTRUCTIONS + 1), "too large"),
+        ("(" * 1_500 + ")" * 1_500, "nests too deeply"),
         (f"(?x){'#' * (MAX_CHARACTERS - 3)}", "too large"),
         ("[a-bd-eg-h]" * (MAX_INSTRUCTIONS // 3 + 1), "too large"),
     ],
