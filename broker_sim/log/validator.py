@@ -8,7 +8,7 @@ records).
 Deliberate differences: in all other cases the header's record count and max timestamp are trusted,
 where Kafka compares them with the records; what a coordinator has just built in this process is
 trusted to have keys and the right CRC; and what is read of a batch has bounds, which Kafka's has not: the
-records that an uncompressed batch of `max.message.bytes` (at least 1 MB) could have, 64 times its bytes, and
+records that an uncompressed batch of `max.message.bytes` (at least 1 MB) could have, 16 times its bytes, and
 the first 1000 bad records.
 
 Validations that may take long are done in another thread before the append, see `LogValidator.effort`.
@@ -69,7 +69,7 @@ _MOST_ERRORS = 1_000
 _SMALLEST_RECORD_BYTES = 7
 _UNBOUNDED_BYTES = 1 << 20
 """A batch of this size may be unpacked as if `max.message.bytes` were not smaller."""
-MOST_UNPACKED = 64
+MOST_UNPACKED = 16
 """Records may unpack to so many times `max.message.bytes`."""
 QUICK_RECORDS = 1_000
 QUICK_PACKED_BYTES = 512

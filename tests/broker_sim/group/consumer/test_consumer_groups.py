@@ -299,6 +299,19 @@ def test_expressions_are_refreshed_at_most_every_ten_seconds(bench):
     assert member.partitions == {"orders-1": [0]}
 
 
+def test_expressions_are_resolved_again_after_their_refresh_interval(make_bench):
+    bench = make_bench(group_consumer_regex_refresh_interval_ms=20_000)
+    member = bench.consumer("m1", subscribed_topic_regex="orders-.*")
+    member.join()
+    resolved_ms = []
+    for after_ms in (0, 20_000, 1):
+        bench.advance(after_ms)
+        member.beat()
+        bench.run_later()
+        resolved_ms.append(bench.group.resolved["orders-.*"].timestamp_ms)
+    assert [at_ms - resolved_ms[0] for at_ms in resolved_ms] == [0, 0, 20_001]
+
+
 def test_wrong_expression_is_refused(bench):
     member = bench.consumer("m1", subscribed_topic_regex="orders-[")
     assert member.join() == ErrorCode.INVALID_REGULAR_EXPRESSION
