@@ -36,6 +36,7 @@ def make_group_coordinator(
             clock=base.process.clock,
             random=base.environment.random,
             call_later=base.process.call_later,
+            run_beside=base.process.run_beside,
             image=lambda: base.metadata.image,
             storage=ReplicatedStorage(
                 GROUP_METADATA_TOPIC,

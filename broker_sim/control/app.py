@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Serving", "serve"]
 
+CLOSE_TIMEOUT_S = 1.0
+"""How long the end of the cluster waits for requests that are under way, such as half a body."""
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The content type that Prometheus expects."""
 _QUOTED = re.compile(r"[:\n]|b?['\"]")
@@ -73,7 +75,7 @@ class Serving:
         self._accepting = accepting
 
     async def close(self) -> None:
-        """Close the port, and the connections when their requests are answered."""
+        """Close the port, and the connections when their requests are answered, or soon."""
         self._accepting.close()
         await self._runner.cleanup()
 
@@ -81,7 +83,10 @@ class Serving:
 async def serve(cluster: ControlledCluster, listening: socket.socket, guard: Guard) -> Serving:
     """Serve the cluster on a listening socket."""
     runner = web.AppRunner(
-        _build_app(cluster, guard), access_log=None, logger=_logger_of_the_server()
+        _build_app(cluster, guard),
+        access_log=None,
+        logger=_logger_of_the_server(),
+        shutdown_timeout=CLOSE_TIMEOUT_S,
     )
     try:
         await runner.setup()

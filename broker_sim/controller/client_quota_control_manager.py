@@ -152,7 +152,7 @@ def _reason_against_value(
     type_name, largest = known[name]
     if largest is None:
         return None
-    if value > largest:
+    if value > float(largest):
         return (
             f"Proposed value for {name} is too large for a{'n' * (type_name == 'INT')} {type_name}."
         )

@@ -6,7 +6,7 @@ RE2 refuses although Python reads it is refused: look-around, back-references, a
 and conditional parts, counts above 1000. Classes such as `\d` are ASCII's, `$` is the end of the text.
 
 Deliberate differences: what Python cannot read is refused, such as `\pN` and `\z`; an expression of
-more than `MAX_INSTRUCTIONS` is refused, where RE2 has no limit but memory.
+more than `MAX_CHARACTERS` or `MAX_INSTRUCTIONS` is refused, where RE2 has no limit but memory.
 """
 
 from __future__ import annotations
@@ -19,12 +19,17 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["MAX_INSTRUCTIONS", "Pattern", "compile_pattern"]
+__all__ = ["MAX_CHARACTERS", "MAX_INSTRUCTIONS", "Pattern", "compile_pattern", "match_takes_long"]
 
+MAX_CHARACTERS: Final = 5_000
+"""The limit of an expression's text, so that it is read in milliseconds."""
 MAX_INSTRUCTIONS: Final = 2_000
 """The limit of a program. A step of the match looks at each instruction once at most."""
 MAX_COUNT: Final = 1_000
-MAX_KNOWN_STEPS: Final = 10_000
+MAX_KNOWN_PLACES: Final = 200_000
+"""So many places the steps that are kept may lead to in all; some ten MB."""
+QUICK_STEPS: Final = 100_000
+"""So many instructions, each with a character, are looked at in about ten milliseconds."""
 
 UNSUPPORTED: Final = {
     "ASSERT": "invalid or unsupported Perl syntax",
@@ -55,6 +60,12 @@ class Pattern:
         parsed = _parser.parse(text)
         self._program.add_all(parsed, parsed.state.flags)
         self._known: dict[tuple[frozenset[int], str, str], frozenset[int]] = {}
+        self._known_places = 0
+
+    @property
+    def size(self) -> int:
+        """How many instructions the expression has."""
+        return self._program.size
 
     def matches(self, text: str) -> bool:
         """Return whether the expression matches the whole text."""
@@ -70,9 +81,12 @@ class Pattern:
         step = (places, before if self._program.looks_back else EDGE, character)
         found = self._known.get(step)
         if found is None:
-            if len(self._known) >= MAX_KNOWN_STEPS:
+            found = self._program.after(places, before, character)
+            self._known_places += 1 + len(found)
+            if self._known_places > MAX_KNOWN_PLACES:
                 self._known.clear()
-            found = self._known[step] = self._program.after(places, before, character)
+                self._known_places = 1 + len(found)
+            self._known[step] = found
         return found
 
 
@@ -85,6 +99,8 @@ class _Program:
         self._jumps: dict[int, list[int]] = {}
         self.end = 0
         """The place behind the last instruction."""
+        self.size = 0
+        """The number of instructions, where each range or class of a set counts as one."""
 
     @property
     def looks_back(self) -> bool:
@@ -131,10 +147,12 @@ class _Program:
         elif name == "AT":
             self._edges[self._take()] = _edge(str(argument), flags)
         else:
-            self._tests[self._take()] = _test(name, argument, flags)
+            ranges = sum(str(item) != "LITERAL" for item, _ in argument) if name == "IN" else 0
+            self._tests[self._take(max(ranges, 1))] = _test(name, argument, flags)
 
-    def _take(self) -> int:
-        if self.end >= MAX_INSTRUCTIONS:
+    def _take(self, size: int = 1) -> int:
+        self.size += size
+        if self.size > MAX_INSTRUCTIONS:
             raise re.error("expression is too large")
         self.end += 1
         return self.end - 1
@@ -153,7 +171,10 @@ class _Program:
         if least > MAX_COUNT or (not unlimited and most > MAX_COUNT):
             raise re.error("invalid repeat count")
         for _ in range(least):
+            begin = self.end
             self.add_all(inner, flags)
+            if self.end == begin:
+                break  # what is empty is the same however often it is repeated
         if unlimited:
             fork = self._take()
             self.add_all(inner, flags)
@@ -189,7 +210,10 @@ def _test(name: str, argument: Any, flags: int) -> Callable[[str], bool]:
     else:
         items = [(name, argument)]
     negated = items[0][0] == "NEGATE"
-    tests = [_item(item, value) for item, value in items[negated:]]
+    literals = frozenset(chr(value) for item, value in items if item == "LITERAL")
+    tests = [_item(item, value) for item, value in items[negated:] if item != "LITERAL"]
+    if literals:
+        tests.insert(0, literals.__contains__)
     if not flags & re.IGNORECASE:
         return lambda one: any(test(one) for test in tests) != negated
     return lambda one: (
@@ -198,8 +222,6 @@ def _test(name: str, argument: Any, flags: int) -> Callable[[str], bool]:
 
 
 def _item(name: str, value: Any) -> Callable[[str], bool]:
-    if name == "LITERAL":
-        return chr(value).__eq__
     if name == "RANGE":
         first, last = map(chr, value)
         return lambda one: first <= one <= last
@@ -211,7 +233,16 @@ def _item(name: str, value: Any) -> Callable[[str], bool]:
 
 def compile_pattern(text: str) -> Pattern:
     """Return the expression. Raises `re.error` for one that RE2 refuses or that is too large."""
+    if len(text) > MAX_CHARACTERS:
+        raise re.error("expression is too large")
     try:
         return Pattern(text)
-    except (OverflowError, RecursionError) as error:
+    except RecursionError as error:
+        raise re.error("expression nests too deeply", text) from error
+    except OverflowError as error:
         raise re.error(str(error), text) from error
+
+
+def match_takes_long(patterns: Iterable[Pattern], texts: Iterable[str]) -> bool:
+    """Return whether to match the expressions with all of the texts may hold others up."""
+    return sum(one.size for one in patterns) * sum(map(len, texts)) > QUICK_STEPS

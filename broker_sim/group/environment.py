@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker_sim.errors import ErrorCode
     from broker_sim.log import VerificationGuard
     from broker_sim.metadata import MetadataImage
-    from broker_sim.runtime.process import CallLater
+    from broker_sim.runtime.process import CallLater, RunBeside
     from purgatory import Clock, DelayedOperationPurgatory
 
 __all__ = ["GroupEnvironment", "VerifyTransaction"]
@@ -52,6 +52,7 @@ class GroupEnvironment:
     """`now_ms` for waits, `wall_clock_ms` for what is written into records."""
     random: random.Random
     call_later: CallLater
+    run_beside: RunBeside
     image: Callable[[], MetadataImage]
     """Returns the newest metadata that the broker has heard of."""
     storage: CoordinatorStorage

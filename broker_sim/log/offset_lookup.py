@@ -67,12 +67,13 @@ def fetch_offset_by_timestamp(
     log_start_offset: int,
     timestamp: int,
     search: Search,
+    from_offset: int = 0,
 ) -> TimestampAndOffset | None:
     """Return the first record at or after a time (ms), or what a special time stands for.
 
     -1 the log's end, -2 and -4 its start, -3 the record with the largest timestamp, -5 nothing (there
     are no tiers). None if no record is that new. `search(header, batch, wanted)` finds the record of a batch,
-    which is asked of those only that may hold it; raises `ApiError` as it does.
+    which is asked of those only that may hold it and end at `from_offset` or later; raises as it does.
     """
     if timestamp in {EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP}:
         earliest = epochs.earliest_entry
@@ -88,7 +89,9 @@ def fetch_offset_by_timestamp(
         return TimestampAndOffset(NO_TIMESTAMP, -1, -1)
     if timestamp == MAX_TIMESTAMP:
         return _newest_record(local_log, search)
-    for header, batch in local_log.first_of_timestamp(timestamp, log_start_offset):
+    for header, batch in local_log.first_of_timestamp(
+        timestamp, max(log_start_offset, from_offset)
+    ):
         found = search(header, batch, WantedRecord(timestamp, log_start_offset))
         if found is not None:
             return _found(header, *found)

@@ -121,10 +121,12 @@ class PartitionLog(LogOffsets):
 
     # -- appending ------------------------------------------------------------------------------
 
-    def slow_validation(self, records: memoryview) -> Callable[[], ValidatedRecords] | None:
-        """Return the validation of a client's records, if it takes long; any thread may call it."""
-        if not self._validator.takes_long(records):
-            return None
+    def validation_effort(self, records: memoryview) -> float:
+        """Return how much of the records a validation may have to read; see `LogValidator.effort`."""
+        return self._validator.effort(records, self.clock.wall_clock_ms())
+
+    def validation(self, records: memoryview) -> Callable[[], ValidatedRecords]:
+        """Return the validation of a client's records; any thread may call it."""
         return partial(self._validator.validate_beside, records, self.clock.wall_clock_ms())
 
     def append_as_leader(
@@ -287,11 +289,16 @@ class PartitionLog(LogOffsets):
         return producer_state.collect_aborted_transactions(start_offset, end_offset)
 
     def fetch_offset_by_timestamp(
-        self, timestamp: int, search: Search = search_at_once
+        self, timestamp: int, search: Search = search_at_once, from_offset: int = 0
     ) -> TimestampAndOffset | None:
         """Return the first record at or after a time (ms); see `offset_lookup`."""
         return fetch_offset_by_timestamp(
-            self._local_log, self.leader_epoch_cache, self.log_start_offset, timestamp, search
+            self._local_log,
+            self.leader_epoch_cache,
+            self.log_start_offset,
+            timestamp,
+            search,
+            from_offset,
         )
 
     # -- truncation and deletion ----------------------------------------------------------------

@@ -8,10 +8,10 @@ records).
 Deliberate differences: in all other cases the header's record count and max timestamp are trusted,
 where Kafka compares them with the records; what a coordinator has just built in this process is
 trusted to have keys and the right CRC; and what is read of a batch has bounds, which Kafka's has not: the
-records that an uncompressed batch of `max.message.bytes` (at least 1 MB) could have, 64 times its bytes, and
+records that an uncompressed batch of `max.message.bytes` (at least 1 MB) could have, 16 times its bytes, and
 the first 1000 bad records.
 
-A validation that may take long is done in another thread before the append, see `LogValidator.takes_long`.
+Validations that may take long are done in another thread before the append, see `LogValidator.effort`.
 """
 
 from __future__ import annotations
@@ -69,11 +69,12 @@ _MOST_ERRORS = 1_000
 _SMALLEST_RECORD_BYTES = 7
 _UNBOUNDED_BYTES = 1 << 20
 """A batch of this size may be unpacked as if `max.message.bytes` were not smaller."""
-MOST_UNPACKED = 64
+MOST_UNPACKED = 16
 """Records may unpack to so many times `max.message.bytes`."""
 QUICK_RECORDS = 1_000
 QUICK_PACKED_BYTES = 512
 _QUICK_PLAIN_BYTES = 64 * 1024
+_MAX_TIMESTAMP_OFFSET = 35
 _RECORDS_COUNT_OFFSET = 57
 _LOG_APPEND_TIME = "LogAppendTime"
 _TARGET_CODECS: Final[Mapping[str, CompressionCodec | None]] = {
@@ -172,16 +173,23 @@ class LogValidator:
             self._compacted or self._limits_old_timestamps or self._target_codec is not None
         )
 
-    def takes_long(self, records: memoryview) -> bool:
-        """Return whether a validation may read or unpack so much that others would have to wait."""
+    def effort(self, records: memoryview, now_ms: int) -> float:
+        """Return how much a validation may have to read and unpack.
+
+        It is 0 where the header is enough. If what one request wants makes more than 1 in all, others would
+        have to wait for it.
+        """
         if len(records) < BATCH_OVERHEAD_BYTES:
-            return False
+            return 0
         attributes = records[ATTRIBUTES_LOW_BYTE]
         if not self._looks_into and not attributes & LOG_APPEND_TIME_FLAG:
-            return False
+            times = records[_MAX_TIMESTAMP_OFFSET : _MAX_TIMESTAMP_OFFSET + 8]
+            max_timestamp = int.from_bytes(times, "big", signed=True)
+            if max_timestamp - now_ms <= self._timestamp_after_max_ms:
+                return 0
         quick_bytes = QUICK_PACKED_BYTES if attributes & CODEC_MASK else _QUICK_PLAIN_BYTES
         count = int.from_bytes(records[_RECORDS_COUNT_OFFSET:BATCH_OVERHEAD_BYTES], "big")
-        return count > QUICK_RECORDS or len(records) > quick_bytes
+        return max(count / QUICK_RECORDS, len(records) / quick_bytes)
 
     def validate_beside(self, records: memoryview, now_ms: int) -> ValidatedRecords:
         """Return a client's records with what `validate` says of them."""

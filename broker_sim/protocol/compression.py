@@ -34,6 +34,8 @@ MAX_DECOMPRESSED_BYTES = 256 * 1024 * 1024
 
 _GZIP_WINDOW_BITS = 31
 _FIRST_GUESS_BYTES = 64 * 1024
+_LARGEST_PIECE_BYTES = 1024 * 1024
+"""What a call of zlib returns is put together while other threads wait, so it is not more."""
 _OUTPUT_TOO_SMALL = "failed to write whole buffer"
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -144,7 +146,7 @@ def _gunzip(data: bytes | memoryview, limit_bytes: int) -> Iterator[bytes]:
         if not plain and not gzip.eof:
             raise _unreadable(CompressionCodec.GZIP, "cut short")
         yield plain
-        size *= 2
+        size = min(2 * size, _LARGEST_PIECE_BYTES)
 
 
 def _unpack_frame(

@@ -1,7 +1,7 @@
 """Work that takes long and touches nothing of the loop's: it is done beside the loop.
 
 Work that computes is done one piece at a time: more than one thread would take the interpreter from the loop
-for longer. Work that waits for others gets a thread of its own, and the end of the program does not wait for it.
+for longer. Work that waits for others is begun at once. The end of the program waits for neither.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["BesideLoop", "wait_beside"]
 
 
 class BesideLoop:
-    """A queue of work, and the thread of the loop's executor that does it. Thread rule: the loop's thread."""
+    """A queue of work, and the thread that does it. Thread rule: the loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -27,7 +27,10 @@ class BesideLoop:
         self._is_busy = False
 
     def run(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
-        """Run `work()` in a thread, then `on_done(result)` on the loop. The work must not raise."""
+        """Run `work()` in a thread, then `on_done(result)` on the loop.
+
+        The work must not raise; if it does, the loop's handler of exceptions is told.
+        """
         self._waiting.append((work, on_done))
         if not self._is_busy:
             self._next()
@@ -38,12 +41,22 @@ class BesideLoop:
             return
         work, on_done = self._waiting.popleft()
 
-        def done(future: asyncio.Future[Any]) -> None:
-            self._next()
-            if not future.cancelled():
-                on_done(future.result())
+        def outcome() -> tuple[Any, Exception | None]:
+            try:
+                return work(), None
+            except Exception as error:  # noqa: BLE001 - the queue goes on
+                return None, error
 
-        self._loop.run_in_executor(None, work).add_done_callback(done)
+        def done(outcome: tuple[Any, Exception | None]) -> None:
+            self._next()
+            result, error = outcome
+            if error is None:
+                on_done(result)
+            else:
+                message = "work beside the loop has failed"
+                self._loop.call_exception_handler({"message": message, "exception": error})
+
+        wait_beside(self._loop, outcome, done)
 
 
 def wait_beside(

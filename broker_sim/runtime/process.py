@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
     from purgatory import Clock
 
-__all__ = ["CallLater", "Handle", "PeriodicTask", "Process", "ProcessState", "Scheduler"]
+__all__ = [
+    "CallLater",
+    "Handle",
+    "PeriodicTask",
+    "Process",
+    "ProcessState",
+    "RunBeside",
+    "Scheduler",
+]
 
 
 class Handle(Protocol):
@@ -28,6 +36,13 @@ class Handle(Protocol):
 
     def cancel(self) -> None:
         """Cancel the callback; does nothing once it has run."""
+
+
+class RunBeside(Protocol):
+    """Runs long work beside the loop, as `Process.run_beside`."""
+
+    def __call__(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
+        """Run `work()`, which must not raise, then `on_done(result)` in the broker's process."""
 
 
 class CallLater(Protocol):

@@ -2,18 +2,25 @@
 
 Mirrors `maybeUpdateRegularExpressions` and `handleRegularExpressionsResult` of `GroupMetadataManager`.
 A heartbeat never waits for it: Kafka resolves on a thread of its own, here it is the loop's next step,
-and the members learn the result from the new group epoch.
+or beside the loop where it may take long. The members learn the result from the new group epoch.
 """
 
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.coordinator.patterns import MAX_CHARACTERS, match_takes_long
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError
 from broker_sim.group.consumer import records
-from broker_sim.group.consumer.subscription import check_regex, resolve
+from broker_sim.group.consumer.subscription import (
+    ResolvedRegex,
+    check_regex,
+    matching_topics,
+    read_regexes,
+)
 from broker_sim.group.java_order import (
     HashTable,
     hash_order,
@@ -27,7 +34,6 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
     from broker_sim.group.consumer.member_change import MemberChange
     from broker_sim.group.consumer.shard_parts import ShardParts
-    from broker_sim.group.consumer.subscription import ResolvedRegex
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import MetadataImage
@@ -111,13 +117,32 @@ class Regexes:
         return (RegexChange.UPDATED_AND_RESOLVED if is_resolved else RegexChange.UPDATED), False
 
     def _resolve(self, group_id: str, regexes: list[str], client: GroupClient) -> None:
-        self._scheduled.discard(group_id)
-        self._parts.runtime.perform(lambda: self._resolved(group_id, regexes, client))
-
-    def _resolved(self, group_id: str, regexes: list[str], client: GroupClient) -> Result[None]:
-        image = self._parts.environment.image()
+        environment = self._parts.environment
+        image, now_ms = environment.image(), environment.clock.wall_clock_ms()
         hidden = client.hidden_topics(image.topics)
-        resolved = resolve(regexes, image, self._parts.environment.clock.wall_clock_ms(), hidden)
+        shown = [name for name in image.topics if name not in hidden]
+
+        def done(found: Mapping[str, frozenset[str]]) -> None:
+            self._scheduled.discard(group_id)
+            resolved = {
+                regex: ResolvedRegex(topics, image.version, now_ms)
+                for regex, topics in found.items()
+            }
+            self._parts.runtime.perform(lambda: self._resolved(group_id, resolved, image))
+
+        if sum(map(len, regexes)) > MAX_CHARACTERS:
+            environment.run_beside(lambda: matching_topics(read_regexes(regexes), shown), done)
+            return
+        patterns = read_regexes(regexes)
+        match = partial(matching_topics, patterns, shown)
+        if match_takes_long(filter(None, patterns.values()), shown):
+            environment.run_beside(match, done)
+        else:
+            done(match())
+
+    def _resolved(
+        self, group_id: str, resolved: Mapping[str, ResolvedRegex], image: MetadataImage
+    ) -> Result[None]:
         try:
             group = self._find(group_id)
         except ApiError:

@@ -10,12 +10,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.coordinator.patterns import compile_pattern
+from broker_sim.coordinator.patterns import Pattern, compile_pattern
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.java_order import copied_capacity, hash_order, string_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.metadata import MetadataImage
@@ -25,7 +25,8 @@ __all__ = [
     "SubscriptionCount",
     "TopicCounts",
     "check_regex",
-    "resolve",
+    "matching_topics",
+    "read_regexes",
     "subscribed_topics",
     "topic_ids_of",
 ]
@@ -107,23 +108,26 @@ def _said(error: re.error) -> str:
     return next((told for start, told in _RE2.items() if error.msg.startswith(start)), error.msg)
 
 
-def resolve(
-    regexes: Iterable[str], image: MetadataImage, now_ms: int, hidden: Container[str] = ()
-) -> dict[str, ResolvedRegex]:
-    """Return the topics that each expression matches as a whole, without those that are hidden.
-
-    One that is wrong matches none.
-    """
-    resolved = {}
+def read_regexes(regexes: Iterable[str]) -> dict[str, Pattern | None]:
+    """Return the expressions, None for one that is wrong."""
+    patterns: dict[str, Pattern | None] = {}
     for regex in regexes:
         try:
-            matches = compile_pattern(regex).matches
+            patterns[regex] = compile_pattern(regex)
         except re.error:
-            found = frozenset[str]()
-        else:
-            found = frozenset(name for name in image.topics if matches(name) and name not in hidden)
-        resolved[regex] = ResolvedRegex(found, image.version, now_ms)
-    return resolved
+            patterns[regex] = None
+    return patterns
+
+
+def matching_topics(
+    patterns: Mapping[str, Pattern | None], topics: Iterable[str]
+) -> dict[str, frozenset[str]]:
+    """Return the topics that each expression matches as a whole; one that is wrong matches none."""
+    names = list(topics)
+    return {
+        regex: frozenset() if one is None else frozenset(filter(one.matches, names))
+        for regex, one in patterns.items()
+    }
 
 
 def subscribed_topics(member: ConsumerMember, resolved: Mapping[str, ResolvedRegex]) -> list[str]:

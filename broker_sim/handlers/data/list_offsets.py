@@ -15,6 +15,7 @@ Left out: remote storage. -4 is answered as -2, -5 and -6 with no offset.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
@@ -168,7 +169,9 @@ def _look_up(
         return _Found(offset=log.log_start_offset, leader_epoch=-1 if epoch is None else epoch)
     if asked.timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
         return _Found()
-    found = log.fetch_offset_by_timestamp(asked.timestamp, searches.search)
+    found = searches.look_up(
+        key, partition.leader_epoch, partial(log.fetch_offset_by_timestamp, asked.timestamp)
+    )
     if found is None or found.offset >= last_fetchable:
         _check_high_watermark(partition, is_client)
         return _Found()

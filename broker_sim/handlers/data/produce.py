@@ -104,15 +104,18 @@ def handle_produce(
 def _slow_validations(
     entries: Mapping[TopicPartition, memoryview], context: RequestContext
 ) -> dict[TopicPartition, Callable[[], ValidatedRecords]]:
-    """Return what validates the records that would take long."""
+    """Return what validates the records that have to be read, if that would take long in all."""
     partitions = context.broker.replica_manager.partitions
-    slow = {}
+    effort = 0.0
+    logs = {}
     for key, records in entries.items():
         partition = partitions.get(key)
-        validate = None if partition is None else partition.log.slow_validation(records)
-        if validate is not None:
-            slow[key] = validate
-    return slow
+        if partition is not None and (its_effort := partition.log.validation_effort(records)):
+            effort += its_effort
+            logs[key] = partition.log
+    if effort <= 1:
+        return {}
+    return {key: log.validation(entries[key]) for key, log in logs.items()}
 
 
 def _append(

@@ -83,7 +83,11 @@ def handle_create_acls(
     acls = [_acl(asked) for asked in request.creations]
 
     def answer(outcomes: Sequence[Outcome]) -> None:
-        results = [Created(outcome.error_code, outcome.error_message) for outcome in outcomes]
+        results = [
+            # As in Kafka a rule that was created has an empty text, not none.
+            Created(outcome.error_code, outcome.error_message) if outcome.error_code else Created()
+            for outcome in outcomes
+        ]
         respond(messages.CreateAclsResponse(results=results))
 
     if context.broker.authorizer is None:

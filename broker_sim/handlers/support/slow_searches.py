@@ -1,12 +1,13 @@
 """Searches for a record in batches that take long to unpack: they are done beside the loop.
 
-A lookup that meets such a batch is given up with `SlowSearchError`, and is done again once `run` has
-searched the batch.
+A request may search a little at once. A lookup that needs more collects the batches and is given up with
+`SlowSearchError`; once `run` has searched them, it is done again from there on. So one request neither
+holds the loop nor begins anew with each batch, however many there are.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError
 from broker_sim.log import find_record
@@ -14,48 +15,106 @@ from broker_sim.log.validator import QUICK_PACKED_BYTES, QUICK_RECORDS
 from broker_sim.protocol.record_batch import CODEC_MASK
 
 if TYPE_CHECKING:
-    from broker_sim.log import WantedRecord
+    from collections.abc import Callable
+
+    from broker_sim.log import TimestampAndOffset, WantedRecord
+    from broker_sim.log.offset_lookup import Search
+    from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol.record_batch import BatchHeader
+
+    LookUp = Callable[[Search, int], TimestampAndOffset | None]
 
 __all__ = ["SlowSearchError", "SlowSearches"]
 
+MOST_BATCHES: Final = 1_000
+MOST_BYTES: Final = 1 << 20
+"""So many batches of a log are collected before they are searched."""
+
 
 class SlowSearchError(Exception):
-    """The batch is to be searched beside the loop before the lookup can end."""
+    """Batches are to be searched beside the loop before the lookup can end."""
 
 
 class SlowSearches:
     """The searches of one request. Thread rule: `run` on any thread while nobody else uses this."""
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[WantedRecord, BatchHeader], bytes | memoryview] = {}
-        self._found: dict[tuple[WantedRecord, BatchHeader], tuple[int, int] | ApiError | None] = {}
+        self._effort = 0.0
+        self._lookups: dict[tuple[TopicPartition, int], _Lookup] = {}
 
     @property
     def are_waiting(self) -> bool:
         """Whether `run` has something to do."""
-        return bool(self._waiting)
+        return any(lookup.waiting for lookup in self._lookups.values())
+
+    def look_up(
+        self, key: TopicPartition, leader_epoch: int, look_up: LookUp
+    ) -> TimestampAndOffset | None:
+        """Return what `look_up(search, from_offset)` does; before that offset there is no such record.
+
+        The leader of one epoch cuts nothing off its log. Raises `SlowSearchError`, and `ApiError` as a
+        search does.
+        """
+        lookup = self._lookups.setdefault((key, leader_epoch), _Lookup(self._would_take_long))
+        found = look_up(lookup.search, lookup.from_offset)
+        if lookup.waiting:
+            raise SlowSearchError
+        return found
+
+    def _would_take_long(self, header: BatchHeader) -> bool:
+        """Count a batch in; return whether the request has searched too much with it."""
+        is_packed = header.attributes & CODEC_MASK
+        self._effort += max(
+            header.records_count / QUICK_RECORDS,
+            header.size_bytes / QUICK_PACKED_BYTES if is_packed else 0,
+        )
+        return self._effort > 1
+
+    def run(self) -> None:
+        """Do the searches that lookups were given up for."""
+        for lookup in self._lookups.values():
+            lookup.run()
+
+
+class _Lookup:
+    """The search of one log."""
+
+    def __init__(self, would_take_long: Callable[[BatchHeader], bool]) -> None:
+        self._would_take_long = would_take_long
+        self.from_offset = 0
+        self.waiting: list[tuple[WantedRecord, BatchHeader, bytes | memoryview]] = []
+        self._waiting_bytes = 0
+        self._found: dict[tuple[WantedRecord, BatchHeader], tuple[int, int] | ApiError | None] = {}
 
     def search(
         self, header: BatchHeader, batch: bytes | memoryview, wanted: WantedRecord
     ) -> tuple[int, int] | None:
-        """Return what `find_record` does. Raises `ApiError`, and `SlowSearchError` if it would take long."""
-        is_packed = header.attributes & CODEC_MASK and header.size_bytes > QUICK_PACKED_BYTES
-        if header.records_count <= QUICK_RECORDS and not is_packed:
+        """Return what `find_record` does, or nothing of a batch that has to wait for `run`."""
+        if (wanted, header) in self._found:
+            found = self._found[wanted, header]
+            if isinstance(found, ApiError):
+                raise found
+            return found
+        if not self.waiting and not self._would_take_long(header):
             return find_record(batch, wanted)
-        if (wanted, header) not in self._found:
-            self._waiting[wanted, header] = batch
+        self.waiting.append((wanted, header, batch))
+        self._waiting_bytes += header.size_bytes
+        if len(self.waiting) >= MOST_BATCHES or self._waiting_bytes >= MOST_BYTES:
             raise SlowSearchError
-        found = self._found[wanted, header]
-        if isinstance(found, ApiError):
-            raise found
-        return found
+        return None
 
     def run(self) -> None:
-        """Do the searches that lookups were given up for."""
-        waiting, self._waiting = self._waiting, {}
-        for (wanted, header), batch in waiting.items():
+        """Search the batches that wait, as far as the first one that has the record."""
+        waiting, self.waiting = self.waiting, []
+        self._waiting_bytes = 0
+        self._found.clear()
+        for wanted, header, batch in waiting:
+            self.from_offset = header.base_offset
+            found: tuple[int, int] | ApiError | None
             try:
-                self._found[wanted, header] = find_record(batch, wanted)
+                found = find_record(batch, wanted)
             except ApiError as error:
-                self._found[wanted, header] = error
+                found = error
+            self._found[wanted, header] = found
+            if found is not None:
+                return

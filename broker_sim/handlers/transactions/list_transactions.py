@@ -5,6 +5,7 @@ Behaviour:
 * ids that the client may not describe are left out
 * states that there are not are told, and match nothing
 * COORDINATOR_LOAD_IN_PROGRESS while a partition is being loaded
+* a pattern that takes long to match is matched beside the loop
 
 Version notes: 1 filters by the duration of the transaction (KIP-994), 2 by a pattern that the whole id
 matches (KIP-1152); an invalid one is answered with INVALID_REGULAR_EXPRESSION.
@@ -13,9 +14,10 @@ matches (KIP-1152); an invalid one is answered with INVALID_REGULAR_EXPRESSION.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
-from broker_sim.coordinator.patterns import compile_pattern
+from broker_sim.coordinator.patterns import compile_pattern, match_takes_long
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import is_authorized
 from broker_sim.metadata.acl import AclOperation, ResourceType
@@ -23,8 +25,9 @@ from broker_sim.protocol import messages
 from broker_sim.transaction.state import state_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from broker_sim.coordinator.patterns import Pattern
     from broker_sim.handlers.context import RequestContext
     from broker_sim.transaction.metadata import TransactionMetadata
 
@@ -46,47 +49,68 @@ def handle_list_transactions(
         )
         return
     try:
-        matches = _filter(request, context.broker.clock.wall_clock_ms())
+        pattern = _pattern(request)
     except re.error:
         respond(messages.ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION))
         return
-    respond(
-        messages.ListTransactionsResponse(
-            unknown_state_filters=[
-                name for name in dict.fromkeys(request.state_filters) if state_named(name) is None
-            ],
-            transaction_states=[
-                State(metadata.transactional_id, metadata.producer_id, metadata.state.state_name)
-                for metadata in states.each()
-                if matches(metadata)
-                and is_authorized(
-                    context,
-                    AclOperation.DESCRIBE,
-                    ResourceType.TRANSACTIONAL_ID,
-                    metadata.transactional_id,
-                )
-            ],
+    passes = _filter(request, context.broker.clock.wall_clock_ms())
+    listed = [
+        State(metadata.transactional_id, metadata.producer_id, metadata.state.state_name)
+        for metadata in states.each()
+        if passes(metadata)
+        and is_authorized(
+            context,
+            AclOperation.DESCRIBE,
+            ResourceType.TRANSACTIONAL_ID,
+            metadata.transactional_id,
         )
-    )
+    ]
+
+    def answer(matching: list[State]) -> None:
+        respond(
+            messages.ListTransactionsResponse(
+                unknown_state_filters=[
+                    name
+                    for name in dict.fromkeys(request.state_filters)
+                    if state_named(name) is None
+                ],
+                transaction_states=matching,
+            )
+        )
+
+    if pattern is None:
+        answer(listed)
+        return
+    match = partial(_matching, pattern, listed)
+    if match_takes_long([pattern], [one.transactional_id for one in listed]):
+        context.broker.run_beside(match, answer)
+    else:
+        answer(match())
+
+
+def _pattern(request: messages.ListTransactionsRequest) -> Pattern | None:
+    """Return the expression that ids have to match, if any. Raises `re.error` for an invalid one."""
+    text = request.transactional_id_pattern
+    return compile_pattern(text) if text else None
+
+
+def _matching(pattern: Pattern, listed: Iterable[State]) -> list[State]:
+    return [one for one in listed if pattern.matches(one.transactional_id)]
 
 
 def _filter(
     request: messages.ListTransactionsRequest, now_ms: int
 ) -> Callable[[TransactionMetadata], bool]:
-    """Return what tells whether an id is listed. Raises `re.error` for an invalid pattern."""
+    """Return what tells whether an id is listed, as far as its pattern does not matter."""
     states = {state_named(name) for name in request.state_filters}
     producer_ids = set(request.producer_id_filters)
-    pattern = request.transactional_id_pattern
-    compiled = compile_pattern(pattern) if pattern else None
 
-    def matches(metadata: TransactionMetadata) -> bool:
+    def passes(metadata: TransactionMetadata) -> bool:
         if producer_ids and metadata.producer_id not in producer_ids:
             return False
         if states and metadata.state not in states:
             return False
         duration_ms = now_ms - metadata.values.start_ms
-        if 0 <= request.duration_filter >= duration_ms:
-            return False
-        return compiled is None or compiled.matches(metadata.transactional_id)
+        return not 0 <= request.duration_filter >= duration_ms
 
-    return matches
+    return passes

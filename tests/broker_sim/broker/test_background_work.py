@@ -4,6 +4,7 @@ import pytest
 
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
+from broker_sim.log import LogManager
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.messages import DeleteRecordsRequest
 
@@ -73,6 +74,26 @@ def test_log_start_is_checkpointed_again_after_each_period(make_cluster, early_m
     advance_to(cluster, FIRST_MS + PERIOD_MS - early_ms)
     restart(cluster)
     assert log_start(cluster) == (0 if early_ms else DELETED)
+
+
+@pytest.mark.parametrize(
+    ("period", "work", "first_ms"),
+    [
+        ("log_flush_offset_checkpoint_interval_ms", "checkpoint_recovery_points", FIRST_MS),
+        ("log_flush_scheduler_interval_ms", "flush_dirty_logs", FIRST_MS),
+        (
+            "replica_high_watermark_checkpoint_interval_ms",
+            "checkpoint_high_watermarks",
+            PERIOD_MS,
+        ),
+    ],
+)
+def test_work_on_logs_is_done_in_its_period(make_cluster, monkeypatch, period, work, first_ms):
+    done_ms = []
+    monkeypatch.setattr(LogManager, work, lambda _: done_ms.append(cluster.now_ms))
+    cluster = make_cluster(**{period: str(PERIOD_MS)})
+    advance_to(cluster, first_ms + 2 * PERIOD_MS)
+    assert done_ms == [first_ms, first_ms + PERIOD_MS, first_ms + 2 * PERIOD_MS]
 
 
 def test_retention_is_applied_first_after_the_initial_delay_then_in_periods(make_cluster):

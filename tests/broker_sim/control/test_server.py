@@ -5,11 +5,13 @@ import json
 import re
 import socket
 import sys
+import time
 from http.client import HTTPConnection
 
 import pytest
 
 from broker_sim import Cluster
+from broker_sim.control import app
 from broker_sim.control.client import ControlClient, ControlError
 from broker_sim.control.server import ControlServer
 
@@ -251,6 +253,24 @@ def test_requests_on_one_connection_are_answered_in_order(control_url):
             connection.request("GET", "/status")
             assert connection.getresponse().read()
     finally:
+        connection.close()
+
+
+def test_cluster_ends_soon_while_requests_are_under_way(monkeypatch):
+    monkeypatch.setattr(app, "CLOSE_TIMEOUT_S", 0.05)
+    with Cluster(1, control=True, topics=["orders"]) as cluster:
+        host, port = cluster.control_url.removeprefix("http://").split(":")
+        head = f"Host: {host}\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{{"
+        half_body = socket.create_connection((host, int(port)))
+        half_body.sendall(f"POST /inject HTTP/1.1\r\n{head}".encode())
+        waits = socket.create_connection((host, int(port)))
+        path = "/topics/orders/partitions/0/wait-for-isr"
+        waits.sendall(f'POST {path} HTTP/1.1\r\n{head}"size": 9 }}'.encode())
+        ControlClient(cluster.control_url).request("GET", "/status")  # both have been read by now
+        begin = time.monotonic()
+    assert time.monotonic() - begin < TIMEOUT_S / 4
+    for connection in (half_body, waits):
+        assert not connection.recv(1)
         connection.close()
 
 

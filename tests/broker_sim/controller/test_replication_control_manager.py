@@ -279,7 +279,10 @@ class TestPeriodicElections:
         topic = ConfigResource(ConfigResourceType.TOPIC, "t")
         allow = ConfigAlteration("unclean.leader.election.enable", AlterOp.SET, "true")
         cluster.controller.incremental_alter_configs([(topic, [allow])])
-        cluster.pass_time(5_000, alive=(2,))
+        next_ms = 5_000 - cluster.clock.now_ms() % 5_000
+        cluster.pass_time(next_ms - 1, alive=(2,))
+        assert not cluster.partition("t").has_leader
+        cluster.pass_time(1, alive=(2,))
         assert cluster.partition("t").leader == 2
 
     def test_unclean_elections_can_be_allowed_for_the_cluster(self, make_cluster):

@@ -1,10 +1,17 @@
 import re
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_sim.coordinator.patterns import MAX_INSTRUCTIONS, compile_pattern
+from broker_sim.coordinator.patterns import (
+    MAX_CHARACTERS,
+    MAX_INSTRUCTIONS,
+    MAX_KNOWN_PLACES,
+    compile_pattern,
+    match_takes_long,
+)
 
 # Before Python 3.14, `\\B` did not match the empty text.
 LETTERS = st.text(alphabet="ab1_-\n", min_size=1, max_size=8)
@@ -88,11 +95,41 @@ def test_time_is_linear_where_backtracking_takes_for_ever(expression):
         ("a{2,1001}", "invalid repeat count"),
         ("(a{1000}){1000}", "too large"),
         ("a" * (MAX_INSTRUCTIONS + 1), "too large"),
+        ("(" * 1_500 + ")" * 1_500, "nests too deeply"),
+        (f"(?x){'#' * (MAX_CHARACTERS - 3)}", "too large"),
+        ("[a-bd-eg-h]" * (MAX_INSTRUCTIONS // 3 + 1), "too large"),
     ],
 )
 def test_what_re2_has_not_and_what_is_too_large_is_refused(expression, said):
     with pytest.raises(re.error, match=said):
         compile_pattern(expression)
+
+
+@pytest.mark.parametrize("inner", ["", "(?:)", "((){1000})"])
+def test_repetition_of_nothing_takes_no_time(inner):
+    nested = inner
+    for _ in range(30):
+        nested = f"(?:{nested}){{1000}}"
+    assert compile_pattern(f"a{nested}b").matches("ab")
+
+
+def test_set_is_looked_up_whatever_its_size():
+    pattern = compile_pattern(f"[^{''.join(map(chr, range(1_000, 5_000)))}b-c]*")
+    assert pattern.size < 5
+    assert pattern.matches("ad")
+    assert not any(pattern.matches(text) for text in ("b", chr(1_000), chr(4_999)))
+
+
+def test_steps_that_are_kept_lead_to_a_limited_number_of_places():
+    pattern = compile_pattern("(?:.*a.{900}b)|.*")
+    random = Random(1)
+    assert pattern.matches("".join(random.choices("ab", k=2_500)))
+    assert MAX_KNOWN_PLACES // 2 < sum(map(len, pattern._known.values())) <= MAX_KNOWN_PLACES
+
+
+@pytest.mark.parametrize("count", [1_000, 1_001])
+def test_match_takes_long_from_so_many_instructions_and_characters_on(count):
+    assert match_takes_long([compile_pattern("a" * 50)] * 2, ["x" * count]) == (count > 1_000)
 
 
 def test_largest_expression_is_taken():

@@ -286,6 +286,8 @@ class Bench:
         self.log = Log()
         self.image = MetadataImage(version=1, cluster_id="cluster")
         self._later = []
+        self.beside = []
+        """The long work that waits, and what gets its results."""
         self.rebalance, self.heartbeat = (
             new_purgatory(name, self.clock) for name in ("Rebalance", "Heartbeat")
         )
@@ -300,6 +302,7 @@ class Bench:
             clock=self.clock,
             random=random.Random(7),
             call_later=self._call_later,
+            run_beside=self._run_beside,
             image=lambda: self.image,
             storage=self.log,
             verify_transaction=lambda *question: question[-1](ErrorCode.NONE, None),
@@ -312,6 +315,9 @@ class Bench:
     def _call_later(self, delay_ms, run, *arguments):
         if not delay_ms:
             self._later.append((run, arguments))
+
+    def _run_beside(self, work, on_done):
+        self.beside.append((work, on_done))
 
     def _lead(self, epoch):
         """Let the partition be led in that epoch, and load it."""

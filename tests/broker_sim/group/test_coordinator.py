@@ -152,6 +152,20 @@ def test_offsets_expire_after_their_retention_and_the_group_with_them(make_user)
     assert (counters.offset_commits, counters.offset_expirations) == (2, 2)
 
 
+def test_expired_offsets_are_looked_for_in_their_interval(make_user):
+    user = make_user(offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000)
+    expired_ms = []
+    for count in (1, 2):
+        user.commit("g", {0: 5})
+        user.cluster.advance(RETENTION_MS - 500)
+        counters = coordinator(user, user.leader("g")).environment.counters
+        while counters.offset_expirations < count:
+            user.cluster.advance(1)
+        expired_ms.append(user.cluster.now_ms)
+    first_ms, second_ms = expired_ms
+    assert (second_ms - first_ms) % 1_000 == 0
+
+
 def test_retention_of_the_request_goes_before_that_of_the_broker(make_user):
     user = make_user(offsets_retention_check_interval_ms=1_000)
     request = user.commit_request("g", {0: 5}, 2)

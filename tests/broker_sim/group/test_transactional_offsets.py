@@ -112,6 +112,7 @@ def make_context(log, clock, make_purgatory):
             clock=clock,
             random=random.Random(1),
             call_later=lambda delay_ms, callback, *args: delay_ms or callback(*args),
+            run_beside=lambda work, on_done: on_done(work()),
             image=lambda: image,
             storage=log,
             verify_transaction=None,

@@ -123,28 +123,48 @@ class TestLogAppendTimeOfAProducer:
         assert f"in message {shown}, value=2 bytes)." in refused.value.record_errors[1].message
 
 
-class TestTakesLong:
+NOW_MS = 1_000
+
+
+class TestEffort:
     SMALL = build_batch([Record(b"v", b"k", 5)])
     MANY = build_batch([Record(b"v", b"k", 5)] * 1_001)
     PACKED = build_batch([Record(bytes(range(256)) * 3, b"k", 5)] * 40, codec=CompressionCodec.GZIP)
     UNPACKED = build_batch([Record(bytes(70_000), b"k", 5)])
+    LATER = build_batch([Record(b"v", b"k", NOW_MS + 11)] * 1_001)
 
     @pytest.mark.parametrize(
-        ("config", "long"),
+        ("config", "looks_into", "long"),
         [
-            ({}, []),
-            ({"cleanup_policy": "compact"}, ["MANY", "PACKED", "UNPACKED"]),
-            ({"compression_type": "zstd"}, ["MANY", "PACKED", "UNPACKED"]),
-            ({"message_timestamp_before_max_ms": 5}, ["MANY", "PACKED", "UNPACKED"]),
+            ({}, [], []),
+            (
+                {"cleanup_policy": "compact"},
+                ["SMALL", "MANY", "PACKED", "UNPACKED", "LATER"],
+                ["MANY", "PACKED", "UNPACKED", "LATER"],
+            ),
+            (
+                {"compression_type": "zstd"},
+                ["SMALL", "MANY", "PACKED", "UNPACKED", "LATER"],
+                ["MANY", "PACKED", "UNPACKED", "LATER"],
+            ),
+            (
+                {"message_timestamp_before_max_ms": 5},
+                ["SMALL", "MANY", "PACKED", "UNPACKED", "LATER"],
+                ["MANY", "PACKED", "UNPACKED", "LATER"],
+            ),
+            ({"message_timestamp_after_max_ms": 11}, [], []),
+            ({"message_timestamp_after_max_ms": 10}, ["LATER"], ["LATER"]),
         ],
     )
-    def test_large_batch_takes_long_if_its_records_are_checked(self, config, long):
+    def test_records_are_read_where_the_header_is_not_enough(self, config, looks_into, long):
         validator = LogValidator(TopicPartition("t", 0), TopicConfig(**config))
-        names = ("SMALL", "MANY", "PACKED", "UNPACKED")
-        assert [
-            name for name in names if validator.takes_long(memoryview(getattr(self, name)))
-        ] == long
+        efforts = {
+            name: validator.effort(memoryview(getattr(self, name)), NOW_MS)
+            for name in ("SMALL", "MANY", "PACKED", "UNPACKED", "LATER")
+        }
+        assert [name for name, effort in efforts.items() if effort] == looks_into
+        assert [name for name, effort in efforts.items() if effort > 1] == long
 
     def test_incomplete_batch_is_checked_at_once(self):
         validator = LogValidator(TopicPartition("t", 0), TopicConfig(cleanup_policy="compact"))
-        assert not validator.takes_long(memoryview(self.MANY)[:60])
+        assert not validator.effort(memoryview(self.MANY)[:60], NOW_MS)

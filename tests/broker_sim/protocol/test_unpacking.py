@@ -72,6 +72,13 @@ def test_limit_is_the_last_size_that_is_unpacked(codec, missing):
     assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
 
 
+def test_gzip_is_unpacked_a_megabyte_at_a_time_so_that_other_threads_run(codec):
+    sizes = [len(piece) for piece in decompress_in_pieces(codec, compress(codec, bytes(5 * MB)))]
+    assert sum(sizes) == 5 * MB
+    if codec is CompressionCodec.GZIP:
+        assert max(sizes) == MB
+
+
 def test_pieces_are_the_whole(codec):
     rng = random.Random(2)
     plain = b"".join(rng.randbytes(1_000) * rng.randrange(1, 50) for _ in range(200))

@@ -1,4 +1,42 @@
-"""ISR changes are counted as Kafka's `IsrShrinksPerSec` and `IsrExpandsPerSec` count them."""
+"""ISR changes are proposed again after a refusal, and counted as Kafka's `IsrShrinksPerSec` counts them."""
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+from broker_sim.replica.alter_partition_manager import (
+    RETRY_BACKOFF_MS,
+    AlterPartitionManager,
+    IsrDecision,
+)
+from broker_sim.runtime.process import Process
+from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+
+
+class Proposer:
+    """Stands for a partition: it proposes again whatever is refused."""
+
+    def fail_alter_partition(self, pending, error_code):
+        return True
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (ErrorCode.REQUEST_TIMED_OUT, ()),
+        (ErrorCode.NONE, [IsrDecision(ErrorCode.INVALID_UPDATE_VERSION)]),
+    ],
+)
+def test_refused_change_is_proposed_again_after_50_ms(answer):
+    scheduler = VirtualScheduler()
+    sent = []
+
+    def send(batch, on_answer):
+        sent.append(scheduler.clock.now_ms())
+        on_answer(*answer)
+
+    AlterPartitionManager(Process("broker-1", scheduler), send).submit(Proposer(), None)
+    scheduler.advance_to(2 * RETRY_BACKOFF_MS)
+    assert sent == [0, RETRY_BACKOFF_MS, 2 * RETRY_BACKOFF_MS]
 
 
 def counts(bench):

@@ -217,6 +217,16 @@ def test_fetch_without_an_answer_is_given_up_and_a_late_answer_ignored(bench, le
     assert len(leader.fetches) == 2
 
 
+def test_each_fetch_has_the_whole_time_for_its_answer(bench, leader, follower):
+    bench.cluster.advance(10_000)
+    leader.answer(ErrorCode.NONE, 2, 2, 0, (), 0)
+    assert len(leader.fetches) == 2
+    bench.cluster.advance(SOCKET_TIMEOUT_MS - 1 + BACKOFF_MS)
+    assert len(leader.fetches) == 2
+    bench.cluster.advance(1)
+    assert len(leader.fetches) == 3
+
+
 def test_fetch_beyond_the_leaders_end_truncates_the_follower(bench, leader, follower):
     leader.answer(ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, -1)
     leader.bounds[0](ErrorCode.NONE, 0, 1)

@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+import time
+from functools import partial
 
 import pytest
 
@@ -11,37 +13,38 @@ from broker_sim.runtime.scheduler import LoopScheduler
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
 
-class ThreadsOfTheTest:
-    """Stands for a loop whose threads have begun the work and end it when the test says so."""
-
-    def __init__(self, loop):
-        self.loop = loop
-        self.begun = []
-
-    def run_in_executor(self, _, work):
-        self.begun.append((work, self.loop.create_future()))
-        return self.begun[-1][1]
-
-    def end(self):
-        work, future = self.begun.pop(0)
-        future.set_result(work())
-
-
 def test_next_piece_begins_when_the_one_before_has_ended():
+    running, results = [], []
+
+    def work(number):
+        running.append(number)
+        assert len(running) == 1
+        time.sleep(0)  # lets other threads run, if there are any
+        running.remove(number)
+        return number
+
     async def main():
-        threads = ThreadsOfTheTest(asyncio.get_running_loop())
-        beside = BesideLoop(threads)
-        results = []
-        for number in range(3):
-            beside.run(lambda number=number: number, results.append)
-        for number in range(3):
-            assert len(threads.begun) == 1
-            assert results == list(range(number))
-            threads.end()
-            await asyncio.sleep(0)
-        assert results == [0, 1, 2]
-        beside.run(lambda: "later", results.append)
-        assert len(threads.begun) == 1
+        done = asyncio.get_running_loop().create_future()
+        beside = BesideLoop(asyncio.get_running_loop())
+        for number in range(50):
+            beside.run(partial(work, number), results.append)
+        beside.run(lambda: "last", done.set_result)
+        assert await done == "last"
+
+    asyncio.run(main())
+    assert results == list(range(50))
+
+
+def test_failure_of_a_piece_is_told_and_the_next_one_begins():
+    async def main():
+        loop = asyncio.get_running_loop()
+        told, done = [], loop.create_future()
+        loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
+        beside = BesideLoop(loop)
+        beside.run(lambda: 1 / 0, told.append)
+        beside.run(lambda: "next", done.set_result)
+        assert await done == "next"
+        assert [type(one) for one in told] == [ZeroDivisionError]
 
     asyncio.run(main())
 
@@ -69,22 +72,26 @@ def gate():
     event.set()
 
 
-def test_work_that_waits_holds_up_neither_other_work_nor_the_end_of_the_loop(gate):
+@pytest.mark.parametrize("kind", ["wait_beside", "run_beside"])
+def test_end_of_the_loop_does_not_wait_for_work(gate, kind):
+    begun = threading.Event()
     results = []
 
-    def wait():
+    def work():
+        begun.set()
         gate.wait(30)
-        results.append("late")
+        return "late"
 
     async def main():
-        done = asyncio.get_running_loop().create_future()
         scheduler = LoopScheduler(asyncio.get_running_loop())
-        scheduler.wait_beside(wait, results.append)
-        scheduler.wait_beside(lambda: "other", done.set_result)
-        results.append(await done)
+        getattr(scheduler, kind)(work, results.append)
+        done = asyncio.get_running_loop().create_future()
+        scheduler.wait_beside(lambda: begun.wait(30), done.set_result)
+        assert await done
 
     asyncio.run(main())
-    assert results == ["other"]
+    assert not gate.is_set()
+    assert results == []
 
 
 @pytest.mark.parametrize("is_killed", [False, True])

@@ -3,6 +3,7 @@
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.consumer import regexes
 from broker_sim.group.offset_commit import OffsetCommit, OffsetToCommit
 
 SESSION_MS = 45_000
@@ -238,6 +239,36 @@ def test_expression_is_resolved_after_the_heartbeat(bench):
     assert member.partitions == {"orders-1": [0]}
 
 
+def test_expression_that_takes_long_to_match_is_resolved_beside_the_loop(bench):
+    for number in range(20):
+        bench.set_topic(f"orders-{number}", 1)
+    member = bench.consumer("m1", subscribed_topic_regex=f"orders-1|{'(?:.?x)' * 400}")
+    member.join()
+    bench.run_later()
+    member.beat()
+    assert member.partitions == {}
+    ((match, on_done),) = bench.beside
+    on_done(match())
+    member.beat()
+    assert member.partitions == {"orders-1": [0]}
+
+
+@pytest.mark.parametrize(("most_characters", "at_once"), [(8, True), (7, False)])
+def test_expressions_with_many_characters_are_read_beside_the_loop(
+    bench, monkeypatch, most_characters, at_once
+):
+    monkeypatch.setattr(regexes, "MAX_CHARACTERS", most_characters)
+    bench.set_topic("orders-1", 1)
+    member = bench.consumer("m1", subscribed_topic_regex="orders-1")
+    member.join()
+    bench.run_later()
+    assert bool(bench.beside) is not at_once
+    for match, on_done in bench.beside:
+        on_done(match())
+    member.beat()
+    assert member.partitions == {"orders-1": [0]}
+
+
 def test_expression_follows_new_topics(bench):
     bench.set_topic("orders-1", 1)
     member = bench.consumer("m1", subscribed_topic_regex="orders-.*")
@@ -266,6 +297,19 @@ def test_expressions_are_refreshed_at_most_every_ten_seconds(bench):
     bench.run_later()
     member.beat()
     assert member.partitions == {"orders-1": [0]}
+
+
+def test_expressions_are_resolved_again_after_their_refresh_interval(make_bench):
+    bench = make_bench(group_consumer_regex_refresh_interval_ms=20_000)
+    member = bench.consumer("m1", subscribed_topic_regex="orders-.*")
+    member.join()
+    resolved_ms = []
+    for after_ms in (0, 20_000, 1):
+        bench.advance(after_ms)
+        member.beat()
+        bench.run_later()
+        resolved_ms.append(bench.group.resolved["orders-.*"].timestamp_ms)
+    assert [at_ms - resolved_ms[0] for at_ms in resolved_ms] == [0, 0, 20_001]
 
 
 def test_wrong_expression_is_refused(bench):

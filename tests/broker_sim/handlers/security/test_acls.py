@@ -72,9 +72,9 @@ def describe(broker, *filters, version=3):
 def test_rules_are_created_described_and_deleted(guarded):
     assert (
         create(guarded, acl(), acl(name="p", pattern_type=PREFIXED), acl(GROUP, "g"))
-        == [(0, None)] * 3
+        == [(0, "")] * 3
     )
-    assert create(guarded, acl(), acl(operation=ALL), version=1) == [(0, None)] * 2
+    assert create(guarded, acl(), acl(operation=ALL), version=1) == [(0, "")] * 2
     assert describe(guarded) == [
         (TOPIC, "p", PREFIXED, "User:a", READ),
         (TOPIC, "t", LITERAL, "User:a", ALL),
@@ -112,14 +112,14 @@ def test_each_rule_is_refused_for_itself_with_kafkas_words(guarded):
         acl(),
     ) == [
         (INVALID, cluster),
-        (0, None),
+        (0, ""),
         (INVALID, "Invalid empty resource name"),
         (INVALID, "Invalid resourceType UNKNOWN"),
         (INVALID, "Invalid patternType UNKNOWN"),
         (INVALID, "Invalid operation UNKNOWN"),
         (INVALID, "Invalid permissionType UNKNOWN"),
         (INVALID, no_colon),
-        (0, None),
+        (0, ""),
     ]
     assert [row[:2] for row in describe(guarded)] == [(TOPIC, "t"), (CLUSTER, "kafka-cluster")]
 

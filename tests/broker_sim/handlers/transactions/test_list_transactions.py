@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker_sim.coordinator import patterns
 from broker_sim.coordinator.context import CoordinatorState
 from broker_sim.errors import ErrorCode
 
@@ -44,6 +45,22 @@ def test_filters(ongoing, filters, is_listed, unknown):
     assert response.error_code == ErrorCode.NONE
     assert bool(response.transaction_states) is is_listed
     assert response.unknown_state_filters == unknown
+
+
+def test_pattern_that_takes_long_to_match_is_matched_beside_the_loop(ongoing, monkeypatch):
+    broker = ongoing.cluster.nodes.brokers[ongoing.coordinator]
+    beside = []
+
+    def run_beside(work, on_done):
+        beside.append(work)
+        on_done(work())
+
+    monkeypatch.setattr(broker, "run_beside", run_beside)
+    monkeypatch.setattr(patterns, "QUICK_STEPS", 3)
+    assert not ongoing.list(transactional_id_pattern="t").transaction_states
+    assert not beside
+    assert ongoing.list(transactional_id_pattern="t.").transaction_states
+    assert len(beside) == 1
 
 
 def test_duration_is_compared_exactly(ongoing):
