@@ -241,6 +241,7 @@ class Broker:
         if changes.broker_configs_changed:
             self.background_work.reconfigure(self.metadata.broker_config())
             self.dynamic_config.apply(before, image)
+            self.connection_quotas.reconfigure(self.metadata.dynamic_configs())
         if before.client_quotas is not image.client_quotas:
             self.quotas.update(image.client_quotas)
             self.connection_quotas.update(image.client_quotas)

@@ -56,9 +56,6 @@ TOPIC_WITHOUT_EFFECT: Final = _by_name(_TOPIC_REASONS)
 CHANGE_WITHOUT_EFFECT: Final = PER_LISTENER | {
     "listener.security.protocol.map",
     "listeners",
-    "max.connection.creation.rate",
-    "max.connections",
-    "max.connections.per.ip",
     "sasl.enabled.mechanisms",
     "ssl.client.auth",
     "ssl.enabled.protocols",

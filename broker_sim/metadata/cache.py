@@ -68,11 +68,14 @@ class MetadataCache:
 
     def broker_config(self) -> BrokerConfig:
         """Return the broker's configuration with the dynamic ones in force."""
-        dynamic = {
+        return self._config.with_dynamic(self.dynamic_configs())
+
+    def dynamic_configs(self) -> dict[str, str]:
+        """Return what is set at run time for all brokers, and for this one."""
+        return {
             **self.image.dynamic_cluster_configs(),
             **self.image.dynamic_broker_configs(self._broker_id),
         }
-        return self._config.with_dynamic(dynamic)
 
     def topic_config(self, topic: TopicState) -> TopicConfig:
         """Return the configuration in force for the topic on this broker."""

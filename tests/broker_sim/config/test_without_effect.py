@@ -55,9 +55,18 @@ CHANGED_IN_THE_CLEANER = {
 }
 """Dynamic configurations that `LogCleaner.reconfigure` takes over."""
 
+CHANGED_IN_THE_QUOTAS = {
+    "max.connection.creation.rate",
+    "max.connections",
+    "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
+}
+"""Dynamic configurations that `ConnectionQuotas.reconfigure` takes over."""
+
 CANDIDATES = (
     *("false", "true", "1", "2", "501", "2000000", "0.25"),
     *("compact", "gzip", "LogAppendTime", "classic", "disabled", "/x", "required"),
+    "localhost:5",
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 )
@@ -137,6 +146,7 @@ def test_dynamic_broker_configs_that_change_no_topics_are_those_of_the_table():
         if definition.update_mode is not UpdateMode.READ_ONLY
         and name not in BROKER_WITHOUT_EFFECT
         and name not in READ_BY_NAME | CHANGED_IN_THE_LOGS | CHANGED_IN_THE_CLEANER
+        and name not in CHANGED_IN_THE_QUOTAS
         and values_read_of(topic_defaults(with_another_value(definition, default.with_dynamic)))
         == values_read_of(topic_defaults(default))
     }
