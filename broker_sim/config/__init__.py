@@ -57,6 +57,7 @@ from broker_sim.config.per_listener import (
     listener_values,
     without_listener,
 )
+from broker_sim.config.quota_configs import REPLICATION_QUOTA_CONFIGS
 from broker_sim.config.resource_configs import (
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
@@ -95,6 +96,7 @@ __all__ = [
     "PLAINTEXT",
     "PROTOCOL_MAP",
     "RACK_AWARE_SELECTOR",
+    "REPLICATION_QUOTA_CONFIGS",
     "SASL_PROTOCOLS",
     "SECURITY_PROTOCOLS",
     "SERVER_HANDLER",

@@ -6,6 +6,7 @@ from typing import Final
 from broker_sim.config.broker_config import BROKER_CONFIGS, every_broker_config
 from broker_sim.config.definition import UpdateMode
 from broker_sim.config.per_listener import CONNECTION_LIMITS, PER_LISTENER, without_listener
+from broker_sim.config.quota_configs import REPLICATION_QUOTA_CONFIGS
 from broker_sim.errors import ConfigError
 
 __all__ = ["check_dynamic"]
@@ -28,7 +29,7 @@ def check_dynamic(configs: Mapping[str, str], broker: str) -> None:
             "These security configs can be dynamically updated only per-listener using the"
             f" listener prefix: {_listed(per_listener)}"
         )
-    _check_types_of_listeners(configs)
+    _check_types(configs)
     own = [name for name, mode in modes.items() if mode is UpdateMode.PER_BROKER]
     own += [name for name in configs if without_listener(name) not in {name, *_OF_ALL_BROKERS}]
     if own and not broker:
@@ -38,13 +39,14 @@ def check_dynamic(configs: Mapping[str, str], broker: str) -> None:
         )
 
 
-def _check_types_of_listeners(configs: Mapping[str, str]) -> None:
-    prefixed = [name for name in configs if without_listener(name) != name]
-    if prefixed:
-        definitions = every_broker_config()
-        for name in prefixed:
-            if without_listener(name) in definitions:
-                definitions[without_listener(name)].parse(configs[name])
+def _check_types(configs: Mapping[str, str]) -> None:
+    """Check what is not in a BrokerConfig: for single listeners, and what is only set at run time."""
+    for name in configs:
+        own = without_listener(name)
+        if own != name or own in REPLICATION_QUOTA_CONFIGS:
+            definition = {**every_broker_config(), **REPLICATION_QUOTA_CONFIGS}.get(own)
+            if definition is not None:
+                definition.parse(configs[name])
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -54,6 +54,7 @@ TOPIC_WITHOUT_EFFECT: Final = _by_name(_TOPIC_REASONS)
 """Why each of these topic configurations changes nothing, by its name."""
 
 CHANGE_WITHOUT_EFFECT: Final = PER_LISTENER | {
+    "replica.alter.log.dirs.io.max.bytes.per.second",
     "listener.security.protocol.map",
     "listeners",
     "sasl.enabled.mechanisms",

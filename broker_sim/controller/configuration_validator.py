@@ -14,6 +14,7 @@ from broker_sim.config import (
     LISTENERS,
     METRIC_REPORTERS,
     PER_LISTENER,
+    REPLICATION_QUOTA_CONFIGS,
     THREADS,
     TOPIC_WITHOUT_EFFECT,
     BrokerConfig,
@@ -119,9 +120,8 @@ class ConfigurationValidator:
             case ConfigResourceType.TOPIC:
                 without_effect = configs.keys() & TOPIC_WITHOUT_EFFECT.keys()
             case ConfigResourceType.BROKER:
-                effective = (
-                    BROKER_CONFIGS.keys() - BROKER_WITHOUT_EFFECT.keys() - CHANGE_WITHOUT_EFFECT
-                )
+                known = BROKER_CONFIGS.keys() | REPLICATION_QUOTA_CONFIGS.keys()
+                effective = known - BROKER_WITHOUT_EFFECT.keys() - CHANGE_WITHOUT_EFFECT
                 without_effect = {
                     name
                     for name in configs.keys() - effective

@@ -323,6 +323,8 @@ def test_threads_are_doubled_step_by_step(cluster):
         (BROKER_1, f"{OWN}max.connections", "x", "Invalid value x for configuration max.connec"),
         (BROKER_1, f"{OWN}max.connections", "-1", "max.connections: Value must be at least 0"),
         (ALL_BROKERS, f"{OWN}max.connections.per.ip", "1", "broker id must be specified"),
+        (ALL_BROKERS, "leader.replication.throttled.rate", "-1", "Value must be at least 0"),
+        (BROKER_1, "follower.replication.throttled.rate", "x", "Not a number of type LONG"),
     ],
 )
 def test_what_a_running_broker_refuses_is_refused(cluster, resource, name, value, reason):
