@@ -40,6 +40,7 @@ from integration.scenarios.families.produce import (
     produce_timeouts,
 )
 from integration.scenarios.families.quotas import (
+    connection_limits,
     quota_administration,
     quotas,
     replication_quotas,
@@ -139,6 +140,7 @@ FAMILIES: Final = (
     quota_administration,
     quotas,
     replication_quotas,
+    connection_limits,
 )
 
 CATALOGUE: Final[tuple[Scenario, ...]] = tuple(
