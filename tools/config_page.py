@@ -13,6 +13,7 @@ from broker_sim.config import (
     BROKER_WITHOUT_EFFECT,
     CHANGE_WITHOUT_EFFECT,
     PER_LISTENER,
+    REPLICATION_QUOTA_CONFIGS,
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
     TOPIC_WITHOUT_EFFECT,
@@ -79,8 +80,10 @@ def page() -> str:
 
 
 def _broker_rows() -> Iterator[str]:
-    for definition in _by_name(BROKER_CONFIGS):
+    for definition in _by_name({**BROKER_CONFIGS, **REPLICATION_QUOTA_CONFIGS}):
         change = definition.update_mode.value
+        if definition.name in REPLICATION_QUOTA_CONFIGS:
+            change += ", not at the start"
         if definition.name in PER_LISTENER:
             change += ", for one listener"
         elif definition.name in CHANGE_WITHOUT_EFFECT:

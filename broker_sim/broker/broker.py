@@ -39,11 +39,11 @@ from broker_sim.metadata import ImageChanges, MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
 from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import ACKS_ALL
-from broker_sim.quota import ConnectionQuotas, QuotaManagers
+from broker_sim.quota import ConnectionQuotas, QuotaManagers, ReplicationQuotas
 from broker_sim.replica import Purgatories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from broker_sim.broker.environment import BrokerEnvironment
     from broker_sim.config import BrokerConfig, Endpoint
@@ -94,6 +94,9 @@ class Broker:
         )
         self.quotas = QuotaManagers(config, process.clock)
         self.connection_quotas = ConnectionQuotas(config, process.clock)
+        self.replication_quotas = ReplicationQuotas(
+            config, process.clock, broker_id, self.metadata.configs_of_topic
+        )
         self.lifecycle = BrokerLifecycle(
             broker_id, config, process, endpoints=endpoints, rng=environment.random
         )
@@ -111,10 +114,12 @@ class Broker:
         self.controller = ControllerLink(
             process, broker_id, environment.links, environment.controller, base.broker_epoch
         )
-        self.replica_manager = make_replica_manager(base)
+        self.replica_manager = make_replica_manager(base, self.replication_quotas.leader)
         self.replica_server = ReplicaServer(self.replica_manager, process.actions)
         self.alter_partition = make_alter_partition_manager(base, self.controller)
-        self._applier = make_applier(base, self.replica_manager, self.alter_partition)
+        self._applier = make_applier(
+            base, self.replica_manager, self.alter_partition, self.replication_quotas.follower
+        )
         logs.on_offline = lambda key: process.call_soon(self._take_offline, key)
         self.fetch_manager = FetchManager(
             process.clock,
@@ -241,6 +246,7 @@ class Broker:
         if changes.broker_configs_changed:
             self.background_work.reconfigure(self.metadata.broker_config())
             self.dynamic_config.apply(before, image)
+            self._follow_dynamic_configs(self.metadata.dynamic_configs())
         if before.client_quotas is not image.client_quotas:
             self.quotas.update(image.client_quotas)
             self.connection_quotas.update(image.client_quotas)
@@ -249,6 +255,10 @@ class Broker:
         self._serve(self._follow, changes, image)
         self.lifecycle.on_image(image)
         self._on_change()
+
+    def _follow_dynamic_configs(self, dynamic: Mapping[str, str]) -> None:
+        self.connection_quotas.reconfigure(dynamic)
+        self.replication_quotas.reconfigure(dynamic)
 
     def _follow(self, changes: ImageChanges, image: MetadataImage) -> None:
         self._applier.apply(changes, image)

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from broker_sim.broker.controller_link import ControllerLink
     from broker_sim.broker.foundation import Foundation
     from broker_sim.errors import ErrorCode
-    from broker_sim.replica import IsrDecision, IsrProposal
+    from broker_sim.replica import IsrDecision, IsrProposal, ReplicaQuota
 
 __all__ = ["make_alter_partition_manager", "make_applier", "make_replica_manager"]
 
 
-def make_replica_manager(base: Foundation) -> ReplicaManager:
+def make_replica_manager(base: Foundation, leader_quota: ReplicaQuota) -> ReplicaManager:
     """Return what serves the partitions on this broker."""
     selector = None  # the leader itself
     if base.config.replica_selector_class == RACK_AWARE_SELECTOR:
@@ -36,6 +36,7 @@ def make_replica_manager(base: Foundation) -> ReplicaManager:
         base.purgatories, base.process.actions, base.metadata.is_known, selector
     )
     manager.offline_partitions = base.logs.offline
+    manager.leader_quota = leader_quota
     return manager
 
 
@@ -54,7 +55,10 @@ def make_alter_partition_manager(
 
 
 def make_applier(
-    base: Foundation, replica_manager: ReplicaManager, alter_partition: AlterPartitionManager
+    base: Foundation,
+    replica_manager: ReplicaManager,
+    alter_partition: AlterPartitionManager,
+    follower_quota: ReplicaQuota,
 ) -> MetadataApplier:
     """Return what lets the partitions on this broker follow the metadata."""
     fetchers = FetcherManager(
@@ -64,6 +68,7 @@ def make_applier(
         LeaderLink(base.broker_id, base.environment.links, base.environment.peers),
         broker_epoch=base.broker_epoch,
         complete_delayed_fetches=base.purgatories.fetch.check_and_complete,
+        quota=follower_quota,
     )
     store = LocalPartitionStore(
         base.broker_id,

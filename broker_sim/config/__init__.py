@@ -37,11 +37,10 @@ from broker_sim.config.endpoints import (
 )
 from broker_sim.config.listeners import (
     METRIC_REPORTERS,
-    OVERRIDES,
     check_connection_limits,
     check_listeners,
     check_metric_reporters,
-    check_overrides,
+    parse_overrides,
 )
 from broker_sim.config.other_configs import (
     THREADS,
@@ -50,6 +49,7 @@ from broker_sim.config.other_configs import (
     why_without_effect,
 )
 from broker_sim.config.per_listener import (
+    CONNECTION_LIMITS,
     JAAS_CONFIG,
     PER_LISTENER,
     SERVER_HANDLER,
@@ -57,6 +57,7 @@ from broker_sim.config.per_listener import (
     listener_values,
     without_listener,
 )
+from broker_sim.config.quota_configs import REPLICATION_QUOTA_CONFIGS
 from broker_sim.config.resource_configs import (
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
@@ -84,17 +85,18 @@ __all__ = [
     "BROKER_WITHOUT_EFFECT",
     "CHANGE_WITHOUT_EFFECT",
     "CLIENT_METRICS_CONFIGS",
+    "CONNECTION_LIMITS",
     "DEFAULT_LISTENER",
     "GROUP_CONFIGS",
     "INTER_BROKER_LISTENER",
     "JAAS_CONFIG",
     "LISTENERS",
     "METRIC_REPORTERS",
-    "OVERRIDES",
     "PER_LISTENER",
     "PLAINTEXT",
     "PROTOCOL_MAP",
     "RACK_AWARE_SELECTOR",
+    "REPLICATION_QUOTA_CONFIGS",
     "SASL_PROTOCOLS",
     "SECURITY_PROTOCOLS",
     "SERVER_HANDLER",
@@ -124,7 +126,6 @@ __all__ = [
     "check_group_configs",
     "check_listeners",
     "check_metric_reporters",
-    "check_overrides",
     "describe_client_metrics",
     "describe_group",
     "describe_loggers",
@@ -135,6 +136,7 @@ __all__ = [
     "other_configs",
     "override_topic_config",
     "parse_endpoints",
+    "parse_overrides",
     "parse_protocol_map",
     "shift_ports",
     "thread_count_reason",

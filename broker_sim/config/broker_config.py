@@ -20,6 +20,7 @@ from broker_sim.config.definition import (
     to_texts,
     unknown_name,
 )
+from broker_sim.config.listeners import check_connections_per_ip
 from broker_sim.config.log_configs import CleanerConfigs, ServerLogConfigs
 from broker_sim.config.other_configs import other_configs
 from broker_sim.config.per_listener import listener_values, without_listener
@@ -84,6 +85,7 @@ class BrokerConfig(
                 f"authorizer.class.name={self.authorizer_class_name!r} must be Kafka's:"
                 f" {', '.join(filter(None, AUTHORIZERS))}"
             )
+        check_connections_per_ip(self.max_connections_per_ip, self.max_connections_per_ip_overrides)
         for name, limit_ms in (
             ("replica.socket.timeout.ms", self.replica_socket_timeout_ms),
             ("replica.lag.time.max.ms", self.replica_lag_time_max_ms),

@@ -14,6 +14,7 @@ from typing import Final
 
 from broker_sim.config.broker_config import BrokerConfig, every_broker_config
 from broker_sim.config.definition import ConfigDef, ConfigType, UpdateMode, to_text
+from broker_sim.config.quota_configs import REPLICATION_QUOTA_CONFIGS
 from broker_sim.config.topic_config import (
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
@@ -88,7 +89,8 @@ class BrokerConfigs:
         def entry(definition: ConfigDef) -> ConfigEntry:
             name = definition.name
             value = to_text(getattr(effective, definition.attribute))
-            synonyms = self.synonyms(TOPIC_CONFIG_SYNONYMS[name])
+            synonym = TOPIC_CONFIG_SYNONYMS.get(name)
+            synonyms = () if synonym is None else self.synonyms(synonym)
             if name in topic_configs:
                 own = ConfigSynonym(name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG)
                 synonyms = (own, *synonyms)
@@ -105,7 +107,7 @@ class BrokerConfigs:
             return _broker_entry(definition, value, self.synonyms(definition.name))
 
         known = _entries(every_broker_config(), names, entry)
-        return known + _of_plugins(self, names, self.static.originals)
+        return known + _of_quotas(self, names) + _of_plugins(self, names, self.static.originals)
 
     def describe_cluster(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """Return the cluster's dynamic configurations, all or those of `names`."""
@@ -116,7 +118,8 @@ class BrokerConfigs:
             return _broker_entry(definition, self.cluster[definition.name], synonyms)
 
         known = _entries(every_broker_config(), names, entry, only=self.cluster)
-        return known + _of_plugins(replace(self, broker={}), names)
+        own = replace(self, broker={})
+        return known + _of_quotas(own, names) + _of_plugins(own, names)
 
     def synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
         """Return the places where the broker configuration is set, the one in effect first."""
@@ -165,11 +168,23 @@ def _entries(
     ]
 
 
+def _of_quotas(configs: BrokerConfigs, names: Collection[str] | None) -> list[ConfigEntry]:
+    """Return what is set of the quotas of replication, which have no defaults."""
+    dynamic = {**configs.cluster, **configs.broker}
+
+    def entry(definition: ConfigDef) -> ConfigEntry:
+        name = definition.name
+        return _broker_entry(definition, dynamic[name], configs.synonyms(name))
+
+    return _entries(REPLICATION_QUOTA_CONFIGS, names, entry, only=dynamic)
+
+
 def _of_plugins(
     configs: BrokerConfigs, names: Collection[str] | None, static: Collection[str] = ()
 ) -> list[ConfigEntry]:
     """Return what is set of unknown names, or for one listener. It might be a secret, and is not told."""
-    unknown = {*configs.cluster, *configs.broker, *static} - every_broker_config().keys()
+    known = every_broker_config().keys() | REPLICATION_QUOTA_CONFIGS.keys()
+    unknown = {*configs.cluster, *configs.broker, *static} - known
     entries = []
     for name in sorted(unknown if names is None else unknown.intersection(names)):
         synonyms = tuple(replace(synonym, value=None) for synonym in configs.synonyms(name))

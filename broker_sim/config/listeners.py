@@ -1,11 +1,11 @@
 """What a running broker refuses of `listeners`, the limits of connections and `metric.reporters`.
 
 Mirrors `DynamicListenerConfig`, `ConnectionQuotas.validateReconfiguration` and
-`DynamicMetricsReporters`. The values have no effect.
+`DynamicMetricsReporters`.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from broker_sim.config.endpoints import (
@@ -14,21 +14,24 @@ from broker_sim.config.endpoints import (
     parse_endpoints,
     parse_protocol_map,
 )
+from broker_sim.config.per_listener import PREFIX
 from broker_sim.errors import ConfigError
 
 __all__ = [
     "METRIC_REPORTERS",
     "OVERRIDES",
+    "PER_IP",
     "check_connection_limits",
+    "check_connections_per_ip",
     "check_listeners",
     "check_metric_reporters",
-    "check_overrides",
+    "parse_overrides",
 ]
 
 METRIC_REPORTERS: Final = "metric.reporters"
 OVERRIDES: Final = "max.connections.per.ip.overrides"
 
-_PER_IP: Final = "max.connections.per.ip"
+PER_IP: Final = "max.connections.per.ip"
 _REPORTER: Final = "org.apache.kafka.common.metrics.JmxReporter"
 """The one class of this kind that Kafka itself has."""
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*", re.ASCII)
@@ -48,8 +51,8 @@ def check_listeners(text: str, protocol_map: str, advertised: Sequence[str]) -> 
     check_advertised_names(advertised, [each.listener for each in found])
 
 
-def check_overrides(text: str) -> None:
-    """Raise ConfigError unless the text is a list of `host:number`; no host is looked up."""
+def parse_overrides(text: str) -> dict[str, int]:
+    """Return the numbers by host of a list of `host:number`; no host is looked up. Raises ConfigError."""
     hosts = []
     numbers = []
     for pair in _split_as_java(text.strip()):
@@ -68,16 +71,22 @@ def check_overrides(text: str) -> None:
     wrong = [host for host in hosts if not _HOST.fullmatch(host)]
     if wrong:
         raise ConfigError(f"{OVERRIDES} contains invalid addresses : {','.join(wrong)}")
+    return dict(zip(hosts, map(int, numbers), strict=True))
 
 
-def check_connection_limits(set_now: Mapping[str, str], overrides: str) -> None:
-    """Raise ConfigError for a limit of 0 that `set_now` has; `overrides` are those in effect."""
-    if _is_zero(set_now.get(_PER_IP)) and not overrides.strip():
+def check_connections_per_ip(limit: int, overrides: str) -> None:
+    """Raise ConfigError when no address may connect, and for overrides that are none."""
+    if not parse_overrides(overrides) and not limit:
         raise ConfigError(
-            f"requirement failed: {_PER_IP} can be set to zero only if {OVERRIDES} property is set."
+            f"requirement failed: {PER_IP} can be set to zero only if {OVERRIDES} property is set."
         )
+
+
+def check_connection_limits(set_now: Mapping[str, str], listeners: Iterable[str]) -> None:
+    """Raise ConfigError for a limit of 0, of the broker or of one of its listeners, that `set_now` has."""
+    prefixes = ("", *(f"{PREFIX}{listener.lower()}." for listener in listeners))
     for name in ("max.connections", "max.connection.creation.rate"):
-        if _is_zero(set_now.get(name)):
+        if any(_is_zero(set_now.get(prefix + name)) for prefix in prefixes):
             raise ConfigError(
                 "Invalid value org.apache.kafka.common.config.ConfigException:"
                 f" Invalid {name} 0 for configuration Invalid dynamic configuration"

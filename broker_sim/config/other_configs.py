@@ -66,7 +66,6 @@ REASONS: Final = (
     ("share.", "share groups are not served"),
     ("unstable.", "there is nothing unstable to enable"),
     ("client.quota", "quotas are those of the default callback"),
-    ("replication.quota", "replication has no quotas"),
     ("alter.log.dirs", "a broker has one log directory"),
     ("telemetry.", "clients send no telemetry"),
     ("metric", "metrics are those of the control port"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 __all__ = [
+    "CONNECTION_LIMITS",
     "JAAS_CONFIG",
     "PER_LISTENER",
     "SERVER_HANDLER",
@@ -32,6 +33,8 @@ PER_LISTENER: Final = frozenset(
     }
 )
 """May be changed at run time for a single listener only."""
+CONNECTION_LIMITS: Final = frozenset({"max.connection.creation.rate", "max.connections"})
+"""May be set for a listener of all brokers, and changed at run time."""
 JAAS_CONFIG: Final = "sasl.jaas.config"
 SERVER_HANDLER: Final = "sasl.server.callback.handler.class"
 _OAUTHBEARER: Final = "org.apache.kafka.common.security.oauthbearer"

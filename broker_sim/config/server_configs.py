@@ -64,7 +64,7 @@ class SocketServerConfigs:
     max_connections: int = declare(
         INT,
         MAX_INT,
-        "Most connections of the broker.",
+        "Most connections of the broker, and of each of its listeners that has no limit of its own.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
@@ -75,10 +75,18 @@ class SocketServerConfigs:
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
+    max_connections_per_ip_overrides: str = declare(
+        STRING,
+        "",
+        "Most connections from single addresses, in place of `max.connections.per.ip`:"
+        " `10.0.0.1:5,localhost:9`.",
+        update_mode=CLUSTER_WIDE,
+    )
     max_connection_creation_rate: int = declare(
         INT,
         MAX_INT,
-        "Most connections that the broker accepts in a second.",
+        "Most connections that the broker accepts in a second, and each of its listeners that has no rate"
+        " of its own.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )

@@ -22,6 +22,7 @@ from broker_sim.config.definition import (
     BetweenOrDefault,
     ConfigDef,
     ConfigValue,
+    ReplicaList,
     at_least,
     declare,
     definitions_of,
@@ -124,6 +125,18 @@ class TopicConfig:
     )
     message_timestamp_after_max_ms: int = declare(
         LONG, 3_600_000, "How far a record's timestamp may be in the future.", at_least(0)
+    )
+    leader_replication_throttled_replicas: tuple[str, ...] = declare(
+        LIST,
+        (),
+        "Leaders, `PARTITION:BROKER` or `*`, of which leader.replication.throttled.rate holds.",
+        ReplicaList(),
+    )
+    follower_replication_throttled_replicas: tuple[str, ...] = declare(
+        LIST,
+        (),
+        "Followers, `PARTITION:BROKER` or `*`, of which follower.replication.throttled.rate holds.",
+        ReplicaList(),
     )
     internal_segment_bytes: int | None = declare(
         INT, None, "segment.bytes for tests, without its lower limit.", internal=True

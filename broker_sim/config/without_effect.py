@@ -54,11 +54,9 @@ TOPIC_WITHOUT_EFFECT: Final = _by_name(_TOPIC_REASONS)
 """Why each of these topic configurations changes nothing, by its name."""
 
 CHANGE_WITHOUT_EFFECT: Final = PER_LISTENER | {
+    "replica.alter.log.dirs.io.max.bytes.per.second",
     "listener.security.protocol.map",
     "listeners",
-    "max.connection.creation.rate",
-    "max.connections",
-    "max.connections.per.ip",
     "sasl.enabled.mechanisms",
     "ssl.client.auth",
     "ssl.enabled.protocols",

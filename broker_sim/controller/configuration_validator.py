@@ -10,10 +10,11 @@ from broker_sim.config import (
     BROKER_CONFIGS,
     BROKER_WITHOUT_EFFECT,
     CHANGE_WITHOUT_EFFECT,
+    CONNECTION_LIMITS,
     LISTENERS,
     METRIC_REPORTERS,
-    OVERRIDES,
     PER_LISTENER,
+    REPLICATION_QUOTA_CONFIGS,
     THREADS,
     TOPIC_WITHOUT_EFFECT,
     BrokerConfig,
@@ -23,7 +24,6 @@ from broker_sim.config import (
     check_group_configs,
     check_listeners,
     check_metric_reporters,
-    check_overrides,
     effective_topic_config,
     every_broker_config,
     thread_count_reason,
@@ -77,24 +77,24 @@ class ConfigurationValidator:
         check_dynamic(configs, broker)
         config = self._static.with_dynamic(configs)
         present = {**delta.broker_configs.get("", {}), **delta.broker_configs.get(broker, {})}
-        if OVERRIDES in configs:
-            check_overrides(configs[OVERRIDES])
-        check_connection_limits(configs, config.others.get(OVERRIDES, ""))
+        check_connection_limits(configs, self._listeners(delta, broker))
         if METRIC_REPORTERS in configs:
             check_metric_reporters(configs[METRIC_REPORTERS])
         if LISTENERS in configs:
             check_listeners(
                 configs[LISTENERS],
                 config.listener_security_protocol_map,
-                self._advertised_names(delta, broker),
+                self._listeners(delta, broker) if broker else (),
             )
         self._check_threads(present, configs)
 
     @staticmethod
-    def _advertised_names(delta: MetadataDelta, broker: str) -> list[str]:
-        """Return the names of the listeners that clients of the broker are told of."""
-        registered = delta.brokers.get(int(broker)) if broker.isdecimal() else None
-        return [] if registered is None else [each.listener for each in registered.endpoints]
+    def _listeners(delta: MetadataDelta, broker: str) -> list[str]:
+        """Return the names of the listeners that clients of the broker, or of all, are told of."""
+        registered = [
+            each for each in delta.brokers.values() if broker in ("", str(each.broker_id))
+        ]
+        return list(dict.fromkeys(end.listener for each in registered for end in each.endpoints))
 
     def _check_threads(self, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
         """Refuse to double or halve a number of threads at once; mirrors `DynamicThreadPool`."""
@@ -120,13 +120,12 @@ class ConfigurationValidator:
             case ConfigResourceType.TOPIC:
                 without_effect = configs.keys() & TOPIC_WITHOUT_EFFECT.keys()
             case ConfigResourceType.BROKER:
-                effective = (
-                    BROKER_CONFIGS.keys() - BROKER_WITHOUT_EFFECT.keys() - CHANGE_WITHOUT_EFFECT
-                )
+                known = BROKER_CONFIGS.keys() | REPLICATION_QUOTA_CONFIGS.keys()
+                effective = known - BROKER_WITHOUT_EFFECT.keys() - CHANGE_WITHOUT_EFFECT
                 without_effect = {
                     name
                     for name in configs.keys() - effective
-                    if without_listener(name) not in PER_LISTENER
+                    if without_listener(name) not in PER_LISTENER | CONNECTION_LIMITS
                 }
             case _:
                 without_effect = set(configs)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.config import override_topic_config, topic_defaults
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from broker_sim.config import BrokerConfig, TopicConfig
     from broker_sim.metadata.image import MetadataImage, TopicState
     from broker_sim.metadata.topic_partition import TopicPartition
 
 __all__ = ["MetadataCache"]
+
+NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class MetadataCache:
@@ -68,11 +73,19 @@ class MetadataCache:
 
     def broker_config(self) -> BrokerConfig:
         """Return the broker's configuration with the dynamic ones in force."""
-        dynamic = {
+        return self._config.with_dynamic(self.dynamic_configs())
+
+    def dynamic_configs(self) -> dict[str, str]:
+        """Return what is set at run time for all brokers, and for this one."""
+        return {
             **self.image.dynamic_cluster_configs(),
             **self.image.dynamic_broker_configs(self._broker_id),
         }
-        return self._config.with_dynamic(dynamic)
+
+    def configs_of_topic(self, topic: str) -> Mapping[str, str]:
+        """Return what is set for the topic, nothing for one that is not known."""
+        state = self.image.topics.get(topic)
+        return NO_CONFIGS if state is None else state.configs
 
     def topic_config(self, topic: TopicState) -> TopicConfig:
         """Return the configuration in force for the topic on this broker."""

@@ -12,6 +12,7 @@ UNKNOWN_SERVER_ERROR; here the error is reported and the connection closed.
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from broker_sim.config import DEFAULT_LISTENER
@@ -41,6 +42,8 @@ READ_AHEAD_BYTES = 128 * 1024
 """How much may wait behind a request in flight before the connection is no longer read."""
 # Python 3.11 takes 0.1 us to look an enum's member up, and every read needs it.
 _PAUSED: Final = ProcessState.PAUSED
+_USES: Final = count()
+"""Numbers the moments at which bytes come or go; only their order counts."""
 
 
 class SendResponse(Protocol):
@@ -103,8 +106,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_serving = False
         """Whether `_serve_requests` is running."""
         self._is_closed = False
-        self.is_active = True
-        """Whether bytes have come or gone since this was last set to False."""
+        self.last_use = next(_USES)
+        """The number of its last use: it is higher than those of all connections that were used before."""
         self.peer = "unknown"
         self.ip = "unknown"
 
@@ -196,7 +199,7 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def _on_progress(self) -> None:
-        self.is_active = True
+        self.last_use = next(_USES)
 
     def _on_files_sent(self) -> None:
         self._link.files_sent()
@@ -210,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
     # -- requests and responses -----------------------------------------------------------------
 
     def _on_received(self) -> None:
-        self.is_active = True
+        self.last_use = next(_USES)
         if not self._link.reads_freely:
             # uvloop reads from a new connection although `hold` has paused it.
             self._link.stop_reading()
@@ -275,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
         assert self._is_muted, "a request is answered once"
         self._is_muted = False
         self._served_bytes = 0
-        self.is_active = True
+        self.last_use = next(_USES)
         if self._memory.is_counting and not self._is_serving:
             self._count_memory()
         if chunks is not None:
@@ -310,6 +313,11 @@ class Connection(asyncio.BufferedProtocol):
         self._link.end_turns()
 
     # -- the network between client and broker --------------------------------------------------
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing passes."""
+        return self._link.is_held
 
     def hold(self) -> None:
         """Let nothing pass: what either side sends waits, as TCP keeps it, for `release`."""

@@ -1,26 +1,23 @@
 """The connections of one broker: how many there may be, how fast they may come, how long they may be idle.
 
-Mirrors `ConnectionQuotas` and the channels and the `IdleExpiryManager` of
-`org.apache.kafka.common.network.Selector`. As in Kafka, a connection that waits for its answer counts
-as idle too, and a negative time means no limit.
+Mirrors the channels and the `IdleExpiryManager` of `org.apache.kafka.common.network.Selector`, and what a
+`Processor` does with connections above `max.connections`. As in Kafka, a connection that waits for its answer
+counts as idle too, and a negative time means no limit. `ConnectionQuotas` has the limits.
 
-    above `max.connections`          the connection waits, unserved, until another one ends
-    above `max.connections.per.ip`   the connection is closed at once
-    above a rate of `ConnectionQuotas`   it waits with all behind it, or is closed after a while unserved
-
-Deliberate difference: Kafka looks for idle connections in every poll. Here a sweep looks for them ten
+Deliberate differences: Kafka looks for idle connections in every poll. Here a sweep looks for them ten
 times in `connections.max.idle.ms`, so that no clock is read when bytes come or go; a connection may
-live longer by up to two sweeps.
+live longer by up to two sweeps. The one to end when there are too many is the least recently used one of
+the broker; in Kafka it is that of the processor that looks first.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from broker_sim.config.definition import MAX_INT
+from broker_sim.network.accept_queue import AcceptQueue
 from broker_sim.runtime.event_log import get_logger
-from broker_sim.runtime.process import PeriodicTask, ProcessState
+from broker_sim.runtime.process import PeriodicTask
 
 if TYPE_CHECKING:
     from broker_sim.network.connection import Connection
@@ -36,30 +33,28 @@ SWEEPS = 10
 """How often in `connections.max.idle.ms` idle connections are looked for."""
 
 
-class OpenConnections:
-    """Knows when each connection was last used. Thread rule: only the scheduler's thread."""
+class _Idle:
+    """What the sweeps have seen of a connection: its last use, and since when that was the last one."""
 
-    def __init__(
-        self,
-        process: Process,
-        max_idle_ms: int,
-        *,
-        max_connections: int = MAX_INT,
-        max_connections_per_ip: int = MAX_INT,
-        quotas: ConnectionQuotas | None = None,
-    ) -> None:
+    __slots__ = ("last_use", "since_ms")
+
+    def __init__(self, now_ms: int) -> None:
+        self.last_use = -1
+        self.since_ms = now_ms
+
+
+class OpenConnections:
+    """Knows how each connection was used. Thread rule: only the scheduler's thread."""
+
+    def __init__(self, process: Process, max_idle_ms: int, quotas: ConnectionQuotas) -> None:
         self._process = process
         self._log = log.bind(process.clock, node=process.name)
         self._max_idle_ms = max_idle_ms
-        self._max_connections = max_connections
-        self._max_connections_per_ip = max_connections_per_ip
-        self._idle_since_ms: dict[Connection, int] = {}
-        self._connections_by_ip: Counter[str] = Counter()
-        self._waiting: deque[Connection] = deque()
-        """Connections above `max.connections` or made while the broker is paused: nothing passes."""
         self._quotas = quotas
-        self._next: Connection | None = None
-        """The connection for which the listener stands still, and all others behind it."""
+        quotas.on_change = self._follow_limits
+        self._open: dict[Connection, _Idle] = {}
+        self._queues: dict[str, AcceptQueue] = {}
+        """By listener."""
         self._refused: set[Connection] = set()
         """Connections above the rate of their address, until they are closed."""
         self._held: set[str] = set()
@@ -69,78 +64,71 @@ class OpenConnections:
             self._sweep_task = PeriodicTask(process, max(max_idle_ms // SWEEPS, 1), self._sweep)
 
     def __len__(self) -> int:
-        return len(self._idle_since_ms)
+        return len(self._open)
 
     def add(self, connection: Connection) -> None:
-        """Look after a new connection, if there may be one more; a paused broker decides later."""
-        is_paused = self._process.state is ProcessState.PAUSED
-        if is_paused or self._is_standing:
-            connection.hold()
-            self._waiting.append(connection)
-            self._process.deliver(self._serve_waiting)
-            return
-        delay_ms = 0 if self._quotas is None else self._quotas.accept()
-        if not delay_ms:
-            self._take(connection)
-            return
-        connection.hold()
-        self._next = connection
-        self._process.call_later(delay_ms, self._take_next)
-
-    @property
-    def _is_standing(self) -> bool:
-        """Whether the listener accepts nobody now."""
-        return self._next is not None or len(self._idle_since_ms) >= self._max_connections
-
-    def _take_next(self) -> None:
-        connection, self._next = self._next, None
-        if connection is not None:
-            self._take(connection)
-            self._let_pass(connection)
-        self._serve_waiting()
+        """Look after a new connection, as soon as there may be one more; a paused broker decides later."""
+        queue = self._queues.get(connection.listener)
+        if queue is None:
+            queue = AcceptQueue(self._process, connection.listener, self._quotas, self._take)
+            self._queues[connection.listener] = queue
+        queue.add(connection)
 
     def _take(self, connection: Connection) -> None:
-        """Look after a new connection, or end it."""
-        delay_ms = 0 if self._quotas is None else self._quotas.accept_from(connection.ip)
+        """Look after a connection, or end it."""
+        listener, ip = connection.listener, connection.ip
+        delay_ms = self._quotas.accept_from(listener, ip)
         if delay_ms:
             connection.hold()
             self._refused.add(connection)
             self._process.call_later(delay_ms, self._close_refused, connection)
-        elif self._connections_by_ip[connection.ip] >= self._max_connections_per_ip:
-            limit = (
-                f"{connection.ip} has {self._max_connections_per_ip} connections, the most allowed"
-            )
-            self._log.warning("connection_rejected", peer=connection.peer, reason=limit)
-            connection.abort()
-        else:
-            self._idle_since_ms[connection] = self._process.clock.now_ms()
-            self._connections_by_ip[connection.ip] += 1
-            if connection.listener in self._held:
-                connection.hold()
+            return
+        limit = self._quotas.limit_reached(ip)
+        if limit is not None:
+            self._reject(connection, f"{ip} has {limit} connections, the most allowed")
+            return
+        self._open[connection] = _Idle(self._process.clock.now_ms())
+        self._quotas.inc(listener, ip)
+        if listener in self._held:
+            connection.hold()
+        elif connection.is_held:
+            connection.release()
+        self._close_least_recently_used()
+
+    def _reject(self, connection: Connection, reason: str) -> None:
+        self._log.warning("connection_rejected", peer=connection.peer, reason=reason)
+        connection.abort()
+
+    def _close_least_recently_used(self) -> None:
+        """Make room for connections between brokers, or come down to a new limit."""
+        closing = self._quotas.closing
+        if not closing:
+            return
+        others = [each for each in self._open if not self._quotas.is_protected(each.listener)]
+        for connection in nsmallest(closing, others, key=lambda each: each.last_use):
+            self._forget(connection)
+            self._reject(connection, "the broker has more connections than max.connections")
 
     def discard(self, connection: Connection) -> None:
         """Forget a connection that has ended, and serve one that waits in its place."""
         self._refused.discard(connection)
-        if connection is self._next:
-            self._next = None
-            self._process.deliver(self._serve_waiting)
-        elif connection in self._waiting:
-            self._waiting.remove(connection)
-        elif self._idle_since_ms.pop(connection, None) is not None:
-            self._connections_by_ip[connection.ip] -= 1
-            if not self._connections_by_ip[connection.ip]:
-                del self._connections_by_ip[connection.ip]
-            self._process.deliver(self._serve_waiting)
+        if connection in self._open:
+            self._forget(connection)
+        elif not any(queue.discard(connection) for queue in self._queues.values()):
+            return
+        self._process.deliver(self._serve_waiting)
+
+    def _forget(self, connection: Connection) -> None:
+        del self._open[connection]
+        self._quotas.dec(connection.listener, connection.ip)
+
+    def _follow_limits(self) -> None:
+        self._close_least_recently_used()
+        self._serve_waiting()
 
     def _serve_waiting(self) -> None:
-        while self._waiting and not self._is_standing:
-            connection = self._waiting.popleft()
-            self.add(connection)
-            self._let_pass(connection)
-
-    def _let_pass(self, connection: Connection) -> None:
-        if connection in self._idle_since_ms and connection.listener not in self._held:
-            connection.release()
+        for queue in self._queues.values():
+            queue.serve()
 
     def _close_refused(self, connection: Connection) -> None:
         if connection in self._refused:
@@ -150,30 +138,30 @@ class OpenConnections:
     def hold(self, listener: str) -> None:
         """Let nothing pass on connections of the listener, also on those made from now on, until `release`."""
         self._held.add(listener)
-        for connection in self._idle_since_ms:
+        for connection in self._open:
             if connection.listener == listener:
                 connection.hold()
 
     def release(self, listener: str) -> None:
         """Let pass what has waited, and everything after it."""
         self._held.discard(listener)
-        for connection in list(self._idle_since_ms):
+        for connection in list(self._open):
             if connection.listener == listener:
                 connection.release()
 
     def end_those_of(self, principal: KafkaPrincipal) -> None:
         """Break off the connections of who has logged in as this principal."""
-        for connection in list(self._idle_since_ms):
+        for connection in list(self._open):
             if connection.principal == principal:
                 connection.abort()
 
     def _sweep(self) -> None:
         now_ms = self._process.clock.now_ms()
-        for connection, idle_since_ms in list(self._idle_since_ms.items()):
-            if connection.is_active:
-                connection.is_active = False
-                self._idle_since_ms[connection] = now_ms
-            elif now_ms - idle_since_ms >= self._max_idle_ms:
+        for connection, idle in list(self._open.items()):
+            if connection.last_use != idle.last_use:
+                idle.last_use = connection.last_use
+                idle.since_ms = now_ms
+            elif now_ms - idle.since_ms >= self._max_idle_ms:
                 self._log.debug(
                     "connection_idle", peer=connection.peer, max_idle_ms=self._max_idle_ms
                 )
@@ -183,8 +171,9 @@ class OpenConnections:
         """Break all connections off and stop looking for idle ones."""
         if self._sweep_task is not None:
             self._sweep_task.cancel()
-        waiting, self._waiting = self._waiting, deque()
+        self._quotas.on_change = lambda: None
+        for queue in self._queues.values():
+            queue.abort()
         refused, self._refused = self._refused, set()
-        following = () if self._next is None else (self._next,)
-        for connection in (*following, *waiting, *refused, *self._idle_since_ms):
+        for connection in (*refused, *self._open):
             connection.abort()

@@ -1,7 +1,7 @@
 """One broker's listeners and their connections; mirrors `kafka.network.SocketServer`.
 
-Deliberate difference: connections of the listener between brokers count for `max.connections` like all
-others, because brokers do not connect to it here.
+Deliberate differences: a connection with TLS is held against the limits of connections when its handshake is
+done, by Kafka before it begins. Brokers do not connect to the listener between them here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from broker_sim.network.connection import Connection, RequestSink
 from broker_sim.network.login import ListenerSecurity, Login
 from broker_sim.network.login_turns import LoginTurns
 from broker_sim.network.open_connections import OpenConnections
+from broker_sim.quota import ConnectionQuotas
 from broker_sim.runtime.acceptor import accept_connections
 from broker_sim.runtime.read_turns import ReadTurns, read_turns
 from broker_sim.runtime.sockets import bind
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.log import MemoryAccount
-    from broker_sim.quota import ConnectionQuotas
     from broker_sim.runtime.acceptor import Accepting
     from broker_sim.runtime.process import Process
     from broker_sim.security import KafkaPrincipal
@@ -77,16 +77,14 @@ class SocketServer:
         """Accept clients and hand their requests to `sink` in the broker's process.
 
         `security` says by listener how clients show who they are. What large requests take is counted
-        in `memory`, and how fast connections come is held against `quotas`, if these are given.
+        in `memory`, and connections are held against `quotas`, if these are given, else against limits of
+        their own, in which no listener is between brokers.
         As many as `socket.listen.backlog.size` may wait to be accepted, and, on Linux, one more.
         """
-        connections = OpenConnections(
-            process,
-            config.connections_max_idle_ms,
-            max_connections=config.max_connections,
-            max_connections_per_ip=config.max_connections_per_ip,
-            quotas=quotas,
-        )
+        if quotas is None:
+            quotas = ConnectionQuotas(config, process.clock)
+            quotas.listen(each.listener for each in self.endpoints)
+        connections = OpenConnections(process, config.connections_max_idle_ms, quotas)
         self._connections = connections
         self._secured = frozenset(name for name, each in security.items() if each.tls is not None)
         turns = LoginTurns(process)

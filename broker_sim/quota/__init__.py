@@ -8,6 +8,7 @@ from broker_sim.quota.controller_mutation import (
     ControllerMutationQuotaManager,
 )
 from broker_sim.quota.quota_managers import QuotaManagers
+from broker_sim.quota.replication_quota_manager import ReplicationQuotaManager, ReplicationQuotas
 from broker_sim.quota.throttled_channel import ThrottledChannel
 
 __all__ = [
@@ -18,5 +19,7 @@ __all__ = [
     "ControllerMutationQuota",
     "ControllerMutationQuotaManager",
     "QuotaManagers",
+    "ReplicationQuotaManager",
+    "ReplicationQuotas",
     "ThrottledChannel",
 ]

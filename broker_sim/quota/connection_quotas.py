@@ -1,22 +1,33 @@
-"""How many connections are made in a second; mirrors the rates of `ConnectionQuotas`.
+"""How many connections a broker has, and how many are made in a second; mirrors `ConnectionQuotas`.
 
-    max.connection.creation.rate   the listener stands still: this connection and those behind it wait
-    connection_creation_rate of ip    the connection is taken, nothing passes on it, and it is closed
+    max.connections                of a broker: its listeners stand still, but for the one between brokers
+    max.connections                of a listener: this one stands still
+    max.connection.creation.rate   of a broker or a listener: as above, until the rate has come down
+    connection_creation_rate       of an ip: the connection is taken, nothing passes on it, and it is closed
+    max.connections.per.ip         the connection is closed at once
 
-Both for as long as the rate needs to come down, at most one sample (`quota.window.size.seconds`). The
-rates of single listeners (`listener.name.*.max.connection.creation.rate`) are not served.
+A listener that stands still takes nobody: a connection and those behind it wait. What is set for a broker
+holds for each of its listeners too, unless the listener has a value of its own. A wait for a rate ends after
+one sample (`quota.window.size.seconds`) at the latest. All may change while the broker runs.
+
+The listener between brokers is protected if there are others: it counts, but does not wait for the limits of
+the broker. What is above `max.connections` then is taken from the others (`closing`).
+
+Deliberate difference: of the hosts in `max.connections.per.ip.overrides` no name is looked up but `localhost`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.config.definition import MAX_INT
+from broker_sim.config import listener_values, parse_overrides
 from broker_sim.metadata.quota_entity import IP
 from broker_sim.quota.rate import MS_PER_SECOND, Rate, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from broker_sim.config import BrokerConfig
     from broker_sim.metadata.quota_entity import QuotaEntity
@@ -27,38 +38,95 @@ __all__ = ["ConnectionQuotas"]
 _QUOTA: Final = "connection_creation_rate"
 
 
+class _Listener:
+    """What is counted of one listener, and its limits."""
+
+    __slots__ = ("count", "max_connections", "max_rate", "rate")
+
+    def __init__(self, window: Window) -> None:
+        self.count = 0
+        self.rate = Rate(window)
+        self.max_connections = 0
+        self.max_rate = 0
+
+
 class ConnectionQuotas:
-    """The rates of one broker and of each address that has a quota."""
+    """The limits of one broker, of its listeners, and of each address."""
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
         self._sample_ms = config.quota_window_size_seconds * MS_PER_SECOND
         self._window = Window(config.quota_window_num, self._sample_ms)
         self._clock = clock
-        self._broker_bound = config.max_connection_creation_rate
-        self._broker_rate = Rate(self._window)
-        self._bounds: dict[str | None, float] = {}
+        self._static = config
+        self._dynamic: Mapping[str, str] = {}
+        self._config = config
+        self._overrides: dict[str, int] = {}
+        self._rate = Rate(self._window)
+        self._count = 0
+        self._counts: Counter[str] = Counter()
+        """By address."""
+        self._inter_broker = ""
+        self._listeners: dict[str, _Listener] = {}
+        self._ip_bounds: dict[str | None, float] = {}
         self._ip_rates: dict[str, Rate] = {}
+        self.on_change: Callable[[], object] = lambda: None
+        """Called when limits have changed."""
+        self._follow()
+
+    def listen(self, listeners: Iterable[str], inter_broker: str = "") -> None:
+        """Learn the names of the listeners, and which of them is that between brokers."""
+        self._inter_broker = inter_broker
+        self._listeners = {name: _Listener(self._window) for name in listeners}
+        self._follow()
+
+    def reconfigure(self, dynamic: Mapping[str, str]) -> None:
+        """Let these dynamic configurations of the broker hold from now on."""
+        self._dynamic = dynamic
+        self._follow()
+        self.on_change()
+
+    def _follow(self) -> None:
+        config = self._config = self._static.with_dynamic(self._dynamic)
+        overrides = parse_overrides(config.max_connections_per_ip_overrides)
+        self._overrides = {_address(host): limit for host, limit in overrides.items()}
+        texts = {**self._static.originals, **self._dynamic}
+        for name, listener in self._listeners.items():
+            own = config.with_dynamic(listener_values(texts, name))
+            listener.max_connections = own.max_connections
+            listener.max_rate = own.max_connection_creation_rate
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """Let these quotas hold from now on."""
-        self._bounds = {
+        """Let these quotas of addresses hold from now on."""
+        self._ip_bounds = {
             dict(entity)[IP]: values[_QUOTA]
             for entity, values in quotas.items()
             if _QUOTA in values
         }
 
-    def accept(self) -> int:
-        """Count a connection; return for how many milliseconds the listener stands still."""
-        if self._broker_bound == MAX_INT:
-            return 0
-        return self._record(self._broker_rate, self._broker_bound)
+    # -- a new connection -----------------------------------------------------------------------
 
-    def accept_from(self, ip: str) -> int:
-        """Count a connection of that address; return after how many milliseconds it is closed.
+    def accept(self, listener: str) -> int:
+        """Count that a connection was made; return for how many milliseconds its listener stands still."""
+        of_listener = self._listeners[listener]
+        throttle_time_ms = self._record(of_listener.rate, of_listener.max_rate)
+        if self.is_protected(listener):
+            return throttle_time_ms
+        bound = self._config.max_connection_creation_rate
+        return max(throttle_time_ms, self._record(self._rate, bound))
 
-        One that is refused does not count, neither for its address nor for the broker.
+    def has_slot(self, listener: str) -> bool:
+        """Whether there may be one more connection of the listener."""
+        of_listener = self._listeners[listener]
+        return of_listener.count < of_listener.max_connections and (
+            self.is_protected(listener) or self._count < self._config.max_connections
+        )
+
+    def accept_from(self, listener: str, ip: str) -> int:
+        """Count that an address made one; return after how many milliseconds it is closed.
+
+        One that is refused does not count, neither for its address nor for its listener and broker.
         """
-        bound = self._bounds.get(ip, self._bounds.get(None))
+        bound = self._ip_bounds.get(ip, self._ip_bounds.get(None))
         if bound is None:
             return 0
         rate = self._ip_rates.setdefault(ip, Rate(self._window))
@@ -66,11 +134,52 @@ class ConnectionQuotas:
         if throttle_time_ms:
             now_ms = self._clock.now_ms()
             rate.record(-1, now_ms)
-            if self._broker_bound < MAX_INT:
-                self._broker_rate.record(-1, now_ms)
+            self._listeners[listener].rate.record(-1, now_ms)
+            if not self.is_protected(listener):
+                self._rate.record(-1, now_ms)
         return throttle_time_ms
 
     def _record(self, rate: Rate, bound: float) -> int:
         now_ms = self._clock.now_ms()
         rate.record(1, now_ms)
         return min(rate.throttle_time_ms(bound, now_ms), self._sample_ms)
+
+    # -- open connections -----------------------------------------------------------------------
+
+    def limit_reached(self, ip: str) -> int | None:
+        """Return the most connections that the address may have, None unless it has so many."""
+        limit = self._overrides.get(ip, self._config.max_connections_per_ip)
+        return limit if self._counts[ip] >= limit else None
+
+    def inc(self, listener: str, ip: str) -> None:
+        """Count a connection that is open from now on."""
+        self._count += 1
+        self._counts[ip] += 1
+        self._listeners[listener].count += 1
+
+    def dec(self, listener: str, ip: str) -> None:
+        """Count it no longer."""
+        self._count -= 1
+        self._listeners[listener].count -= 1
+        self._counts[ip] -= 1
+        if not self._counts[ip]:
+            del self._counts[ip]
+
+    @property
+    def closing(self) -> int:
+        """How many of listeners that are not protected must end."""
+        return max(0, self._count - self._config.max_connections)
+
+    def is_protected(self, listener: str) -> bool:
+        """Whether the listener does not wait for the limits of the broker."""
+        return listener == self._inter_broker and len(self._listeners) > 1
+
+
+def _address(host: str) -> str:
+    """Return the address as a connection has it."""
+    if host == "localhost":
+        return "127.0.0.1"
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return host

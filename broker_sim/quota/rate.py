@@ -76,12 +76,20 @@ class Rate:
 
     def window_size_ms(self, now_ms: int) -> int:
         """Return the milliseconds that `measure` divides by."""
+        elapsed_ms = self.elapsed_ms(now_ms)
+        missing = self._window.samples - 1 - elapsed_ms // self.sample_ms
+        return max(elapsed_ms + max(missing, 0) * self.sample_ms, 1)
+
+    @property
+    def sample_ms(self) -> int:
+        """The length of one sample."""
+        return self._window.sample_ms
+
+    def elapsed_ms(self, now_ms: int) -> int:
+        """Return how long ago the oldest sample of the window began."""
         self._purge(now_ms)
-        sample_ms = self._window.sample_ms
         self._current_sample(now_ms)
-        elapsed_ms = now_ms - min(sample.start_ms for sample in self._samples)
-        missing = self._window.samples - 1 - elapsed_ms // sample_ms
-        return max(elapsed_ms + max(missing, 0) * sample_ms, 1)
+        return now_ms - min(sample.start_ms for sample in self._samples)
 
     def throttle_time_ms(self, bound: float, now_ms: int) -> int:
         """Return after how long the rate is down at the bound if nothing more comes; 0 if it is now."""

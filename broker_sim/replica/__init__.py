@@ -26,6 +26,7 @@ from broker_sim.replica.metadata_applier import MetadataApplier, PartitionStore
 from broker_sim.replica.partition import Partition
 from broker_sim.replica.purgatories import Purgatories
 from broker_sim.replica.replica_manager import ReplicaManager
+from broker_sim.replica.replica_quota import ReplicaQuota
 from broker_sim.replica.replica_selector import RackAwareReplicaSelector
 from broker_sim.replica.transaction_verifier import (
     TransactionSupportedOperation,
@@ -60,6 +61,7 @@ __all__ = [
     "Purgatories",
     "RackAwareReplicaSelector",
     "ReplicaManager",
+    "ReplicaQuota",
     "TransactionSupportedOperation",
     "TransactionVerifier",
     "TransactionalAppends",

@@ -13,13 +13,16 @@ It completes when one of these cases holds for any of its partitions:
 or when
 
 * Case G: the partitions together have `min_bytes`
+
+What a follower does not get now, because it is throttled, counts for neither F, if it is there, nor G.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker_sim.errors import ApiError
+from broker_sim.replica.delayed_acks import PartitionLookup
 from broker_sim.replica.partition import Partition
 from broker_sim.runtime.delayed_request import DelayedRequest
 
@@ -28,10 +31,16 @@ if TYPE_CHECKING:
 
     from broker_sim.log import PartitionLog
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.replica.delayed_acks import PartitionLookup
     from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
 
 __all__ = ["DelayedFetch", "is_answered_now"]
+
+
+class FetchedPartitions(PartitionLookup, Protocol):
+    """The replica manager, which knows which followers are throttled."""
+
+    def should_leader_throttle(self, partition: Partition, replica_id: int) -> bool:
+        """Whether a follower gets no records of the partition now."""
 
 
 class DelayedFetch(DelayedRequest):
@@ -48,7 +57,7 @@ class DelayedFetch(DelayedRequest):
         self,
         params: FetchParams,
         infos: Iterable[tuple[TopicPartition, FetchPartition]],
-        partitions: PartitionLookup,
+        partitions: FetchedPartitions,
         complete: Callable[[], None],
     ) -> None:
         super().__init__(params.max_wait_ms, params.client_id)
@@ -72,7 +81,7 @@ class DelayedFetch(DelayedRequest):
             if not isinstance(partition, Partition):  # Cases B, C
                 return True
             try:
-                available_bytes = _available_bytes(partition, params, fetch)
+                available_bytes = self._available_bytes(partition, fetch)
             except ApiError:  # Cases A, E, and H with an epoch that is not known here
                 return True
             if available_bytes is None:  # Cases F, H
@@ -82,35 +91,39 @@ class DelayedFetch(DelayedRequest):
                 return True
         return False
 
+    def _available_bytes(self, partition: Partition, fetch: FetchPartition) -> int | None:
+        """Return what the partition counts towards min bytes, None if it has to be answered now.
+
+        Raises `ApiError` in the cases A, E, and H with an epoch that is not known here.
+        """
+        params = self._params
+        log = partition.local_log(fetch.current_leader_epoch, params.fetch_only_leader)
+        end_offset = partition.fetch_end_offset(params.isolation)
+        offset = fetch.fetch_offset
+        available_bytes = 0
+        if offset > end_offset:
+            if _is_beyond(log, offset, end_offset):  # Case F, truncated
+                return None
+        elif offset < end_offset and not self._is_throttled(partition):
+            if _is_on_older_segment(log, offset, end_offset):  # Case F, rolled
+                return None
+            available_bytes = min(log.position(end_offset) - log.position(offset), fetch.max_bytes)
+        if fetch.last_fetched_epoch >= 0 and partition.diverging_epoch(fetch):  # Case H
+            return None
+        return available_bytes
+
+    def _is_throttled(self, partition: Partition) -> bool:
+        params = self._params
+        return params.is_from_follower and self._partitions.should_leader_throttle(
+            partition, params.replica_id
+        )
+
     def on_expiration(self) -> None:
         """Do nothing: the answer is what can be read now."""
 
     def on_complete(self) -> None:
         """Read again and answer."""
         self._complete()
-
-
-def _available_bytes(
-    partition: Partition, params: FetchParams, fetch: FetchPartition
-) -> int | None:
-    """Return what the partition counts towards min bytes, None if it has to be answered now.
-
-    Raises `ApiError` in the cases A, E, and H with an epoch that is not known here.
-    """
-    log = partition.local_log(fetch.current_leader_epoch, params.fetch_only_leader)
-    end_offset = partition.fetch_end_offset(params.isolation)
-    offset = fetch.fetch_offset
-    available_bytes = 0
-    if offset > end_offset:
-        if _is_beyond(log, offset, end_offset):  # Case F, truncated
-            return None
-    elif offset < end_offset:
-        if _is_on_older_segment(log, offset, end_offset):  # Case F, rolled
-            return None
-        available_bytes = min(log.position(end_offset) - log.position(offset), fetch.max_bytes)
-    if fetch.last_fetched_epoch >= 0 and partition.diverging_epoch(fetch):  # Case H
-        return None
-    return available_bytes
 
 
 def _is_beyond(log: PartitionLog, offset: int, end_offset: int) -> bool:

@@ -156,6 +156,10 @@ class FetchPartitionData:
         self.aborted_transactions: Sequence[AbortedTxn] | None = None
         """Those that the read may have touched; None unless the fetch reads committed records."""
 
+    def leave_out_records(self) -> None:
+        """Tell of the offsets only."""
+        self.records, self.size_bytes, self.view = (), 0, None
+
     @classmethod
     def failed(cls, error_code: ErrorCode) -> FetchPartitionData:
         """Return a result that is only an error."""

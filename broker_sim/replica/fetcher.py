@@ -22,6 +22,8 @@ from broker_sim.log import (
 from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition
 from broker_sim.replica.fetch_state import FetchState
 from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch
+from broker_sim.replica.replica_quota import UNBOUNDED_QUOTA, ReplicaQuota
+from broker_sim.replica.truncation import truncation_offset
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class ReplicaFetcher:
         replica_id: int,
         broker_epoch: Callable[[], int],
         complete_delayed_fetches: Callable[[TopicPartition], object],
+        quota: ReplicaQuota = UNBOUNDED_QUOTA,
     ) -> None:
         self.leader_id = leader_id
         self._process = process
@@ -64,6 +67,7 @@ class ReplicaFetcher:
         self._replica_id = replica_id
         self._broker_epoch = broker_epoch
         self._complete_delayed_fetches = complete_delayed_fetches
+        self._quota = quota
         self._clock = process.clock
         self._log = log.bind(process.clock, node=process.name, leader=leader_id)
         self._params: FetchParams | None = None
@@ -159,13 +163,14 @@ class ReplicaFetcher:
         )
 
     def _next_request(self, now_ms: int) -> FollowerFetch | None:
-        """Return what the leader's session has not got yet; None while all partitions are delayed."""
+        """Return what the leader's session has not got yet; None while all partitions have to wait."""
         params = self._fetch_params()
         if now_ms - self._checked_ms >= self._config.replica_fetch_wait_max_ms:
             self._check_log_starts(now_ms)
+        throttled = self._take_throttled_back() if self._quota.is_quota_exceeded() else ()
         to_send: list[tuple[TopicPartition, FetchPartition]] = []
         for topic_partition, state in list(self._unsent.items()):
-            if state.delayed_until_ms <= now_ms:
+            if state.delayed_until_ms <= now_ms and topic_partition not in throttled:
                 del self._unsent[topic_partition]
                 state.sent = state.fetch
                 to_send.append((topic_partition, state.fetch))
@@ -175,6 +180,15 @@ class ReplicaFetcher:
         epoch = self._epoch
         self._epoch += 1
         return FollowerFetch(params, epoch, to_send, to_forget)
+
+    def _take_throttled_back(self) -> set[TopicPartition]:
+        """Return what is not fetched above the quota; mirrors `shouldFollowerThrottle`."""
+        throttled = set()
+        for topic_partition, state in self._states.items():
+            if not state.is_in_sync() and self._quota.is_throttled(topic_partition):
+                self._take_back(topic_partition, state)
+                throttled.add(topic_partition)
+        return throttled
 
     def _note_moved(self, topic_partition: TopicPartition) -> None:
         self._moved[topic_partition] = None
@@ -311,6 +325,10 @@ class ReplicaFetcher:
             )
             failed.append(topic_partition)
             return False
+        if self._quota.is_throttled(topic_partition):
+            self._quota.record(data.size_bytes)
+        if data.size_bytes or state.lag is None:
+            state.lag = max(0, data.high_watermark - local_log.log_end_offset)
         fetch = state.fetch
         if (
             data.size_bytes
@@ -321,21 +339,11 @@ class ReplicaFetcher:
         return local_log.high_watermark != old_high_watermark
 
     def _truncate(self, state: FetchState, leader_epoch: int, leader_end_offset: int) -> None:
-        """Truncate what the leader does not have; mirrors `getOffsetTruncationState`."""
+        """Truncate what the leader does not have."""
         local_log = state.partition.log
-        end_offset = local_log.log_end_offset
-        epoch, epoch_end_offset = local_log.leader_epoch_cache.end_offset_for(
-            leader_epoch, end_offset
-        )
-        if epoch < 0:
-            target = min(leader_end_offset, end_offset)
-        elif epoch != leader_epoch:
-            target = min(epoch_end_offset, end_offset)
-        else:
-            target = min(epoch_end_offset, leader_end_offset, end_offset)
-        self._log.info(
-            "log_truncated", partition=str(state.partition.topic_partition), offset=target
-        )
+        target = truncation_offset(local_log, leader_epoch, leader_end_offset)
+        name = str(state.partition.topic_partition)
+        self._log.info("log_truncated", partition=name, offset=target)
         local_log.truncate_to(target)
         state.fetch = self._next_fetch(state.partition, target)
 
@@ -382,6 +390,7 @@ class ReplicaFetcher:
                 elif leader_start_offset > local_log.log_end_offset:
                     local_log.truncate_fully_and_start_at(leader_start_offset)
             state.fetch = self._next_fetch(state.partition, local_log.log_end_offset)
+            state.lag = leader_end - local_log.log_end_offset
             self._unsent[topic_partition] = state
             state.delayed_until_ms = 0
             self._end_backoff()

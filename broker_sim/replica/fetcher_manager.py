@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.leader_endpoint import LeaderEndpoint
     from broker_sim.replica.partition import Partition
+    from broker_sim.replica.replica_quota import ReplicaQuota
     from broker_sim.runtime.process import Process
 
 __all__ = ["FetcherManager"]
@@ -30,6 +31,7 @@ class FetcherManager:
         *,
         broker_epoch: Callable[[], int],
         complete_delayed_fetches: Callable[[TopicPartition], object],
+        quota: ReplicaQuota,
     ) -> None:
         self._broker_id = broker_id
         self._process = process
@@ -37,6 +39,7 @@ class FetcherManager:
         self._endpoint = endpoint
         self._broker_epoch = broker_epoch
         self._complete_delayed_fetches = complete_delayed_fetches
+        self._quota = quota
         self._fetchers: dict[int, ReplicaFetcher] = {}
 
     def follow(self, partition: Partition) -> None:
@@ -52,6 +55,7 @@ class FetcherManager:
                 replica_id=self._broker_id,
                 broker_epoch=self._broker_epoch,
                 complete_delayed_fetches=self._complete_delayed_fetches,
+                quota=self._quota,
             )
         fetcher.add(partition)
 

@@ -20,6 +20,7 @@ from broker_sim.replica.delayed_delete_records import (
 from broker_sim.replica.delayed_fetch import DelayedFetch, is_answered_now
 from broker_sim.replica.delayed_produce import DelayedProduce, ProducePartitionStatus
 from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
+from broker_sim.replica.replica_quota import UNBOUNDED_QUOTA, ReplicaQuota, record_response
 from broker_sim.replica.replica_selector import (
     RackAwareReplicaSelector,
     preferred_read_replica,
@@ -63,6 +64,8 @@ class ReplicaManager:
         self._actions = action_queue
         self._is_known = is_known
         self._replica_selector = replica_selector
+        self.leader_quota: ReplicaQuota = UNBOUNDED_QUOTA
+        """Holds back what followers fetch that are not in the ISR."""
 
     # -- look-up --------------------------------------------------------------------------------
 
@@ -254,6 +257,7 @@ class ReplicaManager:
         """
         results = self.read_from_log(params, infos, update_fetch_state=True)
         if params.is_from_follower:
+            response_callback = partial(self._answer_follower, response_callback)
             self._complete_before_waiting()
         if not infos or is_answered_now(params, results):
             response_callback(results)
@@ -270,6 +274,7 @@ class ReplicaManager:
         self, params: FetchParams, session: FollowerSession, response_callback: FetchCallback
     ) -> None:
         """Read the unread partitions of a follower's session; the callback is called as above."""
+        response_callback = partial(self._answer_follower, response_callback)
         session.admit(params)
         unread = list(session.unread.items())
         results = self.read_from_log(params, unread, update_fetch_state=True)
@@ -286,6 +291,23 @@ class ReplicaManager:
 
         operation = DelayedFetch(params, session.unread.items(), self, complete)
         self.purgatories.fetch.try_complete_else_watch(operation, session.keys)
+
+    def should_leader_throttle(self, partition: Partition, replica_id: int) -> bool:
+        """Whether a follower gets no records of the partition now."""
+        quota = self.leader_quota
+        return (
+            replica_id not in partition.isr_state.isr
+            and quota.is_throttled(partition.topic_partition)
+            and quota.is_quota_exceeded()
+        )
+
+    def _answer_follower(
+        self,
+        response_callback: FetchCallback,
+        results: Sequence[tuple[TopicPartition, FetchPartitionData]],
+    ) -> None:
+        record_response(self.leader_quota, results)
+        response_callback(results)
 
     def _complete_before_waiting(self) -> None:
         """Answer the produces that waited for this follower before its fetch waits, as in Kafka."""
@@ -323,6 +345,12 @@ class ReplicaManager:
                         min_one_message=min_one_message,
                         update_fetch_state=update_fetch_state,
                     )
+                    if (
+                        data.size_bytes
+                        and params.is_from_follower
+                        and self.should_leader_throttle(partition, params.replica_id)
+                    ):
+                        data.leave_out_records()
             except ApiError as error:
                 data = FetchPartitionData.failed(error.error_code)
             if data.size_bytes:

@@ -39,7 +39,12 @@ from integration.scenarios.families.produce import (
     produce_acks,
     produce_timeouts,
 )
-from integration.scenarios.families.quotas import quota_administration, quotas
+from integration.scenarios.families.quotas import (
+    connection_limits,
+    quota_administration,
+    quotas,
+    replication_quotas,
+)
 from integration.scenarios.families.replication import (
     controlled_shutdown,
     elections,
@@ -134,6 +139,8 @@ FAMILIES: Final = (
     scram_credentials,
     quota_administration,
     quotas,
+    replication_quotas,
+    connection_limits,
 )
 
 CATALOGUE: Final[tuple[Scenario, ...]] = tuple(

@@ -124,6 +124,8 @@ def broker_listeners(
         )
     _check_ports(LISTENERS, bound)
     _check_ports(ADVERTISED_LISTENERS, advertised)
+    for each in bound:
+        config.for_listener(each.listener)  # raises for what cannot be set
     sasl = {
         each.listener: sasl_listener(config, each.listener, users, issuer)
         for each in bound

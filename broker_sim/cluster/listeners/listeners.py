@@ -126,6 +126,8 @@ class Listeners:
             )
             for name in {**found.sasl, **found.ssl}
         }
+        names = [each.listener for each in found.bound]
+        broker.connection_quotas.listen(names, found.inter_broker)
         await server.start(
             broker.process,
             broker,

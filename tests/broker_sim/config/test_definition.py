@@ -79,13 +79,18 @@ def refusal_of(definition, text):
     "definition", [*BROKER_CONFIGS.values(), *TOPIC_CONFIGS.values()], ids=lambda d: d.name
 )
 def test_every_refusal_names_the_configuration_the_value_and_what_is_allowed(definition):
-    allowed = "Not a number of type|Value must be|String must be one of:|Expected value to be"
+    allowed = (
+        "Not a number of type|Value must be|String must be one of:|Expected value to be|.+ must be"
+    )
     for text in ("nonsense", "-3", "-200000", "23", "2", str(1 << 63)):
         refusal = refusal_of(definition, text)
         if refusal is not None:
             # A number of type DOUBLE is shown with its fraction, as by Kafka.
             value = "nonsense" if text == "nonsense" else rf"({text}|{re.escape(str(float(text)))})"
-            line = rf"Invalid value {value} for configuration {definition.name}: ({allowed}) .+"
+            # A list of replicas is shown as Java shows lists.
+            line = (
+                rf"Invalid value \[?{value}\]? for configuration {definition.name}: ({allowed}) .+"
+            )
             assert re.fullmatch(line, refusal)
 
 

@@ -78,3 +78,16 @@ def test_cluster_configs_are_the_dynamic_ones_of_all_brokers():
         ("min.insync.replicas", "2"),
     ]
     assert {e.source for e in entries} == {ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG}
+
+
+def test_quotas_of_replication_are_told_where_they_are_set():
+    name = "leader.replication.throttled.rate"
+    assert not BrokerConfigs(BrokerConfig(), {}, {}).describe_broker([name])
+    configs = BrokerConfigs(BrokerConfig(), {name: "100"}, {name: "7"})
+    (entry,) = configs.describe_broker([name])
+    assert (entry.value, entry.type, entry.read_only) == ("7", ConfigType.LONG, False)
+    places = [(synonym.value, synonym.source) for synonym in entry.synonyms]
+    of_all = ("100", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+    assert places == [("7", ConfigSource.DYNAMIC_BROKER_CONFIG), of_all]
+    (entry,) = configs.describe_cluster([name])
+    assert [(synonym.value, synonym.source) for synonym in entry.synonyms] == [of_all]

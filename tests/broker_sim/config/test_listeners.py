@@ -6,8 +6,9 @@ from broker_sim.config import (
     check_connection_limits,
     check_listeners,
     check_metric_reporters,
-    check_overrides,
+    parse_overrides,
 )
+from broker_sim.config.listeners import check_connections_per_ip
 from broker_sim.errors import ConfigError
 
 MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL"
@@ -82,7 +83,7 @@ def test_listeners_that_kafka_refuses(text, reason):
     ],
 )
 def test_overrides_that_kafka_takes(text):
-    check_overrides(text)
+    parse_overrides(text)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_overrides_that_kafka_takes(text):
 )
 def test_overrides_that_kafka_refuses(text, reason):
     with pytest.raises(ConfigError) as refusal:
-        check_overrides(text)
+        parse_overrides(text)
     assert str(refusal.value) == reason
 
 
@@ -123,15 +124,22 @@ def test_reporters_are_the_one_that_kafka_has():
             check_metric_reporters(text)
 
 
+def test_overrides_are_numbers_by_host():
+    assert parse_overrides(" a : 1, ::1:5,,") == {"a": 1, "::1": 5}
+    assert parse_overrides("") == {}
+
+
 def test_no_connections_per_address_need_overrides():
-    check_connection_limits({"max.connections.per.ip": "0"}, "127.0.0.1:1")
-    check_connection_limits({"max.connections.per.ip": "1"}, "")
+    check_connections_per_ip(0, "127.0.0.1:1")
+    check_connections_per_ip(1, "")
     with pytest.raises(ConfigError, match="can be set to zero only if"):
-        check_connection_limits({"max.connections.per.ip": "0"}, " ")
+        check_connections_per_ip(0, " ")
 
 
 @pytest.mark.parametrize("name", ["max.connections", "max.connection.creation.rate"])
-def test_other_limits_are_never_zero(name):
-    check_connection_limits({name: "1"}, "")
-    with pytest.raises(ConfigError, match=f"Invalid {name} 0 for configuration Invalid dynamic"):
-        check_connection_limits({name: "0"}, "")
+def test_other_limits_are_never_zero_nor_those_of_a_listener(name):
+    own = f"listener.name.inside.{name}"
+    check_connection_limits({name: "1", own: "0"}, ["OUTSIDE"])
+    for wrong in ({name: "0"}, {own: "0"}):
+        with pytest.raises(ConfigError, match=f"Invalid {name} 0 for configuration Invalid"):
+            check_connection_limits(wrong, ["INSIDE"])

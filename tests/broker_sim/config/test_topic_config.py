@@ -51,3 +51,23 @@ def test_cleanup_policy_says_whether_segments_are_deleted_and_compacted():
     both = effective_topic_config(BrokerConfig(), {}, {"cleanup.policy": "compact,delete"})
     assert (both.is_compacted, both.is_deleted_by_age) == (True, True)
     assert (TopicConfig().is_compacted, TopicConfig().is_deleted_by_age) == (False, True)
+
+
+THROTTLED = "leader.replication.throttled.replicas"
+
+
+@pytest.mark.parametrize("text", ["*", "0:1", " 0:1 , 1:2 ", "", "0:1,", "0:1,0:1"])
+def test_lists_of_replicas_that_kafka_takes(text):
+    config = effective_topic_config(BrokerConfig(), {}, {THROTTLED: text})
+    found = ",".join(config.leader_replication_throttled_replicas)
+    assert found == text.replace(" ", "")
+
+
+@pytest.mark.parametrize("text", ["foo", "0", "0:", "0:1, *", "*, *", "-1:1", ":", "0:a", "0:1:2"])
+def test_lists_of_replicas_that_kafka_refuses(text):
+    with pytest.raises(ConfigError) as refusal:
+        effective_topic_config(BrokerConfig(), {}, {THROTTLED: text})
+    assert str(refusal.value) == (
+        f"Invalid value [{text}] for configuration {THROTTLED}: {THROTTLED} must be the literal '*' or a"
+        " list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+    )

@@ -17,6 +17,7 @@ from broker_sim.config import (
     BROKER_CONFIGS,
     BROKER_WITHOUT_EFFECT,
     CHANGE_WITHOUT_EFFECT,
+    REPLICATION_QUOTA_CONFIGS,
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
     TOPIC_WITHOUT_EFFECT,
@@ -55,9 +56,21 @@ CHANGED_IN_THE_CLEANER = {
 }
 """Dynamic configurations that `LogCleaner.reconfigure` takes over."""
 
+CHANGED_IN_THE_QUOTAS = {
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    "max.connection.creation.rate",
+    "max.connections",
+    "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
+}
+"""Dynamic configurations that `ConnectionQuotas` and `ReplicationQuotas` take over."""
+
 CANDIDATES = (
     *("false", "true", "1", "2", "501", "2000000", "0.25"),
     *("compact", "gzip", "LogAppendTime", "classic", "disabled", "/x", "required"),
+    "localhost:5",
+    "0:1",
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 )
@@ -133,10 +146,11 @@ def test_dynamic_broker_configs_that_change_no_topics_are_those_of_the_table():
     default = BrokerConfig()
     without_effect = {
         name
-        for name, definition in BROKER_CONFIGS.items()
+        for name, definition in {**BROKER_CONFIGS, **REPLICATION_QUOTA_CONFIGS}.items()
         if definition.update_mode is not UpdateMode.READ_ONLY
         and name not in BROKER_WITHOUT_EFFECT
         and name not in READ_BY_NAME | CHANGED_IN_THE_LOGS | CHANGED_IN_THE_CLEANER
+        and name not in CHANGED_IN_THE_QUOTAS
         and values_read_of(topic_defaults(with_another_value(definition, default.with_dynamic)))
         == values_read_of(topic_defaults(default))
     }

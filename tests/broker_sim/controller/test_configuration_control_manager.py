@@ -8,6 +8,7 @@ from broker_sim.errors import ErrorCode
 T = ConfigResource(ConfigResourceType.TOPIC, "t")
 ALL_BROKERS = ConfigResource(ConfigResourceType.BROKER, "")
 BROKER_1 = ConfigResource(ConfigResourceType.BROKER, "1")
+OWN = "listener.name.plaintext."
 
 
 def put(name, value):
@@ -317,6 +318,13 @@ def test_threads_are_doubled_step_by_step(cluster):
         (BROKER_1, "metric.reporters", "a,,b", "'metric.reporters' values must not be empty."),
         (ALL_BROKERS, "max.connections.per.ip", "0", "can be set to zero only if"),
         (ALL_BROKERS, "max.connections", "0", "Invalid max.connections 0"),
+        (ALL_BROKERS, f"{OWN}max.connections", "0", "Invalid max.connections 0"),
+        (BROKER_1, f"{OWN}max.connection.creation.rate", "0", "Invalid max.connection.creation"),
+        (BROKER_1, f"{OWN}max.connections", "x", "Invalid value x for configuration max.connec"),
+        (BROKER_1, f"{OWN}max.connections", "-1", "max.connections: Value must be at least 0"),
+        (ALL_BROKERS, f"{OWN}max.connections.per.ip", "1", "broker id must be specified"),
+        (ALL_BROKERS, "leader.replication.throttled.rate", "-1", "Value must be at least 0"),
+        (BROKER_1, "follower.replication.throttled.rate", "x", "Not a number of type LONG"),
     ],
 )
 def test_what_a_running_broker_refuses_is_refused(cluster, resource, name, value, reason):

@@ -4,7 +4,7 @@ import pytest
 
 from broker_sim.config import BrokerConfig
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.quota import Client, ConnectionQuotas, QuotaManagers
+from broker_sim.quota import Client, QuotaManagers
 from broker_sim.quota.rate import Window
 from broker_sim.quota.token_bucket import TokenBucket
 from purgatory import VirtualClock
@@ -12,8 +12,7 @@ from purgatory import VirtualClock
 CLIENT, OTHER = Client("u", "c"), Client("u", "other")
 C, ANY_C = (("client-id", "c"),), (("client-id", None),)
 PRODUCE, FETCH, REQUEST = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
-MUTATION, CONNECTIONS = "controller_mutation_rate", "connection_creation_rate"
-IP = "10.0.0.1"
+MUTATION = "controller_mutation_rate"
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def test_nothing_is_measured_without_quotas(clock):
     managers.update({C: {PRODUCE: 1.0}})
     assert managers.is_enabled
     assert managers.produce.record_and_get_throttle_time_ms(CLIENT, 10) == 0
-    managers.update({(("ip", None),): {CONNECTIONS: 1.0}})
+    managers.update({(("ip", None),): {"connection_creation_rate": 1.0}})
     assert not managers.is_enabled
 
 
@@ -130,46 +129,3 @@ def test_without_a_quota_changes_are_free(clock):
     quota = managers_of(clock, {}).controller_mutation.quota_for(CLIENT, is_strict=True)
     quota.record(1_000_000)
     assert quota.throttle_time_ms == 0
-
-
-# -- connections --------------------------------------------------------------------------------------
-
-
-def connections_of(clock, quotas, configs=None):
-    connections = ConnectionQuotas(BrokerConfig.from_mapping(configs or {}), clock)
-    connections.update(quotas)
-    return connections
-
-
-def test_addresses_above_their_rate_are_refused_and_do_not_count(clock):
-    """Kafka 4.3.1 at 1 a second: ten are taken, the others closed after 1 s each."""
-    connections = connections_of(clock, {(("ip", None),): {CONNECTIONS: 1.0}})
-    assert [connections.accept_from(IP) for _ in range(13)] == [0] * 10 + [1_000] * 3
-    assert connections.accept_from("10.0.0.2") == 0
-    clock.advance_to(11_000)
-    assert [connections.accept_from(IP) for _ in range(11)] == [0] * 10 + [1_000]
-
-
-def test_address_of_its_own_comes_before_the_default(clock):
-    quotas = {(("ip", None),): {CONNECTIONS: 1.0}, (("ip", IP),): {CONNECTIONS: 2.0}}
-    connections = connections_of(clock, quotas)
-    assert sum(not connections.accept_from(IP) for _ in range(40)) == 20
-    clock.advance_to(900)  # 21 in 10.9 s, had the refused ones been counted 41
-    assert connections.accept_from(IP) == 0
-    connections.update({(("user", "u"),): {PRODUCE: 1.0}})
-    assert connections.accept_from(IP) == 0
-
-
-def test_broker_stands_still_above_its_rate(clock):
-    connections = connections_of(clock, {}, {"max.connection.creation.rate": "1"})
-    assert [connections.accept() for _ in range(12)] == [0] * 10 + [1_000] * 2
-    assert connections_of(clock, {}).accept() == 0
-
-
-def test_refused_address_does_not_count_for_the_broker(clock):
-    quotas = {(("ip", IP),): {CONNECTIONS: 1.0}}
-    connections = connections_of(clock, quotas, {"max.connection.creation.rate": "2"})
-    for _ in range(30):
-        assert connections.accept() == 0
-        connections.accept_from(IP)
-    assert [connections.accept() for _ in range(11)] == [0] * 10 + [500]

@@ -1,10 +1,14 @@
 """A follower's fetcher; the test answers for the leader."""
 
+from math import ceil
+
 import pytest
 
+from broker_sim.config import BrokerConfig
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
+from broker_sim.quota import ReplicationQuotas
 from broker_sim.replica import FetchPartitionData
 from broker_sim.replica.fetcher import ReplicaFetcher
 
@@ -65,7 +69,19 @@ def bench(make_bench):
 
 
 @pytest.fixture
-def follower(bench, leader, epochs):
+def quotas(bench):
+    """Quotas of replication under which partition 0 is throttled; there is no limit yet."""
+    clock = bench.cluster.nodes.brokers[FOLLOWER].clock
+    return ReplicationQuotas(
+        BrokerConfig(),
+        clock,
+        FOLLOWER,
+        lambda _: {"follower.replication.throttled.replicas": "0:2"},
+    )
+
+
+@pytest.fixture
+def follower(bench, leader, epochs, quotas):
     """A fetcher of a follower's partition with two records; its real leader is paused."""
     for _ in range(2):
         bench.produced()
@@ -80,6 +96,7 @@ def follower(bench, leader, epochs):
         replica_id=FOLLOWER,
         broker_epoch=lambda: epochs[-1],
         complete_delayed_fetches=lambda _: None,
+        quota=quotas.follower,
     )
     fetcher.add(bench.partition(FOLLOWER))
     bench.settle()
@@ -255,3 +272,60 @@ def test_diverging_epoch_truncates_the_follower_to_its_end(bench, leader, follow
     leader.answer(ErrorCode.NONE, 1, 1, 0, diverging_epoch=(0, 1))
     assert bench.partition(FOLLOWER).log.log_end_offset == 1
     assert leader.fetch_offset == 1
+
+
+# -- quotas -------------------------------------------------------------------------------------------
+
+
+def limit(quotas, batch, seconds):
+    """Set a limit that one such batch takes so many seconds of."""
+    rate = ceil(len(batch) / seconds)
+    quotas.reconfigure({"follower.replication.throttled.rate": str(rate)})
+
+
+def test_partition_that_lags_is_not_fetched_above_the_quota(bench, leader, follower, quotas):
+    batch = records(2)
+    limit(quotas, batch, seconds=2)
+    leader.answer(ErrorCode.NONE, 9, 9, 0, (batch,), len(batch))
+    bench.cluster.advance(2 * BACKOFF_MS - 1)
+    assert len(leader.fetches) == 1
+    bench.cluster.advance(BACKOFF_MS)
+    assert (len(leader.fetches), leader.fetch_offset) == (2, 3)
+
+
+def test_partition_in_sync_is_fetched_above_the_quota_and_counts(bench, leader, follower, quotas):
+    batch = records(2)
+    limit(quotas, batch, seconds=2)
+    leader.answer(ErrorCode.NONE, 3, 3, 0, (batch,), len(batch))
+    assert quotas.follower.is_quota_exceeded()
+    assert (len(leader.fetches), leader.fetch_offset) == (2, 3)
+
+
+def test_other_partitions_are_fetched_without_the_throttled_one(bench, leader, follower, quotas):
+    batch = records(2)
+    limit(quotas, batch, seconds=1)
+    leader.answer(ErrorCode.NONE, 2, 2, 0)
+    follower.add(bench.partition(FOLLOWER, 1))
+    leader.answer(ErrorCode.NONE, 9, 9, 0, (batch,), len(batch))
+    assert leader.sent()[2:] == [(2, [0, 3], 0)]
+    more = records(3)
+    leader.answer(ErrorCode.NONE, 9, 9, 0, (more,), len(more))
+    assert leader.sent()[3:] == [(3, [], 1)]
+    bench.cluster.advance(1_000)
+    leader.fetches[-1][1]([])
+    assert leader.sent()[4:] == [(4, [], 0)]
+    bench.cluster.advance(1_000)
+    leader.fetches[-1][1]([])
+    assert leader.sent()[5:] == [(5, [4], 0)]
+
+
+def test_partition_of_which_nothing_was_heard_yet_does_not_count_as_in_sync(
+    bench, leader, follower, quotas
+):
+    limit(quotas, b"1", seconds=1)
+    quotas.follower.record(2)
+    follower.add(bench.partition(FOLLOWER))
+    leader.fetches[-1][1]([])
+    assert len(leader.fetches) == 1
+    bench.cluster.advance(2 * BACKOFF_MS)
+    assert len(leader.fetches) == 2

@@ -1,4 +1,4 @@
-"""franz-go logs in by every mechanism, with and without TLS."""
+"""franz-go logs in by every mechanism, with and without TLS, and by a certificate."""
 
 import subprocess
 from pathlib import Path
@@ -24,27 +24,42 @@ def cluster(request):
 
 
 @pytest.fixture(scope="module")
-def log_in(cluster, build_go, tmp_path_factory):
-    """Return a function that produces a record, and returns what went wrong."""
+def program(build_go, tmp_path_factory):
     directory = tmp_path_factory.mktemp("franz-go")
     build_go(Path(__file__).parent / "franz_go", directory)
-    authority = directory / "ca.pem"
-    trusted = cluster.client_config("java", user="billing").get("ssl.truststore.certificates", "")
-    authority.write_text(trusted)
-    path = str(authority) if trusted else ""
+    return directory / "franz-go-login"
 
-    def run(mechanism, user, password):
-        words = (cluster.bootstrap_servers, mechanism, user, password, "t", path)
-        done = subprocess.run(
-            [directory / "franz-go-login", *words],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        return done.stderr
 
-    return run
+def files_of(cluster, directory):
+    """Return the files with the authority of the brokers, and with the client's certificate and key."""
+    config = cluster.client_config("java", user="billing")
+    names = ("truststore.certificates", "keystore.certificate.chain", "keystore.key")
+    files = []
+    for name in names:
+        text = config.get(f"ssl.{name}", "")
+        files.append(directory / f"{name}.pem" if text else "")
+        if text:
+            files[-1].write_text(text)
+    return files
+
+
+def run(program, cluster, mechanism, user, password, files):
+    """Produce a record; returns what went wrong."""
+    done = subprocess.run(
+        [program, cluster.bootstrap_servers, mechanism, user, password, "t", *files],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def log_in(cluster, program, tmp_path_factory):
+    """Return a function that produces a record, and returns what went wrong."""
+    files = files_of(cluster, tmp_path_factory.mktemp("pem"))
+    return lambda *login: run(program, cluster, *login, files)
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -57,3 +72,13 @@ def test_franz_go(log_in, mechanism, user):
 @pytest.mark.parametrize("mechanism", MECHANISMS[:3])
 def test_franz_go_is_told_of_a_wrong_password(log_in, mechanism):
     assert "SASL_AUTHENTICATION_FAILED" in log_in(mechanism, "billing", "wrong")
+
+
+@pytest.mark.parametrize("has_certificate", [True, False])
+def test_franz_go_with_a_certificate_of_its_own(program, tmp_path, has_certificate):
+    """The cluster takes nobody without one."""
+    configs = {"ssl.client.auth": "required"}
+    with Cluster(1, security="ssl", configs=configs, topics=["t:1:1"]) as running:
+        authority, *own = files_of(running, tmp_path)
+        files = [authority, *(own if has_certificate else ("", ""))]
+        assert (run(program, running, "", "", "", files) == "") == has_certificate

@@ -29,6 +29,12 @@ def as_properties(config):
     return "".join(f"{name}={value}\n" for name, value in escaped.items())
 
 
+def properties_of(cluster, mechanism):
+    """Return the text of a file with the configuration of the Java client."""
+    config = cluster.client_config("java", mechanism=mechanism)
+    return as_properties({name: value.replace("\n", " ") for name, value in config.items()})
+
+
 @pytest.fixture
 def run_java(kafka_class_path):
     """Return a function that runs a program with files and returns what it has printed."""
@@ -54,11 +60,26 @@ def test_java_logs_in(tmp_path, run_java):
     with ExitStack() as stack:
         for number, (mechanism, options) in enumerate(CASES.items()):
             cluster = stack.enter_context(Cluster(1, topics=["t:1:1"], **options))
-            config = cluster.client_config("java", mechanism=mechanism)
-            lines = {name: value.replace("\n", " ") for name, value in config.items()}
             files.append(tmp_path / f"{number}.properties")
-            files[-1].write_text(as_properties(lines))
+            files[-1].write_text(properties_of(cluster, mechanism))
         assert run_java(LOGINS, *files).split() == ["t"] * len(CASES)
+
+
+@pytest.mark.parametrize("mechanism", CASES)
+def test_java_tools_log_in(tmp_path, kafka_class_path, mechanism):
+    file = tmp_path / "client.properties"
+    with Cluster(1, topics=["t:1:1"], **CASES[mechanism]) as cluster:
+        file.write_text(properties_of(cluster, mechanism))
+        tool = ("-cp", kafka_class_path(tools=True), "org.apache.kafka.tools.TopicCommand")
+        options = ("--bootstrap-server", cluster.bootstrap_servers, "--command-config", str(file))
+        done = subprocess.run(
+            ["java", "-XX:TieredStopAtLevel=1", *tool, *options, "--list"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+    assert done.stdout.split() == ["t"], done.stderr
 
 
 def test_java_has_delegation_tokens(tmp_path, run_java):

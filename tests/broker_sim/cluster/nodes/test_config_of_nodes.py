@@ -100,8 +100,8 @@ def test_topic_configurations_may_be_numbers_and_booleans():
 
 def test_dynamic_change_without_effect_is_logged(told):
     cluster = VirtualCluster(1)
-    change = ConfigAlteration("max.connections", AlterOp.SET, "5")
+    change = ConfigAlteration("num.replica.fetchers", AlterOp.SET, "2")
     resource = ConfigResource(ConfigResourceType.BROKER, "")
     cluster.nodes.controller.incremental_alter_configs([(resource, [change])])
     (event,) = told()
-    assert "['max.connections']" in event
+    assert "['num.replica.fetchers']" in event

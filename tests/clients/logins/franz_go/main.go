@@ -1,4 +1,5 @@
-// Produces one record by franz-go: SERVERS MECHANISM USER PASSWORD TOPIC CA-FILE, which is empty without TLS.
+// Produces one record by franz-go: SERVERS MECHANISM USER PASSWORD TOPIC CA-FILE CERTIFICATE-FILE KEY-FILE. The files
+// are empty without TLS, or without a certificate of the client, the mechanism without a login.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
@@ -17,7 +19,8 @@ import (
 )
 
 func main() {
-	servers, name, user, password, topic, authority := os.Args[1], os.Args[2], os.Args[3], os.Args[4], os.Args[5], os.Args[6]
+	servers, name, user, password, topic := os.Args[1], os.Args[2], os.Args[3], os.Args[4], os.Args[5]
+	authority, certificate, key := os.Args[6], os.Args[7], os.Args[8]
 	mechanisms := map[string]sasl.Mechanism{
 		"PLAIN":         plain.Auth{User: user, Pass: password}.AsMechanism(),
 		"SCRAM-SHA-256": scram.Auth{User: user, Pass: password}.AsSha256Mechanism(),
@@ -26,25 +29,35 @@ func main() {
 	}
 	options := []kgo.Opt{
 		kgo.SeedBrokers(strings.Split(servers, ",")...),
-		kgo.SASL(mechanisms[name]),
 		kgo.DefaultProduceTopic(topic),
 	}
+	if name != "" {
+		options = append(options, kgo.SASL(mechanisms[name]))
+	}
 	if authority != "" {
-		options = append(options, kgo.DialTLSConfig(trusting(authority)))
+		options = append(options, kgo.DialTLSConfig(trusting(authority, certificate, key)))
 	}
 	client, err := kgo.NewClient(options...)
 	check(err)
 	defer client.Close()
-	check(client.Ping(context.Background()))
-	check(client.ProduceSync(context.Background(), kgo.StringRecord("franz-go")).FirstErr())
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	check(client.Ping(ctx))
+	check(client.ProduceSync(ctx, kgo.StringRecord("franz-go")).FirstErr())
 }
 
-func trusting(authority string) *tls.Config {
+func trusting(authority, certificate, key string) *tls.Config {
 	text, err := os.ReadFile(authority)
 	check(err)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
-	return &tls.Config{RootCAs: pool}
+	config := &tls.Config{RootCAs: pool}
+	if certificate != "" {
+		pair, err := tls.LoadX509KeyPair(certificate, key)
+		check(err)
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config
 }
 
 func check(err error) {

@@ -1,0 +1,118 @@
+"""Replication that is held back (KIP-73); mirrors `ReplicationQuotaManager` and `SimpleRate`.
+
+    leader     what a broker sends to followers: a fetch leaves out those that are not in the ISR
+    follower   what it fetches itself: partitions that are not in sync are not fetched
+
+Both hold for the replicas that a topic lists, `PARTITION:BROKER` or all (`*`), while the rate of their bytes is
+above the broker's limit. Bytes of replicas in sync count too, but these are never held back. The rate is measured
+over `replication.quota.window.num` samples of `replication.quota.window.size.seconds`, from the oldest one on, over
+one sample at least. With 11 samples of 1 s and a limit of 5 000 bytes
+
+    10 000 at the first fetch         nothing more is sent for 2 s
+    the same after 10 s of fetches    it is far from the limit: 10 000 bytes in 10 s
+    80 000 then                       nothing more is sent until their sample is forgotten, 11 to 12 s later
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.config import REPLICATION_QUOTA_CONFIGS
+from broker_sim.config.definition import MAX_LONG
+from broker_sim.quota.rate import MS_PER_SECOND, Rate, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from broker_sim.config import BrokerConfig
+    from broker_sim.metadata.topic_partition import TopicPartition
+    from purgatory import Clock
+
+__all__ = ["ReplicationQuotaManager", "ReplicationQuotas"]
+
+LEADER_RATE: Final = "leader.replication.throttled.rate"
+FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
+_ALL: Final = "*"
+
+
+class SimpleRate(Rate):
+    """What came per second since the oldest sample began."""
+
+    __slots__ = ()
+
+    def window_size_ms(self, now_ms: int) -> int:
+        """Return the milliseconds that `measure` divides by."""
+        return max(self.elapsed_ms(now_ms), self.sample_ms)
+
+
+class ReplicationQuotaManager:
+    """The throttled replicas of one broker, as leaders or as followers."""
+
+    def __init__(
+        self, window: Window, clock: Clock, broker_id: int, throttled_replicas: Callable[[str], str]
+    ) -> None:
+        """`throttled_replicas(topic)` is what is set for the topic, empty if nothing is."""
+        self._clock = clock
+        self._broker_id = broker_id
+        self._throttled_replicas = throttled_replicas
+        self._rate = SimpleRate(window)
+        self.upper_bound = MAX_LONG
+        """The most bytes per second."""
+
+    def is_throttled(self, topic_partition: TopicPartition) -> bool:
+        """Whether this broker's replica of the partition is among those that are counted."""
+        text = self._throttled_replicas(topic_partition.topic)
+        return bool(text) and (
+            text == _ALL or topic_partition.partition in _partitions_of(text, self._broker_id)
+        )
+
+    def is_quota_exceeded(self) -> bool:
+        """Whether so much was counted that replicas that are not in sync have to wait."""
+        if self.upper_bound == MAX_LONG:
+            return False
+        return self._rate.measure(self._clock.now_ms()) > self.upper_bound
+
+    def record(self, value: int) -> None:
+        """Count the bytes of a throttled replica."""
+        self._rate.record(value, self._clock.now_ms())
+
+
+class ReplicationQuotas:
+    """Both quotas of one broker."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        broker_id: int,
+        topic_configs: Callable[[str], Mapping[str, str]],
+    ) -> None:
+        window = Window(
+            config.replication_quota_window_num,
+            config.replication_quota_window_size_seconds * MS_PER_SECOND,
+        )
+
+        def make(name: str) -> ReplicationQuotaManager:
+            return ReplicationQuotaManager(
+                window, clock, broker_id, lambda topic: topic_configs(topic).get(name, "").strip()
+            )
+
+        self.leader = make(LEADER_REPLICAS)
+        self.follower = make(FOLLOWER_REPLICAS)
+
+    def reconfigure(self, dynamic: Mapping[str, str]) -> None:
+        """Let these dynamic configurations of the broker hold from now on."""
+        for name, manager in ((LEADER_RATE, self.leader), (FOLLOWER_RATE, self.follower)):
+            bound = REPLICATION_QUOTA_CONFIGS[name].parse(dynamic.get(name, str(MAX_LONG)))
+            assert isinstance(bound, int)
+            manager.upper_bound = bound
+
+
+@cache
+def _partitions_of(text: str, broker_id: int) -> frozenset[int]:
+    """Return the partitions whose replica on that broker the text lists."""
+    replicas = (part.strip().split(":") for part in text.split(",") if part.strip())
+    return frozenset(int(partition) for partition, broker in replicas if int(broker) == broker_id)

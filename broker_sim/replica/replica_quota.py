@@ -1,0 +1,60 @@
+"""What holds replication back; mirrors `ReplicaQuota` and `UnboundedQuota`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.replica.fetch_params import FetchPartitionData
+
+__all__ = ["UNBOUNDED_QUOTA", "ReplicaQuota", "record_response"]
+
+_RESPONSE_BYTES: Final = 16
+_PARTITION_BYTES: Final = 56
+"""What the newest response to a follower's fetch has beside the records, with one partition of a topic."""
+
+
+class ReplicaQuota(Protocol):
+    """The bytes of throttled replicas, as a leader or as a follower (KIP-73)."""
+
+    def is_throttled(self, topic_partition: TopicPartition) -> bool:
+        """Whether this broker's replica of the partition is among those that are counted."""
+
+    def is_quota_exceeded(self) -> bool:
+        """Whether so much was counted that replicas that are not in sync have to wait."""
+
+    def record(self, value: int) -> None:
+        """Count the bytes of a throttled replica."""
+
+
+class _UnboundedQuota:
+    """Counts nothing."""
+
+    def is_throttled(self, topic_partition: TopicPartition) -> bool:  # noqa: ARG002 - of the protocol
+        return False
+
+    def is_quota_exceeded(self) -> bool:
+        return False
+
+    def record(self, value: int) -> None:
+        pass
+
+
+UNBOUNDED_QUOTA: Final[ReplicaQuota] = _UnboundedQuota()
+
+
+def record_response(
+    quota: ReplicaQuota, results: Sequence[tuple[TopicPartition, FetchPartitionData]]
+) -> None:
+    """Count what a follower gets of throttled partitions, in sync or not; mirrors `sizeOfThrottledPartitions`.
+
+    As in Kafka an answer without any counts a little too, so that a rate is measured from the first fetch on.
+    """
+    size_bytes = _RESPONSE_BYTES
+    for topic_partition, data in results:
+        if data.size_bytes and quota.is_throttled(topic_partition):
+            size_bytes += _PARTITION_BYTES + data.size_bytes
+    quota.record(size_bytes)
