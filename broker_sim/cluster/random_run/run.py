@@ -127,13 +127,17 @@ def run_schedule(schedule: Schedule) -> RunSummary:
     """Run it to its end; raises RunFailedError with what did not hold."""
     run = _Run(schedule)
     try:
-        return run.run()
+        run.run()
     except (SimulationError, InvariantViolationError) as error:
         cause = error.__cause__ or error
         invariant = getattr(cause, "invariant", type(cause).__name__)
+        if run.lost_loads.excuse(invariant):
+            return run.summary()
         events = "\n".join(run.cluster.trace.recent[-SHOWN_EVENTS:])
         text = f"{cause}, at {run.cluster.now_ms} ms of virtual time; last events:\n{events}"
         raise RunFailedError(schedule, invariant, text) from cause
+    else:
+        return run.summary()
     finally:
         _close_unstarted(run.cluster.loop)
 
@@ -169,7 +173,8 @@ class _Run:
         )
         self._consumer_history = ConsumerHistory(lambda: self._disturbances.removed_ms)
         self._high_watermarks = HighWatermarks()
-        self._lost_loads = LostLoads(self.cluster.nodes)
+        self.lost_loads = LostLoads(self.cluster.nodes)
+        self._recovery_ms = 0
         self._around = Surroundings(
             self.cluster,
             schedule,
@@ -179,8 +184,8 @@ class _Run:
         )
         self._reader = CommittedReader(self._around, self._transactions)
 
-    def run(self) -> RunSummary:
-        """Run to the end."""
+    def run(self) -> None:
+        """Run to the end. Raises SimulationError and InvariantViolationError."""
         cluster, schedule = self.cluster, self._schedule
         self._create_topic()
         for disk in cluster.disks.values():
@@ -201,24 +206,23 @@ class _Run:
         transactional = self._start_transactions()
         self._disturbances.schedule(schedule.actions)
         cluster.advance(schedule.duration_ms)
-        recovery_ms = self._recover()
+        self._recovery_ms = self._recover()
         cluster.advance(CALM_MS)
         self._around.running = False
         self._until("requests-are-answered", lambda: not self._around.waiting, ANSWER_LIMIT_MS)
-        if transactional:
-            try:
-                self._end_transactions(transactional)
-            except InvariantViolationError:
-                if not self._lost_loads.are_there:
-                    raise
+        self._end_transactions(transactional)
         self._until(
             "replicas-agree", lambda: replicas_are_equal(cluster, schedule), RECOVERY_LIMIT_MS
         )
         check_end(cluster, schedule, self._history)
         check_group(cluster, GROUP, self._group_history)
         check_group(cluster, CONSUMER_GROUP, self._consumer_history)
+
+    def summary(self) -> RunSummary:
+        """Return what has happened up to now."""
+        cluster = self.cluster
         return RunSummary(
-            seed=schedule.seed,
+            seed=self._schedule.seed,
             digest=cluster.trace.digest(),
             events=cluster.trace.event_count,
             actions=self._disturbances.done,
@@ -229,7 +233,7 @@ class _Run:
             transactions_aborted=self._transactions.count(Outcome.ABORTED),
             transactions_in_doubt=self._transactions.count(Outcome.IN_DOUBT),
             producers_fenced=self._transactions.fenced,
-            recovery_ms=recovery_ms,
+            recovery_ms=self._recovery_ms,
             virtual_ms=cluster.now_ms,
             lost=tuple(self._history.lost),
             **self._history.outcomes,
@@ -275,6 +279,8 @@ class _Run:
         What is open times out; if clocks have jumped, that may take hours, and the next producer of
         the id ends it.
         """
+        if not producers:
+            return
         if any(action.kind == "shift_clock" for action in self._schedule.actions):
             for producer in producers:
                 producer.finish()
@@ -296,7 +302,7 @@ class _Run:
             check_step()
             watch.check_image()
             if self._schedule.transactional:
-                self._lost_loads.check()
+                self.lost_loads.check()
 
         self.cluster.loop.after_step = check
 

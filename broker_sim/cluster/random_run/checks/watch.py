@@ -102,10 +102,12 @@ class Watch:
             )
         if self._unclean or new.leader in old.isr:
             return
-        if new.leader in old.elr and new.isr == (new.leader,):
-            return  # The ELR counts only when the ISR is empty, and the leader then is all of it.
+        # Elected with an empty ISR, the leader is all of it, until a later change.
+        is_alone = new.isr == (new.leader,) or new.partition_epoch > old.partition_epoch + 1
+        if new.leader in old.elr and is_alone:
+            return
         # With nobody eligible left, the last leader may lead again: no other one has led since.
-        if new.elr or new.isr != (new.leader,) or new.leader not in old.last_known_elr:
+        if new.elr or not is_alone or new.leader not in old.last_known_elr:
             violated(
                 "leader-is-eligible",
                 f"{new.leader} was elected for {key}, with ISR {old.isr}, ELR {old.elr} and last "
