@@ -180,13 +180,13 @@ class LogValidator:
         have to wait for it.
         """
         if len(records) < BATCH_OVERHEAD_BYTES:
-            return 0
+            return 0.0
         attributes = records[ATTRIBUTES_LOW_BYTE]
         if not self._looks_into and not attributes & LOG_APPEND_TIME_FLAG:
             times = records[_MAX_TIMESTAMP_OFFSET : _MAX_TIMESTAMP_OFFSET + 8]
             max_timestamp = int.from_bytes(times, "big", signed=True)
             if max_timestamp - now_ms <= self._timestamp_after_max_ms:
-                return 0
+                return 0.0
         quick_bytes = QUICK_PACKED_BYTES if attributes & CODEC_MASK else _QUICK_PLAIN_BYTES
         count = int.from_bytes(records[_RECORDS_COUNT_OFFSET:BATCH_OVERHEAD_BYTES], "big")
         return max(count / QUICK_RECORDS, len(records) / quick_bytes)

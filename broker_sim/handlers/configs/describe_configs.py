@@ -26,7 +26,7 @@ from broker_sim.config import (
 )
 from broker_sim.controller import ConfigResourceType
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.handlers.support.config_resources import check_config_access
+from broker_sim.handlers.support.config_resources import check_config_access, id_named
 from broker_sim.metadata.acl import AclOperation
 from broker_sim.metadata.topic_name import invalid_topic_name
 from broker_sim.protocol import messages
@@ -150,9 +150,8 @@ def _check_own_id(broker_id: int, name: str, no_name: str = "") -> None:
     expected = f"{broker_id}" if no_name else f"{broker_id} or empty string,"
     if no_name and not name:
         _refuse(no_name)
-    try:
-        asked = int(name)
-    except ValueError:
+    asked = id_named(name)
+    if asked is None:
         _refuse(f"Broker id must be an integer, but it is: {name}")
     if asked != broker_id:
         _refuse(f"Unexpected broker id, expected {expected} but received {name}")

@@ -7,6 +7,7 @@ has what was refused here and there.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from broker_sim.controller import Controller
     from broker_sim.handlers.context import BrokerServices, RequestContext
 
-__all__ = ["BROKER_LOGGER", "alter_configs_of", "check_config_access", "check_own_id"]
+__all__ = ["BROKER_LOGGER", "alter_configs_of", "check_config_access", "check_own_id", "id_named"]
 
 BROKER_LOGGER: Final = 8
 """The type of the resource that is never the controller's."""
+
+_INTEGER = re.compile(r"[+-]?\d+")
+_MOST_DIGITS = 100
 
 _PROTECTED: Final[Mapping[int, ResourceType]] = {
     ConfigResourceType.TOPIC: ResourceType.TOPIC,
@@ -151,16 +155,21 @@ def _target(broker_id: int, resource: AlterableResource) -> ConfigResource:
     return ConfigResource(resource_type, name)
 
 
+def id_named(name: str) -> int | None:
+    """Return the number that Java's `Integer.parseInt` reads, or None."""
+    if len(name) > _MOST_DIGITS or not _INTEGER.fullmatch(name):
+        return None
+    number = int(name)
+    return number if -(1 << 31) <= number < 1 << 31 else None
+
+
 def check_own_id(broker_id: int, name: str, otherwise: str) -> None:
     """Raise ApiError with INVALID_REQUEST unless `name` is this broker's id.
 
     `otherwise` is what is said to another id, with places for both.
     """
-    try:
-        asked = int(name)
-    except ValueError:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}"
-        ) from None
+    asked = id_named(name)
+    if asked is None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if asked != broker_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, otherwise.format(broker_id, name))

@@ -85,6 +85,19 @@ def test_validate_only_changes_nothing_and_answers_the_same(broker, alter):
             ErrorCode.INVALID_REQUEST,
             "Node id must be an integer, but it is: one",
         ),
+        *(
+            (
+                Resource(BROKER, name, [Config("log.retention.ms", SET, "1")]),
+                ErrorCode.INVALID_REQUEST,
+                f"Node id must be an integer, but it is: {name}",
+            )
+            for name in ("2147483648", "-2147483649", " 1", "1_0", "1" * 5_000)
+        ),
+        (
+            Resource(BROKER, "2147483647", [Config("log.retention.ms", SET, "1")]),
+            ErrorCode.INVALID_REQUEST,
+            "Unexpected broker id, expected 1, but received 2147483647",
+        ),
         (Resource(0, "t", []), ErrorCode.INVALID_REQUEST, "Unknown resource type 0"),
         (Resource(99, "t", []), ErrorCode.INVALID_REQUEST, "Unknown resource type 99"),
         (
