@@ -52,22 +52,29 @@ class ReplicationQuotaManager:
     """The throttled replicas of one broker, as leaders or as followers."""
 
     def __init__(
-        self, window: Window, clock: Clock, broker_id: int, throttled_replicas: Callable[[str], str]
+        self,
+        window: Window,
+        clock: Clock,
+        broker_id: int,
+        topic_configs: Callable[[str], Mapping[str, str]],
+        replicas_config: str,
     ) -> None:
-        """`throttled_replicas(topic)` is what is set for the topic, empty if nothing is."""
+        """`topic_configs(topic)` is what is set for the topic; that of this name lists its throttled replicas."""
         self._clock = clock
         self._broker_id = broker_id
-        self._throttled_replicas = throttled_replicas
+        self._topic_configs = topic_configs
+        self._replicas_config = replicas_config
         self._rate = SimpleRate(window)
         self.upper_bound = MAX_LONG
         """The most bytes per second."""
 
     def is_throttled(self, topic_partition: TopicPartition) -> bool:
         """Whether this broker's replica of the partition is among those that are counted."""
-        text = self._throttled_replicas(topic_partition.topic)
-        return bool(text) and (
-            text == _ALL or topic_partition.partition in _partitions_of(text, self._broker_id)
-        )
+        text = self._topic_configs(topic_partition.topic).get(self._replicas_config)
+        if not text:
+            return False
+        partitions = _partitions_of(text, self._broker_id)
+        return partitions is None or topic_partition.partition in partitions
 
     def is_quota_exceeded(self) -> bool:
         """Whether so much was counted that replicas that are not in sync have to wait."""
@@ -94,14 +101,9 @@ class ReplicationQuotas:
             config.replication_quota_window_num,
             config.replication_quota_window_size_seconds * MS_PER_SECOND,
         )
-
-        def make(name: str) -> ReplicationQuotaManager:
-            return ReplicationQuotaManager(
-                window, clock, broker_id, lambda topic: topic_configs(topic).get(name, "").strip()
-            )
-
-        self.leader = make(LEADER_REPLICAS)
-        self.follower = make(FOLLOWER_REPLICAS)
+        parts = (window, clock, broker_id, topic_configs)
+        self.leader = ReplicationQuotaManager(*parts, LEADER_REPLICAS)
+        self.follower = ReplicationQuotaManager(*parts, FOLLOWER_REPLICAS)
 
     def reconfigure(self, dynamic: Mapping[str, str]) -> None:
         """Let these dynamic configurations of the broker hold from now on."""
@@ -112,7 +114,9 @@ class ReplicationQuotas:
 
 
 @cache
-def _partitions_of(text: str, broker_id: int) -> frozenset[int]:
-    """Return the partitions whose replica on that broker the text lists."""
+def _partitions_of(text: str, broker_id: int) -> frozenset[int] | None:
+    """Return the partitions whose replica on that broker the text lists; None if it is all."""
+    if text.strip() == _ALL:
+        return None
     replicas = (part.strip().split(":") for part in text.split(",") if part.strip())
     return frozenset(int(partition) for partition, broker in replicas if int(broker) == broker_id)
