@@ -292,13 +292,9 @@ class PartitionLog(LogOffsets):
         self, timestamp: int, search: Search = search_at_once, from_offset: int = 0
     ) -> TimestampAndOffset | None:
         """Return the first record at or after a time (ms); see `offset_lookup`."""
+        log, epochs = self._local_log, self.leader_epoch_cache
         return fetch_offset_by_timestamp(
-            self._local_log,
-            self.leader_epoch_cache,
-            self.log_start_offset,
-            timestamp,
-            search,
-            from_offset,
+            log, epochs, self.log_start_offset, timestamp, search, from_offset
         )
 
     # -- truncation and deletion ----------------------------------------------------------------
