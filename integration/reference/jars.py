@@ -17,10 +17,13 @@ from integration.reference.progress import Progress, silent, to_stderr
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["KAFKA_VERSION", "kafka_jars", "kafka_tools_jars"]
+__all__ = ["KAFKA_VERSION", "kafka_jars"]
 
 KAFKA_VERSION = "4.3.1"
 """The version of Kafka to compare with."""
+
+BROKER = "kafka_2.13"
+"""The artifact of the broker."""
 
 LOG4J_VERSION = "2.25.4"
 MAVEN_TIMEOUT_S = 600
@@ -34,11 +37,7 @@ POM = """\
   <version>1</version>
   <packaging>pom</packaging>
   <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId>
-      <artifactId>{artifact}</artifactId>
-      <version>{kafka_version}</version>
-    </dependency>
+{artifacts}
     <dependency>
       <groupId>org.apache.logging.log4j</groupId>
       <artifactId>log4j-slf4j-impl</artifactId>
@@ -47,44 +46,44 @@ POM = """\
   </dependencies>
 </project>
 """
+ARTIFACT = """\
+    <dependency>
+      <groupId>org.apache.kafka</groupId>
+      <artifactId>{artifact}</artifactId>
+      <version>{kafka_version}</version>
+    </dependency>"""
 
 
-def kafka_jars(version: str = KAFKA_VERSION, *, progress: Progress = silent) -> Path:
-    """Return the directory of all jars of the Kafka broker `version`, fetched by Maven once.
+def kafka_jars(
+    *artifacts: str, version: str = KAFKA_VERSION, progress: Progress = silent
+) -> Path:
+    """Return the directory of the jars of Kafka's `artifacts`, and of all that they need.
 
-    Any number of callers, in any process, may ask at the same time. Raises
-    `ReferenceUnavailableError` when Maven is missing or cannot fetch them.
+    Those of the broker are the default; others are `kafka-tools` and `kafka-streams`, for example.
+    Maven fetches them once. Any number of callers, in any process, may ask at the same time.
+    Raises `ReferenceUnavailableError` when Maven is missing or cannot fetch them.
     """
+    wanted = artifacts or (BROKER,)
+    name = "kafka" if wanted == (BROKER,) else "-".join(wanted)
 
     def fetch(directory: Path) -> None:
-        progress(f"fetching the jars of Kafka {version} by Maven")
-        _copy_dependencies("kafka_2.13", version, directory)
+        progress(f"fetching the jars of Kafka {version} by Maven: {', '.join(wanted)}")
+        _copy_dependencies(wanted, version, directory)
 
     return cached_directory(
-        f"kafka-jars-{version}", fetch, timeout_s=MAVEN_TIMEOUT_S, progress=progress
+        f"{name}-jars-{version}", fetch, timeout_s=MAVEN_TIMEOUT_S, progress=progress
     )
 
 
-def kafka_tools_jars(version: str = KAFKA_VERSION, *, progress: Progress = silent) -> Path:
-    """Return the directory of all jars of Kafka's command line tools, as `kafka_jars` does."""
-
-    def fetch(directory: Path) -> None:
-        progress(f"fetching the tools of Kafka {version} by Maven")
-        _copy_dependencies("kafka-tools", version, directory)
-
-    return cached_directory(
-        f"kafka-tools-jars-{version}", fetch, timeout_s=MAVEN_TIMEOUT_S, progress=progress
-    )
-
-
-def _copy_dependencies(artifact: str, version: str, directory: Path) -> None:
+def _copy_dependencies(artifacts: tuple[str, ...], version: str, directory: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise ReferenceUnavailableError(
             "Maven is missing: apt-get install -y --no-install-recommends maven"
         )
     pom = directory / "pom.xml"
-    text = POM.format(artifact=artifact, kafka_version=version, log4j_version=LOG4J_VERSION)
+    asked = [ARTIFACT.format(artifact=artifact, kafka_version=version) for artifact in artifacts]
+    text = POM.format(artifacts="\n".join(asked), log4j_version=LOG4J_VERSION)
     pom.write_text(text, encoding="utf-8")
     command = [maven, "-B", "-q", "-f", str(pom), "dependency:copy-dependencies"]
     command += ["-DincludeScope=runtime", f"-DoutputDirectory={directory}"]

@@ -40,7 +40,7 @@ def packed_root_filesystem(version: str, progress: Progress) -> Iterator[Iterato
 
     Raises `ReferenceUnavailableError` as `packed_debian` does.
     """
-    jars = kafka_jars(version, progress=progress)
+    jars = kafka_jars(version=version, progress=progress)
     with packed_debian(PACKAGES, lambda root: _add_kafka(root, jars), progress) as chunks:
         yield chunks
 

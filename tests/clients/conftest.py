@@ -150,11 +150,11 @@ def build_go(require_or_skip):
 
 @pytest.fixture(scope="session")
 def kafka_class_path(require_or_skip):
-    """Return a function that gives the class path of Kafka's own clients, or of its tools, for programs."""
+    """Return a function that gives the class path of Kafka's clients, or of artifacts, for programs."""
 
-    def class_path(*, tools=False):
+    def class_path(*artifacts):
         from integration.reference.errors import ReferenceUnavailableError
-        from integration.reference.jars import kafka_jars, kafka_tools_jars
+        from integration.reference.jars import kafka_jars
 
         if shutil.which("javac") is None:
             require_or_skip(
@@ -162,7 +162,7 @@ def kafka_class_path(require_or_skip):
                 "apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
             )
         try:
-            return f"{kafka_tools_jars() if tools else kafka_jars()}/*"
+            return f"{kafka_jars(*artifacts)}/*"
         except ReferenceUnavailableError as unavailable:
             require_or_skip(str(unavailable))
 

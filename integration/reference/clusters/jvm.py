@@ -91,7 +91,7 @@ class JvmCluster(StartedCluster):
 
     def open(self) -> None:
         """Fetch the jars, format the storage, start three processes, wait until clients see them."""
-        jars = kafka_jars(self._version, progress=self._progress)
+        jars = kafka_jars(version=self._version, progress=self._progress)
         try:
             self._prepare(find_java(), jars)
             self._format_storage()

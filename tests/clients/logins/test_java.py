@@ -70,7 +70,7 @@ def test_java_tools_log_in(tmp_path, kafka_class_path, mechanism):
     file = tmp_path / "client.properties"
     with Cluster(1, topics=["t:1:1"], **CASES[mechanism]) as cluster:
         file.write_text(properties_of(cluster, mechanism))
-        tool = ("-cp", kafka_class_path(tools=True), "org.apache.kafka.tools.TopicCommand")
+        tool = ("-cp", kafka_class_path("kafka-tools"), "org.apache.kafka.tools.TopicCommand")
         options = ("--bootstrap-server", cluster.bootstrap_servers, "--command-config", str(file))
         done = subprocess.run(
             ["java", "-XX:TieredStopAtLevel=1", *tool, *options, "--list"],

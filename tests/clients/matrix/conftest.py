@@ -354,7 +354,7 @@ class ToolRunner:
 @pytest.fixture(scope="session")
 def tools_java(kafka_class_path):
     """The first words of a command that runs a class of Kafka's tools."""
-    return ["java", *QUICK_JVM, "-cp", kafka_class_path(tools=True)]
+    return ["java", *QUICK_JVM, "-cp", kafka_class_path("kafka-tools")]
 
 
 @pytest.fixture(scope="session")

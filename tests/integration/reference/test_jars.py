@@ -5,7 +5,7 @@ import os
 import pytest
 
 from integration.reference.errors import ReferenceUnavailableError
-from integration.reference.jars import kafka_jars, kafka_tools_jars
+from integration.reference.jars import kafka_jars
 
 FETCHES = """\
 for argument in "$@"; do
@@ -45,15 +45,15 @@ def maven(tmp_path, monkeypatch):
 
 def test_jars_are_fetched_once(maven):
     program = maven(FETCHES)
-    directory = kafka_jars("9.9.9")
+    directory = kafka_jars(version="9.9.9")
     assert [path.name for path in directory.iterdir()] == ["kafka-clients-9.9.9.jar"]
     program.unlink()
-    assert kafka_jars("9.9.9") == directory
+    assert kafka_jars(version="9.9.9") == directory
 
 
 def test_tools_are_another_artifact_in_a_directory_of_their_own(maven):
     program = maven(FETCHES)
-    assert kafka_jars("9.9.9") != kafka_tools_jars("9.9.9")
+    assert kafka_jars(version="9.9.9") != kafka_jars("kafka-tools", version="9.9.9")
     wanted = program.with_name("mvn.wanted").read_text().split()
     assert wanted == ["kafka_2.13", "kafka-tools"]
 
@@ -62,11 +62,11 @@ def test_mavens_first_error_is_the_reason_and_nothing_is_kept(maven, cache):
     maven(FAILS)
     reason = r"^Maven cannot fetch Kafka 9\.9\.9: Could not resolve dependencies: no such host$"
     with pytest.raises(ReferenceUnavailableError, match=reason):
-        kafka_jars("9.9.9")
+        kafka_jars(version="9.9.9")
     assert [path.suffix for path in cache.iterdir()] == [".lock"]
 
 
 def test_missing_maven_names_the_remedy(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ReferenceUnavailableError, match=r"^Maven is missing: apt-get install"):
-        kafka_jars("9.9.9")
+        kafka_jars(version="9.9.9")

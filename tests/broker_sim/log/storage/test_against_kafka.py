@@ -21,7 +21,7 @@ from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker, iter_records
 from integration.reference.clusters.jvm import JvmCluster, find_java
 from integration.reference.errors import ReferenceUnavailableError
-from integration.reference.jars import kafka_tools_jars
+from integration.reference.jars import kafka_jars
 from purgatory import VirtualClock
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.soak(part="kafka_classes")]
@@ -37,7 +37,7 @@ UNVERIFIED = ProducerStateManagerConfig(86_400_000, False)
 def dump(require_or_skip):
     """Return a function that runs Kafka's `DumpLogSegments` on files and returns what it prints."""
     try:
-        java, jars = find_java(), kafka_tools_jars()
+        java, jars = find_java(), kafka_jars("kafka-tools")
     except ReferenceUnavailableError as unavailable:
         require_or_skip(str(unavailable))
 

@@ -1,0 +1,123 @@
+"""A Kafka Streams application counts exactly once while its instances and the brokers die."""
+
+import subprocess
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from integration.cluster_under_test.polling import poll_until
+
+pytestmark = [pytest.mark.clients, pytest.mark.soak(part="clients")]
+
+PROGRAM = Path(__file__).with_name("WordCounts.java")
+APPLICATION = "word-counts"
+BROKERS = (1, 2, 3)
+SHORT_SESSION = ("--config", "broker.session.timeout.ms=2000")
+"""A broker that was killed is fenced after two seconds."""
+LINES = [f"apple pear berry-{number % 7}" for number in range(300)]
+PATIENCE_MS = 180_000
+
+
+@pytest.fixture(scope="module")
+def cluster(run_simulator):
+    with run_simulator(*SHORT_SESSION) as running:
+        yield running
+
+
+class Counts:
+    """The counts of each word in the order of the output, as a reader of committed records sees them."""
+
+    def __init__(self, cluster, topic):
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": cluster.bootstrap_servers,
+                "group.id": "reader",
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+            }
+        )
+        self._consumer.subscribe([topic])
+        self._counts = {}
+
+    def of(self, word):
+        """Return the counts of `word` that are there by now."""
+        for record in self._consumer.consume(1000, timeout=0.1):
+            assert record.error() is None or record.error().retriable(), record.error()
+            if record.error() is None:
+                counts = self._counts.setdefault(record.key().decode(), [])
+                counts.append(int(record.value()))
+        return self._counts.get(word, [])
+
+    def close(self):
+        self._consumer.close()
+
+
+@pytest.fixture
+def topics(cluster):
+    return cluster.create_topic(partitions=2), cluster.create_topic(partitions=2)
+
+
+@pytest.fixture
+def counts(cluster, topics):
+    counts = Counts(cluster, topics[1])
+    yield counts
+    counts.close()
+
+
+@pytest.fixture
+def instance(cluster, topics, kafka_class_path, tmp_path):
+    """Return a context manager that runs the instance of a number."""
+    quick = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    command = ["java", *quick, "-cp", kafka_class_path("kafka-streams"), str(PROGRAM)]
+    told = [cluster.bootstrap_servers, APPLICATION, *topics]
+
+    @contextmanager
+    def run(number):
+        with (tmp_path / f"instance-{number}.log").open("ab") as log:
+            state = str(tmp_path / f"state-{number}")
+            process = subprocess.Popen([*command, *told, state], stdout=log, stderr=log)
+            try:
+                yield process
+            finally:
+                process.kill()
+                process.wait()
+
+    return run
+
+
+def test_each_word_is_counted_once_while_instances_and_brokers_die(
+    cluster, topics, counts, instance
+):
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    sent = 0
+
+    def send_lines():
+        nonlocal sent
+        for number, line in enumerate(LINES):
+            producer.produce(topics[0], line, key=str(number))
+        assert producer.flush(PATIENCE_MS / 1000) == 0
+        sent += len(LINES)
+
+    def all_are_counted():
+        return len(counts.of("apple")) >= sent and len(counts.of("pear")) >= sent
+
+    with ExitStack() as running:
+        running.enter_context(instance(1))
+        with instance(2):
+            send_lines()
+            poll_until(all_are_counted, "both instances have counted", PATIENCE_MS)
+            send_lines()
+        running.enter_context(instance(2))  # it was killed within its work
+        for broker in BROKERS:
+            cluster.control.request("POST", f"/brokers/{broker}/kill")
+            send_lines()
+            poll_until(all_are_counted, f"counted without broker {broker}", PATIENCE_MS)
+            cluster.control.request("POST", f"/brokers/{broker}/start")
+        poll_until(all_are_counted, "everything is counted", PATIENCE_MS)
+    expected = Counter(word for line in LINES for word in line.split())
+    rounds = sent // len(LINES)
+    found = {word: counts.of(word) for word in expected}
+    assert found == {word: list(range(1, rounds * n + 1)) for word, n in expected.items()}
