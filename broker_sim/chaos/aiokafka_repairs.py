@@ -26,6 +26,7 @@ REPAIRS: Final = (
     "stop() of a consumer that leaves its group does not raise CancelledError",
     "stop() of a consumer that knows no coordinator ends without a last commit",
     "metadata is asked for once in retry_backoff_ms at most",
+    "a request that times out after its connection was replaced raises RequestTimedOutError",
 )
 
 
@@ -43,6 +44,7 @@ def repaired_aiokafka() -> Iterator[None]:
             _known,
         ),
         ("aiokafka.client", "AIOKafkaClient", "_metadata_update", _with_pauses),
+        ("aiokafka.client", "AIOKafkaClient", "send", _timed_out),
     ]
     replaced: list[tuple[type, str, Method]] = []
     try:
@@ -128,3 +130,18 @@ def _with_pauses(metadata_update: Method) -> Method:
         return await metadata_update(self, *arguments)
 
     return _metadata_update
+
+
+def _timed_out(send: Method) -> Method:
+    """Raise RequestTimedOutError where the connection to be closed, looked up again, is gone."""
+    errors = import_module("aiokafka.errors")
+
+    async def _send(self: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            return await send(self, *arguments, **options)
+        except KeyError as error:
+            if isinstance(error.__context__, TimeoutError):
+                raise errors.RequestTimedOutError from error
+            raise
+
+    return _send

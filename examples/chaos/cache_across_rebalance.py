@@ -91,7 +91,7 @@ async def test_wrong(chaos):
     await sums_are_right(chaos, is_emptied=False)
 
 
-@pytest.mark.chaos(duration_s=12, faults=FAULTS)
+@pytest.mark.chaos(duration_s=12, faults=FAULTS, repair_aiokafka=True)
 async def test_mended(chaos):
     """Passes."""
     await sums_are_right(chaos, is_emptied=True)

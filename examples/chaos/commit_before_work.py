@@ -24,7 +24,7 @@ async def test_wrong(chaos):
     await each_order_is_delivered(chaos, wrong)
 
 
-@pytest.mark.chaos(duration_s=12)
+@pytest.mark.chaos(duration_s=12, repair_aiokafka=True)
 async def test_mended(chaos):
     """Passes."""
     await each_order_is_delivered(chaos, mended)

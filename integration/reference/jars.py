@@ -54,9 +54,7 @@ ARTIFACT = """\
     </dependency>"""
 
 
-def kafka_jars(
-    *artifacts: str, version: str = KAFKA_VERSION, progress: Progress = silent
-) -> Path:
+def kafka_jars(*artifacts: str, version: str = KAFKA_VERSION, progress: Progress = silent) -> Path:
     """Return the directory of the jars of Kafka's `artifacts`, and of all that they need.
 
     Those of the broker are the default; others are `kafka-tools` and `kafka-streams`, for example.

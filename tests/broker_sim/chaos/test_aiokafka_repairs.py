@@ -4,8 +4,11 @@ import asyncio
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.errors import RequestTimedOutError
+from aiokafka.protocol.metadata import MetadataRequest
 
 from broker_sim.chaos import Schedule, run_chaos
 from broker_sim.chaos.search import ChaosTest, examine
@@ -105,7 +108,31 @@ async def producer_asks_for_a_leader_with_pauses(chaos):
     assert len(asked) < 60
 
 
+async def requests_time_out_together(chaos):
+    """As on a process that was frozen for longer: the first to end closes the connection."""
+    await place_order(chaos)
+    client = AIOKafkaClient(
+        bootstrap_servers=chaos.kafka.bootstrap_servers, request_timeout_ms=2_000
+    )
+    await client.bootstrap()
+    await client.ready(1)
+
+    async def begin_another():
+        await asyncio.sleep(2)
+        await client.ready(1)
+
+    chaos.kafka.pause(1)
+    requests = [client.send(1, MetadataRequest([])) for _ in range(2)]
+    between = [requests[0], begin_another(), requests[1]]
+    first, _, second = await asyncio.gather(*between, return_exceptions=True)
+    chaos.kafka.resume(1)
+    await client.close()
+    assert isinstance(first, RequestTimedOutError)
+    assert isinstance(second, RequestTimedOutError)
+
+
 CORRECT = [
+    requests_time_out_together,
     producer_asks_for_a_leader_with_pauses,
     committed_is_known_after_a_move,
     record_comes_soon_after_a_move,

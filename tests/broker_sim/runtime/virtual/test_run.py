@@ -9,6 +9,7 @@ import weakref
 import pytest
 
 from broker_sim.runtime.virtual import VirtualDeadlockError, VirtualEventLoop, run
+from broker_sim.runtime.virtual.run import RUNS_PER_COLLECTION
 
 
 def test_run_gives_the_program_its_loop_and_returns_its_result():
@@ -148,6 +149,26 @@ def test_runs_own_garbage_is_gone_and_others_is_left_alone():
         if was_on:
             gc.enable()
     assert gc.get_freeze_count() == 0
+
+
+def test_what_a_caller_holds_until_its_run_has_ended_is_collected_later():
+    class Cycle:
+        def __init__(self):
+            self.itself = self
+
+    def run_and_hold(left):
+        held = []
+
+        async def main(_):
+            held.append(Cycle())
+            left.append(weakref.ref(held[0]))
+
+        run(main, hash_seed="any")
+
+    left = []
+    for _ in range(3 * RUNS_PER_COLLECTION):
+        run_and_hold(left)
+    assert sum(reference() is not None for reference in left) <= RUNS_PER_COLLECTION
 
 
 def test_objects_that_were_frozen_before_a_run_stay_frozen():
