@@ -1,8 +1,7 @@
 """A Kafka Streams application counts exactly once while its instances and the brokers die."""
 
-import subprocess
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,8 @@ pytestmark = [pytest.mark.clients, pytest.mark.soak(part="clients")]
 PROGRAM = Path(__file__).with_name("WordCounts.java")
 APPLICATION = "word-counts"
 BROKERS = (1, 2, 3)
-SHORT_SESSION = ("--config", "broker.session.timeout.ms=2000")
-"""A broker that was killed is fenced after two seconds."""
 LINES = [f"apple pear berry-{number % 7}" for number in range(300)]
 PATIENCE_MS = 180_000
-
-
-@pytest.fixture(scope="module")
-def cluster(run_simulator):
-    with run_simulator(*SHORT_SESSION) as running:
-        yield running
 
 
 class Counts:
@@ -68,22 +59,12 @@ def counts(cluster, topics):
 
 
 @pytest.fixture
-def instance(cluster, topics, kafka_class_path, tmp_path):
+def instance(cluster, topics, run_java, tmp_path):
     """Return a context manager that runs the instance of a number."""
-    quick = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-    command = ["java", *quick, "-cp", kafka_class_path("kafka-streams"), str(PROGRAM)]
-    told = [cluster.bootstrap_servers, APPLICATION, *topics]
 
-    @contextmanager
     def run(number):
-        with (tmp_path / f"instance-{number}.log").open("ab") as log:
-            state = str(tmp_path / f"state-{number}")
-            process = subprocess.Popen([*command, *told, state], stdout=log, stderr=log)
-            try:
-                yield process
-            finally:
-                process.kill()
-                process.wait()
+        told = [cluster.bootstrap_servers, APPLICATION, *topics, tmp_path / f"state-{number}"]
+        return run_java(["kafka-streams"], f"instance-{number}.log", PROGRAM, *told)
 
     return run
 

@@ -1,0 +1,33 @@
+"""A cluster whose dead brokers are fenced soon, and Java programs that run beside it."""
+
+import subprocess
+from contextlib import contextmanager
+
+import pytest
+
+SHORT_SESSION = ("--config", "broker.session.timeout.ms=2000")
+QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+@pytest.fixture(scope="module")
+def cluster(run_simulator):
+    with run_simulator(*SHORT_SESSION) as running:
+        yield running
+
+
+@pytest.fixture
+def run_java(kafka_class_path, tmp_path):
+    """Return a context manager that runs a program with Kafka's `artifacts`, and kills it: log, arguments."""
+
+    @contextmanager
+    def run(artifacts, log_name, *arguments):
+        command = ["java", *QUICK_JVM, "-cp", kafka_class_path(*artifacts), *map(str, arguments)]
+        with (tmp_path / log_name).open("ab") as log:
+            process = subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=log)
+            try:
+                yield process
+            finally:
+                process.kill()
+                process.wait()
+
+    return run
