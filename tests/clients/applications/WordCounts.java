@@ -18,7 +18,7 @@ import org.apache.kafka.streams.state.Stores;
 
 public class WordCounts {
     private static final int SESSION_MS = 6000;
-    private static final int COMMIT_MS = 100;
+    private static final int COMMIT_MS = 2000;
 
     public static void main(String[] arguments) {
         StreamsBuilder builder = new StreamsBuilder();

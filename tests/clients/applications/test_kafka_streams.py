@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.soak(part="clients")]
 PROGRAM = Path(__file__).with_name("WordCounts.java")
 APPLICATION = "word-counts"
 BROKERS = (1, 2, 3)
+INSTANCES = 2
 LINES = [f"apple pear berry-{number % 7}" for number in range(300)]
 PATIENCE_MS = 180_000
 
@@ -85,13 +86,19 @@ def test_each_word_is_counted_once_while_instances_and_brokers_die(
     def all_are_counted():
         return len(counts.of("apple")) >= sent and len(counts.of("pear")) >= sent
 
+    def both_are_at_it():
+        transactions = cluster.control.get("/status")["transactions"]
+        open_topics = [[place["topic"] for place in one["partitions"]] for one in transactions]
+        return sum(topics[1] in written for written in open_topics) == INSTANCES
+
     with ExitStack() as running:
         running.enter_context(instance(1))
         with instance(2):
             send_lines()
             poll_until(all_are_counted, "both instances have counted", PATIENCE_MS)
             send_lines()
-        running.enter_context(instance(2))  # it was killed within its work
+            poll_until(both_are_at_it, "both have counts in open transactions", PATIENCE_MS)
+        running.enter_context(instance(2))
         for broker in BROKERS:
             cluster.control.request("POST", f"/brokers/{broker}/kill")
             send_lines()
