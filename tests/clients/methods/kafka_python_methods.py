@@ -186,6 +186,7 @@ served |= {
     ),
     "delete_group_offsets": lambda: admin.delete_group_offsets(topic, [partition]),
     "delete_groups": lambda: admin.delete_groups([topic]),
+    "describe_log_dirs": lambda: len(admin.describe_log_dirs()),
     "delete_consumer_groups": lambda: admin.delete_consumer_groups([f"{topic}-2"]),
 }
 for method, function in served.items():
@@ -228,7 +229,6 @@ calls.served("KafkaAdminClient.create_acls", lambda: admin.create_acls([acl()]))
 calls.served("KafkaAdminClient.delete_acls", lambda: admin.delete_acls([acl_filter()]))
 refused = {
     "describe_acls": lambda: admin.describe_acls(acl_filter()),
-    "describe_log_dirs": lambda: admin.describe_log_dirs(),
     "list_config_resources": lambda: admin.list_config_resources(),
 }
 for method, function in refused.items():
