@@ -14,6 +14,7 @@ from broker_sim.handlers.cluster.alter_partition_reassignments import (
 )
 from broker_sim.handlers.cluster.api_versions import build_api_versions, handle_api_versions
 from broker_sim.handlers.cluster.describe_cluster import handle_describe_cluster
+from broker_sim.handlers.cluster.describe_log_dirs import handle_describe_log_dirs
 from broker_sim.handlers.cluster.describe_quorum import handle_describe_quorum
 from broker_sim.handlers.cluster.elect_leaders import handle_elect_leaders
 from broker_sim.handlers.cluster.list_partition_reassignments import (
@@ -160,6 +161,7 @@ _SPECS = (
     ApiSpec(ApiKey.DESCRIBE_CLUSTER, 0, 2, handle_describe_cluster),
     ApiSpec(ApiKey.DESCRIBE_PRODUCERS, 0, 0, handle_describe_producers),
     ApiSpec(ApiKey.DESCRIBE_QUORUM, 0, 2, handle_describe_quorum, cluster_operations=_DESCRIBE),
+    ApiSpec(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, handle_describe_log_dirs, cluster_operations=_DESCRIBE),
     ApiSpec(ApiKey.DESCRIBE_CONFIGS, 1, 4, handle_describe_configs),
     ApiSpec(ApiKey.ALTER_CONFIGS, 0, 2, handle_alter_configs),
     ApiSpec(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, handle_incremental_alter_configs),

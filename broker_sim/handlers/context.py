@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from broker_sim.fetch_session import FetchManager
     from broker_sim.group.service import GroupCoordinatorService
     from broker_sim.handlers.controller_channel import ControllerChannel
+    from broker_sim.log import LogManager
     from broker_sim.metadata import MetadataImage
     from broker_sim.metadata.acl import AclOperation, ResourceType
     from broker_sim.protocol import messages
@@ -205,6 +206,10 @@ class BrokerServices(Protocol):
     @property
     def replica_manager(self) -> ReplicaManager:
         """The partitions on this broker."""
+
+    @property
+    def logs(self) -> LogManager:
+        """The logs of this broker, and where they are kept."""
 
     def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
         """Run `work()`, which must not raise, beside the loop if it is a real one, then `on_done(result)`."""

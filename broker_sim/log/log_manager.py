@@ -18,6 +18,7 @@ from broker_sim.log.memory import MemoryAccount, unlimited_memory
 from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 from broker_sim.log.storage import PARTITION_METADATA, MemoryStorage, suppress_storage_error
+from broker_sim.log.storage.file_system import DiskSpace
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -215,6 +216,13 @@ class LogManager:
     def logs(self) -> Iterable[PartitionLog]:
         """All logs but those offline, in the order in which they were made."""
         return [log for _, log in self._logs.values()]
+
+    def space(self) -> DiskSpace:
+        """Return the size of the disk, or of the memory that all logs of the cluster may take. Raises OSError."""
+        if self.directory is not None:
+            return self.directory.files.space(self.directory.path)
+        limit_bytes = self.memory.limit_bytes
+        return DiskSpace(limit_bytes, max(0, limit_bytes - self.memory.used_bytes))
 
     @property
     def compacted_logs(self) -> Iterable[PartitionLog]:

@@ -207,7 +207,7 @@ class Connection(asyncio.BufferedProtocol):
             self._process.call_soon(self._serve_requests)
 
     def _on_files_failed(self, reason: str) -> None:
-        self._log_end(reason)
+        self.log_end(reason)
         self.abort()
 
     # -- requests and responses -----------------------------------------------------------------
@@ -332,11 +332,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self, reason: str = "") -> None:
         """Close the connection; `reason` is logged if there is one."""
-        self._log_end(reason)
+        self.log_end(reason)
         self._is_closed = True
         self._link.close()
 
-    def _log_end(self, reason: str) -> None:
+    def log_end(self, reason: str) -> None:
+        """Log why the connection is closed, if there is a reason."""
         if reason:
             log.bind(self._process.clock, node=self._process.name).warning(
                 "connection_closed", peer=self.peer, reason=reason

@@ -95,8 +95,10 @@ class Login:
                 return
         except LoginFailedError as error:
             # Not the error itself: it holds all that the login was made of.
-            refusal = (self._turns.run, _refuse, connection, send_response, str(error))
-            self._process.call_later(self._failure_delay_ms, *refusal, error.answer)
+            refusal = (self._turns.run, _refuse, connection, send_response, error.answer)
+            self._process.call_later(self._failure_delay_ms, *refusal)
+            # A line of a log costs as much as the rest of a refusal, so it has a turn of its own.
+            self._turns.run(connection.log_end, f"failed authentication: {error}")
             return
         except Exception as error:  # noqa: BLE001 - the connection knows what to do with it
             connection.fail(error)
@@ -157,10 +159,7 @@ def _versions_told(version: int, chunks: Sequence[Chunk]) -> Any:
 
 
 def _refuse(
-    connection: Connection,
-    send_response: SendResponse,
-    reason: str,
-    answer: Sequence[Chunk] | None,
+    connection: Connection, send_response: SendResponse, answer: Sequence[Chunk] | None
 ) -> None:
     send_response(answer)
-    connection.close(f"failed authentication: {reason}")
+    connection.close()

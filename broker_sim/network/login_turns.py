@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PIECES_AT_ONCE", "LoginTurns"]
 
-PIECES_AT_ONCE: Final = 2
+PIECES_AT_ONCE: Final = 1
 """Each takes up to 0.1 ms."""
 
 

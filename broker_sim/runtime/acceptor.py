@@ -4,7 +4,7 @@ asyncio's own servers do not survive the limit of open files: asyncio reports ea
 traceback and tries ever more often, and uvloop closes the port. Here, what cannot be accepted waits
 in the backlog; it is tried again a little later and logged once.
 
-A thousand clients may come at the same time. A few are accepted in each turn of the loop, so that other
+A thousand clients may come at the same time. One is accepted in each turn of the loop, so that other
 connections get their turn; with TLS, `Handshakes` has them then.
 """
 
@@ -32,8 +32,8 @@ __all__ = ["RETRY_DELAY_S", "Accepting", "accept_connections"]
 
 NO_FILE: Final = -1
 RETRY_DELAY_S: Final = 0.2
-ACCEPTS_AT_ONCE: Final = 2
-"""Then the connections that there are get their turn."""
+ACCEPTS_AT_ONCE: Final = 1
+"""Then the connections that there are get their turn. Each takes 0.2 ms in this turn and the next ones."""
 EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 log = get_logger(__name__)

@@ -1,7 +1,8 @@
 """TLS handshakes of one listener, a few at a time, so that requests of other clients come in between.
 
 A handshake takes much more of the loop's time than any request, most of it for the client's first message. It
-begins when that message has come and it is the connection's turn. A client that says nothing takes a socket only.
+begins when that message has come and it is the connection's turn: no two begin in one turn of the loop. A client
+that says nothing takes a socket only.
 
 Deliberate difference: Kafka closes who says nothing after `connections.max.idle.ms`, here it is `SILENT_S`.
 """
@@ -43,6 +44,8 @@ class Handshakes:
         self._silent: dict[_Silent, asyncio.TimerHandle] = {}
         self._waiting: deque[socket.socket] = deque()
         self._under_way = 0
+        self._has_begun = False
+        """Whether one has begun in this turn of the loop."""
         self._next: asyncio.TimerHandle | None = None
         self._is_held = False
 
@@ -71,19 +74,29 @@ class Handshakes:
         self._waiting.append(connection)
         self._begin()
 
-    def _begin(self, at_least: int = 0) -> None:
-        """Begin as many as there is room for."""
-        while self._waiting and (at_least > 0 or self._under_way < HANDSHAKES_AT_ONCE):
-            at_least -= 1
-            self._under_way += 1
-            self._serve(self._waiting.popleft()).add_done_callback(self._served)
+    def _begin(self) -> None:
+        """Begin one if there is room for it, and one in each of the next turns."""
+        if self._waiting and not self._has_begun and self._under_way < HANDSHAKES_AT_ONCE:
+            self._begin_one()
         if self._waiting and self._next is None:
             self._next = self._loop.call_later(HANDSHAKE_WAIT_S, self._begin_anyway)
 
+    def _begin_one(self) -> None:
+        self._under_way += 1
+        self._has_begun = True
+        self._loop.call_soon(self._next_turn)
+        self._serve(self._waiting.popleft()).add_done_callback(self._served)
+
+    def _next_turn(self) -> None:
+        self._has_begun = False
+        self._begin()
+
     def _begin_anyway(self) -> None:
-        """Begin one more."""
+        """Begin one more, whatever is under way."""
         self._next = None
-        self._begin(at_least=1)
+        if self._waiting:
+            self._begin_one()
+        self._begin()
 
     def _served(self, _: asyncio.Task[None]) -> None:
         self._under_way -= 1

@@ -2,8 +2,8 @@
 
 A loop reads from every socket that has bytes before it does anything else. If a thousand clients send a step of
 their logins at the same time, a client that has logged in would wait for a thousand reads. So the sockets of
-clients that have not logged in are not in the loop, but in an epoll of their own. In each turn of the loop a few
-of those that have bytes are read, each once, in the order in which the bytes came. Kafka has threads for that:
+clients that have not logged in are not in the loop, but in an epoll of their own. In each turn of the loop one of
+those that have bytes is read, once, in the order in which the bytes came. Kafka has threads for that:
 a processor serves its own connections only.
 
 Only Linux has an epoll. On other systems, and in virtual time, these sockets are in the loop like all others.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["READS_AT_ONCE", "ReadTurns", "Reader", "read_turns"]
 
-READS_AT_ONCE: Final = 2
+READS_AT_ONCE: Final = 1
 """A step of a login takes up to 0.1 ms, the first of a TLS handshake 0.5 ms."""
 
 

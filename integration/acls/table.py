@@ -426,6 +426,7 @@ def _configs() -> list[Asked]:
         return incremental([incremental.AlterConfigsResource(kind, name)], validate_only=True)
 
     return [
+        _fixed("DescribeLogDirs", messages.DescribeLogDirsRequest([]), 4, _CLUSTER),
         _fixed("DescribeConfigs of a topic", describe(2, TOPIC), 4, _TOPIC),
         _fixed("DescribeConfigs of a broker", describe(4, "1"), 4, _CLUSTER),
         _fixed("DescribeConfigs of loggers", describe(8, "1"), 4, _CLUSTER),

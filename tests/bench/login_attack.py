@@ -7,12 +7,16 @@ import asyncio
 import ssl
 import sys
 from functools import partial
+from pathlib import Path
 
 from broker_connection import FramedConnection
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.headers import RequestHeader, encode_request
 
+ATTACK = Path(__file__)
+RAMP_S = 1.0
+"""Until the attacker has imported what it needs, and its first logins are refused."""
 FRAME_VERSION = 1
 FIRST = {
     "PLAIN": b"\0billing\0wrong",
@@ -26,6 +30,15 @@ def encode(message, api_version=FRAME_VERSION):
     """Return a whole request."""
     header = RequestHeader(message.API_KEY, api_version, 1, "attack")
     return b"".join(encode_request(header, message))
+
+
+def unverified_tls(security):
+    """Return a context that trusts everybody, None without TLS."""
+    if security != "sasl_ssl":
+        return None
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 def final(answer):
@@ -67,10 +80,7 @@ class FailingLogin(FramedConnection):
 async def attack(port, mechanism, security, parallel):
     """Keep so many logins in flight until stdin ends; return how many have ended."""
     loop = asyncio.get_running_loop()
-    context = None
-    if security == "sasl_ssl":
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context = unverified_tls(security)
     count = 0
 
     async def log_in_for_ever():

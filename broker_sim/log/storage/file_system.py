@@ -8,7 +8,7 @@ Everything above them is the same: formats, recovery, checkpoints.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
     import mmap
@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
     MappedFile: TypeAlias = mmap.mmap | bytearray | bytes
 
-__all__ = ["NS_PER_MS", "FileStatus", "FileSystem", "StoragePath", "ending_with"]
+__all__ = [
+    "NO_BOUND",
+    "NS_PER_MS",
+    "DiskSpace",
+    "FileStatus",
+    "FileSystem",
+    "StoragePath",
+    "ending_with",
+]
+
+NO_BOUND: Final = -1
 
 NS_PER_MS: Final = 1_000_000
 
@@ -97,8 +107,18 @@ class StoragePath(Protocol):
         """Yield what is in the directory and fits the pattern."""
 
 
+class DiskSpace(NamedTuple):
+    """The size of a disk, and how much may still be written; `NO_BOUND` where there is no bound."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class FileSystem(Protocol):
     """Reads and writes parts of files. Raises OSError."""
+
+    def space(self, directory: StoragePath) -> DiskSpace:
+        """Return the size of the disk that the directory is on."""
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
         """Return that many bytes from the position on, fewer where the file ends."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.log.storage.file_system import DiskSpace
 from broker_sim.protocol.file_view import FileView, OpenFile
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ class OpenFiles:
         self._most_maps = max(2, most // 2)
         self._opened: dict[StoragePath, OpenFile] = {}
         self._maps: dict[StoragePath, mmap.mmap] = {}
+
+    def space(self, directory: StoragePath) -> DiskSpace:
+        """Return the size of the disk that the directory is on. Raises OSError."""
+        usage = shutil.disk_usage(str(directory))
+        return DiskSpace(usage.total, usage.free)
 
     def descriptor(self, path: StoragePath) -> int:
         """Return a descriptor to read and write the file. It holds until the next call. Raises OSError."""

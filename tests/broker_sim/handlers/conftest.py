@@ -19,7 +19,7 @@ from broker_sim.handlers import RequestContext
 from broker_sim.handlers.denial_log import DenialLog
 from broker_sim.handlers.faults import FaultInjector
 from broker_sim.handlers.support.authorization import make_authorizer
-from broker_sim.log import ProducerStateManagerConfig
+from broker_sim.log import LogManager, ProducerStateManagerConfig
 from broker_sim.metadata import MetadataImage, changes_between
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.api_keys import ApiKey
@@ -77,6 +77,7 @@ class BrokerOne:
         self.config = BrokerConfig.from_mapping(configs or {})
         self.denials = DenialLog()
         self.authorizer = make_authorizer(self.config, self.denials.add)
+        self.logs = LogManager(self.clock)
         self._timers = []
         purgatories = Purgatories(lambda name, _: self._purgatory(name), self.config)
         actions = ActionQueue()

@@ -1,7 +1,7 @@
 import pytest
 
 from broker_sim.config import TopicConfig
-from broker_sim.log import LogManager, ProducerStateManagerConfig
+from broker_sim.log import LogManager, MemoryAccount, ProducerStateManagerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 
 KEY = TopicPartition("topic", 0)
@@ -63,3 +63,13 @@ def test_silent_producers_expire_in_every_log(logs, log, producer_batch, clock):
     clock.advance(1)
     logs.remove_expired_producers()
     assert 7 not in log.producer_state.active_producers
+
+
+def test_space_for_logs_in_memory_is_what_their_limit_leaves(clock, batch):
+    memory = MemoryAccount(1_000)
+    logs = LogManager(clock, memory=memory)
+    assert logs.space() == (1_000, 1_000)
+    logs.get_or_create(KEY, OLD_ID, TopicConfig()).append_as_leader(batch(5), 0)
+    assert logs.space() == (1_000, 1_000 - memory.used_bytes)
+    memory.limit_bytes = 10
+    assert logs.space() == (10, 0)

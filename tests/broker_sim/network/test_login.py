@@ -1,5 +1,7 @@
 """Connections whose clients log in, with a login that only says yes or no."""
 
+from itertools import pairwise
+
 import pytest
 
 from broker_sim.network import Connection
@@ -71,6 +73,17 @@ def test_all_are_refused_after_the_delay(wire, log_in):
     assert all(each.written == [b"no"] and each.closing for each in transports)
     assert wire.scheduler.clock.now_ms() == DELAY_MS
     assert not wire.scheduler.errors
+
+
+def test_why_a_login_failed_is_logged_in_a_turn_of_its_own(wire, log_in, caplog):
+    log_in(LoginFailedError("who are you", [b"no"]))
+    counts = [len(caplog.records)]
+    while wire.scheduler.step():
+        counts.append(len(caplog.records))
+    assert counts[0] == 0
+    assert counts[-1] == CLIENTS
+    assert max(after - before for before, after in pairwise(counts)) == PIECES_AT_ONCE
+    assert "failed authentication: who are you" in caplog.text
 
 
 @pytest.mark.parametrize("failure", [ProtocolError("no login"), KeyError("a mistake")], ids=repr)

@@ -19,8 +19,9 @@ from broker_sim.security import Certificates, load_key_pair
 
 START_OF_TLS = b"\x16"
 HOST = "127.0.0.1"
-TURNS = 10
 CLIENTS = 5 * max(ACCEPTS_AT_ONCE, HANDSHAKES_AT_ONCE)
+TURNS = CLIENTS + 5
+"""As many as it takes to accept all, and to begin what is begun then."""
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop])
@@ -126,6 +127,25 @@ def test_handshakes_that_hang_hold_up_others_for_a_while_only(run, tls, trusting
     assert all_made == CLIENTS + 1
 
 
+def test_one_handshake_begins_in_one_turn_when_several_end(run, tls):
+    async def main():
+        with ExitStack() as stack:
+            port, made, _ = await listen(stack, tls)
+            clients = connect_all(stack, port)
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            for client in clients[: len(made)]:
+                client.close()
+            counts = [len(made)]
+            while counts[-1] < CLIENTS:
+                await asyncio.sleep(0)
+                counts.append(len(made))
+            return max(after - before for before, after in pairwise(counts))
+
+    # One more begins after a wait, whatever has begun in that turn.
+    assert run(main()) <= 2
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")
 def test_socket_that_cannot_listen_leaves_no_file_open(run):
     def open_files():
@@ -165,7 +185,7 @@ def test_handshake_begins_when_clients_are_no_longer_held(run, tls, trusting):
         with ExitStack() as stack:
             port, made, acceptor = await listen(stack, tls, takes_turns=True)
             silent = connect_all(stack, port)
-            for _ in range(CLIENTS):  # enough to accept them all
+            for _ in range(TURNS):
                 await asyncio.sleep(0)
             acceptor.hold()
             for client in silent:
@@ -185,7 +205,7 @@ def test_clients_that_have_said_nothing_are_closed_with_the_listener(run, tls):
         with ExitStack() as stack:
             port, _, acceptor = await listen(stack, tls, takes_turns=True)
             silent = connect_all(stack, port)
-            for _ in range(CLIENTS):  # enough to accept them all
+            for _ in range(TURNS):
                 await asyncio.sleep(0)
             acceptor.close()
             return [client.recv(1) for client in silent]

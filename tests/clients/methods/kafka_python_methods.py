@@ -1,5 +1,6 @@
 """Every public method of kafka-python's KafkaProducer, KafkaConsumer and KafkaAdminClient."""
 
+import kafka
 from calls import WAIT_S, Calls, seen_within
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka import admin as ka
@@ -228,11 +229,13 @@ calls.served("KafkaAdminClient.create_acls", lambda: admin.create_acls([acl()]))
 calls.served("KafkaAdminClient.delete_acls", lambda: admin.delete_acls([acl_filter()]))
 refused = {
     "describe_acls": lambda: admin.describe_acls(acl_filter()),
-    "describe_log_dirs": lambda: admin.describe_log_dirs(),
     "list_config_resources": lambda: admin.list_config_resources(),
 }
 for method, function in refused.items():
     calls.refused(f"KafkaAdminClient.{method}", function)
+# Versions 2 know version 0 of the request only, which Kafka 4 does not serve either.
+describe_log_dirs = calls.refused if kafka.__version__.startswith("2.") else calls.served
+describe_log_dirs("KafkaAdminClient.describe_log_dirs", lambda: len(admin.describe_log_dirs()))
 
 
 def altered_credentials():

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker_sim.log.storage.file_system import NO_BOUND, DiskSpace
 from broker_sim.log.storage.simulated.file import SimulatedFile
 from broker_sim.log.storage.simulated.path import SimulatedPath
 
@@ -112,6 +113,12 @@ class SimulatedDisk:
     def used_bytes(self) -> int:
         """The bytes of all files."""
         return sum(len(file.content) for file in self._names.values() if file is not None)
+
+    def space(self, directory: StoragePath) -> DiskSpace:  # noqa: ARG002 - all are on this disk
+        """Return the size of the disk."""
+        if self.capacity_bytes is None:
+            return DiskSpace(NO_BOUND, NO_BOUND)
+        return DiskSpace(self.capacity_bytes, max(0, self.capacity_bytes - self.used_bytes))
 
     def sync_all(self) -> None:
         """Bring everything to the disk, whether it lies or not; takes no time."""

@@ -71,6 +71,10 @@ REQUESTS = {
 }
 
 
+WITHOUT_ERRORS = {(ApiKey.DESCRIBE_LOG_DIRS, 1), (ApiKey.DESCRIBE_LOG_DIRS, 2)}
+"""Versions whose response has no error but those of directories: as in Kafka it has no directory then."""
+
+
 def error_codes(value):
     """Return all error codes in a message, wherever they are."""
     if isinstance(value, list):
@@ -96,7 +100,7 @@ def test_client_reads_the_error_in_every_version(api):
         frame = memoryview(b"".join(encode_response(api, version, 1, answer))[4:])
         _, read = decode_response(api, version, frame)
         codes = error_codes(read)
-        assert ERROR in codes, version
+        assert (ERROR in codes) == ((api, version) not in WITHOUT_ERRORS), version
         assert set(codes) <= {ERROR, 0}
 
 

@@ -1,0 +1,82 @@
+"""DescribeLogDirs (key 35), versions 1-5 (KIP-113, KIP-827).
+
+Mirrors `KafkaApis.handleDescribeLogDirsRequest` and `ReplicaManager.describeLogDirs`.
+
+Behaviour:
+* every broker answers for itself: it has one log directory, and no log moves to another one
+* without topics in the request all logs are described; a partition that is not here is left out
+* the lag is that of a log which moves to another directory, so it is 0; -1 for a log without a replica
+* a directory that cannot be looked at is KAFKA_STORAGE_ERROR, without logs
+
+Version notes: 2 is flexible, 3 adds an error code (who may not ask gets no directory before), 4 the size of the disk and what is left of it
+(KIP-827), 5 whether new logs are kept away from the directory, which they never are here.
+
+Deliberate differences: logs in memory have the directory that the broker's configurations name, and a disk as
+large as the memory that all logs of the cluster may take. A log that has failed is left out, and the others of
+its directory are described; in Kafka the whole directory is offline then.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ErrorCode
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import BrokerServices, RequestContext
+    from broker_sim.log import PartitionLog
+
+__all__ = ["handle_describe_log_dirs"]
+
+NOT_KNOWN = -1
+Directory = messages.DescribeLogDirsResponse.DescribeLogDirsResult
+Topic = messages.DescribeLogDirsResponse.DescribeLogDirsTopic
+Partition = messages.DescribeLogDirsResponse.DescribeLogDirsPartition
+
+
+def handle_describe_log_dirs(
+    request: messages.DescribeLogDirsRequest,
+    context: RequestContext,
+    respond: Callable[[messages.DescribeLogDirsResponse], None],
+) -> None:
+    """Describe the log directory of this broker, with the logs of the partitions that are asked for."""
+    broker = context.broker
+    logs = list(broker.logs.logs)
+    if request.topics is not None:
+        wanted = {
+            TopicPartition(topic.topic, number)
+            for topic in request.topics
+            for number in topic.partitions
+        }
+        logs = [log for log in logs if log.topic_partition in wanted]
+    respond(messages.DescribeLogDirsResponse(results=[_describe(broker, logs)]))
+
+
+def _describe(broker: BrokerServices, logs: list[PartitionLog]) -> Directory:
+    directory = broker.logs.directory
+    configured = broker.config.log_dirs or broker.config.log_dir
+    path = configured[0] if directory is None else str(directory.path)
+    name = str(Path(path).absolute())
+    try:
+        space = broker.logs.space()
+    except OSError:
+        return Directory(ErrorCode.KAFKA_STORAGE_ERROR, name)
+    topics: dict[str, Topic] = {}
+    partitions = broker.replica_manager.partitions
+    for log in sorted(logs, key=lambda each: each.topic_partition):
+        topic, number = log.topic_partition
+        described = topics.setdefault(topic, Topic(topic))
+        lag = 0 if log.topic_partition in partitions else NOT_KNOWN
+        described.partitions.append(Partition(number, log.size_bytes, lag))
+    return Directory(
+        ErrorCode.NONE,
+        name,
+        list(topics.values()),
+        total_bytes=space.total_bytes,
+        usable_bytes=space.usable_bytes,
+    )
