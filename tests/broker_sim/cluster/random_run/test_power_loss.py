@@ -15,7 +15,7 @@ from broker_sim.cluster.random_run import (
     draw_schedule,
     run_schedule,
 )
-from broker_sim.cluster.random_run.checks.power_checks import lost_text
+from broker_sim.cluster.random_run.checks.history import lost_text
 from broker_sim.cluster.random_run.many import run_seeds
 from broker_sim.cluster.random_run.shrink import failed_invariant, shrink
 from broker_sim.log.partition_log import PartitionLog
