@@ -58,12 +58,10 @@ _WAIT: Final = _Wait()
 class Client:
     """A client; `_live` is what it does as long as the run goes on."""
 
-    def __init__(
-        self, around: Surroundings, name: str, versions: Mapping[type, int] = VERSIONS
-    ) -> None:
+    def __init__(self, around: Surroundings, name: str) -> None:
         self._around = around
         self._name = name
-        self._versions = versions
+        self._versions = VERSIONS
         self._rng = random.Random(f"{around.schedule.seed}/{name}")
         self._client = around.cluster.client()
         self._leaders: dict[int, tuple[int, int]] = {}

@@ -6,12 +6,12 @@ import random
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from broker_sim.cluster.random_run.checks.coordinators import newest_coordinator
-from broker_sim.cluster.random_run.clients.client import VERSIONS, Client
+from broker_sim.cluster.random_run.clients.client import Client
 from broker_sim.handlers.groups.find_coordinator import GROUP, TRANSACTION
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
@@ -40,16 +40,9 @@ class CoordinatedClient(Client):
     short_rest_ms: ClassVar = SHORT_REST_MS
     """How long it rests at most after most of its requests."""
 
-    def __init__(
-        self,
-        around: Surroundings,
-        name: str,
-        chance: str,
-        transactional_id: str = "",
-        versions: Mapping[type, int] = VERSIONS,
-    ) -> None:
-        super().__init__(around, name, versions)
-        self._transactional_id = transactional_id
+    def __init__(self, around: Surroundings, name: str, chance: str) -> None:
+        super().__init__(around, name)
+        self._transactional_id = ""
         self._chance = random.Random(f"{around.schedule.seed}/{chance}")
         """Decides what it does."""
         self._coordinators: dict[str, int] = {}

@@ -34,19 +34,13 @@ class FencedProducer(CoordinatedClient):
     short_rest_ms = 30
 
     def __init__(self, around: Surroundings, number: int, id_number: int) -> None:
-        transactional_id = f"id-{id_number}"
-        self._requests = TransactionalRequests(
-            transactional_id, around.schedule.transaction_version
-        )
-        super().__init__(
-            around,
-            f"transactional-{number}",
-            f"transactional/{number}",
-            transactional_id,
-            self._requests.versions,
-        )
+        super().__init__(around, f"transactional-{number}", f"transactional/{number}")
+        version = around.schedule.transaction_version
+        self._transactional_id = f"id-{id_number}"
+        self._requests = TransactionalRequests(self._transactional_id, version)
+        self._versions = self._requests.versions
         self._history = around.transactions
-        self._group = group_of(transactional_id)
+        self._group = group_of(self._transactional_id)
         self._begun_epoch = -1
         """The epoch that InitProducerId has answered; later ones are of its own transactions."""
         self._sequences: dict[int, int] = {}

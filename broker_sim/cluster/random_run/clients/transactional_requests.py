@@ -16,18 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["TransactionalRequests"]
 
 TRANSACTION_VERSIONS: Final = {
-    1: {
-        messages.ProduceRequest: 11,
-        messages.TxnOffsetCommitRequest: 4,
-        messages.EndTxnRequest: 4,
-    },
-    2: {
-        messages.ProduceRequest: 12,
-        messages.TxnOffsetCommitRequest: 5,
-        messages.EndTxnRequest: 5,
-    },
+    messages.ProduceRequest: {1: 11, 2: 12},
+    messages.TxnOffsetCommitRequest: {1: 4, 2: 5},
+    messages.EndTxnRequest: {1: 4, 2: 5},
 }
-"""By `transaction.version`, as Kafka's `TransactionManager` chooses them."""
+"""In which versions requests are sent, by `transaction.version`; Kafka's `TransactionManager` chooses so."""
 NO_PRODUCER: Final = (-1, -1)
 
 
@@ -36,7 +29,8 @@ class TransactionalRequests:
 
     def __init__(self, transactional_id: str, version: int) -> None:
         self.version = version
-        self.versions = {**VERSIONS, **TRANSACTION_VERSIONS[version]}
+        of_version = {each: by[version] for each, by in TRANSACTION_VERSIONS.items()}
+        self.versions = {**VERSIONS, **of_version}
         """In which versions requests are sent."""
         self.epoch = -1
         self._id = transactional_id
