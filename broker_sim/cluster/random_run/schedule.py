@@ -161,9 +161,7 @@ def _with_power_losses(schedule: Schedule) -> Schedule:
     schedule = replace(
         schedule,
         disk=rng.choice((FLUSHED, FLUSHED, FLUSHED, UNFLUSHED, UNFLUSHED, LYING)),
-        # With slow flushes a coordinator that is started within its old session may send markers of what only
-        # its own log has; the next one's are refused then, and the transaction never ends, as in Kafka.
-        sync_ms=0 if schedule.transactional else rng.choice((0, 0, 1, 3)),
+        sync_ms=rng.choice((0, 0, 1, 3)),
         actions=tuple(sorted((*schedule.actions, *losses))),
     )
     if not schedule.may_lose_records:

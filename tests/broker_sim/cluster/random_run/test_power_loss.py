@@ -85,6 +85,12 @@ def test_seed_does_the_same_with_power_losses_beside_it():
         assert not (moves and (power.transactional or power.group_members))
 
 
+def test_flushes_of_drawn_power_losses_may_take_a_while_with_and_without_transactions():
+    drawn = [draw_schedule(seed, power_loss=True) for seed in range(30)]
+    slow = {bool(each.transactional) for each in drawn if each.disk == FLUSHED and each.sync_ms}
+    assert slow == {True, False}
+
+
 def test_drawn_power_losses_hit_one_some_and_all_brokers():
     shares = set()
     for seed in range(30):
