@@ -13,7 +13,7 @@ from rich.console import Console
 from broker_sim.cli.progress import progress_bar
 from broker_sim.cluster.faults.as_test import as_test
 from broker_sim.cluster.random_run import RunSummary, draw_schedule
-from broker_sim.cluster.random_run.checks.power_checks import lost_text
+from broker_sim.cluster.random_run.checks.history import lost_text
 from broker_sim.cluster.random_run.many import SeedResult, run_seeds
 from broker_sim.cluster.random_run.schedule import DEFAULT_DURATION_MS
 from broker_sim.cluster.random_run.shrink import shrink

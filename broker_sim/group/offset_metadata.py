@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.result import Result
@@ -87,13 +86,16 @@ class OffsetMetadataManager:
         As in Kafka, a transaction's offsets have no topic id in their records.
         """
         group = self._groups.get(commit.group_id)
-        if group is None:
-            if commit.generation_id_or_member_epoch >= 0:
-                raise ApiError(ErrorCode.ILLEGAL_GENERATION)
-            return self._written(commit, None, keeps_topic_id=False)
-        with _as_illegal_generation():
-            validator = group.validate_offset_commit(commit, True)
+        if group is None and commit.generation_id_or_member_epoch >= 0:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+        try:
+            validator = None if group is None else group.validate_offset_commit(commit, True)
             return self._written(commit, validator, keeps_topic_id=False)
+        except ApiError as error:
+            if error.error_code is ErrorCode.STALE_MEMBER_EPOCH:
+                # Every version of TxnOffsetCommit knows this one.
+                raise ApiError(ErrorCode.ILLEGAL_GENERATION) from error
+            raise
 
     def _written(
         self,
@@ -321,17 +323,6 @@ class OffsetMetadataManager:
                 key, offset, marker_offset, self._runtime.high_watermark
             ):
                 self._log.info("transactional_offset_skipped", group=key[0], topic=key[1])
-
-
-@contextmanager
-def _as_illegal_generation() -> Iterator[None]:
-    """Tell STALE_MEMBER_EPOCH as ILLEGAL_GENERATION, which every version of TxnOffsetCommit knows."""
-    try:
-        yield
-    except ApiError as error:
-        if error.error_code is ErrorCode.STALE_MEMBER_EPOCH:
-            raise ApiError(ErrorCode.ILLEGAL_GENERATION) from error
-        raise
 
 
 def _java_length(text: str) -> int:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-__all__ = ["draw_action"]
+__all__ = ["GRID_MS", "draw_action"]
 
 GRID_MS: Final = 10
 

@@ -14,26 +14,18 @@ from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.random_run.checks.consumer_history import ConsumerHistory
 from broker_sim.cluster.random_run.checks.end_checks import (
     check_end,
     check_group,
-    replicas_are_equal,
-)
-from broker_sim.cluster.random_run.checks.group_history import GroupHistory
-from broker_sim.cluster.random_run.checks.high_watermarks import HighWatermarks
-from broker_sim.cluster.random_run.checks.history import Acknowledged, History
-from broker_sim.cluster.random_run.checks.lost_loads import LostLoads
-from broker_sim.cluster.random_run.checks.power_checks import check_recovered
-from broker_sim.cluster.random_run.checks.transaction_checks import (
     check_transactions,
+    replicas_are_equal,
     transactions_are_decided,
 )
-from broker_sim.cluster.random_run.checks.transaction_history import Outcome, TransactionHistory
-from broker_sim.cluster.random_run.checks.watch import LAG_TIME_MAX_MS, Watch
+from broker_sim.cluster.random_run.checks.lost_loads import LostLoads
+from broker_sim.cluster.random_run.checks.transaction_history import Outcome
+from broker_sim.cluster.random_run.checks.watch import LAG_TIME_MAX_MS, Watch, check_recovered
 from broker_sim.cluster.random_run.clients.classic_member import GROUP, ClassicMember
-from broker_sim.cluster.random_run.clients.committed_reader import CommittedReader
-from broker_sim.cluster.random_run.clients.consumer import Consumer
+from broker_sim.cluster.random_run.clients.consumer import CommittedReader, Consumer
 from broker_sim.cluster.random_run.clients.consumer_member import CONSUMER_GROUP, ConsumerMember
 from broker_sim.cluster.random_run.clients.group_member import SESSION_TIMEOUT_MS
 from broker_sim.cluster.random_run.clients.producer import Producer
@@ -52,6 +44,8 @@ from broker_sim.transaction.state_manager import TRANSACTION_VERSION_FEATURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from broker_sim.cluster.random_run.checks.history import Acknowledged
 
 __all__ = ["RunFailedError", "RunSummary", "run_schedule"]
 
@@ -103,12 +97,8 @@ class RunSummary:
 
     seed: int
     digest: str
-    events: int
     acknowledged: int
-    timed_out: int
-    refused: int
-    disconnected: int
-    abandoned: int
+    """How many batches producers without transactions were told to be written."""
     actions: int
     generations: int
     epochs: int
@@ -117,8 +107,6 @@ class RunSummary:
     transactions_aborted: int
     transactions_in_doubt: int
     producers_fenced: int
-    recovery_ms: int
-    virtual_ms: int
     lost: tuple[Acknowledged, ...] = ()
     """What was acknowledged and went with the power, on disks that were not flushed."""
 
@@ -160,83 +148,63 @@ class _Run:
             seed=schedule.seed,
             configs=CONFIGS | (FLUSH_CONFIGS if schedule.disk == FLUSHED else {}),
             max_latency_ms=schedule.latency_ms,
-            disk=_disk_options(schedule),
+            disk=None if schedule.disk == MEMORY else DiskOptions(sync_ms=(0, schedule.sync_ms)),
         )
         self._schedule = schedule
-        self._history = History(
-            reads_are_final=not (schedule.unclean_elections or schedule.may_lose_records)
-        )
-        self._group_history = GroupHistory()
-        self._transactions = TransactionHistory()
         self._disturbances = Disturbances(
             self.cluster, partial(check_recovered, self.cluster, schedule)
         )
-        self._consumer_history = ConsumerHistory(lambda: self._disturbances.removed_ms)
-        self._high_watermarks = HighWatermarks()
+        self._around = Surroundings(self.cluster, schedule, self._disturbances)
         self.lost_loads = LostLoads(self.cluster.nodes)
-        self._recovery_ms = 0
-        self._around = Surroundings(
-            self.cluster,
-            schedule,
-            self._history,
-            self._high_watermarks,
-            lambda: self._disturbances.quiet_since_ms,
-        )
-        self._reader = CommittedReader(self._around, self._transactions)
+        self._reader = CommittedReader(self._around)
+        self._transactional: list[TransactionalProducer] = []
 
     def run(self) -> None:
         """Run to the end. Raises SimulationError and InvariantViolationError."""
-        cluster, schedule = self.cluster, self._schedule
+        cluster, schedule, around = self.cluster, self._schedule, self._around
         self._create_topic()
         for disk in cluster.disks.values():
             # Not before: a directory that nobody has ever flushed is nobody's.
             disk.sync_all()
             disk.fsync_lies = schedule.disk == LYING
-        watch = Watch(cluster, schedule, self._disturbances, self._high_watermarks)
+        watch = Watch(cluster, schedule, self._disturbances, around.high_watermarks)
         self._check_images_after_steps(watch)
         watch.start()
-        for number, kind in enumerate(schedule.producers):
-            Producer(self._around, number, kind).start()
-        for number in range(schedule.consumers):
-            Consumer(self._around, f"consumer-{number}").start()
-        for number in range(schedule.group_members):
-            ClassicMember(self._around, self._group_history, number).start()
-        for number in range(schedule.consumer_members):
-            ConsumerMember(self._around, self._consumer_history, number).start()
-        transactional = self._start_transactions()
+        self._start_clients()
         self._disturbances.schedule(schedule.actions)
         cluster.advance(schedule.duration_ms)
-        self._recovery_ms = self._recover()
+        self._until(
+            "recovers", lambda: self._disturbances.quiet_since_ms is not None, LONGEST_ACTION_MS
+        )
+        self._until("recovers", self._is_in_order, RECOVERY_LIMIT_MS)
         cluster.advance(CALM_MS)
-        self._around.running = False
-        self._until("requests-are-answered", lambda: not self._around.waiting, ANSWER_LIMIT_MS)
-        self._end_transactions(transactional)
+        around.running = False
+        self._until("requests-are-answered", lambda: not around.waiting, ANSWER_LIMIT_MS)
+        if self._transactional:
+            self._end_transactions()
         self._until(
             "replicas-agree", lambda: replicas_are_equal(cluster, schedule), RECOVERY_LIMIT_MS
         )
-        check_end(cluster, schedule, self._history)
-        check_group(cluster, GROUP, self._group_history)
-        check_group(cluster, CONSUMER_GROUP, self._consumer_history)
+        check_end(cluster, schedule, around.history)
+        check_group(cluster, GROUP, around.classic_history)
+        check_group(cluster, CONSUMER_GROUP, around.consumer_history)
 
     def summary(self) -> RunSummary:
         """Return what has happened up to now."""
-        cluster = self.cluster
+        around = self._around
         return RunSummary(
             seed=self._schedule.seed,
-            digest=cluster.trace.digest(),
-            events=cluster.trace.event_count,
+            digest=self.cluster.trace.digest(),
+            acknowledged=around.history.batches,
             actions=self._disturbances.done,
-            generations=max(self._group_history.generation, 0),
-            epochs=self._consumer_history.epoch,
-            commits=self._group_history.commits + self._consumer_history.commits,
-            transactions_committed=self._transactions.count(Outcome.COMMITTED),
-            transactions_aborted=self._transactions.count(Outcome.ABORTED),
-            transactions_in_doubt=self._transactions.count(Outcome.IN_DOUBT),
-            producers_fenced=self._transactions.fenced,
-            recovery_ms=self._recovery_ms,
-            virtual_ms=cluster.now_ms,
-            lost=tuple(self._history.lost),
-            **self._history.outcomes,
+            generations=around.classic_history.epoch,
+            epochs=around.consumer_history.epoch,
+            commits=around.classic_history.commits + around.consumer_history.commits,
+            transactions_committed=around.transactions.count(Outcome.COMMITTED),
+            transactions_aborted=around.transactions.count(Outcome.ABORTED),
+            transactions_in_doubt=around.transactions.count(Outcome.IN_DOUBT),
+            producers_fenced=around.transactions.fenced,
+            lost=tuple(around.history.lost),
         )
 
     def _create_topic(self) -> None:
@@ -251,48 +219,45 @@ class _Run:
             },
         )
 
-    def _start_transactions(self) -> list[TransactionalProducer]:
-        ids = self._schedule.transactional
-        if not ids:
-            return []
-        self.cluster.nodes.controller.update_features(
-            [
-                FeatureUpdate(
-                    TRANSACTION_VERSION_FEATURE,
-                    self._schedule.transaction_version,
-                    UpgradeType.SAFE_DOWNGRADE,
-                )
-            ]
-        )
-        self._reader.start()
-        producers = [
-            TransactionalProducer(self._around, self._transactions, number, id_number)
-            for number, id_number in enumerate(ids)
-        ]
-        for producer in producers:
-            producer.start()
-        return producers
+    def _start_clients(self) -> None:
+        schedule, around = self._schedule, self._around
+        for number, kind in enumerate(schedule.producers):
+            Producer(around, number, kind).start()
+        for number in range(schedule.consumers):
+            Consumer(around, f"consumer-{number}").start()
+        for number in range(schedule.group_members):
+            ClassicMember(around, number).start()
+        for number in range(schedule.consumer_members):
+            ConsumerMember(around, number).start()
+        if schedule.transactional:
+            version = schedule.transaction_version
+            self.cluster.nodes.controller.update_features(
+                [FeatureUpdate(TRANSACTION_VERSION_FEATURE, version, UpgradeType.SAFE_DOWNGRADE)]
+            )
+            self._reader.start()
+            for number, id_number in enumerate(schedule.transactional):
+                self._transactional.append(TransactionalProducer(around, number, id_number))
+            for producer in self._transactional:
+                producer.start()
 
-    def _end_transactions(self, producers: list[TransactionalProducer]) -> None:
+    def _end_transactions(self) -> None:
         """Wait until every transaction is decided, and everything committed is read.
 
         What is open times out; if clocks have jumped, that may take hours, and the next producer of
         the id ends it.
         """
-        if not producers:
-            return
-        if any(action.kind == "shift_clock" for action in self._schedule.actions):
-            for producer in producers:
+        cluster, schedule, around = self.cluster, self._schedule, self._around
+        if any(action.kind == "shift_clock" for action in schedule.actions):
+            for producer in self._transactional:
                 producer.finish()
-                self._until("transactions-end", partial(_has_begun, producer), END_LIMIT_MS)
+                has_begun = partial(getattr, producer, "has_begun")
+                self._until("transactions-end", has_begun, END_LIMIT_MS)
         self._until(
-            "transactions-end",
-            lambda: transactions_are_decided(self.cluster, self._schedule),
-            END_LIMIT_MS,
+            "transactions-end", lambda: transactions_are_decided(cluster, schedule), END_LIMIT_MS
         )
         self._reader.finish()
         self._until("committed-records-are-read", lambda: self._reader.is_done, ANSWER_LIMIT_MS)
-        check_transactions(self.cluster, self._schedule, self._history, self._transactions)
+        check_transactions(cluster, schedule, around.history, around.transactions)
 
     def _check_images_after_steps(self, watch: Watch) -> None:
         check_step = self.cluster.loop.after_step
@@ -305,16 +270,6 @@ class _Run:
                 self.lost_loads.check()
 
         self.cluster.loop.after_step = check
-
-    def _recover(self) -> int:
-        """Wait until all faults are undone and all brokers are back; return how long that took."""
-        cluster = self.cluster
-        self._until(
-            "recovers", lambda: self._disturbances.quiet_since_ms is not None, LONGEST_ACTION_MS
-        )
-        healed_ms = cluster.now_ms
-        self._until("recovers", self._is_in_order, RECOVERY_LIMIT_MS)
-        return cluster.now_ms - healed_ms
 
     def _is_in_order(self) -> bool:
         """Whether all brokers are back, also in the eyes of the controller, and in sync."""
@@ -332,13 +287,3 @@ class _Run:
                 f"{limit_ms} ms after the last fault the cluster is not in order: "
                 f"{self.cluster.nodes.controller.image.topics[TOPIC].partitions}",
             )
-
-
-def _disk_options(schedule: Schedule) -> DiskOptions | None:
-    if schedule.disk == MEMORY:
-        return None
-    return DiskOptions(sync_ms=(0, schedule.sync_ms))
-
-
-def _has_begun(producer: TransactionalProducer) -> bool:
-    return producer.has_begun

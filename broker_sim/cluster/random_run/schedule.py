@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from broker_sim.cluster.faults.action import GROUPS, TRANSACTIONS, Action, broker_names
 from broker_sim.cluster.faults.schedule import FaultSchedule
@@ -99,7 +99,7 @@ def draw_schedule(
     was acknowledged, without groups and transactions.
     """
     rng = random.Random(f"{seed}/schedule")
-    clients = [each for each, share in _CLIENTS if rng.random() < share] or [_with_log_clients]
+    clients = [draw for share, draw in _CLIENTS if rng.random() < share] or [_log_clients]
     schedule = Schedule(
         seed,
         brokers=rng.choice((3, 3, 3, 4)),
@@ -111,8 +111,8 @@ def draw_schedule(
         latency_ms=rng.choice((0, 0, 5, 20)),
         duration_ms=duration_ms,
     )
-    for draw_client in clients:
-        schedule = draw_client(rng, schedule)
+    for draw in clients:
+        schedule = replace(schedule, **draw(rng))
     coordinators = [GROUPS] if schedule.group_members or schedule.consumer_members else []
     if schedule.transactional:
         coordinators.append(TRANSACTIONS)
@@ -126,41 +126,23 @@ def draw_schedule(
     return _with_power_losses(schedule) if power_loss else schedule
 
 
-def _with_log_clients(rng: random.Random, schedule: Schedule) -> Schedule:
-    """Add one to three producers, and consumers."""
-    return replace(
-        schedule,
-        producers=tuple(rng.choice(_PRODUCERS) for _ in range(rng.randint(1, 3))),
-        consumers=rng.randint(0, 2),
-    )
+def _log_clients(rng: random.Random) -> dict[str, Any]:
+    producers = tuple(rng.choice(_PRODUCERS) for _ in range(rng.randint(1, 3)))
+    return {"producers": producers, "consumers": rng.randint(0, 2)}
 
 
-def _with_group(rng: random.Random, schedule: Schedule) -> Schedule:
-    """Add members of a group of the classic protocol."""
-    return replace(schedule, group_members=rng.choice((2, 3, 5)))
+def _transactional_producers(rng: random.Random) -> dict[str, Any]:
+    ids = rng.choice(_TRANSACTIONAL)
+    return {"transactional": ids, "transaction_version": rng.choice((1, 2))}
 
 
-def _with_consumer_members(rng: random.Random, schedule: Schedule) -> Schedule:
-    """Add members of a group of the consumer protocol."""
-    return replace(schedule, consumer_members=rng.choice((2, 3, 4)))
-
-
-def _with_transactions(rng: random.Random, schedule: Schedule) -> Schedule:
-    """Add transactional producers."""
-    return replace(
-        schedule,
-        transactional=rng.choice(_TRANSACTIONAL),
-        transaction_version=rng.choice((1, 2)),
-    )
-
-
-_CLIENTS: Final[tuple[tuple[Callable[[random.Random, Schedule], Schedule], float], ...]] = (
-    (_with_log_clients, 0.6),
-    (_with_group, 0.3),
-    (_with_consumer_members, 0.25),
-    (_with_transactions, 0.4),
+_CLIENTS: Final[tuple[tuple[float, Callable[[random.Random], dict[str, Any]]], ...]] = (
+    (0.6, _log_clients),
+    (0.3, lambda rng: {"group_members": rng.choice((2, 3, 5))}),
+    (0.25, lambda rng: {"consumer_members": rng.choice((2, 3, 4))}),
+    (0.4, _transactional_producers),
 )
-"""Kinds of clients, each with the share of the runs that have it."""
+"""The fields of each kind of clients, with the share of the runs that have it."""
 UNCLEAN_SHARE: Final = 0.15
 
 
@@ -179,9 +161,7 @@ def _with_power_losses(schedule: Schedule) -> Schedule:
     schedule = replace(
         schedule,
         disk=rng.choice((FLUSHED, FLUSHED, FLUSHED, UNFLUSHED, UNFLUSHED, LYING)),
-        # With slow flushes a coordinator that is started within its old session may send markers of what only
-        # its own log has; the next one's are refused then, and the transaction never ends, as in Kafka.
-        sync_ms=0 if schedule.transactional else rng.choice((0, 0, 1, 3)),
+        sync_ms=rng.choice((0, 0, 1, 3)),
         actions=tuple(sorted((*schedule.actions, *losses))),
     )
     if not schedule.may_lose_records:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.faults.action import broker_name
 from broker_sim.cluster.faults.shrink import MAX_MS, Shrunk, make_smaller
@@ -57,10 +57,10 @@ def _fewer_clients(schedule: Schedule) -> Iterator[Schedule]:
     for name in ("producers", "transactional"):
         items = getattr(schedule, name)
         for index in range(len(items)):
-            yield _with(schedule, name, items[:index] + items[index + 1 :])
+            yield replace(schedule, **{name: items[:index] + items[index + 1 :]})
     for name in ("consumers", "group_members", "consumer_members"):
         if count := getattr(schedule, name):
-            yield _with(schedule, name, count - 1)
+            yield replace(schedule, **{name: count - 1})
 
 
 def _simpler_cluster(schedule: Schedule) -> Iterator[Schedule]:
@@ -72,7 +72,3 @@ def _simpler_cluster(schedule: Schedule) -> Iterator[Schedule]:
         yield replace(schedule, brokers=schedule.brokers - 1, actions=actions)
     if schedule.sync_ms:
         yield replace(schedule, sync_ms=0)
-
-
-def _with(schedule: Schedule, name: str, value: Any) -> Schedule:
-    return replace(schedule, **{name: value})

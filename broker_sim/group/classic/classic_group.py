@@ -236,6 +236,12 @@ class ClassicGroup:
         respond(response)
         return True
 
+    def answer_error(self, member: ClassicMember, error_code: ErrorCode) -> None:
+        """Answer the member's parked requests, of either kind, with that error."""
+        response = messages.JoinGroupResponse(error_code=error_code, member_id=member.member_id)
+        self.answer_join(member, response)
+        self.answer_sync(member, messages.SyncGroupResponse(error_code=error_code))
+
     def elect_joined_leader(self) -> bool:
         """Return whether a member whose join is parked leads; elect one if the leader has none."""
         leader = self.members.get(self.leader_id or "")

@@ -18,7 +18,7 @@ from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.delayed_join import has_failed_since
 from broker_sim.group.classic.group_metadata import group_record, restored_group
 from broker_sim.group.classic.join import JoinRequest, Joins
-from broker_sim.group.classic.rebalance import Rebalance
+from broker_sim.group.classic.rebalance import Rebalance, sync_response
 from broker_sim.group.group import UNKNOWN_MEMBER_ID
 from broker_sim.protocol import messages
 
@@ -160,13 +160,7 @@ class ClassicGroups:
             member.respond_to_sync = respond
         self.rebalance.sync_received(group, member.member_id)
         if group.state is STABLE:
-            respond(
-                messages.SyncGroupResponse(
-                    protocol_type=group.protocol_type_or_none,
-                    protocol_name=group.protocol_name,
-                    assignment=member.assignment,
-                )
-            )
+            respond(sync_response(group, member))
         elif group.is_leader(member.member_id):
             return self.rebalance.store_assignments(
                 group,

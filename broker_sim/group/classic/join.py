@@ -206,9 +206,7 @@ class Joins:
         self, group: ClassicGroup, instance_id: str, old_id: str, new_id: str
     ) -> ClassicMember:
         old = group.members[old_id]
-        fenced = ErrorCode.FENCED_INSTANCE_ID
-        group.answer_join(old, messages.JoinGroupResponse(error_code=fenced, member_id=old_id))
-        group.answer_sync(old, messages.SyncGroupResponse(error_code=fenced))
+        group.answer_error(old, ErrorCode.FENCED_INSTANCE_ID)
         self._rebalance.sessions.end(group, old)
         member = group.replace_static_member(instance_id, old_id, new_id)
         self._rebalance.sessions.begin(group, member)

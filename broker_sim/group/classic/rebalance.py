@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.runtime.event_log import EventLogger
 
-__all__ = ["Rebalance", "join_response"]
+__all__ = ["Rebalance", "join_response", "sync_response"]
 
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 
@@ -64,6 +64,15 @@ def join_response(
         skip_assignment=skip_assignment,
         member_id=member_id,
         members=members,
+    )
+
+
+def sync_response(group: ClassicGroup, member: ClassicMember) -> messages.SyncGroupResponse:
+    """Return what tells a member its assignment."""
+    return messages.SyncGroupResponse(
+        protocol_type=group.protocol_type_or_none,
+        protocol_name=group.protocol_name,
+        assignment=member.assignment,
     )
 
 
@@ -102,11 +111,7 @@ class Rebalance:
     def answer_all(group: ClassicGroup, error_code: ErrorCode) -> None:
         """Answer the parked requests of all members with that error."""
         for member in group.members.values():
-            group.answer_join(
-                member,
-                messages.JoinGroupResponse(error_code=error_code, member_id=member.member_id),
-            )
-            group.answer_sync(member, messages.SyncGroupResponse(error_code=error_code))
+            group.answer_error(member, error_code)
 
     def stop_waits(self, group: ClassicGroup) -> None:
         """End all operations of a group that is no longer here, without an answer."""
@@ -296,12 +301,9 @@ class Rebalance:
 
     def _answer_syncs(self, group: ClassicGroup, error_code: ErrorCode) -> None:
         for member in group.members.values():
-            response = messages.SyncGroupResponse(
-                error_code=error_code, assignment=member.assignment
-            )
-            if not error_code:
-                response.protocol_type = group.protocol_type_or_none
-                response.protocol_name = group.protocol_name
+            response = sync_response(group, member)
+            if error_code:
+                response = messages.SyncGroupResponse(error_code=error_code)
             if group.answer_sync(member, response):
                 # Its session may have ended while the sync was parked, which did not count.
                 self.sessions.begin(group, member)

@@ -32,8 +32,8 @@ from broker_sim.group.consumer.membership import (
 )
 from broker_sim.group.consumer.regexes import Regexes
 from broker_sim.group.consumer.replay import group_id_of, replay_into
-from broker_sim.group.consumer.requests import MemberRequest
-from broker_sim.group.group import CLASSIC
+from broker_sim.group.consumer.requests import is_full, owned_partitions
+from broker_sim.group.group import CLASSIC, NO_TIMEOUT
 from broker_sim.group.keys import MemberKey
 from broker_sim.protocol import messages
 
@@ -155,35 +155,43 @@ class ConsumerGroups:
         """
         if request.member_epoch in {LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH}:
             return self._leave(request)
-        return self._stay(MemberRequest.of(request, client))
+        return self._stay(request, client)
 
-    def _stay(self, request: MemberRequest) -> Result[Response]:
+    def _stay(
+        self, request: messages.ConsumerGroupHeartbeatRequest, client: GroupClient
+    ) -> Result[Response]:
+        joins, owned = request.member_epoch == 0, owned_partitions(request)
         written: list[GroupRecord] = []
-        group = self._find_or_make(request.group_id, request.joins, written)
+        group = self._find_or_make(request.group_id, joins, written)
         check_capacity(group, request.member_id, self._parts.settings.max_size)
         member = find_or_make_member(
             group,
             request.member_id or new_member_id(self._parts.environment.random),
             request.instance_id,
             written,
-            joins=request.joins,
+            joins=joins,
             member_epoch=request.member_epoch,
-            owned=request.owned,
+            owned=owned,
         )
-        names = request.topic_names
+        names = request.subscribed_topic_names
+        timeout_ms = request.rebalance_timeout_ms
         named = member if names is None else member.with_topic_names(names)
         updated = replace(
             named,
             instance_id=_newer(request.instance_id, member.instance_id),
             rack_id=_newer(request.rack_id, member.rack_id),
-            rebalance_timeout_ms=_newer(request.rebalance_timeout_ms, member.rebalance_timeout_ms),
+            rebalance_timeout_ms=(
+                member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms
+            ),
             server_assignor=_newer(request.server_assignor, member.server_assignor),
-            subscribed_topic_regex=_newer(request.topic_regex, member.subscribed_topic_regex),
-            client_id=request.client.client_id,
-            client_host=request.client.client_host,
+            subscribed_topic_regex=_newer(
+                request.subscribed_topic_regex, member.subscribed_topic_regex
+            ),
+            client_id=client.client_id,
+            client_host=client.client_host,
             classic=None,
         )
-        change = MemberChange(group, member, updated, request.client, request.owned, written)
+        change = MemberChange(group, member, updated, client, owned, written)
         updated = self._updates.update(change)
         self.fencing.keep_alive(group.group_id, updated)
         response = Response(
@@ -191,7 +199,7 @@ class ConsumerGroups:
             member_epoch=updated.member_epoch,
             heartbeat_interval_ms=self._parts.settings.heartbeat_interval_ms(group.group_id),
         )
-        if request.joins or request.is_full or updated.assigned != member.assigned:
+        if joins or is_full(request) or updated.assigned != member.assigned:
             response.assignment = _assignment(updated.assigned)
         return Result(response, written)
 

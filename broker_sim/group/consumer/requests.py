@@ -5,7 +5,6 @@ Mirrors `throwIfConsumerGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorServ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
@@ -13,66 +12,31 @@ from broker_sim.group.consumer.member import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STAT
 from broker_sim.group.group import NO_TIMEOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
-    from broker_sim.group.group_client import GroupClient
     from broker_sim.protocol import messages
 
-__all__ = ["MemberRequest", "check_heartbeat"]
+__all__ = ["check_heartbeat", "is_full", "owned_partitions"]
 
 MEMBER_ID_VERSION: Final = 1
 """The version of ConsumerGroupHeartbeat from which on members make their ids themselves."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberRequest:
-    """A heartbeat of a member that stays or joins; None stands for what has not changed."""
+def owned_partitions(
+    request: messages.ConsumerGroupHeartbeatRequest,
+) -> dict[bytes, Sequence[int]] | None:
+    """Return what the member says that it owns; None if it does not say."""
+    if request.topic_partitions is None:
+        return None
+    return {topic.topic_id: topic.partitions for topic in request.topic_partitions}
 
-    group_id: str
-    member_id: str
-    member_epoch: int
-    client: GroupClient
-    instance_id: str | None
-    rack_id: str | None
-    rebalance_timeout_ms: int | None
-    topic_names: Sequence[str] | None
-    topic_regex: str | None
-    server_assignor: str | None
-    owned: Mapping[bytes, Sequence[int]] | None
 
-    @classmethod
-    def of(
-        cls, request: messages.ConsumerGroupHeartbeatRequest, client: GroupClient
-    ) -> MemberRequest:
-        """Return what the message says."""
-        timeout_ms = request.rebalance_timeout_ms
-        owned: dict[bytes, Sequence[int]] | None = None
-        if request.topic_partitions is not None:
-            owned = {topic.topic_id: topic.partitions for topic in request.topic_partitions}
-        return cls(
-            group_id=request.group_id,
-            member_id=request.member_id,
-            member_epoch=request.member_epoch,
-            client=client,
-            instance_id=request.instance_id,
-            rack_id=request.rack_id,
-            rebalance_timeout_ms=None if timeout_ms == NO_TIMEOUT else timeout_ms,
-            topic_names=request.subscribed_topic_names,
-            topic_regex=request.subscribed_topic_regex,
-            server_assignor=request.server_assignor,
-            owned=owned,
-        )
-
-    @property
-    def joins(self) -> bool:
-        """Whether the member joins, or begins anew."""
-        return self.member_epoch == 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it says all, as after an answer that was lost: then it is told all, too."""
-        has_topics = self.topic_names is not None or self.topic_regex is not None
-        return self.rebalance_timeout_ms is not None and has_topics and self.owned is not None
+def is_full(request: messages.ConsumerGroupHeartbeatRequest) -> bool:
+    """Whether it says all, as after an answer that was lost: then the member is told all, too."""
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    has_topics = names is not None or regex is not None
+    is_timed = request.rebalance_timeout_ms != NO_TIMEOUT
+    return is_timed and has_topics and request.topic_partitions is not None
 
 
 def check_heartbeat(

@@ -43,7 +43,7 @@ def test_failing_seed_is_one_line_with_the_command_and_a_test(monkeypatch):
 
 
 def test_one_failure_among_runs_that_pass_gives_exit_code_1(monkeypatch):
-    passed = run.RunSummary(*[0] * 18)
+    passed = run.RunSummary(*[0] * 11)
     results = [SeedResult(1, passed), SeedResult(2, None, "no-duplicates", "a failure")]
     monkeypatch.setattr("broker_sim.cli.simulate.run_seeds", lambda *_, **__: results)
     result = simulate("--runs", 2, "--seed", 1, "--no-shrink")

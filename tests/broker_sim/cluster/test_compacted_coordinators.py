@@ -113,8 +113,8 @@ class Producer:
         self.begin_again()
 
     def ask(self, request, topic=TRANSACTION_STATE_TOPIC, partition=0):
-        message, version = request
-        return ask(self.user, message, version, self.user.cluster.leader(topic, partition))
+        version = self.requests.versions.get(type(request), request.MAX_VERSION)
+        return ask(self.user, request, version, self.user.cluster.leader(topic, partition))
 
     def begin_again(self):
         answer = self.ask(self.requests.init_producer_id(600_000, keeps_id=False))

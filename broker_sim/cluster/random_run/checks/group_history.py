@@ -1,52 +1,64 @@
-"""What the members of a random run's group have learned, and what may not be contradicted."""
+"""What the members of a random run's groups have learned, and what may not be contradicted.
+
+An assignment counts once the coordinator has answered with it: then it is committed in
+`__consumer_offsets`, and no later coordinator may know less.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.cluster.virtual.invariants import violated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
-__all__ = ["CommitHistory", "GroupHistory"]
+    from broker_sim.cluster.random_run.disturbances import Disturbances
+
+__all__ = ["ClassicHistory", "ConsumerHistory", "GroupHistory", "Term"]
 
 
-class CommitHistory:
-    """The commits that a group has acknowledged."""
+class GroupHistory:
+    """Owners and commits of one group, in the order in which members were told of them.
+
+    An epoch is a generation of the classic protocol, or a member epoch of the consumer protocol.
+    """
 
     def __init__(self) -> None:
+        self.epoch = 0
+        """The newest epoch in which a member was told of its assignment."""
         self.commits = 0
         """How many commits were acknowledged."""
-        self._committed: dict[int, int] = {}
-
-    @property
-    def committed(self) -> dict[int, int]:
+        self.committed: dict[int, int] = {}
         """The highest acknowledged offset of each partition."""
-        return dict(self._committed)
+        self._owners: dict[tuple[int, int], str] = {}
 
     def add_commit(self, partition: int, offset: int) -> None:
         """Add a commit that was acknowledged."""
         self.commits += 1
-        self._committed[partition] = max(self._committed.get(partition, -1), offset)
+        self.committed[partition] = max(self.committed.get(partition, -1), offset)
+
+    def check_committed(self, member: str, epoch: int, partition: int, offset: int) -> None:
+        """Compare what an owner has read; raise if it is behind what was acknowledged."""
+        committed = self.committed.get(partition, -1)
+        if offset < committed and self._is_owner(member, epoch, partition):
+            violated(
+                "committed-offsets-stay",
+                f"offset {committed} of partition {partition} was committed, and its owner {member} in "
+                f"epoch {epoch} finds {offset}",
+            )
+
+    def _is_owner(self, member: str, epoch: int, partition: int) -> bool:
+        """Whether the member, which has owned the partition in that epoch, still does."""
+        raise NotImplementedError
 
 
-class GroupHistory(CommitHistory):
-    """Generations, owners and commits, in the order in which members were told of them.
+class ClassicHistory(GroupHistory):
+    """A group of the classic protocol, which has one assignment in each generation."""
 
-    An assignment counts once the coordinator has answered with it: then it is committed in
-    `__consumer_offsets`, and no later coordinator may know less.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.generation = -1
-        """The newest generation in which somebody was given an assignment."""
-        self._owners: dict[tuple[int, int], str] = {}
-
-    def add_owner(self, generation: int, member_id: str, partitions: Iterable[int]) -> None:
+    def add_owner(self, generation: int, member_id: str, partitions: Collection[int]) -> None:
         """Add what a member was given; raise if another one has been given the same."""
-        self.generation = max(self.generation, generation)
+        self.epoch = max(self.epoch, generation)
         for partition in partitions:
             owner = self._owners.setdefault((generation, partition), member_id)
             if owner != member_id:
@@ -56,15 +68,76 @@ class GroupHistory(CommitHistory):
                     f"{generation}",
                 )
 
-    def check_committed(self, member: str, generation: int, partition: int, offset: int) -> None:
-        """Compare what an owner has read; raise if it is behind what was acknowledged.
+    def _is_owner(self, member: str, epoch: int, partition: int) -> bool:  # noqa: ARG002 - of its generation
+        # A member of an old generation may still ask a coordinator that does not know that it is none.
+        return epoch == self.epoch
 
-        A member of an old generation may still ask a coordinator that does not know that it is none.
-        """
-        committed = self._committed.get(partition, -1)
-        if generation == self.generation and offset < committed:
-            violated(
-                "committed-offsets-stay",
-                f"offset {committed} of partition {partition} was committed, and its owner {member} in "
-                f"generation {generation} finds {offset}",
-            )
+
+class Term(NamedTuple):
+    """How long a member has what an answer gave it."""
+
+    since_ms: int
+    """When it asked: if it was removed since, the group owes it nothing."""
+    until_ms: int
+    """Before that time no coordinator may give it to another one."""
+
+
+class _Claim(NamedTuple):
+    """What the group owes to the owner of a partition."""
+
+    owner: str
+    epoch: int
+    term: Term
+
+
+class ConsumerHistory(GroupHistory):
+    """A group of the consumer protocol (KIP-848).
+
+    A member owns a partition from the answer that gives it until it says that it has given it up, leaves,
+    is silent for its session, or is removed by an admin client.
+    """
+
+    def __init__(self, disturbances: Disturbances) -> None:
+        super().__init__()
+        self._disturbances = disturbances
+        self._claims: dict[int, _Claim] = {}
+
+    def add_owner(
+        self, member: str, epoch: int, partitions: Collection[int], now_ms: int, term: Term
+    ) -> None:
+        """Add an answer to a member, which owns these partitions in that epoch; raise if another one does."""
+        self.epoch = max(self.epoch, epoch)
+        for partition in partitions:
+            owner = self._owners.setdefault((epoch, partition), member)
+            if owner != member:
+                violated(
+                    "one-owner-per-epoch",
+                    f"{owner} and {member} own partition {partition} in epoch {epoch}",
+                )
+            claim = self._claims.get(partition)
+            if claim is not None and claim.owner != member:
+                if epoch < claim.epoch:
+                    continue  # The answer was on its way for longer than its member's session.
+                since_ms, until_ms = claim.term
+                if now_ms < until_ms and not self.may_be_removed_since(since_ms):
+                    violated(
+                        "partitions-are-given-up-first",
+                        f"{member} got partition {partition} in epoch {epoch}, which {claim.owner} has "
+                        f"owned since epoch {claim.epoch} and has not given up",
+                    )
+            self._claims[partition] = _Claim(member, epoch, term)
+
+    def may_be_removed_since(self, time_ms: int) -> bool:
+        """Whether members were removed since then."""
+        return self._disturbances.removed_ms >= time_ms
+
+    def give_up(self, member: str, kept: Collection[int] = ()) -> None:
+        """Take in that the member says that it owns nothing but these partitions."""
+        for partition, claim in list(self._claims.items()):
+            if claim.owner == member and partition not in kept:
+                del self._claims[partition]
+
+    def _is_owner(self, member: str, epoch: int, partition: int) -> bool:  # noqa: ARG002 - in any epoch
+        # Who is not the owner any more may read an offset that its successor has not gone on from.
+        claim = self._claims.get(partition)
+        return claim is not None and claim.owner == member

@@ -1,13 +1,18 @@
-"""What the clients of a random run have learned, and what may not be contradicted later."""
+"""What producers and consumers of a random run have learned, and what may not be contradicted later."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.cluster.virtual.invariants import violated
 
-__all__ = ["Acknowledged", "History"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Acknowledged", "HighWatermarks", "History", "lost_text"]
 
 
 class Acknowledged(NamedTuple):
@@ -22,6 +27,17 @@ class Acknowledged(NamedTuple):
     answer came."""
 
 
+def lost_text(records: Iterable[Acknowledged]) -> str:
+    """Return which acknowledged records were lost, such as `partition 0: 17 (b'0-9'), 18 (b'0-10')`."""
+    by_partition = defaultdict(list)
+    for one in sorted(records):
+        by_partition[one.partition].append(f"{one.offset} ({one.value!r})")
+    return "; ".join(
+        f"partition {partition}: {', '.join(offsets)}"
+        for partition, offsets in by_partition.items()
+    )
+
+
 @dataclass(slots=True)
 class History:
     """Answers to producers and reads of consumers, in the order of their arrival.
@@ -30,6 +46,8 @@ class History:
     """
 
     reads_are_final: bool
+    batches: int = 0
+    """How many batches were acknowledged."""
     acknowledged: list[Acknowledged] = field(default_factory=list)
     refused: set[bytes] = field(default_factory=set)
     """Values that a broker has refused before it would have appended them."""
@@ -37,15 +55,6 @@ class History:
     """The value of every record that was read, by partition and offset."""
     lost: list[Acknowledged] = field(default_factory=list)
     """What was acknowledged and is gone, because brokers lost their power."""
-    outcomes: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(
-            ("acknowledged", "timed_out", "refused", "disconnected", "abandoned"), 0
-        )
-    )
-
-    def count(self, outcome: str) -> None:
-        """Count one answer to a producer."""
-        self.outcomes[outcome] += 1
 
     def add_read(self, partition: int, offset: int, value: bytes | None) -> None:
         """Add a record that a consumer has read; raise if another read has shown another one."""
@@ -55,3 +64,22 @@ class History:
                 "read-records-stay",
                 f"offset {offset} of partition {partition} was read as {before!r} and later as {value!r}",
             )
+
+
+class HighWatermarks:
+    """How far the high watermark of each partition had come on each of its leaders, and when."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+
+    def note(self, broker_id: int, partition: int, now_ms: int, high_watermark: int) -> None:
+        """Note what a leader's is now."""
+        seen = self._seen[broker_id, partition]
+        if not seen or seen[-1][1] != high_watermark:
+            seen.append((now_ms, high_watermark))
+
+    def at(self, broker_id: int, partition: int, time_ms: int) -> int:
+        """Return what was noted last up to that time; -1 if nothing was."""
+        seen = self._seen[broker_id, partition]
+        place = bisect_right(seen, time_ms, key=lambda each: each[0])
+        return seen[place - 1][1] if place else -1

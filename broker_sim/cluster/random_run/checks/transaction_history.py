@@ -58,6 +58,11 @@ class Transaction:
     seen: set[bytes] = field(default_factory=set)
     """The values that read_committed readers have read."""
 
+    @property
+    def may_be_committed(self) -> bool:
+        """Whether its commit was asked for."""
+        return self.outcome in {Outcome.ENDING, Outcome.COMMITTED, Outcome.IN_DOUBT}
+
     def __str__(self) -> str:
         return f"transaction {self.number} of {self.producer}, {self.outcome.value}"
 
@@ -118,24 +123,20 @@ class TransactionHistory:
         Raise if it is of no transaction, of one that was not committed, or before one that was.
         """
         steps = [
-            (each.step, each)
+            (each.step.end, each)
             for each in self.transactions
             if each.transactional_id == transactional_id
             and each.step is not None
             and each.step.partition == partition
         ]
-        ends = [step.end for step, each in steps if each.outcome is Outcome.COMMITTED]
-        newest = max(ends, default=0)
+        newest = max((end for end, each in steps if each.outcome is Outcome.COMMITTED), default=0)
         if offset < newest:
             violated(
                 "committed-offsets-stay",
                 f"{transactional_id} has committed offset {newest} of partition {partition} in a "
                 f"transaction, and finds {offset}",
             )
-        may_be = {Outcome.COMMITTED, Outcome.ENDING, Outcome.IN_DOUBT}
-        if offset and not any(
-            step.end == offset and each.outcome in may_be for step, each in steps
-        ):
+        if offset and not any(end == offset and each.may_be_committed for end, each in steps):
             violated(
                 "no-offset-without-its-records",
                 f"{transactional_id} finds offset {offset} of partition {partition}, which no "
@@ -158,15 +159,11 @@ class TransactionHistory:
                 f"{value!r} was read again at offset {offset} of partition {partition}",
             )
         transaction.seen.add(value)
+        read = (
+            f"{value!r} was read as committed at offset {offset} of partition {partition}, and is of "
+            f"{transaction}"
+        )
         if transaction.outcome is Outcome.OPEN:
-            violated(
-                "open-transactions-are-not-read",
-                f"{value!r} was read as committed at offset {offset} of partition {partition}, and is "
-                f"of {transaction}",
-            )
+            violated("open-transactions-are-not-read", read)
         if transaction.outcome is Outcome.ABORTED:
-            violated(
-                "aborted-transactions-are-not-read",
-                f"{value!r} was read as committed at offset {offset} of partition {partition}, and is "
-                f"of {transaction}",
-            )
+            violated("aborted-transactions-are-not-read", read)

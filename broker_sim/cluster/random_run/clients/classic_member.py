@@ -1,13 +1,13 @@
 """Members of a consumer group in a random run: they join, assign, beat, commit, leave and die.
 
 Each is a classic consumer reduced to what its group sees of it. What members learn is kept in
-`GroupHistory`, which says what may never happen.
+`ClassicHistory`, which says what may never happen.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.random_run.clients.coordinated_client import AgainError
 from broker_sim.cluster.random_run.clients.group_member import (
@@ -21,18 +21,14 @@ from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import NO_EPOCH
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.random_run.checks.group_history import GroupHistory
-    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.checks.group_history import ClassicHistory
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["GROUP", "ClassicMember"]
 
 GROUP: Final = "group"
 PROTOCOL: Final = "numbers"
-JOIN_VERSION: Final = 9
-SYNC_VERSION: Final = 5
-HEARTBEAT_VERSION: Final = 4
-LEAVE_VERSION: Final = 5
+"""Both the type of the protocol and the only one of this type."""
 
 
 class ClassicMember(GroupMember):
@@ -41,12 +37,14 @@ class ClassicMember(GroupMember):
     strays_share = 0.03
     commits_share = 0.5
 
-    def __init__(self, around: Surroundings, history: GroupHistory, number: int) -> None:
-        super().__init__(around, f"member-{number}", GROUP, f"group/{number}", history)
-        self._history = history
+    _history: ClassicHistory
+
+    def __init__(self, around: Surroundings, number: int) -> None:
+        name, chance = f"member-{number}", f"group/{number}"
+        super().__init__(around, name, GROUP, chance, around.classic_history)
 
     def _check(self, error_code: int) -> None:
-        self._around.cluster.trace.record(self._name, error_code, self._epoch)
+        self._record(self._name, error_code, self._epoch)
         super()._check(error_code)
         if error_code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._begin_anew()
@@ -71,10 +69,10 @@ class ClassicMember(GroupMember):
             session_timeout_ms=SESSION_TIMEOUT_MS,
             rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
             member_id=self._member_id,
-            protocol_type="numbers",
+            protocol_type=PROTOCOL,
             protocols=[request.JoinGroupRequestProtocol(PROTOCOL, b"")],
         )
-        response = await self._request(message, JOIN_VERSION)
+        response = await self._request(message)
         if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._member_id = response.member_id
             raise AgainError
@@ -93,14 +91,14 @@ class ClassicMember(GroupMember):
             group_id=GROUP,
             generation_id=self._epoch,
             member_id=self._member_id,
-            protocol_type="numbers",
+            protocol_type=PROTOCOL,
             protocol_name=PROTOCOL,
             assignments=[
                 request.SyncGroupRequestAssignment(member_id, bytes(partitions))
                 for member_id, partitions in dealt.items()
             ],
         )
-        response = await self._request(message, SYNC_VERSION)
+        response = await self._request(message)
         self._check(response.error_code)
         partitions = list(response.assignment)
         self._history.add_owner(self._epoch, self._member_id, partitions)
@@ -108,9 +106,9 @@ class ClassicMember(GroupMember):
 
     async def _beat(self) -> None:
         request = messages.HeartbeatRequest(GROUP, self._epoch, self._member_id)
-        response = await self._request(request, HEARTBEAT_VERSION)
+        response = await self._request(request)
         self._check(response.error_code)
 
-    def _leaving(self) -> Request:
+    def _leaving(self) -> Any:
         identity = messages.LeaveGroupRequest.MemberIdentity(self._member_id)
-        return messages.LeaveGroupRequest(group_id=GROUP, members=[identity]), LEAVE_VERSION
+        return messages.LeaveGroupRequest(group_id=GROUP, members=[identity])

@@ -15,27 +15,34 @@ import random
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.random_run.schedule import TOPIC
-from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
+from broker_sim.cluster.requests import FETCH_VERSION, OFFSET_FETCH_VERSION, PRODUCE_VERSION
 from broker_sim.cluster.virtual.invariants import violated
-from broker_sim.protocol.special_values import READ_UNCOMMITTED
+from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Coroutine, Generator
+    from collections.abc import Coroutine, Generator, Mapping
 
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
     from broker_sim.cluster.virtual.virtual_client import PendingResponse
 
-__all__ = ["LONGEST_REST_MS", "MAX_WAITS_MS", "TIMEOUTS_MS", "Client"]
+__all__ = ["TIMEOUTS_MS", "VERSIONS", "Client"]
 
 TIMEOUTS_MS: Final = (20, 300, 1_500, 1_500)
-MAX_WAITS_MS: Final = (0, 100, 500)
-LONGEST_REST_MS: Final = 200
 ANSWER_SLACK_MS: Final = 1_000
 """How much longer than a broker may take a client waits before it breaks the connection off."""
-
 REFRESH_SHARE: Final = 0.1
 """How often a client asks for the leader although nothing has refused it: its metadata gets old."""
+VERSIONS: Final[Mapping[type, int]] = {
+    messages.FetchRequest: FETCH_VERSION,
+    messages.ProduceRequest: PRODUCE_VERSION,
+    messages.OffsetFetchRequest: OFFSET_FETCH_VERSION,
+    messages.OffsetCommitRequest: 9,
+    messages.InitProducerIdRequest: 5,
+    messages.AddPartitionsToTxnRequest: 3,
+    messages.AddOffsetsToTxnRequest: 3,
+}
+"""In which versions requests are sent; others are in their newest. Topics have names in these, not ids."""
 
 
 class _Wait:
@@ -54,6 +61,7 @@ class Client:
     def __init__(self, around: Surroundings, name: str) -> None:
         self._around = around
         self._name = name
+        self._versions = VERSIONS
         self._rng = random.Random(f"{around.schedule.seed}/{name}")
         self._client = around.cluster.client()
         self._leaders: dict[int, tuple[int, int]] = {}
@@ -80,6 +88,10 @@ class Client:
     def _wall_clock_ms(self) -> int:
         return self._around.cluster.scheduler.clock.wall_clock_ms()
 
+    def _record(self, *what: Any) -> None:
+        """Add to the trace of the run."""
+        self._around.cluster.trace.record(*what)
+
     # -- waiting ------------------------------------------------------------------------------------
 
     def _resume(self, result: Any = None) -> None:
@@ -99,15 +111,14 @@ class Client:
         if self._goes_on:
             self._resume()
 
-    async def _send(
-        self, broker_id: int, message: Any, version: int, timeout_ms: int
-    ) -> PendingResponse:
+    async def _send(self, broker_id: int, message: Any, timeout_ms: int) -> PendingResponse:
         """Return a request once it was answered, or its connection was lost."""
         around = self._around
         timer = around.cluster.scheduler.call_later(
             timeout_ms + ANSWER_SLACK_MS, lambda: self._give_up(broker_id, pending)
         )
         around.waiting += 1
+        version = self._versions.get(type(message), message.MAX_VERSION)
         pending = self._client.send(broker_id, message, version, self._resume)
         await _WAIT
         timer.cancel()
@@ -115,14 +126,13 @@ class Client:
         return pending
 
     def _give_up(self, broker_id: int, pending: PendingResponse) -> None:
-        quiet_since_ms = self._around.quiet_since_ms()
+        quiet_since_ms = self._around.disturbances.quiet_since_ms
         if quiet_since_ms is not None and quiet_since_ms <= pending.sent_ms:
             violated(
                 "requests-are-answered",
                 f"{self._name} waits since {pending.sent_ms} ms for broker {broker_id} to answer "
                 f"{pending.api_key.name}",
             )
-        self._around.history.count("abandoned")
         self._client.disconnect(broker_id)
 
     # -- partitions ---------------------------------------------------------------------------------
@@ -131,30 +141,9 @@ class Client:
         """Return the leader and its epoch; any broker, and -1 for the epoch, without one."""
         known = self._leaders.get(partition)
         if known is None or self._rng.random() < REFRESH_SHARE:
-            known = self._around.newest_leader(partition)
-            if known[0] < 0:
+            state = self._around.cluster.nodes.controller.image.topics[TOPIC].partitions[partition]
+            if not state.has_leader:
                 self._leaders.pop(partition, None)
                 return self._rng.randint(1, self._around.schedule.brokers), -1
-            self._leaders[partition] = known
+            known = self._leaders[partition] = (state.leader, state.leader_epoch)
         return known
-
-    async def _fetch(
-        self, partition: int, offset: int, max_wait_ms: int, isolation_level: int = READ_UNCOMMITTED
-    ) -> Any:
-        """Fetch from the leader; return the partition's part of the answer, None without one."""
-        leader, epoch = self._leader(partition)
-        if epoch < 0:
-            # A follower would serve it too, as far as its log goes (KIP-392).
-            return None
-        request = fetch_request(
-            (TOPIC, partition),
-            offset=offset,
-            max_wait_ms=max_wait_ms,
-            leader_epoch=epoch,
-            isolation_level=isolation_level,
-        )
-        pending = await self._send(leader, request, FETCH_VERSION, max_wait_ms)
-        if pending.disconnected:
-            self._leaders.pop(partition, None)
-            return None
-        return pending.response.responses[0].partitions[0]

@@ -7,10 +7,9 @@ members learn is kept in `ConsumerHistory`, which says what may never happen.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.random_run.checks.consumer_history import Term
-from broker_sim.cluster.random_run.checks.coordinators import newest_coordinator
+from broker_sim.cluster.random_run.checks.group_history import Term
 from broker_sim.cluster.random_run.clients.coordinated_client import AgainError
 from broker_sim.cluster.random_run.clients.group_member import (
     REBALANCE_TIMEOUT_MS,
@@ -27,8 +26,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker_sim.cluster.random_run.checks.consumer_history import ConsumerHistory
-    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.checks.group_history import ConsumerHistory
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["CONSUMER_GROUP", "ConsumerMember"]
@@ -39,7 +37,6 @@ IS_SLOW_SHARE: Final = 0.2
 GIVES_UP_SHARE: Final = 0.1
 """How often it then does before a heartbeat; others are fenced when the rebalance timeout is over."""
 STATIC_EVERY: Final = 3
-HEARTBEAT_VERSION: Final = 1
 JOINS: Final = 0
 
 FENCED: Final = frozenset(
@@ -60,10 +57,11 @@ class ConsumerMember(GroupMember):
     strays_share = 0.02
     commits_share = 0.4
 
-    def __init__(self, around: Surroundings, history: ConsumerHistory, number: int) -> None:
-        name = f"consumer-member-{number}"
-        super().__init__(around, name, CONSUMER_GROUP, f"consumers/{number}", history)
-        self._history = history
+    _history: ConsumerHistory
+
+    def __init__(self, around: Surroundings, number: int) -> None:
+        name, chance = f"consumer-member-{number}", f"consumers/{number}"
+        super().__init__(around, name, CONSUMER_GROUP, chance, around.consumer_history)
         self._instance_id = f"instance-{number}" if number % STATIC_EVERY == 2 else None
         self._lives = 0
         self._assigned: tuple[int, ...] = ()
@@ -97,7 +95,7 @@ class ConsumerMember(GroupMember):
     def _check(self, error_code: int) -> None:
         if not error_code:
             return
-        self._around.cluster.trace.record(self._name, error_code, self._epoch)
+        self._record(self._name, error_code, self._epoch)
         super()._check(error_code)
         if error_code in FENCED:
             self._history.give_up(self._owner)
@@ -107,16 +105,12 @@ class ConsumerMember(GroupMember):
             violated("errors-are-expected", f"{self._name} got {ErrorCode(error_code).name}")
         raise AgainError
 
-    def _leaving(self) -> Request:
-        is_back_soon = self._instance_id is not None and self._chance.random() < 0.5
-        request = messages.ConsumerGroupHeartbeatRequest(
-            group_id=self._group,
-            member_id=self._member_id,
-            instance_id=self._instance_id,
-            member_epoch=LEAVE_GROUP_STATIC_EPOCH if is_back_soon else LEAVE_GROUP_EPOCH,
-        )
+    def _leaving(self) -> Any:
+        request = self._empty_heartbeat()
+        is_back_soon = self._instance_id is not None and self._is_drawn(0.5)
+        request.member_epoch = LEAVE_GROUP_STATIC_EPOCH if is_back_soon else LEAVE_GROUP_EPOCH
         self._history.give_up(self._owner)
-        return request, HEARTBEAT_VERSION
+        return request
 
     # -- heartbeats -------------------------------------------------------------------------------
 
@@ -124,33 +118,37 @@ class ConsumerMember(GroupMember):
         await self._take_step(self._beat)
 
     async def _beat(self) -> None:
-        cluster, coordinator = self._around.cluster, self._coordinators[self._group]
-        if set(self._positions) - set(self._assigned) and self._is_drawn(GIVES_UP_SHARE):
+        if self._is_giving_up and self._is_drawn(GIVES_UP_SHARE):
             self._take_assigned()
         request = self._heartbeat()
-        sent_ms, asked = cluster.now_ms, newest_coordinator(cluster, coordinator)
+        sent_ms = self._around.cluster.now_ms
         if self._asked_ms is None:
             self._asked_ms = sent_ms
         safe_until_ms = self._safe_until_ms
-        self._be_unsure()  # until the answer is there
-        response = await self._request(request, HEARTBEAT_VERSION)
-        is_newest = asked is not None and asked == newest_coordinator(cluster, coordinator)
+        # It is unsure until the answer is there.
+        self._tells_all, self._safe_until_ms = True, None
+        response, is_newest = await self._ask_newest(self._group, request)
         if is_newest and response.error_code in FENCED:
             self._check_may_be_fenced(response.error_code, safe_until_ms)
         self._check(response.error_code)
         self._take_answer(response, sent_ms, is_newest=is_newest)
 
-    def _is_drawn(self, share: float) -> bool:
-        return self._chance.random() < share
+    @property
+    def _is_giving_up(self) -> bool:
+        """Whether it owns what is not assigned to it any more."""
+        return not self._positions.keys() <= set(self._assigned)
 
-    def _heartbeat(self) -> messages.ConsumerGroupHeartbeatRequest:
-        """Return what it has to tell: all after a lost answer, else what has changed."""
-        request = messages.ConsumerGroupHeartbeatRequest(
+    def _empty_heartbeat(self) -> messages.ConsumerGroupHeartbeatRequest:
+        return messages.ConsumerGroupHeartbeatRequest(
             group_id=self._group,
             member_id=self._member_id,
             instance_id=self._instance_id,
             member_epoch=self._epoch,
         )
+
+    def _heartbeat(self) -> messages.ConsumerGroupHeartbeatRequest:
+        """Return what it has to tell: all after a lost answer, otherwise what has changed."""
+        request = self._empty_heartbeat()
         if self._tells_all:
             request.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
             request.subscribed_topic_names = [TOPIC]
@@ -160,10 +158,6 @@ class ConsumerMember(GroupMember):
             request.topic_partitions = owned if self._positions else []
             self._history.give_up(self._owner, self._positions)
         return request
-
-    def _be_unsure(self) -> None:
-        self._tells_all = True
-        self._safe_until_ms = None
 
     def _check_may_be_fenced(self, error_code: int, safe_until_ms: int | None) -> None:
         now_ms = self._around.cluster.now_ms
@@ -188,26 +182,22 @@ class ConsumerMember(GroupMember):
         self._tells_all = self._tells_owned = False
         if response.assignment is not None:
             self._take_assignment(response.assignment.topic_partitions)
-        cluster = self._around.cluster
-        cluster.trace.record(self._name, self._epoch, *self._positions)
+        self._record(self._name, self._epoch, *self._positions)
         assert self._asked_ms is not None
         until_ms = min(sent_ms + SESSION_TIMEOUT_MS, self._asked_ms + REBALANCE_TIMEOUT_MS)
         self._safe_since_ms = sent_ms
-        if set(self._positions) <= set(self._assigned) and not self._tells_owned:
+        if not self._is_giving_up and not self._tells_owned:
             self._asked_ms = None
         if is_newest:
             self._safe_until_ms = until_ms
-            term = Term(sent_ms, until_ms)
-            self._history.add_owner(self._owner, self._epoch, self._positions, cluster.now_ms, term)
-        else:
-            self._safe_until_ms = None
+            now_ms, term = self._around.cluster.now_ms, Term(sent_ms, until_ms)
+            self._history.add_owner(self._owner, self._epoch, self._positions, now_ms, term)
 
     def _take_assignment(
         self, topics: Iterable[messages.ConsumerGroupHeartbeatResponse.TopicPartitions]
     ) -> None:
         self._assigned = tuple(number for topic in topics for number in topic.partitions)
-        loses = set(self._positions) - set(self._assigned)
-        if not (loses and self._is_drawn(IS_SLOW_SHARE)):
+        if not (self._is_giving_up and self._is_drawn(IS_SLOW_SHARE)):
             self._take_assigned()
 
     def _take_assigned(self) -> None:

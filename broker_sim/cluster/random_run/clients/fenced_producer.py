@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.random_run.checks.transaction_history import group_of
@@ -11,8 +11,8 @@ from broker_sim.cluster.random_run.clients.transactional_requests import Transac
 from broker_sim.cluster.virtual.invariants import violated
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.random_run.checks.transaction_history import TransactionHistory
-    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from collections.abc import Iterator
+
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["LONGEST_ABSENCE_MS", "FencedProducer"]
@@ -31,40 +31,48 @@ class FencedProducer(CoordinatedClient):
     """A transactional producer, which may have been fenced."""
 
     parked_ms = find_parked_ms = LONGEST_PARKED_MS
+    short_rest_ms = 30
 
-    def __init__(
-        self, around: Surroundings, history: TransactionHistory, number: int, id_number: int
-    ) -> None:
-        transactional_id = f"id-{id_number}"
-        super().__init__(
-            around, f"transactional-{number}", f"transactional/{number}", transactional_id
-        )
-        self._history = history
-        self._group = group_of(transactional_id)
-        self._requests = TransactionalRequests(
-            transactional_id, around.schedule.transaction_version
-        )
+    def __init__(self, around: Surroundings, number: int, id_number: int) -> None:
+        super().__init__(around, f"transactional-{number}", f"transactional/{number}")
+        version = around.schedule.transaction_version
+        self._transactional_id = f"id-{id_number}"
+        self._requests = TransactionalRequests(self._transactional_id, version)
+        self._versions = self._requests.versions
+        self._history = around.transactions
+        self._group = group_of(self._transactional_id)
         self._begun_epoch = -1
         """The epoch that InitProducerId has answered; later ones are of its own transactions."""
         self._sequences: dict[int, int] = {}
 
-    async def _request(self, key: str, request: Request, rest_ms: int = 30) -> Any:
-        """Return what the coordinator of the group, or of the transactions, answers."""
-        return await self._ask_coordinator(key, request, rest_ms)
+    @property
+    def _is_replaced(self) -> bool:
+        return self._history.is_replaced(self._transactional_id, self._begun_epoch)
+
+    @contextmanager
+    def _fenced_if_replaced(self, what: str) -> Iterator[None]:
+        """Raise if what is done here succeeds, although another producer had begun before."""
+        was_replaced = self._is_replaced
+        yield
+        if was_replaced:
+            violated(
+                "fenced-producers-stay-fenced",
+                f"{self._name} was replaced before it asked for {what}, which has succeeded",
+            )
 
     async def _haunt(self) -> None:
         """Go on as if nothing had been: write, commit an offset, or commit what it was fenced in."""
         while self._chance.random() >= 1 / LONGEST_HAUNT:
-            was_replaced = self._is_replaced
             what = self._chance.choice((WRITE, OFFSET, COMMIT))
-            if what == COMMIT and not was_replaced:
+            if what == COMMIT and not self._is_replaced:
                 # It has timed out: what tells it so may not be written yet.
                 self._rest_ms = 50
             else:
-                with suppress(AgainError):
+                with suppress(AgainError), self._fenced_if_replaced(what):
                     error_code = await self._do_as_zombie(what)
-                    self._around.cluster.trace.record(self._name, what, error_code)
-                    self._check_not_replaced(was_replaced and not error_code, what)
+                    self._record(self._name, what, error_code)
+                    if error_code:
+                        raise AgainError
             await self._rest(self._rest_ms)
         await self._rest(LONGEST_ABSENCE_MS)
 
@@ -74,33 +82,26 @@ class FencedProducer(CoordinatedClient):
             return await self._write_as_zombie()
         if what == OFFSET:
             request = self._requests.commit_offset(self._group, 0, ZOMBIE_OFFSET)
-            response = await self._request(self._group, request)
+            response = await self._ask_coordinator(self._group, request)
             return response.topics[0].partitions[0].error_code
-        request = self._requests.end(is_commit=True)
-        return (await self._request(self._transactional_id, request)).error_code
+        end = self._requests.end(is_commit=True)
+        return (await self._ask_coordinator(self._transactional_id, end)).error_code
 
     async def _write_as_zombie(self) -> Any:
         number = self._chance.randrange(self._around.schedule.partitions)
         transaction = self._history.add_zombie(self._transactional_id, self._name)
         value = b"%s/zombie/%d" % (self._name.encode(), transaction.number)
         self._history.add_value(transaction, value)
-        batch = self._requests.batch([value], self._sequences.get(number, 0), self._wall_clock_ms)
+        batch = self._batch(number, [value])
         leader, _ = self._leader(number)
         request = self._requests.produce(number, batch, LONGEST_PARKED_MS)
         try:
-            response = await self._ask(leader, request, 60)
+            response = await self._ask(leader, request, 60, LONGEST_PARKED_MS)
         except AgainError:
             self._leaders.pop(number, None)
             raise
         return response.responses[0].partition_responses[0].error_code
 
-    def _check_not_replaced(self, was_replaced: bool, what: str) -> None:
-        if was_replaced:
-            violated(
-                "fenced-producers-stay-fenced",
-                f"{self._name} was replaced before it asked for {what}, which has succeeded",
-            )
-
-    @property
-    def _is_replaced(self) -> bool:
-        return self._history.is_replaced(self._transactional_id, self._begun_epoch)
+    def _batch(self, number: int, values: list[bytes]) -> bytes:
+        """Return the next batch of a partition."""
+        return self._requests.batch(values, self._sequences.get(number, 0), self._wall_clock_ms)

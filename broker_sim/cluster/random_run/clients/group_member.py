@@ -6,8 +6,7 @@ Offsets that a member commits only grow.
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from broker_sim.cluster.random_run.checks.coordinators import (
     informed_coordinator,
@@ -20,7 +19,7 @@ from broker_sim.cluster.random_run.clients.coordinated_client import (
     T,
 )
 from broker_sim.cluster.random_run.schedule import TOPIC
-from broker_sim.cluster.requests import OFFSET_FETCH_VERSION, offset_fetch_request
+from broker_sim.cluster.requests import offset_fetch_request
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import NO_EPOCH
@@ -28,16 +27,10 @@ from broker_sim.protocol.special_values import NO_EPOCH
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.checks.group_history import GroupHistory
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
-__all__ = [
-    "REBALANCE_TIMEOUT_MS",
-    "SESSION_TIMEOUT_MS",
-    "CommittedOffsets",
-    "GroupMember",
-    "JoinAgainError",
-]
+__all__ = ["REBALANCE_TIMEOUT_MS", "SESSION_TIMEOUT_MS", "GroupMember", "JoinAgainError"]
 
 SESSION_TIMEOUT_MS: Final = 1_000
 REBALANCE_TIMEOUT_MS: Final = 1_500
@@ -47,7 +40,6 @@ ASKS_AGAIN_SHARE: Final = 0.3
 """How often a member that might commit an offset looks whether those it has committed are there."""
 STABLE_SHARE: Final = 0.5
 """How often an OffsetFetch has `require_stable`."""
-COMMIT_VERSION: Final = 9
 
 WRONG_BROKER: Final = frozenset(
     {
@@ -62,16 +54,6 @@ class JoinAgainError(StepError):
     """It is no member any more, or one of an old generation."""
 
 
-class CommittedOffsets(Protocol):
-    """What a group's members have learned of its offsets."""
-
-    def add_commit(self, partition: int, offset: int) -> None:
-        """Add a commit that was acknowledged."""
-
-    def check_committed(self, member: str, epoch: int, partition: int, offset: int) -> None:
-        """Compare what a member has read in that epoch; raise if it is behind what was acknowledged."""
-
-
 class GroupMember(CoordinatedClient):
     """A member of a group."""
 
@@ -81,11 +63,11 @@ class GroupMember(CoordinatedClient):
     commits_share: ClassVar[float]
 
     def __init__(
-        self, around: Surroundings, name: str, group: str, chance: str, offsets: CommittedOffsets
+        self, around: Surroundings, name: str, group: str, chance: str, history: GroupHistory
     ) -> None:
         super().__init__(around, name, chance)
         self._group = group
-        self._offsets = offsets
+        self._history = history
         self._member_id = ""
         self._epoch = NO_EPOCH
         """Its generation, or its member epoch."""
@@ -103,13 +85,12 @@ class GroupMember(CoordinatedClient):
 
     async def _take_step(self, step: Callable[[], Awaitable[T]]) -> T:
         """Take a step with the coordinator of the time, until it is done."""
-        return await self._repeat(partial(self._with_coordinator, step))
 
-    async def _with_coordinator(self, step: Callable[[], Awaitable[T]]) -> T:
-        if self._group not in self._coordinators:
-            await self._find_coordinator(self._group)
-            raise AgainError
-        return await step()
+        async def with_coordinator() -> T:
+            await self._coordinator(self._group)
+            return await step()
+
+        return await self._repeat(with_coordinator)
 
     async def _join(self) -> None:
         raise NotImplementedError
@@ -117,7 +98,7 @@ class GroupMember(CoordinatedClient):
     async def _beat(self) -> None:
         raise NotImplementedError
 
-    def _leaving(self) -> Request:
+    def _leaving(self) -> Any:
         """Return the request with which it leaves."""
         raise NotImplementedError
 
@@ -136,9 +117,9 @@ class GroupMember(CoordinatedClient):
         """As whom it owns partitions."""
         return self._member_id
 
-    async def _request(self, message: Any, version: int) -> Any:
+    async def _request(self, message: Any) -> Any:
         """Return what the coordinator answers."""
-        return await self._ask_coordinator(self._group, (message, version))
+        return await self._ask_coordinator(self._group, message)
 
     # -- taking part ------------------------------------------------------------------------------
 
@@ -160,7 +141,7 @@ class GroupMember(CoordinatedClient):
         request = self._leaving()
         self._begin_anew()
         with suppress(AgainError):
-            response = await self._request(*request)
+            response = await self._request(request)
             if response.error_code in WRONG_BROKER:
                 self._forget(self._group)
         raise JoinAgainError
@@ -177,7 +158,7 @@ class GroupMember(CoordinatedClient):
     async def _commit(self, partition: int) -> None:
         """Commit the next offset; who does not know where to begin asks first, and others now and then."""
         position = self._positions[partition]
-        if position is None or self._chance.random() < ASKS_AGAIN_SHARE:
+        if position is None or self._is_drawn(ASKS_AGAIN_SHARE):
             await self._fetch_offset(partition)
             return
         self._positions[partition] = offset = position + self._chance.randint(1, 9)
@@ -189,24 +170,24 @@ class GroupMember(CoordinatedClient):
             member_id=self._member_id,
             topics=[request.OffsetCommitRequestTopic(name=TOPIC, partitions=[committed])],
         )
-        response = await self._request(commit, COMMIT_VERSION)
+        response = await self._request(commit)
         self._check(response.topics[0].partitions[0].error_code)
-        self._offsets.add_commit(partition, offset)
+        self._history.add_commit(partition, offset)
 
     async def _fetch_offset(self, partition: int) -> None:
-        cluster, coordinator = self._around.cluster, self._coordinators[self._group]
-        is_stable = self._chance.random() < STABLE_SHARE
-        look = newest_coordinator if is_stable else informed_coordinator
-        asked = look(cluster, coordinator)
-        request = self._offset_request(partition, is_stable)
-        response = await self._request(request, OFFSET_FETCH_VERSION)
+        is_stable = self._is_drawn(STABLE_SHARE)
+        response, counts = await self._ask_newest(
+            self._group,
+            self._offset_request(partition, is_stable),
+            newest_coordinator if is_stable else informed_coordinator,
+        )
         (answer,) = response.groups
         self._check(answer.error_code)
         found = answer.topics[0].partitions[0]
         self._check(found.error_code)
-        if asked is None or asked != look(cluster, coordinator):
+        if not counts:
             return  # It asks again: going on from there might commit an older offset.
-        self._offsets.check_committed(self._owner, self._epoch, partition, found.committed_offset)
+        self._history.check_committed(self._owner, self._epoch, partition, found.committed_offset)
         if self._positions[partition] is None:
             self._positions[partition] = max(found.committed_offset, 0)
 

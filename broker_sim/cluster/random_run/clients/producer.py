@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.cluster.random_run.checks.history import Acknowledged
 from broker_sim.cluster.random_run.clients.client import TIMEOUTS_MS, Client
 from broker_sim.cluster.random_run.schedule import ACKS, IDEMPOTENT, TOPIC
-from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.cluster.requests import produce_request
 from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.records import Record, build_batch
@@ -75,36 +75,32 @@ class Producer(Client):
 
     async def _send_batch(self, partition: int, values: list[bytes], batch: bytes) -> bool:
         """Send it once; return whether it was acknowledged, or a retry could not succeed."""
-        around, history = self._around, self._around.history
         timeout_ms = self._rng.choice(TIMEOUTS_MS)
         request = produce_request(
             (TOPIC, partition), acks=self._acks, batch=batch, timeout_ms=timeout_ms
         )
         leader, epoch = self._leader(partition)
-        asked = around.broker(leader)
-        pending = await self._send(leader, request, PRODUCE_VERSION, timeout_ms)
+        asked = self._around.broker(leader)
+        pending = await self._send(leader, request, timeout_ms)
         if pending.disconnected:
             self._leaders.pop(partition, None)
-            history.count("disconnected")
             return False
         if pending.response is None:  # acks=0
             return False
         answer = pending.response.responses[0].partition_responses[0]
         error_code, base_offset = answer.error_code, answer.base_offset
-        around.cluster.trace.record("produced", partition, error_code, base_offset)
+        self._record("produced", partition, error_code, base_offset)
         if error_code == ErrorCode.NONE:
             first = Acknowledged(partition, base_offset, values[0], self._acks, epoch)
-            around.add_acknowledged(first, values, leader, asked)
+            self._around.add_acknowledged(first, values, leader, asked)
             self._sequences[partition] = self._sequences.get(partition, 0) + len(values)
             return True
         if error_code == ErrorCode.REQUEST_TIMED_OUT:
-            history.count("timed_out")
             if base_offset >= 0:  # otherwise it is an injected error, and nothing was appended
                 over_ms = pending.sent_ms + timeout_ms - 1
                 self._check_waits(partition, leader, base_offset + len(values), over_ms)
             return False
         self._leaders.pop(partition, None)
-        history.count("refused")
         return self._take_refusal(error_code, values)
 
     def _check_waits(self, partition: int, leader: int, end_offset: int, over_ms: int) -> None:
@@ -119,20 +115,18 @@ class Producer(Client):
             )
 
     def _take_refusal(self, error_code: int, values: list[bytes]) -> bool:
-        """Begin again with a new producer id where a retry could not succeed."""
+        """Begin again with a new producer id where a retry could not succeed; return whether it is so."""
         history = self._around.history
         if error_code in NOT_WRITTEN and not self._is_idempotent:
             history.refused.update(values)
-        if error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and history.reads_are_final:
+        is_out_of_order = error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if is_out_of_order and history.reads_are_final:
             violated(
                 "sequence-goes-on",
                 f"{self._name} has sent every batch until it was acknowledged, and its sequence was "
                 "refused",
             )
-        is_over = error_code in {
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            ErrorCode.INVALID_TIMESTAMP,
-        }
+        is_over = is_out_of_order or error_code == ErrorCode.INVALID_TIMESTAMP
         if is_over:
             self._producer_id += 1
             self._sequences.clear()

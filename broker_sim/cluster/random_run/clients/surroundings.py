@@ -1,9 +1,12 @@
-"""What the clients of a random run share, and what it knows of the brokers that they ask."""
+"""What the clients of a random run share: the cluster, and what they have learned of it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.cluster.random_run.checks.group_history import ClassicHistory, ConsumerHistory
+from broker_sim.cluster.random_run.checks.history import HighWatermarks, History
+from broker_sim.cluster.random_run.checks.transaction_history import TransactionHistory
 from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -12,11 +15,11 @@ from broker_sim.protocol.records import iter_records
 from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from broker_sim.broker.broker import Broker
-    from broker_sim.cluster.random_run.checks.high_watermarks import HighWatermarks
-    from broker_sim.cluster.random_run.checks.history import Acknowledged, History
+    from broker_sim.cluster.random_run.checks.history import Acknowledged
+    from broker_sim.cluster.random_run.disturbances import Disturbances
     from broker_sim.cluster.random_run.schedule import Schedule
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
@@ -27,28 +30,26 @@ class Surroundings:
     """What the clients of one run share."""
 
     def __init__(
-        self,
-        cluster: VirtualCluster,
-        schedule: Schedule,
-        history: History,
-        high_watermarks: HighWatermarks,
-        quiet_since_ms: Callable[[], int | None],
+        self, cluster: VirtualCluster, schedule: Schedule, disturbances: Disturbances
     ) -> None:
         self.cluster = cluster
         self.schedule = schedule
-        self.history = history
-        self.high_watermarks = high_watermarks
-        self.quiet_since_ms = quiet_since_ms
-        """Since when nothing has been wrong with any broker or link; None if something is."""
+        self.disturbances = disturbances
+        self.history = History(
+            reads_are_final=not (schedule.unclean_elections or schedule.may_lose_records)
+        )
+        self.high_watermarks = HighWatermarks()
+        self.classic_history = ClassicHistory()
+        self.consumer_history = ConsumerHistory(disturbances)
+        self.transactions = TransactionHistory()
         self.running = True
         """Whether clients send new requests."""
         self.waiting = 0
         """How many requests have no answer yet."""
 
-    def newest_leader(self, partition: int) -> tuple[int, int]:
-        """Return the leader, -1 without one, and its epoch."""
-        state = self.cluster.nodes.controller.image.topics[TOPIC].partitions[partition]
-        return state.leader, state.leader_epoch
+    def broker(self, broker_id: int) -> Broker | None:
+        """Return the process of a broker; None if it is dead."""
+        return self.cluster.nodes.brokers.get(broker_id)
 
     def add_acknowledged(
         self, first: Acknowledged, values: Sequence[bytes], leader: int, asked: Broker | None
@@ -62,7 +63,7 @@ class Surroundings:
         if first.acks == ACKS_ALL:
             self._check_replicated(asked, first.partition, first.offset + len(values), written_in)
         epoch = max(first.leader_epoch, written_in)
-        self.history.count("acknowledged")
+        self.history.batches += 1
         self.history.acknowledged += [
             first._replace(offset=first.offset + index, value=value, leader_epoch=epoch)
             for index, value in enumerate(values)
@@ -70,24 +71,17 @@ class Surroundings:
 
     def _epoch_of(self, broker_id: int, one: Acknowledged) -> int:
         """Return the leader epoch of a record in that broker's log; -1 if it is not there any more."""
-        topic_id = self.cluster.nodes.controller.image.topics[TOPIC].topic_id
-        log = self.cluster.nodes.nodes[broker_id].logs.get(
-            TopicPartition(TOPIC, one.partition), topic_id
-        )
+        nodes = self.cluster.nodes
+        topic_id = nodes.controller.image.topics[TOPIC].topic_id
+        log = nodes.nodes[broker_id].logs.get(TopicPartition(TOPIC, one.partition), topic_id)
         if log is None or log.log_end_offset <= one.offset:
             return -1
-        segment = next(each for each in reversed(log.segments) if each.base_offset <= one.offset)
-        data = segment.read(one.offset, 1, log.log_end_offset, min_one_message=True)
-        assert data is not None
-        batch = data.records[0]
-        found = {record.offset: record.value for record in iter_records(batch)}
-        return (
-            parse_header(batch).partition_leader_epoch if found.get(one.offset) == one.value else -1
-        )
-
-    def broker(self, broker_id: int) -> Broker | None:
-        """Return the process of a broker; None if it is dead."""
-        return self.cluster.nodes.brokers.get(broker_id)
+        batch = log.read(one.offset, 1, min_one_message=True).records[0]
+        if all(
+            (each.offset, each.value) != (one.offset, one.value) for each in iter_records(batch)
+        ):
+            return -1
+        return parse_header(batch).partition_leader_epoch
 
     def _check_replicated(
         self, asked: Broker | None, partition: int, end_offset: int, epoch: int

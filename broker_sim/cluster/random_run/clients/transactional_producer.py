@@ -14,7 +14,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.random_run.checks.coordinators import newest_coordinator
 from broker_sim.cluster.random_run.checks.history import Acknowledged
 from broker_sim.cluster.random_run.checks.transaction_history import OffsetStep, Outcome
 from broker_sim.cluster.random_run.clients.client import TIMEOUTS_MS
@@ -23,17 +22,15 @@ from broker_sim.cluster.random_run.clients.fenced_producer import (
     LONGEST_ABSENCE_MS,
     FencedProducer,
 )
+from broker_sim.cluster.random_run.schedule import TOPIC
+from broker_sim.cluster.requests import offset_fetch_request
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from broker_sim.cluster.random_run.checks.transaction_history import (
-        Transaction,
-        TransactionHistory,
-    )
-    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.checks.transaction_history import Transaction
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["LONGEST_TIMEOUT_MS", "TransactionalProducer"]
@@ -84,10 +81,8 @@ class _GivenUpError(Exception):
 class TransactionalProducer(FencedProducer):
     """One producer."""
 
-    def __init__(
-        self, around: Surroundings, history: TransactionHistory, number: int, id_number: int
-    ) -> None:
-        super().__init__(around, history, number, id_number)
+    def __init__(self, around: Surroundings, number: int, id_number: int) -> None:
+        super().__init__(around, number, id_number)
         self.has_begun = False
         """Whether it has got an epoch since its start, or since `finish`."""
         self._transaction: Transaction | None = None
@@ -115,7 +110,7 @@ class TransactionalProducer(FencedProducer):
                 while await self._take_transaction():
                     pass
             except FencedError:
-                goes_on = self._begun_epoch >= 0 and self._chance.random() < ZOMBIE_SHARE
+                goes_on = self._begun_epoch >= 0 and self._is_drawn(ZOMBIE_SHARE)
                 await self._rest(self._rest_ms)
                 if goes_on:
                     await self._haunt()
@@ -125,7 +120,7 @@ class TransactionalProducer(FencedProducer):
 
     def _check(self, error_code: int, key: str | None = None) -> None:
         """Raise what an error asks for; `key` says which coordinator has answered."""
-        self._around.cluster.trace.record(self._name, error_code, self._requests.epoch)
+        self._record(self._name, error_code, self._requests.epoch)
         if not error_code:
             return
         if error_code in RETRIABLE:
@@ -143,11 +138,10 @@ class TransactionalProducer(FencedProducer):
 
     async def _init(self) -> None:
         timeout_ms = self._chance.choice(TRANSACTION_TIMEOUTS_MS)
-        keeps_id = self._begun_epoch >= 0 and self._chance.random() < 0.5
+        keeps_id = self._begun_epoch >= 0 and self._is_drawn(0.5)
         key = self._transactional_id
-        response = await self._request(
-            key, self._requests.init_producer_id(timeout_ms, keeps_id=keeps_id)
-        )
+        request = self._requests.init_producer_id(timeout_ms, keeps_id=keeps_id)
+        response = await self._ask_coordinator(key, request)
         if response.error_code in FENCED:
             # It asked for the next epoch of one that is not the newest any more.
             self._begun_epoch = -1
@@ -163,7 +157,7 @@ class TransactionalProducer(FencedProducer):
 
     async def _take_transaction(self) -> bool:
         """Write and commit or abort; return whether the next transaction may have the same epoch."""
-        if self._chance.random() < BEGINS_ANEW_SHARE:
+        if self._is_drawn(BEGINS_ANEW_SHARE):
             await self._rest(LONGEST_ABSENCE_MS)
             return False
         self._transaction = transaction = self._history.begin(self._transactional_id, self._name)
@@ -171,7 +165,7 @@ class TransactionalProducer(FencedProducer):
         self._is_unsure = self._commits_twice = False
         try:
             await self._work(transaction)
-            is_commit = self._chance.random() >= ABORTS_SHARE
+            is_commit = not self._is_drawn(ABORTS_SHARE)
         except RefusedError:
             if transaction.outcome is not Outcome.OPEN:
                 raise
@@ -186,7 +180,7 @@ class TransactionalProducer(FencedProducer):
         partitions = range(self._around.schedule.partitions)
         count = self._chance.randint(1, MOST_WRITES)
         numbers = [self._chance.choice(partitions) for _ in range(count)]
-        commits_offset = self._chance.random() < COMMITS_OFFSETS_SHARE
+        commits_offset = self._is_drawn(COMMITS_OFFSETS_SHARE)
         offset_of = self._chance.choice(partitions) if commits_offset else None
         await self._risk()
         if offset_of is not None:
@@ -194,7 +188,8 @@ class TransactionalProducer(FencedProducer):
             await self._add(self._group, self._requests.add_group(self._group))
             await self._work_on(partial(self._commit_offset, transaction, step))
         for number in numbers:
-            values, batch = self._plan_write(transaction, number)
+            values = self._plan_write(transaction)
+            batch = self._batch(number, values)
             await self._add(number, self._requests.add_partition(number))
             await self._work_on(partial(self._write, transaction, number, values, batch))
 
@@ -219,46 +214,41 @@ class TransactionalProducer(FencedProducer):
 
     # -- writing --------------------------------------------------------------------------------------
 
-    def _plan_write(self, transaction: Transaction, number: int) -> tuple[list[bytes], bytes]:
-        """Return the values and the batch that is sent until it is acknowledged."""
-        count = sum(map(len, transaction.written.values()))
-        values = [
-            b"%s/%d/%d" % (self._name.encode(), transaction.number, count + index)
-            for index in range(self._chance.randint(1, 2))
-        ]
+    def _plan_write(self, transaction: Transaction) -> list[bytes]:
+        """Return the values of a batch, which is sent until it is acknowledged."""
+        first = sum(map(len, transaction.written.values()))
+        count = self._chance.randint(1, 2)
+        name = self._name.encode()
+        values = [b"%s/%d/%d" % (name, transaction.number, first + each) for each in range(count)]
         for value in values:
             self._history.add_value(transaction, value)
-        return values, self._requests.batch(
-            values, self._sequences.get(number, 0), self._wall_clock_ms
-        )
+        return values
 
-    async def _add(self, what: int | str, request: Request) -> None:
+    async def _add(self, what: int | str, request: Any) -> None:
         """Tell the coordinator what the transaction writes to, as before version 2."""
         if self._requests.version < 2 and what not in self._known:
             await self._work_on(partial(self._add_once, what, request))
 
-    async def _add_once(self, what: int | str, request: Request) -> None:
-        was_replaced = self._is_replaced
-        response = await self._request(self._transactional_id, request)
-        self._check(self._requests.error_of_added(response), self._transactional_id)
-        self._check_not_replaced(was_replaced, "a new partition")
+    async def _add_once(self, what: int | str, request: Any) -> None:
+        with self._fenced_if_replaced("a new partition"):
+            response = await self._ask_coordinator(self._transactional_id, request)
+            self._check(self._requests.error_of_added(response), self._transactional_id)
         self._known.add(what)
 
     async def _write(
         self, transaction: Transaction, number: int, values: list[bytes], batch: bytes
     ) -> None:
-        was_replaced = self._is_replaced
         leader, epoch = self._leader(number)
         asked = self._around.broker(leader)
         request = self._requests.produce(number, batch, self._chance.choice(TIMEOUTS_MS))
         try:
-            response = await self._ask(leader, request, 90)
-            answer = response.responses[0].partition_responses[0]
-            self._check(answer.error_code)
+            with self._fenced_if_replaced("a write"):
+                response = await self._ask(leader, request, 90, self.parked_ms)
+                answer = response.responses[0].partition_responses[0]
+                self._check(answer.error_code)
         except StepError:
             self._leaders.pop(number, None)
             raise
-        self._check_not_replaced(was_replaced, "a write")
         first = Acknowledged(number, answer.base_offset, values[0], ACKS_ALL, epoch)
         self._around.add_acknowledged(first, values, leader, asked)
         transaction.written[number] += values
@@ -266,23 +256,17 @@ class TransactionalProducer(FencedProducer):
 
     # -- offsets --------------------------------------------------------------------------------------
 
-    def _newest_coordinator(self) -> tuple[int, int] | None:
-        """Return the group's coordinator and its epoch; None if that one may be deposed.
-
-        A member of a group would learn that from its generation; this producer has none, so what such a
-        coordinator tells does not count.
-        """
-        broker_id = self._coordinators.get(self._group, -1)
-        return newest_coordinator(self._around.cluster, broker_id)
-
     async def _fetch_offset(self, number: int) -> OffsetStep:
-        asked = self._newest_coordinator()
-        response = await self._request(
-            self._group, self._requests.fetch_offset(self._group, number)
-        )
+        """Return what the transaction does to the offset of its group.
+
+        A member of a group would learn from its generation that a coordinator is deposed; this producer has
+        none, so what such a coordinator tells does not count.
+        """
+        request = offset_fetch_request(self._group, (TOPIC, number), require_stable=True)
+        response, counts = await self._ask_newest(self._group, request)
         (group,) = response.groups
         self._check(group.error_code or group.topics[0].partitions[0].error_code, self._group)
-        if asked is None or asked != self._newest_coordinator():
+        if not counts:
             self._forget(self._group)
             raise AgainError
         offset = max(group.topics[0].partitions[0].committed_offset, 0)
@@ -291,11 +275,10 @@ class TransactionalProducer(FencedProducer):
         return OffsetStep(number, offset, offset + self._chance.randint(1, 9))
 
     async def _commit_offset(self, transaction: Transaction, step: OffsetStep) -> None:
-        was_replaced = self._is_replaced
         request = self._requests.commit_offset(self._group, step.partition, step.end)
-        response = await self._request(self._group, request)
-        self._check(response.topics[0].partitions[0].error_code, self._group)
-        self._check_not_replaced(was_replaced, "an offset")
+        with self._fenced_if_replaced("an offset"):
+            response = await self._ask_coordinator(self._group, request)
+            self._check(response.topics[0].partitions[0].error_code, self._group)
         transaction.step = step
 
     # -- the end --------------------------------------------------------------------------------------
@@ -312,7 +295,6 @@ class TransactionalProducer(FencedProducer):
 
     async def _end(self, transaction: Transaction, *, is_commit: bool) -> bool:
         """Commit or abort; return whether the next transaction may have the same epoch."""
-        was_replaced, key = self._is_replaced, self._transactional_id
         if not is_commit and self._requests.version < 2 and not self._known:
             # Nothing was added, so there is nothing to abort; the next epoch ends what nobody knows of.
             self._give_transaction_up()
@@ -320,35 +302,32 @@ class TransactionalProducer(FencedProducer):
             return False
         if is_commit:
             transaction.outcome = Outcome.ENDING
-        response = await self._ask_to_end(self._requests.end(is_commit=is_commit))
-        code = response.error_code
-        if code in RETRIABLE:
-            self._commits_twice = True
-        elif code and not is_commit:
-            # Another one has ended it.
-            transaction.outcome = Outcome.ABORTED
-        self._check(code, key)
-        self._check_not_replaced(was_replaced, "the end of its transaction")
+        with self._fenced_if_replaced("the end of its transaction"):
+            response = await self._ask_to_end(is_commit)
+            if response.error_code in RETRIABLE:
+                self._commits_twice = True
+            elif response.error_code and not is_commit:
+                # Another one has ended it.
+                transaction.outcome = Outcome.ABORTED
+            self._check(response.error_code, self._transactional_id)
         transaction.outcome = Outcome.COMMITTED if is_commit else Outcome.ABORTED
         self._transaction = None
         if self._requests.version >= 2:
             self._take_epoch(response)
         return self._requests.version >= 2 or not self._is_unsure
 
-    async def _ask_to_end(self, request: Request) -> Any:
+    async def _ask_to_end(self, is_commit: bool) -> Any:
         """Return the answer; now and then it hangs up meanwhile, and dies without an answer."""
         key = self._transactional_id
-        coordinator = self._coordinators.get(key)
-        hangs_up = coordinator is not None and self._chance.random() < HANGS_UP_SHARE
+        coordinator = await self._coordinator(key)
+        hangs_up = self._is_drawn(HANGS_UP_SHARE)
         if hangs_up:
             self._around.cluster.scheduler.call_later(
                 self._chance.randint(0, 20), self._client.disconnect, coordinator
             )
         try:
-            return await self._request(key, request, 90)
+            return await self._ask_coordinator(key, self._requests.end(is_commit=is_commit), 90)
         except AgainError:
-            if coordinator is None:  # it was looked for
-                raise
             self._commits_twice = True
             if hangs_up:
                 self._die()

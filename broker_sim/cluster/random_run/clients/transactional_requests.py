@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim.cluster.random_run.clients.client import VERSIONS
 from broker_sim.cluster.random_run.schedule import TOPIC
-from broker_sim.cluster.requests import (
-    OFFSET_FETCH_VERSION,
-    offset_fetch_request,
-    produce_request,
-)
+from broker_sim.cluster.requests import produce_request
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import Record, build_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker_sim.cluster.random_run.clients.coordinated_client import Request
-
 __all__ = ["TransactionalRequests"]
 
-INIT_PRODUCER_ID_VERSION: Final = 5
-ADD_VERSION: Final = 3
-PRODUCE_VERSIONS: Final = {1: 11, 2: 12}
-COMMIT_OFFSET_VERSIONS: Final = {1: 4, 2: 5}
-END_VERSIONS: Final = {1: 4, 2: 5}
-"""By `transaction.version`, as Kafka's `TransactionManager` chooses them."""
+TRANSACTION_VERSIONS: Final = {
+    messages.ProduceRequest: {1: 11, 2: 12},
+    messages.TxnOffsetCommitRequest: {1: 4, 2: 5},
+    messages.EndTxnRequest: {1: 4, 2: 5},
+}
+"""In which versions requests are sent, by `transaction.version`; Kafka's `TransactionManager` chooses so."""
 NO_PRODUCER: Final = (-1, -1)
 
 
@@ -34,6 +29,9 @@ class TransactionalRequests:
 
     def __init__(self, transactional_id: str, version: int) -> None:
         self.version = version
+        of_version = {each: by[version] for each, by in TRANSACTION_VERSIONS.items()}
+        self.versions = {**VERSIONS, **of_version}
+        """In which versions requests are sent."""
         self.epoch = -1
         self._id = transactional_id
         self._producer_id = -1
@@ -42,15 +40,14 @@ class TransactionalRequests:
         """Send as this producer from now on."""
         self._producer_id, self.epoch = producer_id, epoch
 
-    def init_producer_id(self, timeout_ms: int, *, keeps_id: bool) -> Request:
+    def init_producer_id(
+        self, timeout_ms: int, *, keeps_id: bool
+    ) -> messages.InitProducerIdRequest:
         """Ask for the next epoch; with `keeps_id` only if nobody has asked since (KIP-360)."""
-        return messages.InitProducerIdRequest(
-            self._id,
-            timeout_ms,
-            *((self._producer_id, self.epoch) if keeps_id else NO_PRODUCER),
-        ), INIT_PRODUCER_ID_VERSION
+        producer = (self._producer_id, self.epoch) if keeps_id else NO_PRODUCER
+        return messages.InitProducerIdRequest(self._id, timeout_ms, *producer)
 
-    def add_partition(self, number: int) -> Request:
+    def add_partition(self, number: int) -> messages.AddPartitionsToTxnRequest:
         """Add a partition of the topic to the transaction."""
         topic = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(TOPIC, [number])
         return messages.AddPartitionsToTxnRequest(
@@ -58,13 +55,11 @@ class TransactionalRequests:
             v3_and_below_producer_id=self._producer_id,
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=[topic],
-        ), ADD_VERSION
+        )
 
-    def add_group(self, group: str) -> Request:
+    def add_group(self, group: str) -> messages.AddOffsetsToTxnRequest:
         """Add the offsets of a group to the transaction."""
-        return messages.AddOffsetsToTxnRequest(
-            self._id, self._producer_id, self.epoch, group
-        ), ADD_VERSION
+        return messages.AddOffsetsToTxnRequest(self._id, self._producer_id, self.epoch, group)
 
     @staticmethod
     def error_of_added(response: Any) -> int:
@@ -85,32 +80,26 @@ class TransactionalRequests:
             is_transactional=True,
         )
 
-    def produce(self, number: int, batch: bytes, timeout_ms: int) -> Request:
+    def produce(self, number: int, batch: bytes, timeout_ms: int) -> messages.ProduceRequest:
         """Write a batch to a partition of the topic."""
         request = produce_request((TOPIC, number), batch=batch, timeout_ms=timeout_ms)
         request.transactional_id = self._id
-        return request, PRODUCE_VERSIONS[self.version]
+        return request
 
-    def fetch_offset(self, group: str, number: int) -> Request:
-        """Ask for the group's offset of a partition, once no transaction has one open."""
-        request = offset_fetch_request(group, (TOPIC, number), require_stable=True)
-        return request, OFFSET_FETCH_VERSION
-
-    def commit_offset(self, group: str, number: int, offset: int) -> Request:
+    def commit_offset(
+        self, group: str, number: int, offset: int
+    ) -> messages.TxnOffsetCommitRequest:
         """Commit an offset of the group in the transaction."""
         request = messages.TxnOffsetCommitRequest
         partition = request.TxnOffsetCommitRequestPartition(number, offset)
-        topic = request.TxnOffsetCommitRequestTopic(TOPIC, [partition])
         return request(
             transactional_id=self._id,
             group_id=group,
             producer_id=self._producer_id,
             producer_epoch=self.epoch,
-            topics=[topic],
-        ), COMMIT_OFFSET_VERSIONS[self.version]
+            topics=[request.TxnOffsetCommitRequestTopic(TOPIC, [partition])],
+        )
 
-    def end(self, *, is_commit: bool) -> Request:
+    def end(self, *, is_commit: bool) -> messages.EndTxnRequest:
         """Commit or abort."""
-        return messages.EndTxnRequest(
-            self._id, self._producer_id, self.epoch, is_commit
-        ), END_VERSIONS[self.version]
+        return messages.EndTxnRequest(self._id, self._producer_id, self.epoch, is_commit)

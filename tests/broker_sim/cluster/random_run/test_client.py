@@ -4,26 +4,24 @@ from itertools import pairwise
 
 import pytest
 
-from broker_sim.cluster.random_run.checks.high_watermarks import HighWatermarks
-from broker_sim.cluster.random_run.checks.history import History
+from broker_sim.cluster.faults.action import Action
 from broker_sim.cluster.random_run.clients.client import ANSWER_SLACK_MS, Client
 from broker_sim.cluster.random_run.clients.coordinated_client import AgainError, CoordinatedClient
 from broker_sim.cluster.random_run.clients.surroundings import Surroundings
+from broker_sim.cluster.random_run.disturbances import Disturbances
 from broker_sim.cluster.random_run.schedule import Schedule
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 from broker_sim.cluster.virtual.virtual_cluster import SimulationError, VirtualCluster
 from broker_sim.protocol import messages
 
 REST_MS = 10
-VERSIONS = messages.ApiVersionsRequest("a", "1"), 3
+QUESTION = messages.ApiVersionsRequest("a", "1")
 
 
 @pytest.fixture
 def around():
     cluster = VirtualCluster(brokers=1)
-    return Surroundings(
-        cluster, Schedule(seed=1, brokers=1), History(True), HighWatermarks(), lambda: 0
-    )
+    return Surroundings(cluster, Schedule(seed=1, brokers=1), Disturbances(cluster))
 
 
 class Asking(Client):
@@ -34,7 +32,7 @@ class Asking(Client):
 
     async def _live(self):
         while True:
-            self.answers.append(await self._send(1, *VERSIONS, timeout_ms=0))
+            self.answers.append(await self._send(1, QUESTION, timeout_ms=0))
             self.steps.append(self._around.cluster.loop.steps)
             await self._rest(REST_MS)
 
@@ -74,7 +72,7 @@ def test_client_that_begins_anew_leaves_its_rest_and_its_life_behind(around):
 def test_what_a_client_finds_ends_the_run_where_it_is_found(around):
     class Finding(Asking):
         async def _live(self):
-            await super()._send(1, *VERSIONS, timeout_ms=0)
+            await super()._send(1, QUESTION, timeout_ms=0)
             raise InvariantViolationError("it-holds", "it does not")
 
     Finding(around).start()
@@ -91,13 +89,12 @@ def test_unanswered_request_breaks_an_invariant_where_nothing_is_wrong(around):
 
 
 def test_unanswered_request_is_given_up_where_something_is_wrong(around):
-    around.quiet_since_ms = lambda: None
+    around.disturbances.schedule([Action.parse("0 pause broker-1 for=5000")])
+    around.cluster.advance(0)
     client = Asking(around)
-    around.cluster.pause(1)
     client.start()
     around.cluster.advance(ANSWER_SLACK_MS)
     assert [each.disconnected for each in client.answers] == [True]
-    assert around.history.outcomes["abandoned"] == 1
 
 
 def test_step_is_repeated_until_it_is_done_with_a_rest_behind_each_attempt(around):

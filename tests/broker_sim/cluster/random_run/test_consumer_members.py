@@ -1,12 +1,13 @@
 """Groups of the consumer protocol in random runs: what must hold holds, and defects are found."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 import broker_sim
 from broker_sim.cluster.random_run import draw_schedule, run_schedule
-from broker_sim.cluster.random_run.checks.consumer_history import ConsumerHistory, Term
+from broker_sim.cluster.random_run.checks.group_history import ConsumerHistory, Term
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.current_assignment import Reconciliation
@@ -47,7 +48,7 @@ def test_some_drawn_schedules_have_members_of_each_protocol():
 
 
 def test_partition_that_is_owned_twice_in_an_epoch_is_told():
-    history = ConsumerHistory()
+    history = ConsumerHistory(SimpleNamespace(removed_ms=-1))
     history.add_owner("one", 3, [0, 1], 100, Term(100, 1_100))
     history.give_up("one", kept=[0])
     with pytest.raises(InvariantViolationError, match="one and two own partition 1 in epoch 3"):
@@ -55,7 +56,7 @@ def test_partition_that_is_owned_twice_in_an_epoch_is_told():
 
 
 def test_partition_counts_as_owned_until_it_is_given_up_or_its_owner_may_be_fenced():
-    history = ConsumerHistory()
+    history = ConsumerHistory(SimpleNamespace(removed_ms=-1))
     history.add_owner("one", 3, [0, 1], 100, Term(100, 1_100))
     history.give_up("one", kept=[0])
     history.add_owner("two", 4, [1], 1_099, Term(1_099, 2_000))
@@ -70,18 +71,18 @@ def test_partition_counts_as_owned_until_it_is_given_up_or_its_owner_may_be_fenc
 
 
 def test_partition_is_given_on_at_once_when_its_owner_was_removed():
-    removed_ms = -1
-    history = ConsumerHistory(lambda: removed_ms)
+    disturbances = SimpleNamespace(removed_ms=-1)
+    history = ConsumerHistory(disturbances)
     history.add_owner("one", 3, [0], 100, Term(50, 1_050))
-    removed_ms = 49
+    disturbances.removed_ms = 49
     with pytest.raises(InvariantViolationError, match="two got partition 0 in epoch 4, which one"):
         history.add_owner("two", 4, [0], 200, Term(150, 1_150))
-    removed_ms = 50
+    disturbances.removed_ms = 50
     history.add_owner("two", 4, [0], 200, Term(150, 1_150))
 
 
 def test_offset_that_went_back_is_told_to_the_owner():
-    history = ConsumerHistory()
+    history = ConsumerHistory(SimpleNamespace(removed_ms=-1))
     history.add_owner("one", 3, [0], 100, Term(100, 1_100))
     history.add_commit(0, 7)
     history.check_committed("two", 2, 0, 3)  # it does not know that it owns nothing any more

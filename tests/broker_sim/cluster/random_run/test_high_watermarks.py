@@ -1,6 +1,6 @@
 """What was seen of a high watermark is told for any time since."""
 
-from broker_sim.cluster.random_run.checks.high_watermarks import HighWatermarks
+from broker_sim.cluster.random_run.checks.history import HighWatermarks
 
 
 def test_last_one_up_to_that_time_is_told():

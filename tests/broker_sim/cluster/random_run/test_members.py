@@ -4,7 +4,7 @@ import pytest
 
 import broker_sim
 from broker_sim.cluster.random_run import draw_schedule, run_schedule
-from broker_sim.cluster.random_run.checks.group_history import GroupHistory
+from broker_sim.cluster.random_run.checks.group_history import ClassicHistory
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 from broker_sim.coordinator.runtime import CoordinatorContext
 from broker_sim.group.classic.classic_group import ClassicGroup
@@ -49,7 +49,7 @@ def test_some_drawn_schedules_have_groups():
 
 
 def test_partition_of_two_members_in_one_generation_is_told():
-    history = GroupHistory()
+    history = ClassicHistory()
     history.add_owner(1, "one", [0, 1])
     history.add_owner(2, "two", [0, 1])
     history.add_owner(2, "two", [0])
@@ -58,7 +58,7 @@ def test_partition_of_two_members_in_one_generation_is_told():
 
 
 def test_offset_that_went_back_is_told_to_the_newest_owner():
-    history = GroupHistory()
+    history = ClassicHistory()
     history.add_owner(2, "one", [0])
     history.add_commit(0, 7)
     history.check_committed("one", 1, 0, 3)  # it does not know that it is no member any more

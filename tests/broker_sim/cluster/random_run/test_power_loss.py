@@ -15,7 +15,7 @@ from broker_sim.cluster.random_run import (
     draw_schedule,
     run_schedule,
 )
-from broker_sim.cluster.random_run.checks.power_checks import lost_text
+from broker_sim.cluster.random_run.checks.history import lost_text
 from broker_sim.cluster.random_run.many import run_seeds
 from broker_sim.cluster.random_run.shrink import failed_invariant, shrink
 from broker_sim.log.partition_log import PartitionLog
@@ -83,6 +83,12 @@ def test_seed_does_the_same_with_power_losses_beside_it():
         moves = power.may_lose_records
         assert rest == [e for e in plain.actions if not (moves and e.kind.startswith("move_"))]
         assert not (moves and (power.transactional or power.group_members))
+
+
+def test_flushes_of_drawn_power_losses_may_take_a_while_with_and_without_transactions():
+    drawn = [draw_schedule(seed, power_loss=True) for seed in range(30)]
+    slow = {bool(each.transactional) for each in drawn if each.disk == FLUSHED and each.sync_ms}
+    assert slow == {True, False}
 
 
 def test_drawn_power_losses_hit_one_some_and_all_brokers():

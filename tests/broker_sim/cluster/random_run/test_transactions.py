@@ -6,7 +6,7 @@ import pytest
 
 from broker_sim.cluster.faults.action import broker_name
 from broker_sim.cluster.random_run import Action, Schedule, draw_schedule, run_schedule
-from broker_sim.cluster.random_run.checks.transaction_checks import check_transactions
+from broker_sim.cluster.random_run.checks.end_checks import check_transactions
 from broker_sim.cluster.random_run.checks.transaction_history import (
     OffsetStep,
     Outcome,
