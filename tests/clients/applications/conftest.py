@@ -5,15 +5,16 @@ from contextlib import contextmanager
 
 import pytest
 
-SHORT_SESSION = ("broker.session.timeout.ms=2000", "broker.heartbeat.interval.ms=500")
+SHORT_SESSION = (
+    *("--config", "broker.session.timeout.ms=2000"),
+    *("--config", "broker.heartbeat.interval.ms=500"),
+)
 QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @pytest.fixture(scope="module")
 def cluster(run_simulator):
-    with run_simulator(
-        *(word for value in SHORT_SESSION for word in ("--config", value))
-    ) as running:
+    with run_simulator(*SHORT_SESSION) as running:
         yield running
 
 
