@@ -1,7 +1,9 @@
 """The bench of the random runs: its mutants fit the code, it counts seeds, and two mutants are found."""
 
 import ast
+import json
 import tomllib
+from dataclasses import asdict
 
 import pytest
 
@@ -55,6 +57,7 @@ def test_seeds_are_counted_from_each_start_to_the_first_that_fails():
     assert found.invariants == {"a": 1, "b": 1}
     assert found.alone == {"a": 2}
     assert (found.median, found.missed) == (6, 1)
+    assert json.loads(json.dumps(asdict(found)))["invariants"] == {"a": 1, "b": 1}
 
 
 def test_median_above_the_limit_counts_as_missed():

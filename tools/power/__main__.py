@@ -80,7 +80,7 @@ def row(found: Found) -> str:
     """Return the line of a mutant in a table."""
     invariants = ", ".join(
         f"{name} {count}" + (f" (alone {found.alone[name]})" if name in found.alone else "")
-        for name, count in found.invariants.most_common()
+        for name, count in found.invariants.items()
     )
     worst = f"> {found.limit}" if found.missed else f"{max(found.seeds)}"
     median = f"> {found.limit}" if found.median > found.limit else f"{found.median:g}"

@@ -74,7 +74,8 @@ class Found:
     seeds: tuple[int, ...]
     """From each start, how many seeds were run up to the one that failed; the limit if none did."""
     limit: int
-    invariants: Counter[str]
+    invariants: dict[str, int]
+    """How often each found it, most often first."""
     alone: dict[str, int]
     """Invariants without which a seed passes: nothing else finds the mutant there."""
     seconds: float
@@ -157,7 +158,8 @@ def count_seeds(tree: Tree, mutant: str, starts: Sequence[int], limit: int) -> F
                 break
         else:
             seeds.append(limit + 1)
-    return Found(mutant, tuple(seeds), limit, invariants, alone, tree.seconds)
+    most_first = dict(invariants.most_common())
+    return Found(mutant, tuple(seeds), limit, most_first, alone, tree.seconds)
 
 
 def found_alone(tree: Tree, invariant: str, seeds: Sequence[int]) -> int | None:
