@@ -23,6 +23,7 @@ from broker_sim.handlers.faults import FaultInjector
 from broker_sim.handlers.request_log import RequestLog
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.quota import QuotaManagers
+from broker_sim.runtime.durations import checked_ms
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links
 from broker_sim.runtime.process import Handle, Process, ProcessState
@@ -281,15 +282,13 @@ class Nodes:
     def set_link(self, source: int, target: int, *, drop: bool, delay_ms: int) -> None:
         """Cut or slow the link from one broker to another, or make it healthy again.
 
-        Raises ValueError for a link to itself and for a negative delay.
+        Raises ValueError for a link to itself and for a delay that is negative or too long.
         """
         self.node(source)
         self.node(target)
         if source == target:
             raise ValueError(f"a link goes to another broker, not from {source} to {target}")
-        if delay_ms < 0:
-            raise ValueError(f"'delay_ms' must be at least 0, not {delay_ms}")
-        self.links.set_fault(source, target, LinkFault(drop, delay_ms))
+        self.links.set_fault(source, target, LinkFault(drop, checked_ms("delay_ms", delay_ms)))
         self._log.info("link_set", source=source, target=target, drop=drop, delay_ms=delay_ms)
 
     @property
