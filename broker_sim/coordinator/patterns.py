@@ -14,12 +14,20 @@ from __future__ import annotations
 import re
 from re import _parser  # type: ignore[attr-defined]
 from string import ascii_letters, digits
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["MAX_CHARACTERS", "MAX_INSTRUCTIONS", "Pattern", "compile_pattern", "match_takes_long"]
+__all__ = [
+    "MAX_CHARACTERS",
+    "MAX_INSTRUCTIONS",
+    "Pattern",
+    "compile_pattern",
+    "match_at_once_or_beside",
+]
+
+T = TypeVar("T")
 
 MAX_CHARACTERS: Final = 5_000
 """The limit of an expression's text, so that it is read in milliseconds."""
@@ -243,6 +251,18 @@ def compile_pattern(text: str) -> Pattern:
         raise re.error(str(error), text) from error
 
 
-def match_takes_long(patterns: Iterable[Pattern], texts: Iterable[str]) -> bool:
-    """Return whether to match the expressions with all of the texts may hold others up."""
-    return sum(one.size for one in patterns) * sum(map(len, texts)) > QUICK_STEPS
+def match_at_once_or_beside(
+    match: Callable[[], T],
+    on_done: Callable[[T], object],
+    patterns: Iterable[Pattern],
+    texts: Iterable[str],
+    run_beside: Callable[[Callable[[], T], Callable[[T], object]], None],
+) -> None:
+    """Call `on_done(match())`, which matches these expressions with all of the texts.
+
+    Where that may hold others up, `run_beside(match, on_done)` does it.
+    """
+    if sum(one.size for one in patterns) * sum(map(len, texts)) > QUICK_STEPS:
+        run_beside(match, on_done)
+    else:
+        on_done(match())
