@@ -140,6 +140,20 @@ def test_match_is_beside_from_so_many_instructions_and_characters_on(count):
     assert calls == ["matched" if count <= 1_000 else ("matched", calls.append)]
 
 
+def test_expression_that_is_resolved_again_is_not_read_again():
+    first, second = compile_pattern("read-once-.*"), compile_pattern("read-once-.*")
+    assert first._program is second._program
+    assert first.matches("read-once-1")
+    assert first._known
+    assert not second._known  # another thread may use it meanwhile
+
+
+@pytest.mark.parametrize(("regex", "text"), [("(?i)k", "\u212a"), ("(?i)ß", "ẞ")])
+def test_letters_are_the_same_in_any_case_if_asked(regex, text):
+    assert compile_pattern(regex).matches(text)
+    assert not compile_pattern(regex.removeprefix("(?i)")).matches(text)
+
+
 def test_largest_expression_is_taken():
     assert compile_pattern("a" * MAX_INSTRUCTIONS).matches("a" * MAX_INSTRUCTIONS)
 
