@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.context import RequestContext
+from broker_sim.handlers.faults import error_answer
 from broker_sim.protocol.api_keys import ApiKey, request_class
 from broker_sim.protocol.codec import decode
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.headers import RequestHeader, decode_request_header, encode_response
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from broker_sim.runtime.action_queue import ActionQueue
 
 __all__ = ["RequestDispatcher"]
+
+log = get_logger(__name__)
 
 DOCUMENT: Final = "docs/differences.md"
 """Where users read what is not served, and why."""
@@ -75,11 +79,15 @@ class RequestDispatcher:
         correlation_id = header.correlation_id
 
         def respond(message: Any) -> None:
-            send_response(
-                None
-                if message is None
-                else encode_response(api_key, api_version, correlation_id, message)
-            )
+            if message is None:
+                send_response(None)
+                return
+            chunks: list[Chunk] | None
+            try:
+                chunks = encode_response(api_key, api_version, correlation_id, message)
+            except ProtocolError as error:
+                chunks = self._encode_unfit(header, request, connection, error)
+            send_response(chunks)
 
         answer: Respond = respond
         if self._requests.limit:
@@ -107,6 +115,28 @@ class RequestDispatcher:
         admitted = faults.admit(request, context, respond, self._call_later)
         if admitted is not None:
             handler(request, context, admitted)
+
+    def _encode_unfit(
+        self,
+        header: RequestHeader,
+        request: Any,
+        connection: ClientConnection,
+        error: ProtocolError,
+    ) -> list[Chunk] | None:
+        """Return the answer where the right one cannot be encoded, such as a message that repeats a long name.
+
+        Mirrors `RequestHandlerHelper.handleError`. The connection is closed where that cannot be encoded either.
+        """
+        api_key, api_version, correlation_id, _ = header
+        log.bind(self._broker.clock, node=f"broker-{self._broker.broker_id}").error(
+            "answer_unfit", api=api_key.api_name, peer=connection.peer, reason=str(error)
+        )
+        try:
+            answer = error_answer(api_key, request, api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+            return encode_response(api_key, api_version, correlation_id, answer)
+        except (AttributeError, ProtocolError):
+            connection.close(str(error))
+            return None
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""

@@ -41,6 +41,7 @@ from broker_sim.control.verb import AsyncFace
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.protocol.release import find_release
 from broker_sim.runtime.argument_names import names_checked
+from broker_sim.runtime.durations import checked_s
 from broker_sim.runtime.memory import parse_memory_limit
 from broker_sim.runtime.purgatories import PurgatoryFactory
 from broker_sim.runtime.scheduler import LoopScheduler
@@ -305,7 +306,7 @@ class AsyncCluster(Verbs, AsyncFace):
         self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float
     ) -> None:
         try:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(checked_s("timeout_s", limit_s)):
                 while not condition():
                     await self.changes.after(self.changes.count)
         except TimeoutError:

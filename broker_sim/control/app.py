@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from broker_sim.control.bodies import BadRequestError, Body, parse_body
+from broker_sim.control.bodies import BadRequestError, Body, parse_body, parse_number
 from broker_sim.control.guard import RefusedRequestError
 from broker_sim.control.server import LISTEN_BACKLOG
 from broker_sim.control.verb import verbs_of
@@ -184,7 +184,7 @@ def _arguments(verb: Verb[..., Any], path: Mapping[str, str], body: Body) -> dic
     for name in verb.parameters:
         annotation = verb.annotation(name)
         if name in path:
-            arguments[name] = path[name] if annotation == "str" else _number(name, path[name])
+            arguments[name] = path[name] if annotation == "str" else parse_number(name, path[name])
         elif annotation == "Fault":
             arguments[name] = _fault(body)
         elif name not in _names_in(verb.address.path):
@@ -215,9 +215,3 @@ def _names_in(path: str) -> list[str]:
 
 def _is_required(verb: Verb[..., Any], name: str) -> bool:
     return verb.parameters[name].default is inspect.Parameter.empty
-
-
-def _number(name: str, text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,10}", text):
-        raise BadRequestError(f"{name} is a number, not {text!r}")
-    return int(text)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+import re
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from broker_sim.runtime.argument_names import HIDDEN, SECRET_ARGUMENTS, can_be_sent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BadRequestError", "Body", "parse_body"]
+__all__ = ["BadRequestError", "Body", "parse_body", "parse_number"]
 
 Value = TypeVar("Value", bool, int, float, str)
 
@@ -48,6 +49,13 @@ def parse_body(content: bytes) -> Body:
     return Body(fields)
 
 
+def parse_number(name: str, text: str) -> int:
+    """Return the number of a broker, a partition or a fault, as a path has it. Raises BadRequestError."""
+    if not re.fullmatch(r"[0-9]{1,10}", text):
+        raise BadRequestError(f"{name} is a number, not {text!r}")
+    return int(text)
+
+
 def _int(text: str) -> int:
     if len(text) > _MOST_DIGITS or not -(1 << 63) <= int(text) < 1 << 63:
         _refuse_number(text)
@@ -62,6 +70,10 @@ def _float(text: str) -> float:
 
 def _refuse_number(text: str) -> NoReturn:
     raise ValueError(f"numbers have at most 64 bits, unlike {text[:_MOST_DIGITS]}")
+
+
+def _are_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(type(item) is int for item in value)
 
 
 class Body:
@@ -117,13 +129,12 @@ class Body:
     def take_assignments(self, name: str) -> dict[int, list[int]]:
         """Return a field that maps numbers, which are texts in JSON, to lists of numbers."""
         self._known.append(name)
-        value: Any = self._fields.pop(name, None) or {}
-        try:
-            return {int(key): [int(item) for item in items] for key, items in value.items()}
-        except (AttributeError, TypeError, ValueError):
+        value = self._fields.pop(name, None) or {}
+        if not isinstance(value, dict) or not all(map(_are_numbers, value.values())):
             raise BadRequestError(
                 f"{name!r} must map partitions to lists of brokers, not {json.dumps(value)}"
-            ) from None
+            )
+        return {parse_number("a partition", key): items for key, items in value.items()}
 
     def take_configs(self, name: str) -> dict[str, str | int | float | bool]:
         """Return a field that maps texts to texts, numbers and booleans; empty if absent."""

@@ -195,11 +195,14 @@ class MetadataStore:
             why=error.strerror or str(error),
         )
 
-    def close(self) -> None:
-        """Write what is pending and close the file; does nothing the second time."""
+    def close(self, *, is_whole: bool = True) -> None:
+        """Write what is pending, and that the controller was closed; does nothing the second time.
+
+        Without `is_whole` the next controller takes it that brokers may know of later changes.
+        """
         if self._descriptor >= 0:
             self.write_pending()
-            if not self._is_failing:
+            if is_whole and not self._is_failing:
                 with suppress(OSError):
                     self._append(_line({"version": self._image.version, "closed": True}))
             os.close(self._descriptor)

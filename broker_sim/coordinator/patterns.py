@@ -12,14 +12,23 @@ more than `MAX_CHARACTERS` or `MAX_INSTRUCTIONS` is refused, where RE2 has no li
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from re import _parser  # type: ignore[attr-defined]
 from string import ascii_letters, digits
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["MAX_CHARACTERS", "MAX_INSTRUCTIONS", "Pattern", "compile_pattern", "match_takes_long"]
+__all__ = [
+    "MAX_CHARACTERS",
+    "MAX_INSTRUCTIONS",
+    "Pattern",
+    "compile_pattern",
+    "match_at_once_or_beside",
+]
+
+T = TypeVar("T")
 
 MAX_CHARACTERS: Final = 5_000
 """The limit of an expression's text, so that it is read in milliseconds."""
@@ -30,6 +39,11 @@ MAX_KNOWN_PLACES: Final = 200_000
 """So many places the steps that are kept may lead to in all; some ten MB."""
 QUICK_STEPS: Final = 100_000
 """So many instructions, each with a character, are looked at in about ten milliseconds."""
+
+MOST_LITERALS: Final = 256
+"""The tests of so many characters are kept."""
+MOST_PROGRAMS: Final = 32
+"""The programs of so many expressions are kept, at most some 20 MB: a group's are read again when they are resolved."""
 
 UNSUPPORTED: Final = {
     "ASSERT": "invalid or unsupported Perl syntax",
@@ -47,6 +61,11 @@ CATEGORIES: Final = {
     "WORD": WORD,
 }
 
+IGNORECASE: Final = int(re.IGNORECASE)
+MULTILINE: Final = int(re.MULTILINE)
+DOTALL: Final = int(re.DOTALL)
+"""As numbers: an operation with a flag of an enum takes longer than all else that is done for a character."""
+
 EDGE: Final = ""
 """In place of the character before the first and behind the last."""
 
@@ -56,9 +75,7 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._program = _Program()
-        parsed = _parser.parse(text)
-        self._program.add_all(parsed, parsed.state.flags)
+        self._program = _program_of(text)
         self._known: dict[tuple[frozenset[int], str, str], frozenset[int]] = {}
         self._known_places = 0
 
@@ -131,7 +148,7 @@ class _Program:
     def add_all(self, parsed: Iterable[tuple[Any, Any]], flags: int) -> None:
         """Add the instructions of a sequence."""
         for operation, argument in parsed:
-            self._add(str(operation), argument, flags)
+            self._add(operation.name, argument, flags)
 
     def _add(self, name: str, argument: Any, flags: int) -> None:
         if name in UNSUPPORTED:
@@ -188,8 +205,16 @@ class _Program:
         self._jumps |= {one: [one + 1, self.end] for one in forks}
 
 
+@lru_cache(maxsize=MOST_PROGRAMS)
+def _program_of(text: str) -> _Program:
+    """Return the program, which nobody changes any more: several threads may use it."""
+    program, parsed = _Program(), _parser.parse(text)
+    program.add_all(parsed, parsed.state.flags)
+    return program
+
+
 def _edge(name: str, flags: int) -> Callable[[str, str], bool]:
-    by_line = bool(flags & re.MULTILINE)
+    by_line = bool(flags & MULTILINE)
     if name in {"AT_BEGINNING", "AT_BEGINNING_STRING"}:
         lines = by_line and name == "AT_BEGINNING"
         return lambda before, _: before == EDGE or (lines and before == "\n")
@@ -201,24 +226,32 @@ def _edge(name: str, flags: int) -> Callable[[str, str], bool]:
 
 
 def _test(name: str, argument: Any, flags: int) -> Callable[[str], bool]:
+    if name == "LITERAL":
+        return _literal(argument, ignores_case=bool(flags & IGNORECASE))
     if name == "ANY":
-        return (lambda _: True) if flags & re.DOTALL else (lambda one: one != "\n")
+        return (lambda _: True) if flags & DOTALL else (lambda one: one != "\n")
     if name == "NOT_LITERAL":
         items = [("NEGATE", None), ("LITERAL", argument)]
-    elif name == "IN":
-        items = [(str(item), value) for item, value in argument]
     else:
-        items = [(name, argument)]
+        items = [(str(item), value) for item, value in argument]
     negated = items[0][0] == "NEGATE"
     literals = frozenset(chr(value) for item, value in items if item == "LITERAL")
     tests = [_item(item, value) for item, value in items[negated:] if item != "LITERAL"]
     if literals:
         tests.insert(0, literals.__contains__)
-    if not flags & re.IGNORECASE:
+    if not flags & IGNORECASE:
         return lambda one: any(test(one) for test in tests) != negated
     return lambda one: (
         any(test(case) for test in tests for case in {one, one.lower(), one.upper()}) != negated
     )
+
+
+@lru_cache(maxsize=MOST_LITERALS)
+def _literal(code: int, *, ignores_case: bool) -> Callable[[str], bool]:
+    character = chr(code)
+    if not ignores_case:
+        return character.__eq__
+    return lambda one: character in {one, one.lower(), one.upper()}
 
 
 def _item(name: str, value: Any) -> Callable[[str], bool]:
@@ -243,6 +276,18 @@ def compile_pattern(text: str) -> Pattern:
         raise re.error(str(error), text) from error
 
 
-def match_takes_long(patterns: Iterable[Pattern], texts: Iterable[str]) -> bool:
-    """Return whether to match the expressions with all of the texts may hold others up."""
-    return sum(one.size for one in patterns) * sum(map(len, texts)) > QUICK_STEPS
+def match_at_once_or_beside(
+    match: Callable[[], T],
+    on_done: Callable[[T], object],
+    patterns: Iterable[Pattern],
+    texts: Iterable[str],
+    run_beside: Callable[[Callable[[], T], Callable[[T], object]], None],
+) -> None:
+    """Call `on_done(match())`, which matches these expressions with all of the texts.
+
+    Where that may hold others up, `run_beside(match, on_done)` does it.
+    """
+    if sum(one.size for one in patterns) * sum(map(len, texts)) > QUICK_STEPS:
+        run_beside(match, on_done)
+    else:
+        on_done(match())

@@ -211,8 +211,13 @@ class BrokerServices(Protocol):
     def logs(self) -> LogManager:
         """The logs of this broker, and where they are kept."""
 
-    def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
-        """Run `work()`, which must not raise, beside the loop if it is a real one, then `on_done(result)`."""
+    def run_beside(
+        self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False
+    ) -> None:
+        """Run `work()`, which must not raise, beside the loop if it is a real one, then `on_done(result)`.
+
+        What `is_short` waits for other short work only.
+        """
 
     @property
     def transactional_appends(self) -> TransactionalAppends:

@@ -23,6 +23,7 @@ from broker_sim.log.storage import (
     LogDirectory,
     LogDirectoryError,
     SimulatedDisk,
+    first_log,
     lock_directory,
     suppress_storage_error,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "WantedRecord",
     "batch_of",
     "find_record",
+    "first_log",
     "lock_directory",
     "suppress_storage_error",
 ]

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
 
 __all__ = [
-    "QUICK_PACKED_BYTES",
-    "QUICK_RECORDS",
     "Appendable",
     "LogValidator",
     "ValidBatch",
@@ -71,8 +69,8 @@ _UNBOUNDED_BYTES = 1 << 20
 """A batch of this size may be unpacked as if `max.message.bytes` were not smaller."""
 MOST_UNPACKED = 16
 """Records may unpack to so many times `max.message.bytes`."""
-QUICK_RECORDS = 1_000
-QUICK_PACKED_BYTES = 512
+_QUICK_RECORDS = 1_000
+_QUICK_PACKED_BYTES = 512
 _QUICK_PLAIN_BYTES = 64 * 1024
 _MAX_TIMESTAMP_OFFSET = 35
 _RECORDS_COUNT_OFFSET = 57
@@ -139,6 +137,15 @@ def batch_of(records: Appendable) -> bytes | memoryview:
     return records.batch if isinstance(records, ValidatedRecords) else records
 
 
+def reading_effort(attributes: int, records_count: int, size_bytes: int) -> float:
+    """Return how much it takes to read a batch's records, and to unpack them.
+
+    If what one request wants makes more than 1 in all, others would have to wait for it.
+    """
+    quick_bytes = _QUICK_PACKED_BYTES if attributes & CODEC_MASK else _QUICK_PLAIN_BYTES
+    return max(records_count / _QUICK_RECORDS, size_bytes / quick_bytes)
+
+
 class LogValidator:
     """The checks that one topic's configuration asks for. Any thread may use it."""
 
@@ -176,8 +183,7 @@ class LogValidator:
     def effort(self, records: memoryview, now_ms: int) -> float:
         """Return how much a validation may have to read and unpack.
 
-        It is 0 where the header is enough. If what one request wants makes more than 1 in all, others would
-        have to wait for it.
+        It is 0 where the header is enough, otherwise `reading_effort`.
         """
         if len(records) < BATCH_OVERHEAD_BYTES:
             return 0.0
@@ -187,9 +193,8 @@ class LogValidator:
             max_timestamp = int.from_bytes(times, "big", signed=True)
             if max_timestamp - now_ms <= self._timestamp_after_max_ms:
                 return 0.0
-        quick_bytes = QUICK_PACKED_BYTES if attributes & CODEC_MASK else _QUICK_PLAIN_BYTES
         count = int.from_bytes(records[_RECORDS_COUNT_OFFSET:BATCH_OVERHEAD_BYTES], "big")
-        return max(count / QUICK_RECORDS, len(records) / quick_bytes)
+        return reading_effort(attributes, count, len(records))
 
     def validate_beside(self, records: memoryview, now_ms: int) -> ValidatedRecords:
         """Return a client's records with what `validate` says of them."""

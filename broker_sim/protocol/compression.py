@@ -77,7 +77,7 @@ def decompress_in_pieces(
     cramjam = _cramjam(codec)
     try:
         if codec is CompressionCodec.SNAPPY:
-            yield from _unsnappy(cramjam, memoryview(data), limit_bytes)
+            yield from _in_growing_pieces(_unsnappy(cramjam, memoryview(data), limit_bytes))
         else:
             frame = cramjam.lz4 if codec is CompressionCodec.LZ4 else cramjam.zstd
             yield from _unpack_frame(codec, cramjam, frame, data, limit_bytes)
@@ -195,6 +195,18 @@ def _unsnappy(cramjam: Any, data: memoryview, limit_bytes: int) -> Iterator[byte
         left -= len(plain)
         position += size
         yield plain
+
+
+def _in_growing_pieces(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Put blocks together, however small the client has made them: who reads copies what it has with each piece."""
+    piece, piece_bytes, size = [], 0, _FIRST_GUESS_BYTES
+    for block in blocks:
+        piece.append(block)
+        piece_bytes += len(block)
+        if piece_bytes >= size:
+            yield b"".join(piece)
+            piece, piece_bytes, size = [], 0, min(2 * size, _LARGEST_PIECE_BYTES)
+    yield b"".join(piece)
 
 
 def _xerial_frame(cramjam: Any, data: memoryview) -> Iterator[bytes]:

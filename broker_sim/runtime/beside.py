@@ -1,7 +1,8 @@
 """Work that takes long and touches nothing of the loop's: it is done beside the loop.
 
 Work that computes is done one piece at a time: more than one thread would take the interpreter from the loop
-for longer. Work that waits for others is begun at once. The end of the program waits for neither.
+for longer. A scheduler has two such queues, so that short work does not wait for long work. Work that waits for
+others is begun at once. The end of the program waits for none of it.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ class LoopScheduler:
         # uvloop counts from a reading rounded down to whole milliseconds, asyncio from an exact one.
         self._rounding_ms = 0 if isinstance(loop, asyncio.BaseEventLoop) else 1
         self._beside = BesideLoop(loop)
+        self._beside_short = BesideLoop(loop)
         # In virtual time a process of the test may call a broker directly, and end before its timers.
         self._context = copy_context() if self.is_virtual else None
         self.call_soon = partial(loop.call_soon, context=self._context)
@@ -50,10 +51,17 @@ class LoopScheduler:
             delay_ms += self._rounding_ms
         return self.loop.call_later(delay_ms / 1000, callback, *args, context=self._context)
 
-    def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
-        """Run `work()` in a thread, then `on_done(result)` here; in virtual time both at once."""
+    def run_beside(
+        self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False
+    ) -> None:
+        """Run `work()` in a thread, then `on_done(result)` here; in virtual time both at once.
+
+        What `is_short` waits for other short work only.
+        """
         if self.is_virtual:
             on_done(work())
+        elif is_short:
+            self._beside_short.run(work, on_done)
         else:
             self._beside.run(work, on_done)
 

@@ -184,9 +184,9 @@ class TransactionMarkerChannelManager:
     def _take_one(
         self, marker: _Marker, errors: Mapping[tuple[int, TopicPartition], ErrorCode]
     ) -> None:
-        if not self._is_pending(marker):
-            return
         transaction = marker.transaction
+        if not self._is_pending(marker) and not self._is_given_up(transaction):
+            return
         producer_id = transaction.metadata.producer_id
         done: list[TopicPartition] = []
         again: list[TopicPartition] = []
@@ -239,6 +239,11 @@ class TransactionMarkerChannelManager:
         except ApiError:
             return False
         return found is transaction.metadata
+
+    def _is_given_up(self, transaction: PendingCompleteTxn) -> bool:
+        """Whether another broker has refused a marker of it, and this is its coordinator still."""
+        is_pending = transaction.metadata.transactional_id in self._pending
+        return not is_pending and self._is_current(transaction)
 
     def _give_up(self, transaction: PendingCompleteTxn) -> None:
         self._pending.pop(transaction.metadata.transactional_id, None)

@@ -77,6 +77,7 @@ class FrameClient:
     listener = "PLAINTEXT"
     principal = ANONYMOUS
     ip = "127.0.0.1"
+    peer = "127.0.0.1:9"
 
     def __init__(self, handle_frame):
         self._handle_frame = handle_frame

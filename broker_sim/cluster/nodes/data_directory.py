@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.cluster.nodes.producers_in_logs import highest_producer_id
 from broker_sim.controller import MetadataStore, ProducerIdControlManager
 from broker_sim.errors import ConfigError
-from broker_sim.log import LogDirectory, lock_directory
+from broker_sim.log import LogDirectory, first_log, lock_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ ADVICE: Final = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), ROOM_ADVICE),
 }
 KAFKA_FILES: Final = ("meta.properties", "__cluster_metadata-0")
-"""What the log directory of a real broker has, and the directory of a cluster does not."""
+"""What the log directory of a real broker has besides logs, and the directory of a cluster does not."""
 
 
 class DataDirectory:
@@ -49,6 +49,8 @@ class DataDirectory:
         self._producer_ids = ProducerIdControlManager(keep=self.metadata.write_next_producer_id)
         self._logs: dict[int, LogDirectory] = {}
         self._lock: int | None = None
+        self._unseen: set[int] = set()
+        """The brokers whose logs may have producer ids that the metadata does not know."""
 
     def open(self) -> None:
         """Lock the directory, which is created if there is none, and read the metadata.
@@ -68,12 +70,13 @@ class DataDirectory:
 
     def _check_foreign(self) -> None:
         """Raise ConfigError for the log directory of a real broker, which would stay as it is, unread."""
-        for name in KAFKA_FILES:
-            if (self.path / name).exists():
-                raise ConfigError(
-                    f"{self.path} is the log directory of a Kafka broker, it has {name}: broker-sim "
-                    "cannot start from it; take another directory"
-                )
+        present = (name for name in KAFKA_FILES if (self.path / name).exists())
+        name = next(present, None) or first_log(self.path)
+        if name is not None:
+            raise ConfigError(
+                f"{self.path} is the log directory of a Kafka broker, it has {name}: broker-sim "
+                "cannot start from it; take another directory"
+            )
 
     def _check_lost_metadata(self) -> None:
         """Raise ConfigError where brokers have been, and nobody knows what they had."""
@@ -92,6 +95,8 @@ class DataDirectory:
         with self._advice():
             for broker_id in broker_ids:
                 path = self.path / f"broker-{broker_id}"
+                if self._may_have_lost_changes():
+                    self._unseen.add(broker_id)
                 self._logs[broker_id] = LogDirectory(path, cluster_id, broker_id)
         return self._logs
 
@@ -107,10 +112,14 @@ class DataDirectory:
         """Return what gives producer ids, each once in the life of the directory."""
         return self._producer_ids
 
-    def skip_known_producer_ids(self, logs: LogManager) -> None:
+    def skip_known_producer_ids(self, broker_id: int, logs: LogManager) -> None:
         """Give no id again that a recovered log has, if the metadata may have lost its last changes."""
-        if self.restored is not None and not self.restored.is_whole:
+        if self._may_have_lost_changes():
             self._producer_ids.skip(highest_producer_id(logs))
+            self._unseen.discard(broker_id)
+
+    def _may_have_lost_changes(self) -> bool:
+        return self.restored is not None and not self.restored.is_whole
 
     def begin(self, image: MetadataImage) -> None:
         """Keep the metadata from now on, which begins with this image. Raises OSError."""
@@ -131,7 +140,7 @@ class DataDirectory:
 
     def close(self) -> None:
         """Close all files and give the locks back; does nothing the second time."""
-        self.metadata.close()
+        self.metadata.close(is_whole=not self._unseen)
         logs, self._logs = self._logs, {}
         for directory in logs.values():
             directory.close()

@@ -23,6 +23,7 @@ from broker_sim.handlers.faults import FaultInjector
 from broker_sim.handlers.request_log import RequestLog
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.quota import QuotaManagers
+from broker_sim.runtime.durations import checked_ms
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links
 from broker_sim.runtime.process import Handle, Process, ProcessState
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.nodes.data_directory import DataDirectory
     from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.controller import CreatableTopic
-    from broker_sim.log import SimulatedDisk
+    from broker_sim.log import LogDirectory, SimulatedDisk
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.process import Scheduler
     from broker_sim.runtime.purgatories import PurgatoryFactory
@@ -70,7 +71,6 @@ class Nodes:
         restored = None if data is None else data.restored
         cluster_id = cluster_id if restored is None else restored.image.cluster_id
         self._data = data
-        directories = {} if data is None else data.open_logs(configs, cluster_id)
         self.scheduler = scheduler
         self._log_memory = LogMemory(scheduler, memory_limit_bytes, self._reclaim_memory)
         self.memory = self._log_memory.account
@@ -82,6 +82,20 @@ class Nodes:
         self.requests = RequestLog()
         self.denials = DenialLog()
         self.brokers: dict[int, Broker] = {}
+        self._first_config = next(iter(configs.values()))
+        self.controller = Controller(
+            scheduler.clock,
+            rng,
+            self._first_config,
+            publish=self._publish,
+            cluster_id=cluster_id,
+            features=initial_features(as_version),
+            producer_ids=None if data is None else data.producer_ids(),
+            restored=None if restored is None else restored.image,
+        )
+        self._controller_quotas = QuotaManagers(self._first_config, scheduler.clock)
+        self._controller_quotas.update(self.controller.image.client_quotas)
+        directories = {} if data is None else self._open_data(data, configs)
         self.nodes = {
             broker_id: Node(
                 broker_id,
@@ -99,21 +113,6 @@ class Nodes:
         self._controller_process = Process("controller", scheduler)
         self.links.attach(CONTROLLER_ID, self._controller_process)
         self.links.listen(CONTROLLER_ID)
-        self._first_config = next(iter(configs.values()))
-        self.controller = Controller(
-            scheduler.clock,
-            rng,
-            self._first_config,
-            publish=self._publish,
-            cluster_id=cluster_id,
-            features=initial_features(as_version),
-            producer_ids=None if data is None else data.producer_ids(),
-            restored=None if restored is None else restored.image,
-        )
-        self._controller_quotas = QuotaManagers(self._first_config, scheduler.clock)
-        self._controller_quotas.update(self.controller.image.client_quotas)
-        if data is not None:
-            self._begin_metadata(data)
         self._environment = BrokerEnvironment(
             cluster_id=cluster_id,
             links=self.links,
@@ -132,11 +131,18 @@ class Nodes:
         self._tick_handle: Handle | None = None
         self._on_turn: Callable[[], object] | None = None
 
-    def _begin_metadata(self, data: DataDirectory) -> None:
-        """Keep the metadata from now on; brokers that this cluster does not have are gone."""
+    def _open_data(
+        self, data: DataDirectory, configs: Mapping[int, BrokerConfig]
+    ) -> dict[int, LogDirectory]:
+        """Keep the metadata from now on, and open the logs; brokers that this cluster does not have are gone.
+
+        The metadata comes first: after a kill in between, the next start finds its cluster id.
+        """
         data.begin(self.controller.image)
-        for broker_id in self.controller.image.brokers.keys() - self.nodes.keys():
+        directories = data.open_logs(configs, self.cluster_id)
+        for broker_id in self.controller.image.brokers.keys() - configs.keys():
             self.controller.end_session(broker_id)
+        return directories
 
     def _publish(self, image: MetadataImage) -> None:
         if self._data is not None:
@@ -202,7 +208,7 @@ class Nodes:
             self._schedule_tick()
         node.recover_logs(self.cluster_id)
         if self._data is not None:
-            self._data.skip_known_producer_ids(node.logs)
+            self._data.skip_known_producer_ids(broker_id, node.logs)
         node.clients_cut_off = False
         node.process = Process(f"broker-{broker_id}", self.scheduler, node.clock)
         node.process.on_turn = self._on_turn
@@ -276,15 +282,13 @@ class Nodes:
     def set_link(self, source: int, target: int, *, drop: bool, delay_ms: int) -> None:
         """Cut or slow the link from one broker to another, or make it healthy again.
 
-        Raises ValueError for a link to itself and for a negative delay.
+        Raises ValueError for a link to itself and for a delay that is negative or too long.
         """
         self.node(source)
         self.node(target)
         if source == target:
             raise ValueError(f"a link goes to another broker, not from {source} to {target}")
-        if delay_ms < 0:
-            raise ValueError(f"'delay_ms' must be at least 0, not {delay_ms}")
-        self.links.set_fault(source, target, LinkFault(drop, delay_ms))
+        self.links.set_fault(source, target, LinkFault(drop, checked_ms("delay_ms", delay_ms)))
         self._log.info("link_set", source=source, target=target, drop=drop, delay_ms=delay_ms)
 
     @property

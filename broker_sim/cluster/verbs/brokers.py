@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.cluster.verbs.base import WAIT_LIMIT_S, BaseVerbs
 from broker_sim.control.verb import verb, waiting_verb
+from broker_sim.runtime.durations import checked_ms
 from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
@@ -119,9 +120,7 @@ class BrokerVerbs(BaseVerbs):
         unknown in the first time (UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION), and has no leader there
         in the second (NOT_LEADER_OR_FOLLOWER).
         """
-        if max_ms < 0:
-            raise ValueError(f"'max_ms' must be at least 0, not {max_ms}")
-        self.nodes.metadata_delay.max_ms = max_ms
+        self.nodes.metadata_delay.max_ms = checked_ms("max_ms", max_ms)
 
     @waiting_verb()
     async def reset(self) -> None:

@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.coordinator.patterns import MAX_CHARACTERS, match_takes_long
+from broker_sim.coordinator.patterns import MAX_CHARACTERS, match_at_once_or_beside
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError
 from broker_sim.group.consumer import records
@@ -134,11 +134,13 @@ class Regexes:
             environment.run_beside(lambda: matching_topics(read_regexes(regexes), shown), done)
             return
         patterns = read_regexes(regexes)
-        match = partial(matching_topics, patterns, shown)
-        if match_takes_long(filter(None, patterns.values()), shown):
-            environment.run_beside(match, done)
-        else:
-            done(match())
+        match_at_once_or_beside(
+            partial(matching_topics, patterns, shown),
+            done,
+            filter(None, patterns.values()),
+            shown,
+            environment.run_beside,
+        )
 
     def _resolved(
         self, group_id: str, resolved: Mapping[str, ResolvedRegex], image: MetadataImage

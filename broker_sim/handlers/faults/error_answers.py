@@ -36,6 +36,8 @@ class _Rows(NamedTuple):
     row: str
     copied: Sequence[str]
     """The row's fields that say which it is; the names themselves have none to be copied from."""
+    fixed: Mapping[str, None] = {}
+    """Fields that are null although that is not their default."""
 
     def fill(self, response: Any, request: Any, error_code: ErrorCode) -> list[Any]:
         """Return the rows of the response."""
@@ -43,6 +45,7 @@ class _Rows(NamedTuple):
         return [
             make(
                 error_code=error_code,
+                **self.fixed,
                 **{
                     name: item if isinstance(item, str) else getattr(item, name)
                     for name in self.copied
@@ -53,7 +56,11 @@ class _Rows(NamedTuple):
 
 
 def error_answer(api: ApiKey, request: Any, api_version: int, error_code: ErrorCode) -> Any:
-    """Return the response to the request in that version."""
+    """Return the response to the request in that version.
+
+    Raises AttributeError for an API whose handler answers each partition or topic itself, but for
+    DescribeProducers and CreateTopics.
+    """
     answer = _ANSWERS.get(api)
     if answer is not None:
         return answer(request, api_version, error_code)
@@ -133,7 +140,10 @@ def _elect_leaders(
         replica_election_results=[
             response.ReplicaElectionResult(
                 topic.topic,
-                [response.PartitionResult(number, error_code) for number in topic.partitions],
+                [
+                    response.PartitionResult(number, error_code, error_message=None)
+                    for number in topic.partitions
+                ],
             )
             for topic in request.topic_partitions or ()
         ],
@@ -146,11 +156,14 @@ def _alter_partition_reassignments(
     response = messages.AlterPartitionReassignmentsResponse
     return response(
         error_code=error_code,
+        error_message=None,
         responses=[
             response.ReassignableTopicResponse(
                 topic.name,
                 [
-                    response.ReassignablePartitionResponse(partition.partition_index, error_code)
+                    response.ReassignablePartitionResponse(
+                        partition.partition_index, error_code, error_message=None
+                    )
                     for partition in topic.partitions
                 ],
             )
@@ -207,7 +220,26 @@ def _alter_client_quotas(
     )
 
 
+def _describe_producers(
+    request: messages.DescribeProducersRequest, _: int, error_code: ErrorCode
+) -> messages.DescribeProducersResponse:
+    response = messages.DescribeProducersResponse
+    return response(
+        topics=[
+            response.TopicResponse(
+                topic.name,
+                [
+                    response.PartitionResponse(number, error_code)
+                    for number in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 _RESOURCE = ("resource_type", "resource_name")
+_NO_MESSAGE = {"error_message": None}
 _ROWS: Mapping[ApiKey, _Rows] = {
     ApiKey.DESCRIBE_GROUPS: _Rows("groups", "groups", "DescribedGroup", ["group_id"]),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _Rows("group_ids", "groups", "DescribedGroup", ["group_id"]),
@@ -217,11 +249,12 @@ _ROWS: Mapping[ApiKey, _Rows] = {
     ),
     ApiKey.DESCRIBE_CONFIGS: _Rows("resources", "results", "DescribeConfigsResult", _RESOURCE),
     ApiKey.ALTER_CONFIGS: _Rows(
-        "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE
+        "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE, _NO_MESSAGE
     ),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _Rows(
-        "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE
+        "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE, _NO_MESSAGE
     ),
+    ApiKey.CREATE_TOPICS: _Rows("topics", "topics", "CreatableTopicResult", ["name"], _NO_MESSAGE),
     ApiKey.CREATE_ACLS: _Rows("creations", "results", "AclCreationResult", ()),
     ApiKey.DELETE_ACLS: _Rows("filters", "filter_results", "DeleteAclsFilterResult", ()),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _Rows(
@@ -237,5 +270,6 @@ _ANSWERS: Mapping[ApiKey, Answer] = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_partition_reassignments,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
+    ApiKey.DESCRIBE_PRODUCERS: _describe_producers,
 }
 """Those whose rows are nested, or differ between versions."""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Literal
+from typing import Literal
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.api_table import ApiTable
 from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.runtime.argument_names import names_checked
+from broker_sim.runtime.durations import checked_ms
 
 __all__ = ["Fault", "Loss", "served_api"]
 
 _API_TABLE = ApiTable()
-MOST_THROTTLE_MS: Final = 2**31 - 1
-"""Responses have no room for a longer one."""
 
 
 class Loss(Enum):
@@ -76,14 +75,12 @@ class Fault:
             "partition": _number("partition", partition, at_least=0),
             "error": _error_code(error),
             "lose": _loss(lose),
-            "delay_ms": _number("delay_ms", delay_ms, at_least=0) or 0,
-            "throttle_ms": _number("throttle_ms", throttle_ms, at_least=0) or 0,
+            "delay_ms": _duration_ms("delay_ms", delay_ms),
+            "throttle_ms": _duration_ms("throttle_ms", throttle_ms),
             "count": _number("count", count, at_least=1),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        if self.throttle_ms > MOST_THROTTLE_MS:
-            raise ValueError(f"throttle_ms must be at most {MOST_THROTTLE_MS}, not {throttle_ms}")
         self._check_effect()
         self._check_scope()
 
@@ -136,6 +133,10 @@ def _number(field: str, value: object, *, at_least: int) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool) and value >= at_least:
         return value
     raise ValueError(f"{field} must be a number of at least {at_least}, not {value!r}")
+
+
+def _duration_ms(field: str, value: object) -> int:
+    return checked_ms(field, _number(field, value, at_least=0) or 0)
 
 
 def _error_code(error: object) -> ErrorCode | None:

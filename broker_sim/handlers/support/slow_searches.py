@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError
 from broker_sim.log import find_record
-from broker_sim.log.validator import QUICK_PACKED_BYTES, QUICK_RECORDS
-from broker_sim.protocol.record_batch import CODEC_MASK
+from broker_sim.log.validator import reading_effort
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,11 +62,7 @@ class SlowSearches:
 
     def _would_take_long(self, header: BatchHeader) -> bool:
         """Count a batch in; return whether the request has searched too much with it."""
-        is_packed = header.attributes & CODEC_MASK
-        self._effort += max(
-            header.records_count / QUICK_RECORDS,
-            header.size_bytes / QUICK_PACKED_BYTES if is_packed else 0,
-        )
+        self._effort += reading_effort(header.attributes, header.records_count, header.size_bytes)
         return self._effort > 1
 
     def run(self) -> None:

@@ -17,7 +17,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker_sim.coordinator.patterns import compile_pattern, match_takes_long
+from broker_sim.coordinator.patterns import compile_pattern, match_at_once_or_beside
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import is_authorized
 from broker_sim.metadata.acl import AclOperation, ResourceType
@@ -81,11 +81,13 @@ def handle_list_transactions(
     if pattern is None:
         answer(listed)
         return
-    match = partial(_matching, pattern, listed)
-    if match_takes_long([pattern], [one.transactional_id for one in listed]):
-        context.broker.run_beside(match, answer)
-    else:
-        answer(match())
+    match_at_once_or_beside(
+        partial(_matching, pattern, listed),
+        answer,
+        [pattern],
+        [one.transactional_id for one in listed],
+        context.broker.run_beside,
+    )
 
 
 def _pattern(request: messages.ListTransactionsRequest) -> Pattern | None:

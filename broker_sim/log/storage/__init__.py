@@ -10,7 +10,12 @@ from broker_sim.log.storage.index_files import (
     SegmentIndexes,
 )
 from broker_sim.log.storage.interface import Batches, LogStorage, SegmentContent
-from broker_sim.log.storage.log_directory import LogDirectory, LogDirectoryError, lock_directory
+from broker_sim.log.storage.log_directory import (
+    LogDirectory,
+    LogDirectoryError,
+    first_log,
+    lock_directory,
+)
 from broker_sim.log.storage.memory import MemoryStorage
 from broker_sim.log.storage.memory_batches import MemoryBatches
 from broker_sim.log.storage.partition_metadata import PARTITION_METADATA
@@ -33,6 +38,7 @@ __all__ = [
     "SegmentContent",
     "SegmentIndexes",
     "SimulatedDisk",
+    "first_log",
     "lock_directory",
     "suppress_storage_error",
 ]

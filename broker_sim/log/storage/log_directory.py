@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
 
-__all__ = ["LogDirectory", "LogDirectoryError", "lock_directory"]
+__all__ = ["LogDirectory", "LogDirectoryError", "first_log", "lock_directory"]
 
 META_PROPERTIES: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
@@ -88,6 +88,12 @@ class LogDirectory:
     def _check_identity(self, cluster_id: str, broker_id: int) -> None:
         path = self.path / META_PROPERTIES
         if not path.exists():
+            log_name = first_log(self.path)
+            if log_name is not None:
+                raise LogDirectoryError(
+                    f"{path} is missing, but there is {log_name}: put the file back, or take another "
+                    "directory"
+                )
             directory_id = encode_id(uuid.uuid4().bytes)
             text = (
                 f"#\ncluster.id={cluster_id}\ndirectory.id={directory_id}\n"
@@ -223,6 +229,19 @@ def lock_directory(directory: StoragePath) -> int:
             "another directory"
         ) from None
     return descriptor
+
+
+def first_log(directory: StoragePath) -> str | None:
+    """Return the name of a log that is in the directory, None if there is none.
+
+    A log is a directory with the topic id or the first segment, as each has from the time that it is created.
+    """
+    for path in sorted(directory.iterdir(), key=str):
+        if path.name.rpartition("-")[2].isdecimal() and (
+            (path / PARTITION_METADATA).exists() or any(path.glob("*.log"))
+        ):
+            return path.name
+    return None
 
 
 def _offsets_or_none(path: StoragePath) -> dict[TopicPartition, int]:

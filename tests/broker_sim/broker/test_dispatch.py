@@ -21,7 +21,7 @@ class Setup:
     """A dispatcher of its own in front of the only broker of a cluster."""
 
     def __init__(self, make_frame_client):
-        cluster = VirtualCluster(1)
+        self.cluster = cluster = VirtualCluster(1)
         cluster.create_topic("t", 1, 1)
         self.broker = cluster.nodes.brokers[1]
         self.faults = FaultInjector()
@@ -54,6 +54,11 @@ class Setup:
 @pytest.fixture
 def setup(make_frame_client):
     return Setup(make_frame_client)
+
+
+def vars_of(message, *names):
+    """Return the first of these fields that the message has, None without one."""
+    return next((getattr(message, name) for name in names if hasattr(message, name)), None)
 
 
 def header(api_key, version):
@@ -161,6 +166,35 @@ def test_actions_run_when_a_handler_has_failed(setup):
     with pytest.raises(ZeroDivisionError):
         dispatcher.dispatch(frame, setup.client, print)
     assert done == [True]
+
+
+LONGEST = "x" * 32_767
+"""A text has no room for more."""
+
+
+@pytest.mark.parametrize(
+    "request_of_long_text",
+    [
+        messages.CreateTopicsRequest([messages.CreateTopicsRequest.CreatableTopic(LONGEST, 1, 1)]),
+        messages.IncrementalAlterConfigsRequest(
+            [messages.IncrementalAlterConfigsRequest.AlterConfigsResource(4, LONGEST, [])]
+        ),
+        messages.DescribeProducersRequest(
+            [messages.DescribeProducersRequest.TopicRequest(LONGEST, [0])]
+        ),
+    ],
+    ids=["later, from the controller", "at once", "of each partition"],
+)
+def test_answer_that_would_repeat_too_long_a_text_is_unknown_server_error(
+    setup, request_of_long_text
+):
+    responses = setup.client.send(request_of_long_text, request_of_long_text.MAX_VERSION)
+    setup.cluster.advance(1_000)
+    (response,) = responses
+    (row,) = vars_of(response, "topics", "responses")
+    (told,) = vars_of(row, "partitions") or [row]
+    assert (told.error_code, told.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    assert setup.client.closed == []
 
 
 def test_none_ends_a_request_without_a_response(setup):

@@ -39,3 +39,27 @@ def test_half_of_a_surrogate_pair_is_refused(content):
 
 def test_whole_surrogate_pair_is_one_character():
     assert parse_body(b'{"a": "\\ud83d\\ude00"}').take("a", str) == "\U0001f600"
+
+
+def test_assignments_map_partitions_to_brokers():
+    body = parse_body(b'{"a": {"0": [1, 2], "1": []}}')
+    assert body.take_assignments("a") == {0: [1, 2], 1: []}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{"\\u0660": [1]}',
+        '{"9999999999999": [1]}',
+        '{"-1": [1]}',
+        '{"0": ["\\u0661"]}',
+        '{"0": [1.9]}',
+        '{"0": [true]}',
+        '{"0": 1}',
+        '{"0": "12"}',
+        "[1]",
+    ],
+)
+def test_assignments_of_anything_but_numbers_are_refused(value):
+    with pytest.raises(BadRequestError, match=r"a partition is a number|lists of brokers, not"):
+        parse_body(b'{"a": %s}' % value.encode()).take_assignments("a")

@@ -10,10 +10,11 @@ from http.client import HTTPConnection
 
 import pytest
 
-from broker_sim import Cluster
+from broker_sim import Cluster, Fault
 from broker_sim.control import app
 from broker_sim.control.client import ControlClient, ControlError
 from broker_sim.control.server import ControlServer
+from broker_sim.control.verb import verbs_of
 
 TIMEOUT_S = 60
 
@@ -140,6 +141,48 @@ def test_invalid_request_is_refused_with_a_reason(ask, method, path, body, statu
     assert answered == status
     assert list(answer) == ["error"]
     assert reason in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "name", "others"),
+    [
+        ("wait_until_in_sync", "/wait-until-in-sync", "timeout_s", {}),
+        ("wait_for_isr", "/topics/orders/partitions/0/wait-for-isr", "timeout_s", {"size": 9}),
+        ("wait_for_group", "/groups/g/wait-for-group", "timeout_s", {}),
+        ("set_link", "/links", "delay_ms", {"from": 1, "to": 2}),
+        ("delay_metadata", "/delay-metadata", "max_ms", {}),
+        ("inject", "/inject", "delay_ms", {"api": "Fetch"}),
+        ("inject", "/inject", "throttle_ms", {"api": "Fetch"}),
+    ],
+)
+def test_duration_of_more_than_25_days_is_refused(ask, cluster, verb, path, name, others):
+    cluster.create_topic("orders")
+    if verb == "wait_until_in_sync":
+        cluster.kill(1)
+    in_ms = name.endswith("_ms")
+    most = 2**31 - 1 if in_ms else (2**31 - 1) / 1_000
+    for too_much in (most + 1, 10**18, *(() if in_ms else (1e30,))):
+        status, answer = ask("POST", path, {name: too_much, **others})
+        assert (status, answer) == (
+            400,
+            {"error": f"{name} must be at most {most}, not {too_much}"},
+        )
+
+
+def test_every_duration_of_a_verb_is_in_the_test_above():
+    (tested,) = [
+        mark.args[1]
+        for mark in test_duration_of_more_than_25_days_is_refused.pytestmark
+        if mark.name == "parametrize"
+    ]
+    durations = [
+        (verb.name, name)
+        for verb in verbs_of(Cluster).values()
+        for name in verb.parameters
+        if name.endswith(("_ms", "_s"))
+    ]
+    durations += [("inject", name) for name in Fault.__annotations__ if name.endswith("_ms")]
+    assert sorted(durations) == sorted((verb, name) for verb, _, name, _ in tested)
 
 
 def test_faults_are_injected_shown_and_healed(ask, cluster):

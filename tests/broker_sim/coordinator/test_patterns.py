@@ -10,7 +10,7 @@ from broker_sim.coordinator.patterns import (
     MAX_INSTRUCTIONS,
     MAX_KNOWN_PLACES,
     compile_pattern,
-    match_takes_long,
+    match_at_once_or_beside,
 )
 
 # Before Python 3.14, `\\B` did not match the empty text.
@@ -128,8 +128,30 @@ def test_steps_that_are_kept_lead_to_a_limited_number_of_places():
 
 
 @pytest.mark.parametrize("count", [1_000, 1_001])
-def test_match_takes_long_from_so_many_instructions_and_characters_on(count):
-    assert match_takes_long([compile_pattern("a" * 50)] * 2, ["x" * count]) == (count > 1_000)
+def test_match_is_beside_from_so_many_instructions_and_characters_on(count):
+    calls = []
+    match_at_once_or_beside(
+        lambda: "matched",
+        calls.append,
+        [compile_pattern("a" * 50)] * 2,
+        ["x" * count],
+        lambda match, on_done: calls.append((match(), on_done)),
+    )
+    assert calls == ["matched" if count <= 1_000 else ("matched", calls.append)]
+
+
+def test_expression_that_is_resolved_again_is_not_read_again():
+    first, second = compile_pattern("read-once-.*"), compile_pattern("read-once-.*")
+    assert first._program is second._program
+    assert first.matches("read-once-1")
+    assert first._known
+    assert not second._known  # another thread may use it meanwhile
+
+
+@pytest.mark.parametrize(("regex", "text"), [("(?i)k", "\u212a"), ("(?i)ß", "ẞ")])
+def test_letters_are_the_same_in_any_case_if_asked(regex, text):
+    assert compile_pattern(regex).matches(text)
+    assert not compile_pattern(regex.removeprefix("(?i)")).matches(text)
 
 
 def test_largest_expression_is_taken():

@@ -118,7 +118,7 @@ class BrokerOne:
     def controller(self):
         return self
 
-    def run_beside(self, work, on_done):
+    def run_beside(self, work, on_done, *, is_short=False):
         on_done(work())
 
     def call(self, verb, on_result, on_refusal):

@@ -6,7 +6,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.protocol.compression import CompressionCodec, compress, decompress
+from broker_sim.protocol.compression import (
+    CompressionCodec,
+    compress,
+    decompress,
+    decompress_in_pieces,
+)
 from broker_sim.protocol.record_batch import encode_batch, parse_header, recompress, verify_crc
 from broker_sim.protocol.records import (
     EndTxnMarker,
@@ -167,6 +172,20 @@ def test_raw_snappy_block_is_decompressed():
     import cramjam
 
     assert decompress(CompressionCodec.SNAPPY, bytes(cramjam.snappy.compress_raw(b"abc"))) == b"abc"
+
+
+def test_blocks_of_snappy_are_put_together_however_small_they_are():
+    import cramjam
+
+    block = bytes(cramjam.snappy.compress_raw(bytes(64)))
+    blocks = (len(block).to_bytes(4, "big") + block) * 16_384
+    pieces = list(
+        decompress_in_pieces(
+            CompressionCodec.SNAPPY, compress(CompressionCodec.SNAPPY, b"") + blocks
+        )
+    )
+    assert b"".join(pieces) == bytes(1 << 20)
+    assert len(pieces) < 10  # who reads a record copies what it has with each piece
 
 
 @pytest.mark.parametrize("codec", CODECS[2:])

@@ -49,6 +49,23 @@ def test_failure_of_a_piece_is_told_and_the_next_one_begins():
     asyncio.run(main())
 
 
+def test_short_work_does_not_wait_for_long_work():
+    async def main():
+        loop = asyncio.get_running_loop()
+        scheduler, may_end, done = LoopScheduler(loop), threading.Event(), loop.create_future()
+        all_done = loop.create_future()
+        scheduler.run_beside(may_end.wait, id)
+        scheduler.run_beside(may_end.wait, all_done.set_result)
+        scheduler.run_beside(lambda: "short", done.set_result, is_short=True)
+        async with asyncio.timeout(30):
+            assert await done == "short"
+        assert not all_done.done()
+        may_end.set()
+        await all_done
+
+    asyncio.run(main())
+
+
 def test_work_is_done_in_another_thread_and_its_result_is_for_the_loop():
     async def main():
         done = asyncio.get_running_loop().create_future()

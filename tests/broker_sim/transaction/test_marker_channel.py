@@ -217,6 +217,17 @@ def test_partitions_whose_markers_are_written_are_done_though_another_one_is_fen
     assert list(bench.metadata().partitions) == [T1]
 
 
+def test_markers_that_are_written_after_another_broker_has_refused_one_are_done_too(bench):
+    committing(bench, T0, T1)
+    calls = sent(bench)
+    calls[2].answer(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+    bench.advance()
+    calls[1].answer()
+    bench.advance(60_000)
+    assert list(bench.metadata().partitions) == [T1]
+    assert (bench.calls, bench.state) == ([], S.PREPARE_COMMIT)
+
+
 def test_completion_that_is_not_replicated_is_written_again(bench):
     committing(bench, T0)
     bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS

@@ -10,7 +10,9 @@ import pytest
 
 from broker_sim import Cluster, ConfigError
 from broker_sim.cluster.nodes.data_directory import DataDirectory
+from broker_sim.log import LogManager
 from broker_sim.metadata import MetadataImage
+from purgatory import VirtualClock
 
 SHORT_SESSION = {"broker.session.timeout.ms": 500, "broker.heartbeat.interval.ms": 100}
 """A broker that starts again serves when its old session has ended."""
@@ -136,6 +138,61 @@ def test_log_directory_of_a_kafka_broker_is_refused_and_stays_as_it_is(tmp_path,
     with pytest.raises(ConfigError, match=f"log directory of a Kafka broker, it has {name}"):
         DataDirectory(tmp_path).open()
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_directory_with_logs_of_a_broker_is_refused_and_stays_as_it_is(tmp_path):
+    log = tmp_path / "t-0"
+    log.mkdir()
+    (log / "00000000000000000000.log").touch()
+    with pytest.raises(ConfigError, match="log directory of a Kafka broker, it has t-0: "):
+        DataDirectory(tmp_path).open()
+    assert [path.name for path in tmp_path.iterdir()] == ["t-0"]
+
+
+def test_first_start_that_was_killed_before_any_of_its_files_is_begun_again(tmp_path, monkeypatch):
+    data, killed = tmp_path / "data", []
+
+    def copying(function):
+        def call(path, *args, **options):
+            if str(path).startswith(str(data)) and data.exists():
+                killed.append(shutil.copytree(data, tmp_path / f"killed-{len(killed)}"))
+            return function(path, *args, **options)
+
+        return call
+
+    with monkeypatch.context() as patches:
+        for owner, name in (
+            (os, "open"),
+            (Path, "mkdir"),
+            (Path, "write_bytes"),
+            (Path, "replace"),
+            (Path, "rename"),
+        ):
+            patches.setattr(owner, name, copying(getattr(owner, name)))
+        with Cluster(brokers=1, data_dir=data):
+            pass
+    assert [name.name for name in killed[-1].glob("broker-1/meta.properties")]
+    for copy in killed:
+        with Cluster(brokers=1, data_dir=copy):
+            pass
+
+
+def test_directory_is_whole_again_only_when_the_logs_were_looked_at(tmp_path):
+    directory = DataDirectory(tmp_path)
+    directory.open()
+    directory.begin(MetadataImage(0, "cluster"))
+    directory.metadata.close(is_whole=False)
+    directory.close()
+    for is_seen in (False, True):
+        directory = DataDirectory(tmp_path)
+        directory.open()
+        assert not directory.restored.is_whole
+        directory.begin(directory.restored.image)
+        logs = LogManager(VirtualClock(), directory=directory.open_logs([1], "cluster")[1])
+        if is_seen:
+            directory.skip_known_producer_ids(1, logs)
+        directory.close()
+    assert DataDirectory(tmp_path).metadata.load().is_whole
 
 
 def test_directory_of_brokers_without_their_metadata_names_the_missing_file(tmp_path):

@@ -24,7 +24,12 @@ class Setup:
         self.broker = self.cluster.nodes.brokers[1]
         self.client = make_frame_client(self.broker.handle_frame)
         self.waiting = []
-        monkeypatch.setattr(self.broker, "run_beside", lambda *work: self.waiting.append(work))
+        self.are_short = []
+        monkeypatch.setattr(self.broker, "run_beside", self.run_beside)
+
+    def run_beside(self, work, on_done, *, is_short=False):
+        self.waiting.append((work, on_done))
+        self.are_short.append(is_short)
 
     def create(self, topic, **configs):
         named = {name.replace("_", "."): value for name, value in configs.items()}
@@ -73,6 +78,15 @@ def test_long_batch_is_validated_beside_the_loop(setup):
     setup.do_work()
     assert code_of(answers) == ErrorCode.INVALID_RECORD
     assert not setup.waiting
+
+
+@pytest.mark.parametrize(("batches", "is_short"), [(8, True), (9, False)])
+def test_batches_of_many_records_do_not_hold_up_smaller_ones(setup, batches, is_short):
+    topics = [f"t{number}" for number in range(batches)]
+    for topic in topics:
+        setup.create(topic, cleanup_policy="compact")
+    assert not setup.produce_to(topics, build_batch(KEYED[:1_000]))
+    assert setup.are_short == [is_short]
 
 
 def test_batches_that_take_long_together_are_validated_beside_the_loop(setup):

@@ -16,6 +16,8 @@ TABLE = ApiTable()
 AT_THE_GATE = [
     api for api in ApiKey if TABLE.get(api) and api not in PARTITIONS and api not in TOPICS
 ]
+BY_HANDLERS = [ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_PRODUCERS]
+"""Their handlers tell the error of each topic or partition; an answer that does not fit is one error all the same."""
 
 
 def txn(*, name="t", numbers=(3, 4)):
@@ -62,6 +64,12 @@ REQUESTS = {
     ApiKey.CREATE_ACLS: messages.CreateAclsRequest(
         [messages.CreateAclsRequest.AclCreation(2, "t", 3, "User:a", "*", 3, 3)]
     ),
+    ApiKey.CREATE_TOPICS: messages.CreateTopicsRequest(
+        [messages.CreateTopicsRequest.CreatableTopic("t", 1, 1)]
+    ),
+    ApiKey.DESCRIBE_PRODUCERS: messages.DescribeProducersRequest(
+        [messages.DescribeProducersRequest.TopicRequest("t", [0])]
+    ),
     ApiKey.DELETE_ACLS: messages.DeleteAclsRequest(
         [messages.DeleteAclsRequest.DeleteAclsFilter(1, None, 1, None, None, 1, 1)]
     ),
@@ -89,7 +97,7 @@ def error_codes(value):
     return found
 
 
-@pytest.mark.parametrize("api", AT_THE_GATE, ids=lambda api: api.api_name)
+@pytest.mark.parametrize("api", [*AT_THE_GATE, *BY_HANDLERS], ids=lambda api: api.api_name)
 def test_client_reads_the_error_in_every_version(api):
     assert Fault(api=api, error=ERROR).error is ERROR
     served = TABLE.get(api)

@@ -52,6 +52,7 @@ def test_fault_cannot_be_changed_but_replaced():
         ({"lose": "response", "delay_ms": 1}, "no error, no delay_ms and no throttle_ms"),
         ({"delay_ms": -1}, "delay_ms must be a number of at least 0, not -1"),
         ({"throttle_ms": 2**31}, "throttle_ms must be at most 2147483647, not 2147483648"),
+        ({"delay_ms": 2**31}, "delay_ms must be at most 2147483647, not 2147483648"),
         ({"delay_ms": "1"}, "delay_ms must be a number of at least 0, not '1'"),
         ({"delay_ms": True}, "delay_ms must be a number of at least 0, not True"),
         ({"delay_ms": 1, "count": 0}, "count must be a number of at least 1, not 0"),

@@ -39,6 +39,32 @@ def test_directory_belongs_to_one_broker_of_one_cluster(path):
     open_and_close(path)
 
 
+@pytest.mark.parametrize("content", ["partition.metadata", "00000000000000000000.log"])
+def test_directory_with_logs_but_without_meta_properties_is_refused(path, content):
+    open_and_close(path)
+    (path / "t.x-10").mkdir()
+    (path / "t.x-10" / content).touch()
+    properties = path / "meta.properties"
+    kept = properties.rename(path.parent / "kept")
+    with pytest.raises(
+        LogDirectoryError, match=r"broker-1/meta\.properties is missing, but there is t\.x-10: put"
+    ):
+        open_and_close(path)
+    assert not properties.exists()
+    kept.rename(properties)
+    open_and_close(path)
+
+
+def test_directory_that_has_no_identity_and_no_log_yet_gets_its_identity(path):
+    path.mkdir()
+    for name in (".lock", "meta.properties.tmp"):
+        (path / name).touch()
+    for name in ("lost+found", "notes-2024", "t-0.0123-delete"):
+        (path / name).mkdir()
+    open_and_close(path)
+    assert "node.id=1\n" in (path / "meta.properties").read_text()
+
+
 def test_directory_is_used_by_one_at_a_time(path):
     directory = LogDirectory(path, "cluster", 1)
     with pytest.raises(ConfigError, match="another process or cluster uses this directory"):
