@@ -26,7 +26,6 @@ from broker_sim.runtime.virtual import (
     VirtualTimeLimitError,
     install,
 )
-from broker_sim.testing.kafka_plugin import CHAOS_MARKER as CHAOS
 from broker_sim.testing.repeating import MARKER, how_to_repeat
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from broker_sim.testing.chaos_tests import Attempt
     from broker_sim.testing.seeded_run import SeededRun
 
+CHAOS: Final = "chaos"
 _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)
 _PLUGINS: Final = {"broker_sim", "pytest_asyncio"}
 """Packages whose fixtures know themselves where they run."""
