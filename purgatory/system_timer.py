@@ -14,7 +14,7 @@ from purgatory._delay_queue import DelayQueue
 from purgatory._expired_operation_reaper import ExpiredOperationReaper, Reaper
 from purgatory._rate_window import RateWindow
 from purgatory._timer_task_entry import TaskOwner
-from purgatory._timer_task_list import TimerTaskList
+from purgatory._timer_task_list import NOT_ENQUEUED, TimerTaskList
 from purgatory._timing_wheel import DUE, WAITS_FIRST, TimingWheel
 from purgatory.clock import Clock, SystemClock, VirtualClock
 from purgatory.executor import Executor, SingleThreadExecutor
@@ -327,7 +327,7 @@ class SystemTimer(Timer):
         with self._lock:
             self.owner.closed = True
             buckets = [bucket for wheel in self._wheel.levels() for bucket in wheel.buckets]
-            dropped = [bucket.flush() for bucket in buckets]
+            dropped = [bucket.flush() for bucket in buckets if bucket.expiration_ms != NOT_ENQUEUED]
             self._queue.clear()
             self._queue.wakeup()
         del dropped  # without the lock: what a task does when it is freed is the user's code

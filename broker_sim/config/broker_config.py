@@ -114,12 +114,14 @@ class BrokerConfig(
         return replace(self, **self._parsed(texts), originals={**self.originals, **texts})
 
     def with_dynamic(self, values: Mapping[str, str]) -> Self:
-        """Return a copy with `values` in effect that are not among `originals`.
+        """Return a copy with `values` in effect that are not among `originals`; itself if they change nothing.
 
         Such are the dynamic configurations of the broker and of the cluster; unknown ones are for plugins,
         and left out. Raises ConfigError for a value that is not allowed.
         """
-        return replace(self, **self._parsed(values)) if values else self
+        parsed = self._parsed(values)
+        changed = {name: value for name, value in parsed.items() if getattr(self, name) != value}
+        return replace(self, **changed) if changed else self
 
     def for_listener(self, listener: str) -> Self:
         """Return a copy in which what is set for that listener alone is in effect. Raises ConfigError."""

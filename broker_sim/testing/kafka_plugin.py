@@ -6,7 +6,8 @@
 
 Every run of pytest imports this module where the package is installed, so it imports nothing of the
 simulator before a test asks for a fixture. In tests marked `virtual_time` the fixture `kafka` is the
-cluster of `broker_sim.testing.pytest_plugin`, which conftest.py loads, because it replaces clocks.
+cluster of `broker_sim.testing.pytest_plugin`, which conftest.py loads, because it replaces clocks. The
+markers of that plugin are known without it, so that who forgets to load it is told so.
 """
 
 from __future__ import annotations
@@ -32,7 +33,19 @@ SIGNATURE: Final = (
     "fixtures `kafka` and `kafka_cluster`, and the topics that the test finds, each as NAME:PARTITIONS:RF:KEY=VALUE"
 )
 VIRTUAL_MARKER: Final = "virtual_time"
+VIRTUAL_SIGNATURE: Final = (
+    f"{VIRTUAL_MARKER}(seeds=1, order='fifo', deviations=None, latency_ms=0, limit_s=86400, trace_steps=False, brokers=3, "
+    "configs=None, topics=(), security=None, users=None, broker_configs=None, as_version=None, "
+    "check_invariants=True): run this async test in virtual time, once per seed; the fixture `kafka` is "
+    "its cluster"
+)
 CHAOS_MARKER: Final = "chaos"
+CHAOS_SIGNATURE: Final = (
+    f"{CHAOS_MARKER}(seeds=20, workers=2, duration_s=20, faults=None, order='fifo', latency_ms=None, "
+    "exhaustive=False, max_runs=1000, schedule=None, repair_aiokafka=False, brokers=3, configs=None, "
+    "topics=()): run this async test in virtual time under faults that each seed draws, or in all orders of "
+    "its workers; the fixture `chaos` has its cluster and starts its workers"
+)
 VIRTUAL_PLUGIN: Final = "broker_sim.testing.pytest_plugin"
 OPTIONS: Final = {"kafka_bootstrap": "--kafka-bootstrap", "kafka_containers": "--kafka-containers"}
 """Of the command line, each for a real Kafka in place of the simulator."""
@@ -68,10 +81,24 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell the marker to pytest."""
-    config.addinivalue_line("markers", SIGNATURE)
+    """Tell the markers to pytest, those of virtual time too."""
+    for signature in (SIGNATURE, VIRTUAL_SIGNATURE, CHAOS_SIGNATURE):
+        config.addinivalue_line("markers", signature)
     if all(map(config.getoption, OPTIONS)):
         raise pytest.UsageError(f"give {' or '.join(OPTIONS.values())}, not both")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail a test of chaos whose plugin is missing; pytest would say that there is no fixture `chaos`."""
+    fixtures = getattr(item, "_fixtureinfo", None)
+    if (
+        item.get_closest_marker(CHAOS_MARKER) is not None
+        and fixtures is not None
+        and CHAOS_MARKER in fixtures.names_closure
+        and CHAOS_MARKER not in fixtures.name2fixturedefs
+    ):
+        _fail_without_plugin(item)
 
 
 @pytest.fixture(scope="session")
@@ -106,6 +133,8 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster | SimulatedCluster
     In a test marked `virtual_time` it is a `broker_sim.SimulatedCluster`, new for each seed.
     """
     if request.node.get_closest_marker(CHAOS_MARKER) is not None:
+        if not _is_virtual_plugin_loaded(request.config):
+            _fail_without_plugin(request.node)
         yield request.getfixturevalue("chaos").kafka
         return
     if request.node.get_closest_marker(VIRTUAL_MARKER) is not None:
@@ -136,14 +165,22 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 def _in_virtual_time(request: pytest.FixtureRequest) -> SimulatedCluster:
     name = request.node.name
-    if not request.config.pluginmanager.has_plugin(VIRTUAL_PLUGIN):
-        _fail(f'{name}: virtual time needs pytest_plugins = ["{VIRTUAL_PLUGIN}"] in conftest.py')
+    if not _is_virtual_plugin_loaded(request.config):
+        _fail_without_plugin(request.node)
     if request.node.get_closest_marker(MARKER) is not None:
         _fail(
             f"{name}: give its arguments to @pytest.mark.{VIRTUAL_MARKER}, not to @pytest.mark.{MARKER}"
         )
     cluster: SimulatedCluster = request.getfixturevalue("_kafka_in_virtual_time")
     return cluster
+
+
+def _is_virtual_plugin_loaded(config: pytest.Config) -> bool:
+    return config.pluginmanager.has_plugin(VIRTUAL_PLUGIN)
+
+
+def _fail_without_plugin(item: pytest.Item) -> NoReturn:
+    _fail(f'{item.name}: virtual time needs pytest_plugins = ["{VIRTUAL_PLUGIN}"] in conftest.py')
 
 
 def _options(request: pytest.FixtureRequest) -> ClusterOptions:

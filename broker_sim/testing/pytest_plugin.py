@@ -38,19 +38,7 @@ if TYPE_CHECKING:
     from broker_sim.testing.chaos_tests import Attempt
     from broker_sim.testing.seeded_run import SeededRun
 
-SIGNATURE: Final = (
-    f"{MARKER}(seeds=1, order='fifo', deviations=None, latency_ms=0, limit_s=86400, trace_steps=False, brokers=3, "
-    "configs=None, topics=(), security=None, users=None, broker_configs=None, as_version=None, "
-    "check_invariants=True): run this async test in virtual time, once per seed; the fixture `kafka` is "
-    "its cluster"
-)
 CHAOS: Final = "chaos"
-CHAOS_SIGNATURE: Final = (
-    f"{CHAOS}(seeds=20, workers=2, duration_s=20, faults=None, order='fifo', latency_ms=None, "
-    "exhaustive=False, max_runs=1000, schedule=None, repair_aiokafka=False, brokers=3, configs=None, "
-    "topics=()): run this async test in virtual time under faults that each seed draws, or in all orders of "
-    "its workers; the fixture `chaos` has its cluster and starts its workers"
-)
 _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)
 _PLUGINS: Final = {"broker_sim", "pytest_asyncio"}
 """Packages whose fixtures know themselves where they run."""
@@ -116,9 +104,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell the marker to pytest."""
-    config.addinivalue_line("markers", SIGNATURE)
-    config.addinivalue_line("markers", CHAOS_SIGNATURE)
+    """Refuse options that do not go together."""
     if config.getoption("virtual_seed") is not None and config.getoption("virtual_seeds"):
         raise pytest.UsageError("give --virtual-seed or --virtual-seeds, not both")
 

@@ -167,7 +167,7 @@ def test_virtual_cluster(kafka_cluster): pass
 
 
 def test_mistakes_are_told_in_one_line(run_here):
-    result = run_here(WRONG, "-o", "markers=virtual_time: as the other plugin says")
+    result = run_here(WRONG)
     result.assert_outcomes(errors=6)
     result.stdout.fnmatch_lines_random(
         [
@@ -179,6 +179,34 @@ def test_mistakes_are_told_in_one_line(run_here):
             "test_virtual_cluster: in virtual time take the fixture kafka*",
         ]
     )
+
+
+CHAOS = """
+@pytest.mark.chaos(seeds=1)
+async def test_chaos(chaos): pass
+
+@pytest.mark.chaos
+async def test_its_cluster(kafka): pass
+"""
+
+
+def test_chaos_without_its_plugin_says_what_is_missing(run_here):
+    result = run_here(CHAOS)
+    result.assert_outcomes(errors=2)
+    needs = "virtual time needs pytest_plugins = ?*pytest_plugin*? in conftest.py"
+    result.stdout.fnmatch_lines([f"test_chaos: {needs}", f"test_its_cluster: {needs}"])
+
+
+OWN_CHAOS = """
+@pytest.mark.chaos
+def test_own(chaos):
+    assert chaos == "mine"
+"""
+
+
+def test_marker_and_fixture_of_that_name_may_be_the_users(run_here):
+    own = "import pytest\n@pytest.fixture\ndef chaos():\n    return 'mine'"
+    run_here(OWN_CHAOS, conftest=own).assert_outcomes(passed=1)
 
 
 BOTH_TIMES = """

@@ -60,6 +60,8 @@ class Network:
         self._random = loop.stream("network")
         self._latency_ms: Latency = 0
         self._latencies: dict[tuple[str, str], Latency] = {}
+        self._fixed_latency_ns: int | None = 0
+        """How long every segment takes; None where that differs."""
         self._cuts: set[tuple[str, str]] = set()
         self._holding: dict[Pipe, None] = {}
         self._clients: dict[int, MemoryTransport] = {}
@@ -86,10 +88,16 @@ class Network:
         self._look_for_latency()
 
     def _look_for_latency(self) -> None:
-        self.has_latency = self._latency_ms not in (0, (0, 0)) or bool(self._latencies)
+        latency = self._latency_ms
+        self.has_latency = latency not in (0, (0, 0)) or bool(self._latencies)
+        self._fixed_latency_ns = None
+        if isinstance(latency, (int, float)) and not self._latencies:
+            self._fixed_latency_ns = _to_ns(latency)
 
     def draw_latency_ns(self, pipe: Pipe) -> int:
         """Return how long the next segment takes, in whole microseconds."""
+        if self._fixed_latency_ns is not None:
+            return self._fixed_latency_ns
         latency = self._latency_ms
         for (source, target), special in self._latencies.items():
             if source in pipe.source.names and target in pipe.target.names:
@@ -98,7 +106,7 @@ class Network:
             latency = latency(pipe.source.label, pipe.target.label)
         elif isinstance(latency, tuple):
             latency = self._random.uniform(*latency)
-        return round(latency * 1_000) * NS_PER_US
+        return _to_ns(latency)
 
     def split(self, data: bytes) -> tuple[bytes, ...]:
         """Cut data into what arrives at once: in two, or not at all, as chance has it."""
@@ -197,6 +205,10 @@ class Network:
         self._clients[number] = transport
         transport.on_gone = lambda: self._clients.pop(number, None)
         return transport
+
+
+def _to_ns(latency_ms: float) -> int:
+    return round(latency_ms * 1_000) * NS_PER_US
 
 
 def _checked(latency_ms: Latency) -> Latency:
