@@ -107,7 +107,7 @@ def test_same_seed_draws_the_same_times():
 
 
 def test_negative_time_is_refused():
-    with pytest.raises(ValueError, match="'max_ms' must be at least 0, not -1"):
+    with pytest.raises(ValueError, match="max_ms must be at least 0, not -1"):
         VirtualCluster(seed=1).delay_metadata(-1)
 
 
