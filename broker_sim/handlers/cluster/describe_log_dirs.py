@@ -11,7 +11,7 @@ Behaviour:
 Version notes: 2 is flexible, 3 adds an error code (who may not ask gets no directory before), 4 the size of the disk and what is left of it
 (KIP-827), 5 whether new logs are kept away from the directory, which they never are here.
 
-Deliberate differences: logs in memory have the directory that the broker's configurations name, and a disk as
+Deliberate differences: logs in memory have a directory called `/memory`, and a disk as
 large as the memory that all logs of the cluster may take. A log that has failed is left out, and the others of
 its directory are described; in Kafka the whole directory is offline then.
 """
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_describe_log_dirs"]
 
+MEMORY = "/memory"
 NOT_KNOWN = -1
 Directory = messages.DescribeLogDirsResponse.DescribeLogDirsResult
 Topic = messages.DescribeLogDirsResponse.DescribeLogDirsTopic
@@ -59,9 +60,7 @@ def handle_describe_log_dirs(
 
 def _describe(broker: BrokerServices, logs: list[PartitionLog]) -> Directory:
     directory = broker.logs.directory
-    configured = broker.config.log_dirs or broker.config.log_dir
-    path = configured[0] if directory is None else str(directory.path)
-    name = str(Path(path).absolute())
+    name = MEMORY if directory is None else str(Path(str(directory.path)).absolute())
     try:
         space = broker.logs.space()
     except OSError:

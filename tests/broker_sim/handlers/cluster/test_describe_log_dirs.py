@@ -72,7 +72,7 @@ def test_follower_describes_its_own_log(dirs):
 def test_only_partitions_that_are_asked_for_and_here_are_described(dirs):
     assert set(dirs.sizes(topics=[TOPIC("a", [1, 7]), TOPIC("none", [0])])) == {("a", 1)}
     assert dirs.describe(topics=[]).topics == []
-    assert dirs.describe(topics=[]).log_dir == "/tmp/kafka-logs"
+    assert dirs.describe(topics=[]).log_dir == "/memory"
 
 
 def test_no_log_of_a_directory_moves_and_no_directory_is_cordoned(dirs):
@@ -105,11 +105,6 @@ def test_simulated_disk_has_its_size():
 def test_simulated_disk_without_bound_has_no_size():
     directory = LogDirs(disk=DiskOptions()).describe()
     assert (directory.total_bytes, directory.usable_bytes) == (-1, -1)
-
-
-def test_directory_is_that_of_the_configurations():
-    dirs = LogDirs(configs={"log.dirs": "/data/kafka"})
-    assert dirs.describe().log_dir == "/data/kafka"
 
 
 @pytest.fixture
