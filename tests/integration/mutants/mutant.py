@@ -266,7 +266,7 @@ def consumer_sessions_end_late() -> None:
 
     def keep_alive(self, group_id, member, timeout_ms=None):
         if timeout_ms is None:
-            timeout_ms = self._settings.session_timeout_ms(group_id)
+            timeout_ms = self._parts.settings.session_timeout_ms(group_id)
         original(self, group_id, member, timeout_ms + LATE_MS)
 
     Fencing.keep_alive = keep_alive
