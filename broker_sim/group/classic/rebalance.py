@@ -301,9 +301,11 @@ class Rebalance:
 
     def _answer_syncs(self, group: ClassicGroup, error_code: ErrorCode) -> None:
         for member in group.members.values():
-            response = sync_response(group, member)
-            if error_code:
-                response = messages.SyncGroupResponse(error_code=error_code)
+            response = (
+                messages.SyncGroupResponse(error_code=error_code)
+                if error_code
+                else sync_response(group, member)
+            )
             if group.answer_sync(member, response):
                 # Its session may have ended while the sync was parked, which did not count.
                 self.sessions.begin(group, member)

@@ -6,20 +6,22 @@ the request names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey, response_class
 from broker_sim.protocol.special_values import NO_NODE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from broker_sim.errors import ErrorCode
 
     Answer = Callable[[Any, int, ErrorCode], Any]
 
 __all__ = ["error_answer"]
+
+Row = TypeVar("Row")
 
 COORDINATORS_VERSION = 4
 TRANSACTIONS_VERSION = 4
@@ -87,6 +89,19 @@ def _find_coordinator(
     )
 
 
+def _by_topic(
+    make_topic: Callable[[str, list[Any]], Row],
+    make_partition: Callable[[int, ErrorCode], Any],
+    asked: Iterable[tuple[str, Sequence[int]]],
+    error_code: ErrorCode,
+) -> list[Row]:
+    """Return a row for each topic that is asked for, with the error of each of its partitions."""
+    return [
+        make_topic(name, [make_partition(number, error_code) for number in numbers])
+        for name, numbers in asked
+    ]
+
+
 def _add_partitions_to_txn(
     request: messages.AddPartitionsToTxnRequest, api_version: int, error_code: ErrorCode
 ) -> messages.AddPartitionsToTxnResponse:
@@ -94,16 +109,12 @@ def _add_partitions_to_txn(
     if api_version >= TRANSACTIONS_VERSION:
         return response(error_code=error_code)
     return response(
-        results_by_topic_v3_and_below=[
-            response.AddPartitionsToTxnTopicResult(
-                topic.name,
-                [
-                    response.AddPartitionsToTxnPartitionResult(number, error_code)
-                    for number in topic.partitions
-                ],
-            )
-            for topic in request.v3_and_below_topics
-        ]
+        results_by_topic_v3_and_below=_by_topic(
+            response.AddPartitionsToTxnTopicResult,
+            response.AddPartitionsToTxnPartitionResult,
+            [(topic.name, topic.partitions) for topic in request.v3_and_below_topics],
+            error_code,
+        )
     )
 
 
@@ -115,16 +126,12 @@ def _write_txn_markers(
         markers=[
             response.WritableTxnMarkerResult(
                 marker.producer_id,
-                [
-                    response.WritableTxnMarkerTopicResult(
-                        topic.name,
-                        [
-                            response.WritableTxnMarkerPartitionResult(number, error_code)
-                            for number in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
+                _by_topic(
+                    response.WritableTxnMarkerTopicResult,
+                    response.WritableTxnMarkerPartitionResult,
+                    [(topic.name, topic.partition_indexes) for topic in marker.topics],
+                    error_code,
+                ),
             )
             for marker in request.markers
         ]
@@ -225,16 +232,12 @@ def _describe_producers(
 ) -> messages.DescribeProducersResponse:
     response = messages.DescribeProducersResponse
     return response(
-        topics=[
-            response.TopicResponse(
-                topic.name,
-                [
-                    response.PartitionResponse(number, error_code)
-                    for number in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics
-        ]
+        topics=_by_topic(
+            response.TopicResponse,
+            response.PartitionResponse,
+            [(topic.name, topic.partition_indexes) for topic in request.topics],
+            error_code,
+        )
     )
 
 

@@ -311,19 +311,16 @@ class VirtualEventLoop(ProcessLoop):
 
     def move_to_next(self, until_ns: float = math.inf) -> bool:
         """Jump to the next timer and make ready what is due; False if none is due by `until_ns`."""
-        scheduled = self._scheduled
-        due_ns = scheduled.next_due_ns()
+        due_ns = self._scheduled.next_due_ns()
         if due_ns is None or due_ns > until_ns:
             return False
-        if due_ns > self.time_limit.limit_ns:
-            self._guards.check_limit(due_ns)
+        self._guards.check_limit(due_ns)
         self._move_to(due_ns)
-        scheduled.pop_due(due_ns, self._ready)
+        self._scheduled.pop_due(due_ns, self._ready)
         return True
 
     def _move_to(self, now_ns: int) -> None:
-        if now_ns != self.standstill.nudged_ns:
-            self.standstill.progress_ns = now_ns
+        self.standstill.on_move(now_ns)
         self.clock.move_to_ns(now_ns)
 
     def _write_to_self(self) -> None:

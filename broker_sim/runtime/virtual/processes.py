@@ -217,7 +217,7 @@ class Processes:
     def holder(self, context: Context | None) -> Process | None:
         """Return the process of a context, None for the present one, if it is halted."""
         process = PROCESS.get() if context is None else context.get(PROCESS)
-        return None if process is None or process._state == "running" else process
+        return None if process is None or process.state == "running" else process
 
     def on_task(self, task: asyncio.Task[Any], context: Context | None) -> None:
         """Note whose task it is."""
