@@ -37,7 +37,7 @@ def broker_configs_by_id(
 
     Where there are fewer brokers than `offsets.topic.replication.factor` asks for by default, that many
     are enough unless it is given: groups could not be used at all otherwise. Kafka's own
-    `server.properties` sets it to 1 for the same reason.
+    `server.properties` sets it to 1 for the same reason, and so for the state of share groups.
     """
     if not isinstance(brokers, int) or isinstance(brokers, bool):
         raise ConfigError(f"brokers must be a number, not {brokers!r}")
@@ -53,6 +53,8 @@ def broker_configs_by_id(
     fitting: dict[str, GivenValue] = {}
     if brokers < BrokerConfig.offsets_topic_replication_factor:
         fitting["offsets.topic.replication.factor"] = brokers
+    if brokers < BrokerConfig.share_coordinator_state_topic_replication_factor:
+        fitting["share.coordinator.state.topic.replication.factor"] = brokers
     # Most clusters have one configuration, and to read it is a part of their start.
     read: dict[tuple[tuple[str, GivenValue], ...], BrokerConfig] = {}
     found = {}

@@ -33,6 +33,11 @@ from broker_sim.config.server_configs import (
     ServerConfigs,
     SocketServerConfigs,
 )
+from broker_sim.config.share_configs import (
+    ShareCoordinatorConfigs,
+    ShareGroupConfigs,
+    check_share_configs,
+)
 from broker_sim.errors import ConfigError
 
 _MINUTE_MS: Final = 60_000
@@ -49,6 +54,8 @@ class BrokerConfig(
     CleanerConfigs,
     GroupCoordinatorConfigs,
     TransactionConfigs,
+    ShareGroupConfigs,
+    ShareCoordinatorConfigs,
     QuotaConfigs,
     AuthorizerConfigs,
     SecurityConfigs,
@@ -85,6 +92,7 @@ class BrokerConfig(
                 f"authorizer.class.name={self.authorizer_class_name!r} must be Kafka's:"
                 f" {', '.join(filter(None, AUTHORIZERS))}"
             )
+        check_share_configs(self)
         check_connections_per_ip(self.max_connections_per_ip, self.max_connections_per_ip_overrides)
         for name, limit_ms in (
             ("replica.socket.timeout.ms", self.replica_socket_timeout_ms),

@@ -62,8 +62,16 @@ REASONS: Final = (
     ("log.local.", "there is no tiered storage"),
     ("controller.quorum.", "there is no Raft quorum"),
     ("metadata.", "there is no metadata log"),
+    (
+        "group.coordinator.",
+        "a coordinator writes what one turn of the event loop has, on one thread",
+    ),
+    ("group.share.assignors", "share groups have one assignor, which is Kafka's"),
     ("group.", "groups of this kind are not served"),
-    ("share.", "share groups are not served"),
+    (
+        "share.coordinator.",
+        "a coordinator writes what one turn of the event loop has, on one thread",
+    ),
     ("unstable.", "there is nothing unstable to enable"),
     ("client.quota", "quotas are those of the default callback"),
     ("alter.log.dirs", "a broker has one log directory"),

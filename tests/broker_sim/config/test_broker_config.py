@@ -1,5 +1,7 @@
 """Claims about the configuration of a broker: typed, checked, with Kafka's defaults."""
 
+import re
+
 import pytest
 
 from broker_sim.config import (
@@ -101,3 +103,35 @@ def test_roll_and_flush_times_have_several_units():
         7_200_000,
         3,
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"group.share.session.timeout.ms": 6_000},
+            "group.share.min.session.timeout.ms=45000 must be at most"
+            " group.share.session.timeout.ms=6000",
+        ),
+        (
+            {"group.share.heartbeat.interval.ms": 15_001},
+            "group.share.heartbeat.interval.ms=15001 must be at most"
+            " group.share.max.heartbeat.interval.ms=15000",
+        ),
+        (
+            {
+                "group.share.min.session.timeout.ms": 5_000,
+                "group.share.session.timeout.ms": 5_000,
+            },
+            "group.share.heartbeat.interval.ms=5000 must be less than"
+            " group.share.session.timeout.ms=5000",
+        ),
+        (
+            {"group.share.max.share.sessions": 199},
+            "group.share.max.size=200 must be at most group.share.max.share.sessions=199",
+        ),
+    ],
+)
+def test_share_group_limits_have_to_be_in_order(values, message):
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
+        BrokerConfig.from_mapping(values)

@@ -36,7 +36,10 @@ ROOT = Path(broker_sim.__file__).parent
 IS_A_CONFIG = re.compile(r"(config|_static)$")
 """How everything that holds or returns a configuration is named."""
 
-READ_BY_NAME = {"group.consumer.assignment.interval.ms"}
+READ_BY_NAME = {
+    "group.consumer.assignment.interval.ms",
+    "group.share.assignment.interval.ms",
+}
 """Dynamic configurations that are looked up by their names when they are needed."""
 
 CHANGED_IN_THE_LOGS = {
@@ -67,7 +70,7 @@ CHANGED_IN_THE_QUOTAS = {
 """Dynamic configurations that `ConnectionQuotas` and `ReplicationQuotas` take over."""
 
 CANDIDATES = (
-    *("false", "true", "1", "2", "501", "2000000", "0.25"),
+    *("false", "true", "1", "2", "3", "5", "501", "5001", "45001", "2000000", "0.25"),
     *("compact", "gzip", "LogAppendTime", "classic", "disabled", "/x", "required"),
     "localhost:5",
     "0:1",
