@@ -61,8 +61,10 @@ from broker_sim.config.quota_configs import REPLICATION_QUOTA_CONFIGS
 from broker_sim.config.resource_configs import (
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
+    OffsetReset,
     check_client_metrics_configs,
     check_group_configs,
+    parse_offset_reset,
 )
 from broker_sim.config.server_configs import RACK_AWARE_SELECTOR
 from broker_sim.config.topic_config import (
@@ -116,6 +118,7 @@ __all__ = [
     "ConfigValue",
     "Endpoint",
     "GivenValue",
+    "OffsetReset",
     "TopicConfig",
     "UpdateMode",
     "alter_loggers",
@@ -136,6 +139,7 @@ __all__ = [
     "other_configs",
     "override_topic_config",
     "parse_endpoints",
+    "parse_offset_reset",
     "parse_overrides",
     "parse_protocol_map",
     "shift_ports",

@@ -8,7 +8,7 @@ broker's configurations: those of `consumer.session.timeout.ms` are
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker_sim.config.broker_config import BrokerConfig, every_broker_config
 from broker_sim.config.definition import (
@@ -29,15 +29,20 @@ from broker_sim.errors import ApiError, ConfigError, ErrorCode
 __all__ = [
     "CLIENT_METRICS_CONFIGS",
     "GROUP_CONFIGS",
+    "OffsetReset",
     "check_client_metrics_configs",
     "check_group_configs",
+    "parse_offset_reset",
 ]
 
-_OFFSET_RESETS: Final = ("earliest", "latest")
+_EARLIEST: Final = "earliest"
+_OFFSET_RESETS: Final = (_EARLIEST, "latest")
 _DURATION: Final = re.compile(
-    r"by_duration:\+?P(?=.)(?:\d+D)?(?:T(?=.)(?:\d+H)?(?:\d+M)?(?:\d+(?:[.,]\d{0,9})?S)?)?",
+    r"by_duration:\+?P(?=.)(?:(\d+)D)?"
+    r"(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{0,9}))?S)?)?",
     re.IGNORECASE | re.ASCII,
 )
+_UNITS_MS: Final = (86_400_000, 3_600_000, 60_000, 1_000)
 _MIN_INTERVAL_MS: Final = 100
 _MAX_INTERVAL_MS: Final = 3_600_000
 _MATCHED: Final = frozenset(
@@ -62,6 +67,25 @@ def _check_offset_reset(name: str, value: ConfigValue) -> None:
         f" {name}. The value must be either 'earliest', 'latest' or of the format"
         " 'by_duration:<PnDTnHnMn.nS>'."
     )
+
+
+class OffsetReset(NamedTuple):
+    """Where a share group begins that has no start offset; mirrors `ShareGroupAutoOffsetResetStrategy`."""
+
+    is_earliest: bool = False
+    """Whether at the log's start; else at its end."""
+    duration_ms: int | None = None
+    """At the first record that is no older, if it is not None."""
+
+
+def parse_offset_reset(value: str) -> OffsetReset:
+    """Return what a valid `share.auto.offset.reset` says."""
+    duration = _DURATION.fullmatch(value)
+    if duration is None:
+        return OffsetReset(is_earliest=value == _EARLIEST)
+    *whole, fraction = duration.groups(default="0")
+    duration_ms = sum(int(number) * unit for number, unit in zip(whole, _UNITS_MS, strict=True))
+    return OffsetReset(duration_ms=duration_ms + int(fraction.ljust(3, "0")[:3]))
 
 
 def _definitions(

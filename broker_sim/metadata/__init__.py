@@ -2,6 +2,7 @@
 
 from broker_sim.metadata.delta import ImageChanges, MetadataDelta, changes_between
 from broker_sim.metadata.image import (
+    GROUP_RESOURCE,
     NO_LEADER,
     NO_TOPIC_ID,
     BrokerState,
@@ -13,6 +14,7 @@ from broker_sim.metadata.image import (
 from broker_sim.metadata.scram import SCRAM_MECHANISMS, ScramMechanism
 
 __all__ = [
+    "GROUP_RESOURCE",
     "NO_LEADER",
     "NO_TOPIC_ID",
     "SCRAM_MECHANISMS",

@@ -30,6 +30,9 @@ NO_LEADER: Final = -1
 NO_TOPIC_ID: Final = bytes(16)
 """Kafka's `Uuid.ZERO_UUID`: the topic id of a request or response that names no topic by id."""
 
+GROUP_RESOURCE: Final = 32
+"""The code of the resource type GROUP."""
+
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.group.consumer.assignors import ASSIGNORS
+from broker_sim.metadata import GROUP_RESOURCE
 
 if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.group.environment import GroupEnvironment
 
-__all__ = ["GROUP_RESOURCE", "GroupSettings", "offered_assignors"]
-
-GROUP_RESOURCE: Final = 32
-"""The code of the resource type GROUP."""
+__all__ = ["GroupSettings", "offered_assignors"]
 
 ASSIGNMENT_INTERVAL: Final = "group.consumer.assignment.interval.ms"
 

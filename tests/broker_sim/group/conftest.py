@@ -8,12 +8,12 @@ import pytest
 from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ErrorCode
-from broker_sim.group.consumer.settings import GROUP_RESOURCE
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.group_client import GroupClient
 from broker_sim.group.records import serde
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata import (
+    GROUP_RESOURCE,
     MetadataDelta,
     MetadataImage,
     PartitionState,

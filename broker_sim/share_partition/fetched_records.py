@@ -1,0 +1,88 @@
+"""The batches of records that were read for a share fetch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker_sim.protocol.record_batch import BatchHeader, parse_header, split_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker_sim.log import AbortedTxn
+
+__all__ = ["AcquiredRange", "FetchedBatch", "FetchedRecords"]
+
+
+class AcquiredRange(NamedTuple):
+    """Records next to each other that a member has acquired; `AcquiredRecords` of the response."""
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+    @property
+    def record_count(self) -> int:
+        """The number of its offsets."""
+        return self.last_offset - self.first_offset + 1
+
+
+class FetchedBatch(NamedTuple):
+    """A whole batch, as it is in the log."""
+
+    header: BatchHeader
+    data: memoryview
+
+    @property
+    def base_offset(self) -> int:
+        """Where it begins."""
+        return self.header.base_offset
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of its last record."""
+        return self.header.last_offset
+
+
+class FetchedRecords:
+    """What was read of one partition; the last batch may be cut, and then does not count."""
+
+    __slots__ = ("aborted_transactions", "batches", "records")
+
+    def __init__(
+        self,
+        records: Sequence[bytes | memoryview],
+        aborted_transactions: Sequence[AbortedTxn] | None = None,
+    ) -> None:
+        """Look for the batches in the pieces of a log. Raises ApiError where there are none."""
+        self.records = records
+        self.aborted_transactions = aborted_transactions or ()
+        """Those that the batches may be of; none unless only committed records are read."""
+        self.batches = [
+            FetchedBatch(parse_header(data), data)
+            for piece in records
+            for data in split_batches(piece)
+        ]
+
+    def last_offset_of_batch_with(self, offset: int) -> int:
+        """Return where the batch ends that has the offset; the offset itself without one."""
+        found = offset
+        for batch in self.batches:
+            if batch.base_offset > offset:
+                break
+            found = batch.last_offset
+        return max(found, offset)
+
+    def slice(self, first_offset: int, last_offset: int) -> Sequence[bytes | memoryview]:
+        """Return the batches that have these records, which are among those that were read."""
+        if len(self.batches) < 2:
+            return self.records
+        start = 0
+        end = len(self.batches)
+        for index, batch in enumerate(self.batches):
+            if batch.base_offset <= first_offset:
+                start = index
+            elif batch.base_offset > last_offset:
+                end = index
+                break
+        return [batch.data for batch in self.batches[start:end]]
