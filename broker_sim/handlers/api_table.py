@@ -63,6 +63,8 @@ from broker_sim.handlers.security.describe_user_scram_credentials import (
     handle_describe_user_scram_credentials,
 )
 from broker_sim.handlers.security.sasl import handle_sasl_authenticate, handle_sasl_handshake
+from broker_sim.handlers.share.share_acknowledge import handle_share_acknowledge
+from broker_sim.handlers.share.share_fetch import handle_share_fetch
 from broker_sim.handlers.topics.create_partitions import handle_create_partitions
 from broker_sim.handlers.topics.create_topics import handle_create_topics
 from broker_sim.handlers.topics.delete_topics import handle_delete_topics
@@ -220,6 +222,8 @@ _SPECS = (
     ApiSpec(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, handle_consumer_group_heartbeat),
     ApiSpec(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, handle_consumer_group_describe),
     ApiSpec(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, handle_describe_topic_partitions),
+    ApiSpec(ApiKey.SHARE_FETCH, 1, 2, handle_share_fetch),
+    ApiSpec(ApiKey.SHARE_ACKNOWLEDGE, 1, 2, handle_share_acknowledge),
 )
 API_VERSIONS_RANGE = (0, 4)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.replica import ReplicaManager, TransactionalAppends
     from broker_sim.security import KafkaPrincipal
+    from broker_sim.share_partition import SharePartitionManager
     from broker_sim.transaction.coordinator import TransactionCoordinator
     from purgatory import Clock
 
@@ -118,6 +119,9 @@ class ClientConnection(Protocol):
 
     def end_throttling(self) -> None:
         """Take requests again."""
+
+    def when_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback()` once, in the broker's process, when the client has gone."""
 
     def close(self, reason: str = "") -> None:
         """Close the connection; `reason` is logged if there is one."""
@@ -233,6 +237,10 @@ class BrokerServices(Protocol):
     @property
     def fetch_manager(self) -> FetchManager:
         """The fetch sessions of this broker."""
+
+    @property
+    def share_partitions(self) -> SharePartitionManager:
+        """The share partitions that this broker leads."""
 
     @property
     def controller_quotas(self) -> ControllerMutationQuotaManager:

@@ -106,6 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_serving = False
         """Whether `_serve_requests` is running."""
         self._is_closed = False
+        self._when_lost: list[Callable[[], object]] = []
         self.last_use = next(_USES)
         """The number of its last use: it is higher than those of all connections that were used before."""
         self.peer = "unknown"
@@ -166,6 +167,13 @@ class Connection(asyncio.BufferedProtocol):
         if self._memory.is_counting:
             self._count_memory()
         self._on_lost(self)
+        callbacks, self._when_lost = self._when_lost, []
+        for callback in callbacks:
+            self._process.deliver(self._process.actions.serve, callback)
+
+    def when_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback()` once, in the broker's process, when the client has gone."""
+        self._when_lost.append(callback)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
         """Return memory to read into."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from broker_sim.log import suppress_storage_error
+from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.replica.partition_listeners import PartitionListeners
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,6 +47,8 @@ class MetadataApplier:
         self._fetchers = fetchers
         self._store = store
         self._topic_config = topic_config
+        self.listeners = PartitionListeners()
+        """Who is told that this broker leads a partition no more."""
         self._in_controlled_shutdown = False
 
     def begin_controlled_shutdown(self) -> None:
@@ -87,8 +91,8 @@ class MetadataApplier:
 
     def take_offline(self, key: TopicPartition) -> None:
         """Neither lead nor follow the partition, whose log has failed; what waits for it is answered."""
-        self._remove(key)
-        self._replica_manager.purgatories.check_and_complete_not_leader(key)
+        partition = self._remove(key)
+        self._complete_without(key, partition)
 
     def _get_or_open(self, key: TopicPartition, topic: TopicState) -> Partition:
         partition = self._replica_manager.partitions.get(key)
@@ -106,22 +110,31 @@ class MetadataApplier:
         if not is_new_epoch and not stops:
             return
         self._fetchers.unfollow(key)
-        if not stops and image.alive_broker(state.leader) is not None:
-            self._fetchers.follow(partition)
-        self._replica_manager.purgatories.check_and_complete_not_leader(key)
+        if not stops:
+            self.listeners.became_follower(key)
+            if image.alive_broker(state.leader) is not None:
+                self._fetchers.follow(partition)
+        self._complete_without(key, partition)
 
     def _delete(self, key: TopicPartition) -> None:
-        if self._remove(key) or key in self._replica_manager.offline_partitions:
+        partition = self._remove(key)
+        if partition is not None or key in self._replica_manager.offline_partitions:
             self._store.delete_log(key)
-        self._replica_manager.purgatories.check_and_complete_not_leader(key)
+        self._complete_without(key, partition)
 
-    def _remove(self, key: TopicPartition) -> bool:
-        """Neither lead nor follow the partition any more; return whether it was here."""
+    def _remove(self, key: TopicPartition) -> Partition | None:
+        """Neither lead nor follow the partition any more; return it if it was here."""
         self._fetchers.unfollow(key)
         partition = self._replica_manager.partitions.pop(key, None)
         if partition is not None:
             partition.replica_states.clear()
-        return partition is not None
+            self.listeners.removed(key)
+        return partition
+
+    def _complete_without(self, key: TopicPartition, partition: Partition | None) -> None:
+        """Let what waits for the partition see that this broker does not lead it."""
+        topic_id = NO_TOPIC_ID if partition is None else partition.topic_id
+        self._replica_manager.purgatories.check_and_complete_not_leader(key, topic_id)
 
     def _reconfigure(self, topics: Iterable[TopicState]) -> None:
         for topic in topics:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim.replica.share_fetch_keys import DelayedShareFetchPartitionKey
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from broker_sim.replica.delayed_elect_leader import DelayedElectLeader
     from broker_sim.replica.delayed_fetch import DelayedFetch
     from broker_sim.replica.delayed_produce import DelayedProduce
+    from broker_sim.runtime.delayed_request import DelayedRequest
     from purgatory import DelayedOperationPurgatory
 
 __all__ = ["Purgatories"]
@@ -28,11 +31,19 @@ DEFAULT_PURGE_INTERVAL: Final = 1000
 class Purgatories:
     """All purgatories of one broker, in the order in which they were made.
 
-    `make(name, purge_interval)` returns a purgatory of this broker. The four below are keyed by
-    `TopicPartition`; a coordinator adds its own with `make`.
+    `make(name, purge_interval)` returns a purgatory of this broker. The first four below are keyed by
+    `TopicPartition`, share fetches as `share_fetch_keys` says; a coordinator adds its own with `make`.
     """
 
-    __slots__ = ("_all", "_make", "delete_records", "elect_leader", "fetch", "produce")
+    __slots__ = (
+        "_all",
+        "_make",
+        "delete_records",
+        "elect_leader",
+        "fetch",
+        "produce",
+        "share_fetch",
+    )
 
     def __init__(
         self,
@@ -51,6 +62,9 @@ class Purgatories:
             "DeleteRecords", config.delete_records_purgatory_purge_interval_requests
         )
         self.elect_leader: DelayedOperationPurgatory[DelayedElectLeader] = self.make("ElectLeader")
+        self.share_fetch: DelayedOperationPurgatory[DelayedRequest] = self.make(
+            "ShareFetch", config.share_fetch_purgatory_purge_interval_requests
+        )
 
     def make(
         self, name: str, purge_interval: int = DEFAULT_PURGE_INTERVAL
@@ -68,19 +82,29 @@ class Purgatories:
         if self.fetch.is_watched(key):
             return True
         return hw_increased and (
-            self.produce.is_watched(key) or self.delete_records.is_watched(key)
+            self.produce.is_watched(key)
+            or self.delete_records.is_watched(key)
+            or self.share_fetch.num_delayed() > 0
         )
 
-    def check_and_complete_all(self, key: TopicPartition) -> None:
+    def check_and_complete_all(self, key: TopicPartition, topic_id: bytes) -> None:
         """Try everything that waits for the partition's high or low watermark."""
         self.fetch.check_and_complete(key)
         self.produce.check_and_complete(key)
         self.delete_records.check_and_complete(key)
+        self._check_and_complete_share_fetch(key, topic_id)
 
-    def check_and_complete_not_leader(self, key: TopicPartition) -> None:
+    def check_and_complete_not_leader(self, key: TopicPartition, topic_id: bytes) -> None:
         """Try everything that ends when this broker stops leading or hosting the partition."""
         self.produce.check_and_complete(key)
         self.fetch.check_and_complete(key)
+        self._check_and_complete_share_fetch(key, topic_id)
+
+    def _check_and_complete_share_fetch(self, key: TopicPartition, topic_id: bytes) -> None:
+        share_fetch = self.share_fetch
+        if share_fetch.num_delayed():
+            watched = DelayedShareFetchPartitionKey(topic_id, key.partition)
+            share_fetch.check_and_complete(watched)
 
     def shutdown(self) -> None:
         """Stop all purgatories; what is parked gets no answer, as in a broker that is killed."""

@@ -234,13 +234,18 @@ class ReplicaManager:
     def _complete_after_append(self, topic_partition: TopicPartition, hw_increased: bool) -> None:
         """Try the fetches; after a new high watermark, everything that waits for the partition."""
         if hw_increased:
-            self.purgatories.check_and_complete_all(topic_partition)
+            self._complete_all(topic_partition)
         else:
             self.purgatories.fetch.check_and_complete(topic_partition)
 
     def complete_delayed_requests(self, topic_partition: TopicPartition) -> None:
         """Try everything that waits for the partition, after the running handler has returned."""
-        self._actions.add(partial(self.purgatories.check_and_complete_all, topic_partition))
+        self._actions.add(partial(self._complete_all, topic_partition))
+
+    def _complete_all(self, topic_partition: TopicPartition) -> None:
+        partition = self.partitions.get(topic_partition)
+        topic_id = NO_TOPIC_ID if partition is None else partition.topic_id
+        self.purgatories.check_and_complete_all(topic_partition, topic_id)
 
     # -- fetch ----------------------------------------------------------------------------------
 

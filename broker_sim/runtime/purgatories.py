@@ -68,7 +68,7 @@ class PurgatoryFactory:
         ]
         purgatory: DelayedOperationPurgatory[Any] = DelayedOperationPurgatory(
             name,
-            self._timer(name, process),
+            self.make_timer(name, process),
             broker_id=broker_id,
             purge_interval=purge_interval,
             observer=_as_one(observers),
@@ -77,7 +77,8 @@ class PurgatoryFactory:
             observer.attach(purgatory)
         return purgatory
 
-    def _timer(self, name: str, process: Process) -> LoopTimer:
+    def make_timer(self, name: str, process: Process) -> LoopTimer:
+        """Return a timer whose tasks run in the broker's process; it is of no purgatory yet."""
         return LoopTimer(
             name,
             self._scheduler.loop,

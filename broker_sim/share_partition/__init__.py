@@ -1,1 +1,22 @@
 """Share partitions (KIP-932): who has which records of a partition, for how long, and what became of them."""
+
+from broker_sim.share_partition.acquisition import WantedRecords
+from broker_sim.share_partition.environment import ShareGroupSettings, SharePartitionEnvironment
+from broker_sim.share_partition.log_reader import LogReader
+from broker_sim.share_partition.share_fetch import ShareFetch, SharePartitionData, rotate
+from broker_sim.share_partition.share_partition_manager import (
+    SharePartitionManager,
+    SharePartitionManagerEnvironment,
+)
+
+__all__ = [
+    "LogReader",
+    "ShareFetch",
+    "ShareGroupSettings",
+    "SharePartitionData",
+    "SharePartitionEnvironment",
+    "SharePartitionManager",
+    "SharePartitionManagerEnvironment",
+    "WantedRecords",
+    "rotate",
+]

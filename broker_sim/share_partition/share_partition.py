@@ -16,7 +16,7 @@ Deliberate difference: a broker's state lives on one loop, so there is no read a
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.protocol.special_values import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -42,10 +42,11 @@ if TYPE_CHECKING:
     from broker_sim.share_partition.acquisition_lock import AcquisitionLockTimerTask
     from broker_sim.share_partition.environment import OffsetLookup, SharePartitionEnvironment
     from broker_sim.share_partition.fetched_records import AcquiredRange, FetchedRecords
+    from broker_sim.share_partition.log_reader import LogOffsetMetadata
 
     OnDone = Callable[[ApiError | None], object]
 
-__all__ = ["FetchOffsetMetadata", "SharePartition", "SharePartitionState"]
+__all__ = ["SharePartition", "SharePartitionState"]
 
 log = get_logger(__name__)
 
@@ -71,14 +72,6 @@ class SharePartitionState(Enum):
     FENCED = "fenced"
 
 
-class FetchOffsetMetadata(NamedTuple):
-    """Where the log has the next fetch offset, as of the last read from there."""
-
-    offset: int
-    position: int
-    segment_base_offset: int
-
-
 class SharePartition:
     """One share partition, from when it is first fetched to when this broker stops leading it."""
 
@@ -96,7 +89,8 @@ class SharePartition:
         self.state = SharePartitionState.EMPTY
         self.state_epoch = 0
         self.records = InFlightRecords()
-        self.fetch_offset_metadata: FetchOffsetMetadata | None = None
+        self.fetch_offset_metadata: LogOffsetMetadata | None = None
+        """Where the log has the next fetch offset, as of the last read from there."""
         self.lock_timeouts = 0
         """Records whose lock was over."""
         self._environment = environment
@@ -239,6 +233,10 @@ class SharePartition:
         if acquired and fetched.aborted_transactions:
             return leave_out_aborted(self.records, self._locks, fetched, acquired)
         return acquired
+
+    def log_start_offset(self) -> int:
+        """Return where the log starts now. Raises ApiError where this broker does not lead it in that epoch."""
+        return self._find_offset(EARLIEST_TIMESTAMP)
 
     def log_start_moved(self, log_start_offset: int) -> None:
         """Follow a log that now starts later; what is acquired stays with its members."""

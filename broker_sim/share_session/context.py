@@ -1,8 +1,8 @@
 """Which session a share fetch belongs to; mirrors `ShareFetchContext` and `SharePartitionManager.newContext`.
 
-    epoch 0           begins a session, in the place of one that the member may have
-    epoch -1          ends the session, after what it acknowledges
-    any other epoch   goes on: what has changed since the request before it
+epoch 0           begins a session, in the place of one that the member may have
+epoch -1          ends the session, after what it acknowledges
+any other epoch   goes on: what has changed since the request before it
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
-from broker_sim.share_session.session import ShareSessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from broker_sim.metadata.topic_partition import TopicIdPartition
     from broker_sim.share_session.cache import SessionConnection, ShareSessionCache
-    from broker_sim.share_session.session import ShareSession
+    from broker_sim.share_session.session import ShareSession, ShareSessionKey
 
 __all__ = ["ShareFetchContext", "ShareSessions"]
 
@@ -44,7 +43,10 @@ class ShareFetchContext:
     __slots__ = ("_epoch", "_session", "partitions")
 
     def __init__(
-        self, epoch: int, partitions: Sequence[TopicIdPartition], session: ShareSession | None = None
+        self,
+        epoch: int,
+        partitions: Sequence[TopicIdPartition],
+        session: ShareSession | None = None,
     ) -> None:
         """`session` is the one that the request goes on with, None if it begins or ends one."""
         self._epoch = epoch

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ErrorCode
 from broker_sim.fetch_session import next_epoch
-from broker_sim.handlers.support.leader_hint import LeaderHints
+from broker_sim.handlers.support.leader_hint import HINTED_ERRORS, LeaderHints
 from broker_sim.protocol import messages
 from broker_sim.replica import FetchPartition, FetchPartitionData
 
@@ -38,7 +38,6 @@ SESSION_ERRORS: Final = (
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
 )
-HINTED_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 class Refused(NamedTuple):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from broker_sim.fetch_session import INITIAL_EPOCH
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -64,6 +65,33 @@ def _fetch(request: messages.FetchRequest, context: RequestContext) -> Iterator[
     for cached in session:
         if cached.key not in forgotten:
             yield TopicPartition(cached.topic, cached.key[1])
+
+
+def _share_fetch(
+    request: messages.ShareFetchRequest, context: RequestContext
+) -> Iterator[TopicPartition]:
+    yield from _share_acknowledge(request, context)
+    key = ShareSessionKey(request.group_id or "", request.member_id or "")
+    session = context.broker.share_partitions.sessions.cache.get(key)
+    if session is None or request.share_session_epoch <= INITIAL_EPOCH:
+        return
+    forgotten = {
+        (topic.topic_id, number)
+        for topic in request.forgotten_topics_data
+        for number in topic.partitions
+    }
+    for cached in session:
+        if cached[:2] not in forgotten:
+            yield cached.topic_partition
+
+
+def _share_acknowledge(
+    request: messages.ShareFetchRequest | messages.ShareAcknowledgeRequest, context: RequestContext
+) -> Iterator[TopicPartition]:
+    for topic in request.topics:
+        name = _name_of(topic.topic_id, context)
+        for partition in topic.partitions:
+            yield TopicPartition(name, partition.partition_index)
 
 
 def _describe_producers(
@@ -148,6 +176,8 @@ PARTITIONS: Mapping[ApiKey, Callable[[Any, RequestContext], Iterator[TopicPartit
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
     ApiKey.TXN_OFFSET_COMMIT: _by_index,
     ApiKey.DESCRIBE_PRODUCERS: _describe_producers,
+    ApiKey.SHARE_FETCH: _share_fetch,
+    ApiKey.SHARE_ACKNOWLEDGE: _share_acknowledge,
 }
 """The APIs whose responses have an error for each partition."""
 

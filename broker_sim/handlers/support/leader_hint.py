@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker_sim.errors import ErrorCode
 
 if TYPE_CHECKING:
     from broker_sim.config import Endpoint
     from broker_sim.metadata import BrokerState, MetadataImage
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = ["LeaderHints"]
+__all__ = ["HINTED_ERRORS", "LeaderHints"]
+
+HINTED_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+"""The errors of a fetch with which the leader is told."""
 
 
 class LeaderIdAndEpoch(Protocol):

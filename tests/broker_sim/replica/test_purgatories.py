@@ -3,6 +3,10 @@ import pytest
 from broker_sim.config import BrokerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.replica import Purgatories
+from broker_sim.replica.share_fetch_keys import (
+    DelayedShareFetchGroupKey,
+    DelayedShareFetchPartitionKey,
+)
 from purgatory import (
     DelayedOperationPurgatory,
     InlineExecutor,
@@ -12,6 +16,7 @@ from purgatory import (
 )
 
 KEY = TopicPartition("topic", 0)
+TOPIC_ID = b"t" * 16
 
 
 @pytest.fixture
@@ -34,14 +39,21 @@ def purgatories(made):
             "producer.purgatory.purge.interval.requests": "11",
             "fetch.purgatory.purge.interval.requests": "12",
             "delete.records.purgatory.purge.interval.requests": "13",
+            "share.fetch.purgatory.purge.interval.requests": "14",
         }
     )
     return Purgatories(make, config)
 
 
+def key_in(purgatory):
+    """Return what an operation of that purgatory is watched by, which waits for the partition."""
+    is_share_fetch = purgatory.name == "ShareFetch"
+    return DelayedShareFetchPartitionKey(TOPIC_ID, 0) if is_share_fetch else KEY
+
+
 def park(purgatory):
     operation = PendingOperation(60_000)
-    purgatory.try_complete_else_watch(operation, [KEY])
+    purgatory.try_complete_else_watch(operation, [key_in(purgatory)])
     operation.ready = True
     return operation
 
@@ -49,22 +61,24 @@ def park(purgatory):
 def completed_by(purgatories, announce):
     """Return the names of the purgatories whose operations `announce` completes."""
     operations = {purgatory.name: park(purgatory) for purgatory in purgatories}
-    announce(KEY)
+    announce(KEY, TOPIC_ID)
     return {name for name, operation in operations.items() if operation.is_completed()}
 
 
 def test_purge_intervals_are_those_of_the_configuration(made, purgatories):
-    assert made == {"Produce": 11, "Fetch": 12, "DeleteRecords": 13, "ElectLeader": 1000}
+    assert made == {
+        "Produce": 11, "Fetch": 12, "DeleteRecords": 13, "ElectLeader": 1000, "ShareFetch": 14,
+    }  # fmt: skip
 
 
 def test_progress_of_a_partition_completes_all_but_elections(purgatories):
     completed = completed_by(purgatories, purgatories.check_and_complete_all)
-    assert completed == {"Produce", "Fetch", "DeleteRecords"}
+    assert completed == {"Produce", "Fetch", "DeleteRecords", "ShareFetch"}
 
 
 def test_leader_that_follows_now_completes_produces_and_fetches(purgatories):
     completed = completed_by(purgatories, purgatories.check_and_complete_not_leader)
-    assert completed == {"Produce", "Fetch"}
+    assert completed == {"Produce", "Fetch", "ShareFetch"}
 
 
 def test_added_purgatory_is_one_of_the_broker_and_shuts_down_with_it(made, purgatories):
@@ -74,7 +88,7 @@ def test_added_purgatory_is_one_of_the_broker_and_shuts_down_with_it(made, purga
     park(rebalance)
     assert rebalance.num_delayed() == 1
     purgatories.shutdown()
-    assert [purgatory.num_delayed() for purgatory in purgatories] == [0] * 5
+    assert [purgatory.num_delayed() for purgatory in purgatories] == [0] * 6
 
 
 @pytest.mark.parametrize(
@@ -89,3 +103,15 @@ def test_what_waits_for_a_partition_may_be_completed_by_an_append(
     assert purgatories.may_complete(KEY, hw_increased=False) is by_append
     assert purgatories.may_complete(KEY, hw_increased=True) is by_high_watermark
     assert purgatories.may_complete(TopicPartition("topic", 1), hw_increased=True) is False
+
+
+def test_share_fetch_may_be_completed_by_any_high_watermark(purgatories):
+    park(purgatories.share_fetch)
+    assert purgatories.may_complete(KEY, hw_increased=True) is True
+    assert purgatories.may_complete(KEY, hw_increased=False) is False
+
+
+def test_keys_of_share_fetches_read_as_in_kafka():
+    text = "topicId=dHR0dHR0dHR0dHR0dHR0dA, partition=3"
+    assert str(DelayedShareFetchPartitionKey(TOPIC_ID, 3)) == text
+    assert str(DelayedShareFetchGroupKey("group", TOPIC_ID, 3)) == f"groupId=group, {text}"

@@ -1,0 +1,120 @@
+"""Acknowledgements, alone or in a share fetch; mirrors `KafkaApis.handleAcknowledgements` and its checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.support.injected_error import denied_or_injected_error
+from broker_sim.metadata.topic_partition import TopicIdPartition
+from broker_sim.share_partition.acknowledgement import AcknowledgementBatch
+from broker_sim.share_partition.record_state import AcknowledgeType
+from broker_sim.share_session import ShareSessionKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from broker_sim.handlers.context import RequestContext
+
+    Errors = Mapping[TopicIdPartition, ApiError | None]
+
+__all__ = ["RENEW_VERSION", "AcknowledgingRequest", "acknowledge", "asked_partitions"]
+
+RENEW_VERSION: Final = 2
+"""Of ShareFetch and of ShareAcknowledge: from here on members renew locks (KIP-1222)."""
+
+
+class AcknowledgingRequest(Protocol):
+    """ShareFetch or ShareAcknowledge."""
+
+    group_id: str | None
+    member_id: str | None
+    is_renew_ack: bool
+    topics: list[Any]
+
+
+def asked_partitions(
+    request: AcknowledgingRequest, context: RequestContext
+) -> dict[TopicIdPartition, list[AcknowledgementBatch]]:
+    """Return the partitions that a request names, with what it acknowledges of them."""
+    names = context.broker.image.topic_names
+    return {
+        TopicIdPartition(topic.topic_id, partition.partition_index, names.get(topic.topic_id)): [
+            AcknowledgementBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+            for batch in partition.acknowledgement_batches
+        ]
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+
+
+def acknowledge(
+    request: AcknowledgingRequest,
+    context: RequestContext,
+    asked: Mapping[TopicIdPartition, Sequence[AcknowledgementBatch]],
+    denied: AbstractSet[str],
+    on_done: Callable[[Errors], object],
+) -> None:
+    """Acknowledge what is valid of it; `on_done` is told of each partition when all is written.
+
+    As in Kafka, partitions of which nothing is acknowledged are left out if nothing at all is.
+    """
+    is_renewable = context.api_version >= RENEW_VERSION
+    valid: dict[TopicIdPartition, Sequence[AcknowledgementBatch]] = {}
+    others: dict[TopicIdPartition, ApiError | None] = {}
+    for partition, batches in asked.items():
+        error_code = _error(request, context, partition, batches, denied, is_renewable)
+        if error_code:
+            others[partition] = ApiError(error_code)
+        elif batches:
+            valid[partition] = batches
+    if not valid:
+        on_done(others)
+        return
+    for partition, batches in asked.items():
+        if not batches and partition not in others:
+            others[partition] = None
+    key = ShareSessionKey(request.group_id or "", request.member_id or "")
+    context.broker.share_partitions.acknowledge(
+        key, valid, lambda errors: on_done({**errors, **others})
+    )
+
+
+def _error(
+    request: AcknowledgingRequest,
+    context: RequestContext,
+    partition: TopicIdPartition,
+    batches: Sequence[AcknowledgementBatch],
+    denied: AbstractSet[str],
+    is_renewable: bool,
+) -> ErrorCode:
+    """Return why nothing of a partition can be acknowledged; NONE if it can."""
+    if partition.topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    highest = AcknowledgeType.RENEW if is_renewable else AcknowledgeType.REJECT
+    end_of_last = -1
+    for batch in batches:
+        if batch.first_offset < end_of_last or not _is_valid(
+            batch, highest, allows_renew=request.is_renew_ack
+        ):
+            return ErrorCode.INVALID_REQUEST
+        end_of_last = batch.last_offset
+    error_code = denied_or_injected_error(context, *partition.topic_partition, denied)
+    if error_code:
+        return error_code
+    if context.broker.image.partition(partition.topic_partition) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE
+
+
+def _is_valid(batch: AcknowledgementBatch, highest: int, *, allows_renew: bool) -> bool:
+    """Whether a batch has one type for all of its offsets, or one for each, and all types exist."""
+    first_offset, last_offset, types = batch
+    if first_offset > last_offset or not types:
+        return False
+    if len(types) > 1 and len(types) != last_offset - first_offset + 1:
+        return False
+    return all(
+        0 <= one <= highest and (one != AcknowledgeType.RENEW or allows_renew) for one in types
+    )

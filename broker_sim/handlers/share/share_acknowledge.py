@@ -1,0 +1,86 @@
+"""ShareAcknowledge (key 79), versions 1-2; mirrors `KafkaApis.handleShareAcknowledgeRequest`.
+
+Behaviour:
+* answered once what it changes is written by the share coordinator
+* the first request of a session cannot acknowledge; the last one ends it, and releases all other records
+* a partition with one batch that is not valid is answered with an error, and nothing of it is changed
+
+Version notes: 2 brings the renewal of locks (KIP-1222) and tells how long locks last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.fetch_session import FINAL_EPOCH
+from broker_sim.handlers.share.acknowledgements import acknowledge, asked_partitions
+from broker_sim.handlers.share.checks import denied_topics, member_error
+from broker_sim.handlers.support.leader_hint import HINTED_ERRORS, LeaderHints
+from broker_sim.metadata.topic_partition import by_topic
+from broker_sim.protocol import messages
+from broker_sim.share_session import ShareSessionKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from broker_sim.handlers.context import RequestContext
+    from broker_sim.metadata.topic_partition import TopicIdPartition
+
+__all__ = ["handle_share_acknowledge"]
+
+
+def handle_share_acknowledge(
+    request: messages.ShareAcknowledgeRequest,
+    context: RequestContext,
+    respond: Callable[[messages.ShareAcknowledgeResponse], None],
+) -> None:
+    """Take what a member says of the records that it has."""
+    manager = context.broker.share_partitions
+    key = ShareSessionKey(request.group_id or "", request.member_id or "")
+    error_code = member_error(context, request.group_id, request.member_id)
+    if not error_code:
+        try:
+            manager.sessions.acknowledge_update(key, request.share_session_epoch)
+        except ApiError as error:
+            error_code = error.error_code
+    if error_code:
+        respond(messages.ShareAcknowledgeResponse(error_code=error_code))
+        return
+    asked = asked_partitions(request, context)
+
+    def done(errors: Mapping[TopicIdPartition, ApiError | None]) -> None:
+        if request.share_session_epoch == FINAL_EPOCH:
+            manager.release_session(key, lambda _errors: None)
+        respond(_response(context, key.group_id, errors))
+
+    acknowledge(request, context, asked, denied_topics(context, asked), done)
+
+
+def _response(
+    context: RequestContext, group_id: str, errors: Mapping[TopicIdPartition, ApiError | None]
+) -> messages.ShareAcknowledgeResponse:
+    """Answer each partition, with the leaders known now where this broker is not the leader."""
+    response = messages.ShareAcknowledgeResponse
+    hints = LeaderHints(context.broker.image, context.listener)
+
+    def answer(
+        partition: TopicIdPartition, error: ApiError | None
+    ) -> messages.ShareAcknowledgeResponse.PartitionData:
+        data = response.PartitionData(partition.partition)
+        if error is not None:
+            data.error_code, data.error_message = error.error_code, error.error_message
+            if error.error_code in HINTED_ERRORS:
+                hints.add(partition.topic_partition, data.current_leader)
+        return data
+
+    topics = by_topic(
+        (partition.topic_id, answer(partition, error)) for partition, error in errors.items()
+    )
+    settings = context.broker.share_partitions.settings
+    return response(
+        error_code=ErrorCode.NONE,
+        acquisition_lock_timeout_ms=settings.record_lock_duration_ms(group_id),
+        responses=[response.ShareAcknowledgeTopicResponse(*topic) for topic in topics.items()],
+        node_endpoints=[response.NodeEndpoint(*endpoint) for endpoint in hints.endpoints()],
+    )

@@ -1,0 +1,36 @@
+"""What share fetches are watched by; mirrors `DelayedShareFetchGroupKey` and `DelayedShareFetchPartitionKey`."""
+
+from __future__ import annotations
+
+import base64
+from typing import NamedTuple
+
+__all__ = ["DelayedShareFetchGroupKey", "DelayedShareFetchPartitionKey"]
+
+
+class DelayedShareFetchGroupKey(NamedTuple):
+    """A share partition: its records may be available again."""
+
+    group_id: str
+    topic_id: bytes
+    partition: int
+
+    def __str__(self) -> str:
+        return (
+            f"groupId={self.group_id}, topicId={_text(self.topic_id)}, partition={self.partition}"
+        )
+
+
+class DelayedShareFetchPartitionKey(NamedTuple):
+    """A partition, for all share groups: its high watermark may move."""
+
+    topic_id: bytes
+    partition: int
+
+    def __str__(self) -> str:
+        return f"topicId={_text(self.topic_id)}, partition={self.partition}"
+
+
+def _text(topic_id: bytes) -> str:
+    """Return the id as Kafka shows it."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

@@ -1,0 +1,106 @@
+"""Reads the logs of partitions that this broker leads; mirrors a part of `ShareFetchUtils` and of `DelayedShareFetch`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol.special_values import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from broker_sim.replica import FetchPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker_sim.log import PartitionLog
+    from broker_sim.metadata.topic_partition import TopicIdPartition, TopicPartition
+    from broker_sim.replica import FetchParams, FetchPartitionData, Partition, ReplicaManager
+
+__all__ = ["LogOffsetMetadata", "LogReader"]
+
+
+class LogOffsetMetadata(NamedTuple):
+    """Where the log has an offset."""
+
+    offset: int
+    segment_base_offset: int
+    position: int
+
+
+class LogReader:
+    """The replica manager, as share fetches use it."""
+
+    __slots__ = ("_replica_manager",)
+
+    def __init__(self, replica_manager: ReplicaManager) -> None:
+        self._replica_manager = replica_manager
+
+    def leader_partition(self, key: TopicPartition) -> Partition:
+        """Return a partition that this broker leads.
+
+        Raises ApiError: NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
+        """
+        partition = self._replica_manager.get_partition(key)
+        if not partition.is_leader:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
+
+    def find_offset(self, key: TopicPartition, leader_epoch: int, timestamp: int) -> int:
+        """Return the offset of a time (ms), -1 being the high watermark and -2 the log's start.
+
+        Raises ApiError: what `Partition.local_log` raises, and OFFSET_NOT_AVAILABLE where no record is so new, or
+        while a new leader does not know the high watermark.
+        """
+        partition = self._replica_manager.get_partition(key)
+        log = partition.local_log(leader_epoch, require_leader=True)
+        if timestamp == EARLIEST_TIMESTAMP:
+            return log.log_start_offset
+        start_offset = partition.leader_epoch_start_offset
+        lags = start_offset is not None and start_offset > log.high_watermark
+        if timestamp == LATEST_TIMESTAMP and not lags:
+            return log.high_watermark
+        found = None if lags else log.fetch_offset_by_timestamp(timestamp)
+        if found is None:
+            text = f"Offset for timestamp {timestamp} not found for topic partition: {key}"
+            raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE, text)
+        return found.offset
+
+    def read(
+        self,
+        params: FetchParams,
+        offsets: Mapping[TopicIdPartition, int],
+        max_bytes: Mapping[TopicIdPartition, int],
+    ) -> dict[TopicIdPartition, FetchPartitionData]:
+        """Read each partition from its offset on."""
+        infos = [
+            (
+                partition.topic_partition,
+                FetchPartition(
+                    fetch_offset=offset,
+                    max_bytes=max_bytes[partition],
+                    topic_id=partition.topic_id,
+                    log_start_offset=0,
+                ),
+            )
+            for partition, offset in offsets.items()
+        ]
+        results = self._replica_manager.read_from_log(params, infos, update_fetch_state=False)
+        return dict(zip(offsets, [data for _, data in results], strict=True))
+
+    def offset_metadata(self, key: TopicPartition, offset: int) -> LogOffsetMetadata:
+        """Return where the log has an offset that was read. Raises as `leader_partition`."""
+        return _metadata(self.leader_partition(key).log, offset)
+
+    def end_offset_metadata(self, key: TopicPartition, params: FetchParams) -> LogOffsetMetadata:
+        """Return where what may be read ends. Raises as `leader_partition`."""
+        partition = self.leader_partition(key)
+        return _metadata(partition.log, partition.fetch_end_offset(params.isolation))
+
+
+def _metadata(log: PartitionLog, offset: int) -> LogOffsetMetadata:
+    segments = log.segments
+    base_offset = segments[0].base_offset
+    for segment in reversed(segments):
+        if segment.base_offset <= offset:
+            base_offset = segment.base_offset
+            break
+    return LogOffsetMetadata(offset, base_offset, log.position(offset))

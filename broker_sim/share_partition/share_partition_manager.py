@@ -1,0 +1,312 @@
+"""The share partitions that a broker leads, and who fetches from them; mirrors `SharePartitionManager`.
+
+A share partition is made when it is first fetched, and its state is read then. It goes when the broker leads the
+partition no more, when the share coordinator says that another broker does, or when the last connection is
+lost on which members of its group had sessions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
+from broker_sim.replica.share_fetch_keys import (
+    DelayedShareFetchGroupKey,
+    DelayedShareFetchPartitionKey,
+)
+from broker_sim.share.persister import SharePartitionKey
+from broker_sim.share_partition.delayed_share_fetch import DelayedShareFetch
+from broker_sim.share_partition.record_state import AcknowledgeType
+from broker_sim.share_partition.share_partition import SharePartition
+from broker_sim.share_partition.share_partition_cache import SharePartitionCache
+from broker_sim.share_session import ShareSessionCache, ShareSessionKey, ShareSessions
+from purgatory import TimerTask
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from broker_sim.metadata.topic_partition import TopicIdPartition, TopicPartition
+    from broker_sim.replica.partition_listeners import PartitionListeners
+    from broker_sim.runtime.delayed_request import DelayedRequest
+    from broker_sim.share_partition.acknowledgement import AcknowledgementBatch
+    from broker_sim.share_partition.environment import (
+        ShareGroupSettings,
+        SharePartitionEnvironment,
+    )
+    from broker_sim.share_partition.log_reader import LogReader
+    from broker_sim.share_partition.share_fetch import ShareFetch
+    from purgatory import DelayedOperationPurgatory
+
+    Errors = Mapping["TopicIdPartition", "ApiError | None"]
+    OnAcknowledged = Callable[[Errors], object]
+
+__all__ = ["SharePartitionManager", "SharePartitionManagerEnvironment"]
+
+_FENCING = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
+"""The errors that say that this broker has no right to a share partition any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharePartitionManagerEnvironment:
+    """What the manager needs of its broker."""
+
+    purgatory: DelayedOperationPurgatory[DelayedRequest]
+    reader: LogReader
+    listeners: PartitionListeners
+    after_serving: Callable[[Callable[[], object]], object]
+    """Runs an action after the request that is served now."""
+    rng: random.Random
+    max_share_sessions: int
+
+
+class SharePartitionManager:
+    """Serves ShareFetch and ShareAcknowledge. Thread rule: the broker's loop."""
+
+    def __init__(
+        self,
+        environment: SharePartitionManagerEnvironment,
+        make_partition_environment: Callable[
+            [Callable[[SharePartitionKey], object]], SharePartitionEnvironment
+        ],
+    ) -> None:
+        """`make_partition_environment(complete_delayed)` is called once."""
+        self._environment = environment
+        self._purgatory = environment.purgatory
+        self._reader = environment.reader
+        self.partitions = SharePartitionCache()
+        self.sessions = ShareSessions(ShareSessionCache(environment.max_share_sessions))
+        self.acknowledged_records = dict.fromkeys(AcknowledgeType, 0)
+        """How many records were acknowledged in which way; Kafka's `RecordAcknowledgementsPerSec`."""
+        self._partition_environment = make_partition_environment(self._complete_delayed)
+        self._listeners: dict[SharePartitionKey, Callable[[], object]] = {}
+        cache = self.sessions.cache
+        cache.on_member_leave = lambda group, member: self.release_session(
+            ShareSessionKey(group, member), lambda _errors: None
+        )
+        cache.on_group_empty = self._group_is_empty
+
+    @property
+    def settings(self) -> ShareGroupSettings:
+        """The configurations of share groups."""
+        return self._partition_environment.settings
+
+    # -- fetching -------------------------------------------------------------------------------
+
+    def fetch_messages(self, fetch: ShareFetch) -> None:
+        """Let the member acquire records, now or when there are some."""
+        if fetch.is_empty:
+            fetch.maybe_complete({})
+            return
+        keys: list[object] = []
+        found: dict[TopicIdPartition, SharePartition] = {}
+        for one in fetch.partitions:
+            key = _key(fetch.group_id, one)
+            try:
+                share_partition = self._get_or_create(key, one.topic_partition)
+            except ApiError as error:
+                fetch.add_erroneous([one], error)
+                continue
+            keys.append(DelayedShareFetchGroupKey(*key))
+            keys.append(DelayedShareFetchPartitionKey(one.topic_id, one.partition))
+            self._initialize(share_partition, fetch, one)
+            found[one] = share_partition
+        if fetch.has_error_in_all_partitions:
+            fetch.maybe_complete({})
+            return
+        operation = DelayedShareFetch(fetch, found, self._reader, self, self._environment.rng)
+        self._purgatory.try_complete_else_watch(operation, keys)
+
+    def _get_or_create(
+        self, key: SharePartitionKey, topic_partition: TopicPartition
+    ) -> SharePartition:
+        share_partition = self.partitions.get(key)
+        if share_partition is None:
+            leader_epoch = self._reader.leader_partition(topic_partition).leader_epoch
+            share_partition = SharePartition(
+                key,
+                topic_partition,
+                leader_epoch,
+                self._partition_environment,
+                partial(self._reader.find_offset, topic_partition, leader_epoch),
+            )
+            self.partitions.add(share_partition)
+            listener = self._listeners[key] = partial(self._remove, key)
+            self._environment.listeners.add(topic_partition, listener)
+        return share_partition
+
+    def _initialize(
+        self, share_partition: SharePartition, fetch: ShareFetch, partition: TopicIdPartition
+    ) -> None:
+        """Read the state, if that was not done; until then the fetch waits."""
+        is_waited_for = False
+
+        def done(error: ApiError | None) -> None:
+            if error is not None and error.error_code is not ErrorCode.LEADER_NOT_AVAILABLE:
+                self._remove(share_partition.key)
+                fetch.add_erroneous([partition], error)
+            if is_waited_for:
+                self._complete_delayed(share_partition.key)
+
+        share_partition.maybe_initialize(done)
+        is_waited_for = True
+
+    def wait_idly(self, delay_ms: int, on_done: Callable[[], object]) -> None:
+        """Call `on_done()` after the delay: there is no room for the session of a share fetch."""
+        self._purgatory.timer.add(_IdleShareFetchTimerTask(delay_ms, on_done))
+
+    def handle_error(self, group_id: str, partition: TopicIdPartition, error: ApiError) -> None:
+        """Fence the share partition, if this broker has no right to it any more."""
+        if error.error_code in _FENCING:
+            self._remove(_key(group_id, partition))
+
+    def fetch_locks_released(self, group_id: str, partitions: Iterable[TopicIdPartition]) -> None:
+        """Try the share fetches that wait for these, after the running handler has returned."""
+        waited_for = list(partitions)
+
+        def complete() -> None:
+            for one in waited_for:
+                self._complete_delayed(_key(group_id, one))
+                watched = DelayedShareFetchPartitionKey(one.topic_id, one.partition)
+                self._purgatory.check_and_complete(watched)
+
+        self._environment.after_serving(complete)
+
+    def _complete_delayed(self, key: SharePartitionKey) -> None:
+        self._purgatory.check_and_complete(DelayedShareFetchGroupKey(*key))
+
+    # -- acknowledging --------------------------------------------------------------------------
+
+    def acknowledge(
+        self,
+        key: ShareSessionKey,
+        batches: Mapping[TopicIdPartition, Sequence[AcknowledgementBatch]],
+        on_done: OnAcknowledged,
+    ) -> None:
+        """Take what the member says of its records; answer each partition when it is written."""
+        answers = _Answers(batches, on_done)
+        for partition, acknowledged in batches.items():
+            share_partition = self.partitions.get(_key(key.group_id, partition))
+            if share_partition is None:
+                answers.add(partition, _unknown_partition())
+                continue
+
+            def done(
+                error: ApiError | None,
+                partition: TopicIdPartition = partition,
+                acknowledged: Sequence[AcknowledgementBatch] = acknowledged,
+            ) -> None:
+                if error is None:
+                    self._count(acknowledged)
+                else:
+                    self.handle_error(key.group_id, partition, error)
+                answers.add(partition, error)
+
+            share_partition.acknowledge(key.member_id, acknowledged, done)
+            self._complete_delayed(share_partition.key)
+        answers.finish()
+
+    def _count(self, batches: Iterable[AcknowledgementBatch]) -> None:
+        for first_offset, last_offset, types in batches:
+            count = last_offset - first_offset + 1 if len(types) == 1 else 1
+            for acknowledge_type in types:
+                self.acknowledged_records[AcknowledgeType(acknowledge_type)] += count
+
+    def release_session(self, key: ShareSessionKey, on_done: OnAcknowledged) -> None:
+        """End the session, and make available what its member has acquired."""
+        session = self.sessions.cache.get(key)
+        partitions = [] if session is None else list(session)
+        self.sessions.cache.remove(key)
+        answers = _Answers(partitions, on_done)
+        for partition in partitions:
+            share_partition = self.partitions.get(_key(key.group_id, partition))
+            if share_partition is None:
+                answers.add(partition, _unknown_partition())
+                continue
+
+            def done(error: ApiError | None, partition: TopicIdPartition = partition) -> None:
+                if error is not None:
+                    self.handle_error(key.group_id, partition, error)
+                answers.add(partition, error)
+
+            share_partition.release_acquired_records(key.member_id, done)
+            self._complete_delayed(share_partition.key)
+        answers.finish()
+
+    # -- the end of share partitions ------------------------------------------------------------
+
+    def _group_is_empty(self, group_id: str) -> None:
+        for key in self.partitions.keys_of_group(group_id):
+            self._remove(key)
+
+    def _remove(self, key: SharePartitionKey) -> None:
+        """Serve the share partition no more, and let what waits for it see that."""
+        share_partition = self.partitions.remove(key)
+        if share_partition is not None:
+            share_partition.mark_fenced()
+            listener = self._listeners.pop(key)
+            self._environment.listeners.remove(share_partition.topic_partition, listener)
+            self._complete_delayed(key)
+
+    def end_all(self) -> None:
+        """End all sessions and share partitions: the cluster does not serve share groups any more."""
+        self.sessions.cache.remove_all()
+        for share_partition in list(self.partitions):
+            self._remove(share_partition.key)
+
+    def shutdown(self) -> None:
+        """Let no lock end any more: the broker dies."""
+        self._partition_environment.timer.shutdown()
+
+
+class _Answers:
+    """Collects the answers of partitions; tells all when there are all, and no more come."""
+
+    __slots__ = ("_answers", "_is_finished", "_on_done", "_order")
+
+    def __init__(self, order: Iterable[TopicIdPartition], on_done: OnAcknowledged) -> None:
+        self._order = list(order)
+        self._answers: dict[TopicIdPartition, ApiError | None] = {}
+        self._is_finished = False
+        self._on_done = on_done
+
+    def add(self, partition: TopicIdPartition, error: ApiError | None) -> None:
+        self._answers[partition] = error
+        self._maybe_tell()
+
+    def finish(self) -> None:
+        self._is_finished = True
+        self._maybe_tell()
+
+    def _maybe_tell(self) -> None:
+        if self._is_finished and len(self._answers) == len(self._order):
+            self._on_done({partition: self._answers[partition] for partition in self._order})
+
+
+class _IdleShareFetchTimerTask(TimerTask):
+    """Answers a share fetch without a session when its time is over."""
+
+    __slots__ = ("_on_done",)
+
+    def __init__(self, delay_ms: int, on_done: Callable[[], object]) -> None:
+        super().__init__(delay_ms)
+        self._on_done = on_done
+
+    def run(self) -> None:
+        """Answer."""
+        self._on_done()
+
+
+def _key(group_id: str, partition: TopicIdPartition) -> SharePartitionKey:
+    return SharePartitionKey(group_id, partition.topic_id, partition.partition)
+
+
+def _unknown_partition() -> ApiError:
+    return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED_TEXT)
