@@ -4,8 +4,9 @@ Mirrors `org.apache.kafka.common.protocol.Errors`: the same numbers, the same na
 Inside the broker an `ApiError` is raised; the handlers turn it into its code, once.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from typing import Final
 
 
 class ErrorCode(IntEnum):
@@ -150,6 +151,40 @@ class ErrorCode(IntEnum):
 
 NOT_HOSTED_TEXT = "This server does not host this topic-partition."
 """What Kafka says with UNKNOWN_TOPIC_OR_PARTITION."""
+
+ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.UNKNOWN_SERVER_ERROR: (
+        "The server experienced an unexpected error when processing the request."
+    ),
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NOT_HOSTED_TEXT,
+    ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
+    ErrorCode.NETWORK_EXCEPTION: "The server disconnected before a response was received.",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (
+        "The coordinator is loading and hence can't process requests."
+    ),
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
+    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
+    ErrorCode.UNSUPPORTED_VERSION: "The version of API is not supported.",
+    ErrorCode.INVALID_REQUEST: (
+        "This most likely occurs because of a request being malformed by the client library or the"
+        " message was sent to an incompatible broker. See the broker logs for more details."
+    ),
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
+    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
+    ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
+    ErrorCode.FENCED_LEADER_EPOCH: (
+        "The leader epoch in the request is older than the epoch on the broker."
+    ),
+    ErrorCode.FENCED_STATE_EPOCH: (
+        "The share coordinator rejected the request because the share-group state epoch did not"
+        " match."
+    ),
+}
+"""What Kafka says with an error that has no reason of its own, where a response has a text for it."""
 
 
 class ApiError(Exception):

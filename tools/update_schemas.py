@@ -1,9 +1,9 @@
 """Refresh the message schemas and type stubs from a release of Kafka.
 
-Usage: `python -m tools.update_schemas [VERSION]`. Maven fetches the jars of kafka-clients,
-kafka-group-coordinator and kafka-transaction-coordinator; their message definitions are stripped to facts (names, types, versions,
-tags, defaults), one message per line of `broker_sim/protocol/schemas.jsonl` and
-`record_schemas.jsonl` of both coordinators; then the stubs `messages.pyi` and `record_messages.pyi`
+Usage: `python -m tools.update_schemas [VERSION]`. Maven fetches the jars of kafka-clients and of
+the coordinators; their message definitions are stripped to facts (names, types, versions, tags, defaults),
+one message per line of `broker_sim/protocol/schemas.jsonl` and of the coordinators'
+`record_schemas.jsonl`; then the stubs `messages.pyi` and `record_messages.pyi`
 are written from them.
 """
 
@@ -23,9 +23,13 @@ from tools.message_stubs import stub_source
 DEFAULT_VERSION = "4.3.1"
 BROKER_SIM = Path(__file__).resolve().parent.parent / "broker_sim"
 CLIENTS = "kafka-clients"
-COORDINATORS = {"group": "kafka-group-coordinator", "transaction": "kafka-transaction-coordinator"}
+COORDINATORS = {
+    "group": "kafka-group-coordinator",
+    "share": "kafka-share-coordinator",
+    "transaction": "kafka-transaction-coordinator",
+}
 """The jars of the coordinators by the folders of their records."""
-NOT_SERVED = ("ShareGroup", "StreamsGroup")
+NOT_SERVED = ("StreamsGroup",)
 """Records of groups that are not served."""
 MESSAGE_FACTS = (
     "name",

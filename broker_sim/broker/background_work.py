@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from broker_sim.log import LogManager
     from broker_sim.replica import ReplicaManager
     from broker_sim.runtime.process import Process
+    from broker_sim.share.coordinator import ShareCoordinator
     from broker_sim.transaction.coordinator import TransactionCoordinator
 
 __all__ = ["BackgroundWork"]
@@ -32,6 +33,7 @@ class BackgroundWork:
         logs: LogManager,
         replica_manager: ReplicaManager,
         transactions: TransactionCoordinator,
+        share_coordinator: ShareCoordinator,
     ) -> None:
         self.log_cleaner = LogCleaner(broker_id, process, config, logs)
         self._process = process
@@ -39,6 +41,7 @@ class BackgroundWork:
         self._logs = logs
         self._replica_manager = replica_manager
         self._transactions = transactions
+        self._share_coordinator = share_coordinator
         self._tasks: list[PeriodicTask] = []
 
     def start(self) -> None:
@@ -61,6 +64,14 @@ class BackgroundWork:
             (
                 config.transaction_remove_expired_transaction_cleanup_interval_ms,
                 self._transactions.states.remove_expired_ids,
+            ),
+            (
+                config.share_coordinator_state_topic_prune_interval_ms,
+                self._share_coordinator.prune_records,
+            ),
+            (
+                config.share_coordinator_cold_partition_snapshot_interval_ms,
+                self._share_coordinator.snapshot_cold_partitions,
             ),
         )
         # These begin after `log.initial.task.delay.ms`, the others after one period.

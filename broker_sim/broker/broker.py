@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker_sim.broker.background_work import BackgroundWork
 from broker_sim.broker.controller_link import ControllerLink
 from broker_sim.broker.coordinators import (
     make_group_coordinator,
+    make_persister,
+    make_share_coordinator,
     make_transaction_coordinator,
     make_transactional_appends,
 )
@@ -30,13 +32,16 @@ from broker_sim.broker.replication import (
     make_applier,
     make_replica_manager,
 )
+from broker_sim.broker.share_partitions import make_share_partition_manager
 from broker_sim.broker.throttling import Throttling
 from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
 from broker_sim.fetch_session import FetchManager
 from broker_sim.handlers.support.authorization import make_authorizer
+from broker_sim.handlers.support.auto_topic_creation import create_coordinators_topic
 from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transactions
 from broker_sim.metadata import ImageChanges, MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
+from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import ACKS_ALL
 from broker_sim.quota import ConnectionQuotas, QuotaManagers, ReplicationQuotas
@@ -54,6 +59,7 @@ if TYPE_CHECKING:
     from broker_sim.network import SendResponse
     from broker_sim.replica import ProducePartitionStatus
     from broker_sim.runtime.process import Process
+    from broker_sim.share.state_apis import StateApi
 
 __all__ = ["Broker"]
 
@@ -137,6 +143,15 @@ class Broker:
             base, self.replica_manager, self.transactions
         )
         self.groups = make_group_coordinator(base, self.replica_manager, self.transactional_appends)
+        self.share_coordinator = make_share_coordinator(base, self.replica_manager)
+        self.persister = make_persister(
+            base,
+            self.share_coordinator,
+            partial(create_coordinators_topic, SHARE_GROUP_STATE_TOPIC, self),
+        )
+        self.share_partitions = make_share_partition_manager(
+            base, self.replica_manager, self._applier, self.persister
+        )
         self._txn_markers = TxnMarkerWriter(
             self.replica_manager, self.groups, process.clock, config.request_timeout_ms
         )
@@ -148,6 +163,7 @@ class Broker:
             logs=logs,
             replica_manager=self.replica_manager,
             transactions=self.transactions,
+            share_coordinator=self.share_coordinator,
         )
 
     def _make_dispatcher(self, environment: BrokerEnvironment) -> RequestDispatcher:
@@ -227,6 +243,8 @@ class Broker:
         self.background_work.stop()
         self.groups.shutdown()
         self.transactions.shutdown()
+        self.share_coordinator.shutdown()
+        self.share_partitions.shutdown()
         self.purgatories.shutdown()
 
     # -- metadata -------------------------------------------------------------------------------
@@ -264,6 +282,8 @@ class Broker:
         self._applier.apply(changes, image)
         self.groups.on_image(changes, image)
         self.transactions.on_image(changes, image)
+        self.share_coordinator.on_image(changes, image)
+        self.share_partitions.on_image(image)
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -292,6 +312,12 @@ class Broker:
     ) -> None:
         """Append the markers of transactions to partitions led here, for a client or a coordinator."""
         self._serve(self._txn_markers.write, request, respond)
+
+    def serve_share_state(
+        self, api: StateApi, request: Any, respond: Callable[[Any], object]
+    ) -> None:
+        """Serve a client or a persister, as the coordinator of its share partitions."""
+        self._serve(self.share_coordinator.serve, api, request, respond)
 
     def remove_member(self, group_id: str, member_id: str) -> None:
         """Remove a member from a group coordinated here, as an admin client does."""

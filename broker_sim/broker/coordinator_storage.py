@@ -13,15 +13,16 @@ from broker_sim.protocol.record_batch import parse_header, split_batches
 from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from broker_sim.log import VerificationGuard
-    from broker_sim.replica import Partition, ReplicaManager
+    from broker_sim.replica import DeleteRecordsPartitionStatus, Partition, ReplicaManager
 
 __all__ = ["ReplicatedStorage"]
 
 READ_BYTES: Final = 5_242_880
 """Read at once; Kafka's default of `offsets.load.buffer.size`."""
+DELETE_TIMEOUT_MS: Final = 30_000
 
 
 class ReplicatedStorage:
@@ -109,6 +110,19 @@ class ReplicatedStorage:
         key = self._keys.get(partition) or self._key(partition)
         hosted = self._replica_manager.partitions.get(key)
         return 0 if hosted is None else hosted.log.high_watermark
+
+    def delete_records(
+        self, partition: int, before_offset: int, on_done: Callable[[ErrorCode], object]
+    ) -> None:
+        """Delete the records before the offset; see `ShareStorage.delete_records`."""
+        key = TopicPartition(self._topic, partition)
+
+        def deleted(statuses: Mapping[TopicPartition, DeleteRecordsPartitionStatus]) -> None:
+            on_done(statuses[key].error_code)
+
+        self._replica_manager.delete_records(
+            {key: before_offset}, deleted, timeout_ms=DELETE_TIMEOUT_MS
+        )
 
     def _partition(self, number: int) -> Partition:
         """Return the hosted partition. Raises `ApiError`."""

@@ -9,8 +9,16 @@ from broker_sim.broker.coordinator_storage import ReplicatedStorage
 from broker_sim.broker.txn_offset_verifier import TxnOffsetVerifier
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.service import GroupCoordinatorService
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from broker_sim.metadata.topic_name import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from broker_sim.replica import TransactionalAppends
+from broker_sim.share.coordinator import ShareCoordinator
+from broker_sim.share.environment import PersisterEnvironment, ShareCoordinatorEnvironment
+from broker_sim.share.state_apis import STATE_APIS
+from broker_sim.share.state_persister import StatePersister
 from broker_sim.transaction.coordinator import TransactionCoordinator
 from broker_sim.transaction.environment import TransactionEnvironment
 
@@ -21,8 +29,16 @@ if TYPE_CHECKING:
     from broker_sim.broker.producer_ids import ProducerIds
     from broker_sim.protocol import messages
     from broker_sim.replica import ReplicaManager
+    from broker_sim.share.environment import ShareStateSender
+    from broker_sim.share.state_apis import StateApi
 
-__all__ = ["make_group_coordinator", "make_transaction_coordinator", "make_transactional_appends"]
+__all__ = [
+    "make_group_coordinator",
+    "make_persister",
+    "make_share_coordinator",
+    "make_transaction_coordinator",
+    "make_transactional_appends",
+]
 
 
 def make_group_coordinator(
@@ -75,6 +91,50 @@ def make_transaction_coordinator(
             markers=base.make_sender(
                 lambda leader, request, respond: peers[leader].write_txn_markers(request, respond)
             ),
+        )
+    )
+
+
+def make_share_coordinator(base: Foundation, replica_manager: ReplicaManager) -> ShareCoordinator:
+    """Return the coordinator of the share partitions in the partitions of `__share_group_state` that are led here."""
+    return ShareCoordinator(
+        ShareCoordinatorEnvironment(
+            broker_id=base.broker_id,
+            config=base.config,
+            clock=base.process.clock,
+            call_later=base.process.call_later,
+            image=lambda: base.metadata.image,
+            storage=ReplicatedStorage(
+                SHARE_GROUP_STATE_TOPIC,
+                replica_manager,
+                base.process.complete_soon,
+                base.config.share_coordinator_load_buffer_size,
+            ),
+        )
+    )
+
+
+def make_persister(
+    base: Foundation, coordinator: ShareCoordinator, create_state_topic: Callable[[], object]
+) -> StatePersister:
+    """Return what reaches the share coordinators of all brokers."""
+    peers, process = base.environment.peers, base.process
+
+    def sender(api: StateApi) -> ShareStateSender:
+        return base.make_sender(
+            lambda leader, request, respond: peers[leader].serve_share_state(api, request, respond)
+        )
+
+    return StatePersister(
+        PersisterEnvironment(
+            random=base.environment.random,
+            call_later=process.call_later,
+            after_handler=process.after_serving,
+            serve=process.actions.serve,
+            image=lambda: base.metadata.image,
+            partition_for=coordinator.partition_for,
+            create_state_topic=create_state_topic,
+            senders={api: sender(api) for api in STATE_APIS},
         )
     )
 

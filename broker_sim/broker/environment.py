@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import random
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.runtime.links import Links
     from broker_sim.runtime.purgatories import PurgatoryFactory
+    from broker_sim.share.state_apis import StateApi
 
 __all__ = ["BrokerEnvironment", "Peer"]
 
@@ -44,6 +45,11 @@ class Peer(Protocol):
         respond: Callable[[messages.WriteTxnMarkersResponse], object],
     ) -> None:
         """Append the markers of transactions to partitions led there."""
+
+    def serve_share_state(
+        self, api: StateApi, request: Any, respond: Callable[[Any], object]
+    ) -> None:
+        """Serve a persister, as the coordinator of its share partitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The finalized levels of features; mirrors `FeatureControlManager`.
 
 Deliberate differences: `kraft.version` is unknown, as there is no quorum; and of the others only
-`transaction.version` can be changed. Error messages are like Kafka's, because clients see them.
+`transaction.version` and `share.version` can be changed. Error messages are like Kafka's, because clients see them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,17 @@ __all__ = [
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 METADATA_VERSION: Final = "metadata.version"
 TRANSACTION_VERSION: Final = "transaction.version"
+SHARE_VERSION: Final = "share.version"
+CHANGEABLE: Final = (TRANSACTION_VERSION, SHARE_VERSION)
 
 DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(
-    {METADATA_VERSION: 30, "group.version": 1, ELR_FEATURE: 1, TRANSACTION_VERSION: 2}
+    {
+        METADATA_VERSION: 30,
+        "group.version": 1,
+        ELR_FEATURE: 1,
+        TRANSACTION_VERSION: 2,
+        SHARE_VERSION: 1,
+    }
 )
 """The features of a cluster formatted by Kafka 4.3, as far as the controller has them."""
 
@@ -52,6 +60,7 @@ SUPPORTED_FEATURES: Final[tuple[SupportedFeature, ...]] = (
     SupportedFeature("group.version", 0, 1),
     SupportedFeature(TRANSACTION_VERSION, 0, 2),
     SupportedFeature(ELR_FEATURE, 0, 1),
+    SupportedFeature(SHARE_VERSION, 0, 1),
 )
 
 
@@ -108,7 +117,7 @@ class FeatureControlManager:
                 f"Unsupported metadata.version downgrade from {current} to {level}. Refusing to"
                 " perform the requested downgrade because it might delete metadata information."
             )
-        if name != TRANSACTION_VERSION and level != current:
+        if name not in CHANGEABLE and level != current:
             return f"The simulator does not change {name}, see docs/differences.md."
         return None
 

@@ -296,3 +296,151 @@ class OffsetCommitValue(Message):
         expire_timestamp: int = ...,
         topic_id: bytes = ...,
     ) -> None: ...
+
+class ShareGroupCurrentMemberAssignmentKey(Message):
+    group_id: str
+    member_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
+
+class ShareGroupCurrentMemberAssignmentValue(Message):
+    class TopicPartitions(Struct):
+        topic_id: bytes
+        partitions: list[int]
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
+
+    member_epoch: int
+    previous_member_epoch: int
+    state: int
+    assigned_partitions: list[ShareGroupCurrentMemberAssignmentValue.TopicPartitions]
+    def __init__(
+        self,
+        member_epoch: int = ...,
+        previous_member_epoch: int = ...,
+        state: int = ...,
+        assigned_partitions: list[ShareGroupCurrentMemberAssignmentValue.TopicPartitions] = ...,
+    ) -> None: ...
+
+class ShareGroupMemberMetadataKey(Message):
+    group_id: str
+    member_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
+
+class ShareGroupMemberMetadataValue(Message):
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    subscribed_topic_names: list[str]
+    def __init__(
+        self,
+        rack_id: str | None = ...,
+        client_id: str = ...,
+        client_host: str = ...,
+        subscribed_topic_names: list[str] = ...,
+    ) -> None: ...
+
+class ShareGroupMetadataKey(Message):
+    group_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
+
+class ShareGroupMetadataValue(Message):
+    epoch: int
+    metadata_hash: int
+    def __init__(
+        self,
+        epoch: int = ...,
+        metadata_hash: int = ...,
+    ) -> None: ...
+
+class ShareGroupStatePartitionMetadataKey(Message):
+    group_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
+
+class ShareGroupStatePartitionMetadataValue(Message):
+    class TopicPartitionsInfo(Struct):
+        topic_id: bytes
+        topic_name: str
+        partitions: list[int]
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            topic_name: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
+
+    class TopicInfo(Struct):
+        topic_id: bytes
+        topic_name: str
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            topic_name: str = ...,
+        ) -> None: ...
+
+    initializing_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]
+    initialized_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]
+    deleting_topics: list[ShareGroupStatePartitionMetadataValue.TopicInfo]
+    def __init__(
+        self,
+        initializing_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo] = ...,
+        initialized_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo] = ...,
+        deleting_topics: list[ShareGroupStatePartitionMetadataValue.TopicInfo] = ...,
+    ) -> None: ...
+
+class ShareGroupTargetAssignmentMemberKey(Message):
+    group_id: str
+    member_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
+
+class ShareGroupTargetAssignmentMemberValue(Message):
+    class TopicPartition(Struct):
+        topic_id: bytes
+        partitions: list[int]
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
+
+    topic_partitions: list[ShareGroupTargetAssignmentMemberValue.TopicPartition]
+    def __init__(
+        self,
+        topic_partitions: list[ShareGroupTargetAssignmentMemberValue.TopicPartition] = ...,
+    ) -> None: ...
+
+class ShareGroupTargetAssignmentMetadataKey(Message):
+    group_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
+
+class ShareGroupTargetAssignmentMetadataValue(Message):
+    assignment_epoch: int
+    assignment_timestamp: int
+    def __init__(
+        self,
+        assignment_epoch: int = ...,
+        assignment_timestamp: int = ...,
+    ) -> None: ...

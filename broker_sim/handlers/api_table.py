@@ -65,6 +65,13 @@ from broker_sim.handlers.security.describe_user_scram_credentials import (
 from broker_sim.handlers.security.sasl import handle_sasl_authenticate, handle_sasl_handshake
 from broker_sim.handlers.share.share_acknowledge import handle_share_acknowledge
 from broker_sim.handlers.share.share_fetch import handle_share_fetch
+from broker_sim.handlers.share.share_group_state import (
+    handle_delete_share_group_state,
+    handle_initialize_share_group_state,
+    handle_read_share_group_state,
+    handle_read_share_group_state_summary,
+    handle_write_share_group_state,
+)
 from broker_sim.handlers.topics.create_partitions import handle_create_partitions
 from broker_sim.handlers.topics.create_topics import handle_create_topics
 from broker_sim.handlers.topics.delete_topics import handle_delete_topics
@@ -122,6 +129,7 @@ class ApiSpec(NamedTuple):
 
 _ALTER = (AclOperation.ALTER,)
 _DESCRIBE = (AclOperation.DESCRIBE,)
+_CLUSTER_ACTION = (AclOperation.CLUSTER_ACTION,)
 
 _SPECS = (
     # librdkafka takes its compression types from Produce's lowest version, so 0 is advertised.
@@ -224,6 +232,41 @@ _SPECS = (
     ApiSpec(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, handle_describe_topic_partitions),
     ApiSpec(ApiKey.SHARE_FETCH, 1, 2, handle_share_fetch),
     ApiSpec(ApiKey.SHARE_ACKNOWLEDGE, 1, 2, handle_share_acknowledge),
+    ApiSpec(
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        0,
+        0,
+        handle_initialize_share_group_state,
+        cluster_operations=_CLUSTER_ACTION,
+    ),
+    ApiSpec(
+        ApiKey.READ_SHARE_GROUP_STATE,
+        0,
+        0,
+        handle_read_share_group_state,
+        cluster_operations=_CLUSTER_ACTION,
+    ),
+    ApiSpec(
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        0,
+        1,
+        handle_write_share_group_state,
+        cluster_operations=_CLUSTER_ACTION,
+    ),
+    ApiSpec(
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        0,
+        0,
+        handle_delete_share_group_state,
+        cluster_operations=_CLUSTER_ACTION,
+    ),
+    ApiSpec(
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        0,
+        1,
+        handle_read_share_group_state_summary,
+        cluster_operations=_CLUSTER_ACTION,
+    ),
 )
 API_VERSIONS_RANGE = (0, 4)
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.replica import ReplicaManager, TransactionalAppends
     from broker_sim.security import KafkaPrincipal
+    from broker_sim.share.coordinator import ShareCoordinator
+    from broker_sim.share.state_apis import StateApi
     from broker_sim.share_partition import SharePartitionManager
     from broker_sim.transaction.coordinator import TransactionCoordinator
     from purgatory import Clock
@@ -234,6 +236,11 @@ class BrokerServices(Protocol):
     ) -> None:
         """Append the markers of transactions to partitions led here."""
 
+    def serve_share_state(
+        self, api: StateApi, request: Any, respond: Callable[[Any], object]
+    ) -> None:
+        """Serve a client or a persister, as the coordinator of its share partitions."""
+
     @property
     def fetch_manager(self) -> FetchManager:
         """The fetch sessions of this broker."""
@@ -261,6 +268,10 @@ class BrokerServices(Protocol):
     @property
     def transactions(self) -> TransactionCoordinator:
         """The transactional ids that this broker coordinates."""
+
+    @property
+    def share_coordinator(self) -> ShareCoordinator:
+        """The state of share partitions that this broker coordinates."""
 
     @property
     def image(self) -> MetadataImage:

@@ -7,9 +7,10 @@ from typing import Final
 
 GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
+SHARE_GROUP_STATE_TOPIC: Final = "__share_group_state"
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 INTERNAL_TOPICS: Final = frozenset(
-    {GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, "__share_group_state"}
+    {GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC}
 )
 MAX_NAME_LENGTH: Final = 249
 

@@ -11,6 +11,7 @@ all of them. What goes to the same coordinator at the same time still goes there
 from __future__ import annotations
 
 import base64
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from broker_sim.errors import ErrorCode
@@ -36,6 +37,9 @@ UNINITIALIZED_START_OFFSET: Final = -1
 UNINITIALIZED_EPOCH: Final = 0
 """Stands for the state epoch or the leader epoch where none is known."""
 UNINITIALIZED_DELIVERY_COMPLETE_COUNT: Final = -1
+TOPIC_ID_BYTES: Final = 16
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class SharePartitionKey(NamedTuple):
@@ -49,6 +53,26 @@ class SharePartitionKey(NamedTuple):
         """Return the key that FindCoordinator finds the share coordinator by."""
         topic_id = base64.urlsafe_b64encode(self.topic_id).decode().rstrip("=")
         return f"{self.group_id}:{topic_id}:{self.partition}"
+
+    @classmethod
+    def of_coordinator_key(cls, text: str) -> SharePartitionKey:
+        """Return what such a key names. Raises ValueError for another text.
+
+        A group id may have colons in it, so the key is read from its end.
+        """
+        tokens = text.rstrip(":").split(":")
+        if len(tokens) < len(cls._fields):
+            raise ValueError(f"expected groupId:topicId:partition, found {text!r}")
+        *group, topic, number = tokens
+        group_id = ":".join(group)
+        if not group_id.strip():
+            raise ValueError("the group id must not be empty")
+        topic_id = base64.b64decode(topic.rstrip("=") + "==", altchars=b"-_", validate=True)
+        if len(topic_id) != TOPIC_ID_BYTES:
+            raise ValueError(f"no topic id: {topic!r}")
+        if not _NUMBER.fullmatch(number) or not -(1 << 31) <= int(number) < 1 << 31:
+            raise ValueError(f"no partition: {number!r}")
+        return cls(group_id, topic_id, int(number))
 
 
 class StateBatch(NamedTuple):

@@ -16,6 +16,7 @@ from broker_sim.replica.share_fetch_keys import (
     DelayedShareFetchGroupKey,
     DelayedShareFetchPartitionKey,
 )
+from broker_sim.share.coordinator import SHARE_VERSION_FEATURE
 from broker_sim.share.persister import SharePartitionKey
 from broker_sim.share_partition.delayed_share_fetch import DelayedShareFetch
 from broker_sim.share_partition.record_state import AcknowledgeType
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from broker_sim.metadata import MetadataImage
     from broker_sim.metadata.topic_partition import TopicIdPartition, TopicPartition
     from broker_sim.replica.partition_listeners import PartitionListeners
     from broker_sim.runtime.delayed_request import DelayedRequest
@@ -255,8 +257,10 @@ class SharePartitionManager:
             self._environment.listeners.remove(share_partition.topic_partition, listener)
             self._complete_delayed(key)
 
-    def end_all(self) -> None:
-        """End all sessions and share partitions: the cluster does not serve share groups any more."""
+    def on_image(self, image: MetadataImage) -> None:
+        """End all sessions and share partitions if the cluster does not serve share groups any more."""
+        if image.features.get(SHARE_VERSION_FEATURE):
+            return
         self.sessions.cache.remove_all()
         for share_partition in list(self.partitions):
             self._remove(share_partition.key)

@@ -47,6 +47,9 @@ class _Connection:
 
     end_throttling = start_throttling
 
+    def when_lost(self, callback: Callable[[], object]) -> None:
+        """Do nothing: it stays."""
+
     def close(self, reason: str = "") -> None:
         raise AssertionError(f"closed: {reason}")
 

@@ -82,6 +82,7 @@ class FrameClient:
     def __init__(self, handle_frame):
         self._handle_frame = handle_frame
         self.closed = []
+        self._when_lost = []
         self.received = []
         """All responses, in the order in which they came; one need not wait for another."""
 
@@ -114,6 +115,15 @@ class FrameClient:
 
     def close(self, reason=""):
         self.closed.append(reason)
+
+    def when_lost(self, callback):
+        self._when_lost.append(callback)
+
+    def disconnect(self):
+        """Let the broker hear that the client has gone."""
+        callbacks, self._when_lost = self._when_lost, []
+        for callback in callbacks:
+            callback()
 
 
 @pytest.fixture

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.controller import CreatableTopic
 from broker_sim.handlers.support.auto_topic_creation import creatable_topic
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from broker_sim.metadata.topic_name import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["emptied_topics"]
 
-_TOPICS: Final = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC)
+_TOPICS: Final = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC)
 
 
 def emptied_topics(

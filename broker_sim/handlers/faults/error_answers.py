@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from broker_sim.errors import ERROR_TEXTS
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey, response_class
 from broker_sim.protocol.special_values import NO_NODE
+from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from broker_sim.errors import ErrorCode
+    from broker_sim.share.state_apis import StateApi
 
     Answer = Callable[[Any, int, ErrorCode], Any]
 
@@ -241,6 +244,16 @@ def _describe_producers(
     )
 
 
+def _share_state(api: StateApi) -> Answer:
+    """Return what answers a request about the state of share partitions."""
+
+    def answer(request: Any, _: int, error_code: ErrorCode) -> Any:
+        failed = api.failed(error_code, ERROR_TEXTS.get(error_code))
+        return api.response_of({key: failed for key, _ in api.asked_of(request)})
+
+    return answer
+
+
 _RESOURCE = ("resource_type", "resource_name")
 _NO_MESSAGE = {"error_message": None}
 _ROWS: Mapping[ApiKey, _Rows] = {
@@ -274,5 +287,10 @@ _ANSWERS: Mapping[ApiKey, Answer] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
     ApiKey.DESCRIBE_PRODUCERS: _describe_producers,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _share_state(INITIALIZE),
+    ApiKey.READ_SHARE_GROUP_STATE: _share_state(READ),
+    ApiKey.WRITE_SHARE_GROUP_STATE: _share_state(WRITE),
+    ApiKey.DELETE_SHARE_GROUP_STATE: _share_state(DELETE),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _share_state(SUMMARY),
 }
 """Those whose rows are nested, or differ between versions."""

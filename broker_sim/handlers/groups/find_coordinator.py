@@ -6,51 +6,49 @@ Behaviour:
 * without such a topic the controller is asked to create it, and the answer is COORDINATOR_NOT_AVAILABLE
   until the topic has a leader there that the client's listener has; where its replication factor does not fit, for ever, with a
   warning in the log
-* share groups are not served: INVALID_REQUEST, as from a broker without them
+* the coordinator of a share partition is the leader of its partition of `__share_group_state`; only who
+  may act for the cluster is told, and another key than `groupId:topicId:partition` is INVALID_REQUEST
 
-Version notes: 1 asks for transactional ids too, 4 for several keys.
+Version notes: 1 asks for transactional ids too, 4 for several keys, 6 for share partitions.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ErrorCode
-from broker_sim.handlers.support.authorization import AUTHORIZATION_TEXTS, authorization_error
-from broker_sim.handlers.support.auto_topic_creation import creatable_topic
-from broker_sim.handlers.support.forwarding import forward
+from broker_sim.errors import ERROR_TEXTS, ErrorCode
+from broker_sim.handlers.support.authorization import (
+    authorization_error,
+    is_authorized,
+)
+from broker_sim.handlers.support.auto_topic_creation import create_coordinators_topic
 from broker_sim.metadata import NO_LEADER
-from broker_sim.metadata.acl import AclOperation, ResourceType
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
+from broker_sim.metadata.topic_name import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import NO_NODE
-from broker_sim.runtime.event_log import get_logger
+from broker_sim.share.persister import SharePartitionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.controller import Outcome
-    from broker_sim.handlers.context import BrokerServices, RequestContext
+    from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_find_coordinator"]
 
-log = get_logger(__name__)
-
 KEYS_VERSION: Final = 4
+SHARE_VERSION: Final = 6
 GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
-CREATE_TIMEOUT_MS: Final = 30_000
-INVALID_REQUEST_TEXT: Final = (
-    "This most likely occurs because of a request being malformed by the client library or the message"
-    " was sent to an incompatible broker. See the broker logs for more details."
-)
 MESSAGES: Final = {
     ErrorCode.NONE: "NONE",
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
-    ErrorCode.INVALID_REQUEST: INVALID_REQUEST_TEXT,
-    **AUTHORIZATION_TEXTS,
+    **ERROR_TEXTS,
 }
 """What Kafka says with an error; before version 4 also without one."""
 
@@ -67,7 +65,12 @@ def handle_find_coordinator(
     """Name the coordinator of each key."""
     by_keys = context.api_version >= KEYS_VERSION
     keys = request.coordinator_keys if by_keys else [request.key]
-    coordinators = [_coordinator(key, request.key_type, context) for key in keys]
+    if request.key_type == SHARE and _is_hidden(context):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        text = ERROR_TEXTS[code]
+        coordinators = [Coordinator(key, NO_NODE, "", NO_NODE, code, text) for key in keys]
+    else:
+        coordinators = [_coordinator(key, request.key_type, context) for key in keys]
     if by_keys:
         respond(messages.FindCoordinatorResponse(coordinators=coordinators))
         return
@@ -83,55 +86,53 @@ def handle_find_coordinator(
     )
 
 
+def _is_hidden(context: RequestContext) -> bool:
+    """Whether the client may not know where share partitions are kept."""
+    return context.api_version >= SHARE_VERSION and not is_authorized(
+        context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
+    )
+
+
 def _coordinator(key: str, key_type: int, context: RequestContext) -> Coordinator:
-    broker = context.broker
     protected = _PROTECTED.get(key_type)
     if protected is not None:
         denial = authorization_error(context, AclOperation.DESCRIBE, protected, key)
         if denial:
             return Coordinator(key, NO_NODE, "", NO_NODE, denial)
-    if key_type == GROUP:
-        partition = TopicPartition(GROUP_METADATA_TOPIC, broker.groups.partition_for(key))
+    partition = _partition(key, key_type, context)
+    if partition is not None:
         return _answer(key, partition, context)
+    code = ErrorCode.INVALID_REQUEST
+    text = "" if key_type == SHARE else ERROR_TEXTS[code]
+    return Coordinator(key, NO_NODE, "", NO_NODE, code, text)
+
+
+def _partition(key: str, key_type: int, context: RequestContext) -> TopicPartition | None:
+    """Return the partition whose leader is the coordinator, None for a key that there cannot be."""
+    broker = context.broker
+    if key_type == GROUP:
+        return TopicPartition(GROUP_METADATA_TOPIC, broker.groups.partition_for(key))
     if key_type == TRANSACTION:
         number = broker.transactions.states.partition_for(key)
-        partition = TopicPartition(TRANSACTION_STATE_TOPIC, number)
-        return _answer(key, partition, context)
-    text = "" if key_type == SHARE else INVALID_REQUEST_TEXT
-    return Coordinator(key, NO_NODE, "", NO_NODE, ErrorCode.INVALID_REQUEST, text)
+        return TopicPartition(TRANSACTION_STATE_TOPIC, number)
+    if key_type == SHARE and context.api_version >= SHARE_VERSION:
+        try:
+            share_partition = SharePartitionKey.of_coordinator_key(key)
+        except ValueError:
+            return None
+        number = broker.share_coordinator.partition_for(share_partition.coordinator_key())
+        return TopicPartition(SHARE_GROUP_STATE_TOPIC, number)
+    return None
 
 
 def _answer(key: str, partition: TopicPartition, context: RequestContext) -> Coordinator:
     """Return the living leader of the partition, or the answer that asks the client to come again."""
     image = context.broker.image
     if partition.topic not in image.topics:
-        _create_topic(partition.topic, context.broker)
+        create_coordinators_topic(partition.topic, context.broker)
     state = image.partition(partition)
     leader = NO_LEADER if state is None else state.leader
     endpoint = image.alive_endpoint(leader, context.listener)
     if endpoint is None:
         return Coordinator(key, NO_NODE, "", NO_NODE, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(key, leader, endpoint.host, endpoint.port)
-
-
-def _create_topic(name: str, broker: BrokerServices) -> None:
-    """Ask the controller for the topic, and warn if it refuses: clients only see that they wait."""
-    wanted = creatable_topic(name, broker.config)
-
-    def tell(outcome: Outcome) -> None:
-        if outcome.ok or outcome.error_code is ErrorCode.TOPIC_ALREADY_EXISTS:
-            return
-        log.bind(broker.clock, node=f"broker-{broker.broker_id}").warning(
-            "topic_not_created",
-            topic=wanted.name,
-            error=outcome.error_code.name,
-            reason=outcome.error_message,
-        )
-
-    forward(
-        broker,
-        CREATE_TIMEOUT_MS,
-        lambda controller: controller.create_topics([wanted], validate_only=False),
-        lambda results: tell(results[0].outcome),
-        tell,
-    )

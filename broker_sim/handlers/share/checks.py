@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
 from broker_sim.metadata.acl import AclOperation, ResourceType
+from broker_sim.share.coordinator import SHARE_VERSION_FEATURE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,14 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["denied_topics", "member_error"]
 
-SHARE_VERSION: Final = "share.version"
 LONGEST_MEMBER_ID: Final = 36
 """The characters of a UUID."""
 
 
 def member_error(context: RequestContext, group_id: str | None, member_id: str | None) -> ErrorCode:
     """Return why the member is not served, NONE if it is."""
-    if context.broker.image.features.get(SHARE_VERSION, 0) < 1:
+    if not context.broker.image.features.get(SHARE_VERSION_FEATURE):
         return ErrorCode.UNSUPPORTED_VERSION
     if group_id is None:
         return ErrorCode.INVALID_REQUEST

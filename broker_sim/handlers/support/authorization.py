@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     OnDenial = Callable[[RequestContext, AclOperation, ResourceType, str, Decision], object]
 
 __all__ = [
-    "AUTHORIZATION_TEXTS",
     "RequestAuthorizer",
     "authorization_error",
     "authorized_operations",
@@ -43,14 +42,6 @@ _ERRORS: Final[Mapping[ResourceType, ErrorCode]] = {
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-
-AUTHORIZATION_TEXTS: Final[Mapping[ErrorCode, str]] = {
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
-}
-"""What Kafka says with an error where a response has a text of its own for it."""
 
 _OPERATIONS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = {
     ResourceType.TOPIC: (

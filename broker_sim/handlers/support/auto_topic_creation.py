@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.controller import CreatableTopic
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.forwarding import forward
+from broker_sim.metadata.topic_name import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
+    from broker_sim.controller import Outcome
+    from broker_sim.handlers.context import BrokerServices
 
-__all__ = ["creatable_topic"]
+__all__ = ["creatable_topic", "create_coordinators_topic"]
+
+log = get_logger(__name__)
+
+CREATE_TIMEOUT_MS: Final = 30_000
+
+
+def create_coordinators_topic(name: str, broker: BrokerServices) -> None:
+    """Ask the controller for the topic, and warn if it refuses: clients only see that they wait."""
+    wanted = creatable_topic(name, broker.config)
+
+    def tell(outcome: Outcome) -> None:
+        if outcome.ok or outcome.error_code is ErrorCode.TOPIC_ALREADY_EXISTS:
+            return
+        log.bind(broker.clock, node=f"broker-{broker.broker_id}").warning(
+            "topic_not_created",
+            topic=wanted.name,
+            error=outcome.error_code.name,
+            reason=outcome.error_message,
+        )
+
+    forward(
+        broker,
+        CREATE_TIMEOUT_MS,
+        lambda controller: controller.create_topics([wanted], validate_only=False),
+        lambda results: tell(results[0].outcome),
+        tell,
+    )
 
 
 def creatable_topic(name: str, config: BrokerConfig) -> CreatableTopic:
     """Return the topic as this broker's configuration sets it, which has settings for coordinators' topics."""
-    if name == "__consumer_offsets":
+    if name == GROUP_METADATA_TOPIC:
         return CreatableTopic(
             name,
             config.offsets_topic_num_partitions,
@@ -25,7 +62,7 @@ def creatable_topic(name: str, config: BrokerConfig) -> CreatableTopic:
                 "compression.type": "producer",
             },
         )
-    if name == "__transaction_state":
+    if name == TRANSACTION_STATE_TOPIC:
         return CreatableTopic(
             name,
             config.transaction_state_log_num_partitions,
@@ -36,6 +73,19 @@ def creatable_topic(name: str, config: BrokerConfig) -> CreatableTopic:
                 "cleanup.policy": "compact",
                 "min.insync.replicas": str(config.transaction_state_log_min_isr),
                 "segment.bytes": str(config.transaction_state_log_segment_bytes),
+            },
+        )
+    if name == SHARE_GROUP_STATE_TOPIC:
+        return CreatableTopic(
+            name,
+            config.share_coordinator_state_topic_num_partitions,
+            config.share_coordinator_state_topic_replication_factor,
+            configs={
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
+                "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
+                "retention.ms": "-1",
             },
         )
     return CreatableTopic(name, config.num_partitions, config.default_replication_factor)

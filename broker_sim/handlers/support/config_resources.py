@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from broker_sim.config import PER_LISTENER, without_listener
 from broker_sim.controller import ConfigResource, ConfigResourceType, Outcome
-from broker_sim.errors import ApiError, ConfigError, ErrorCode, MissingExtraError
-from broker_sim.handlers.support.authorization import AUTHORIZATION_TEXTS, authorization_error
+from broker_sim.errors import (
+    ERROR_TEXTS,
+    ApiError,
+    ConfigError,
+    ErrorCode,
+    MissingExtraError,
+)
+from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 
 if TYPE_CHECKING:
@@ -129,7 +135,7 @@ def check_config_access(
     error_code = authorization_error(context, operation, kind, name)
     if error_code:
         is_logger = resource.resource_type == BROKER_LOGGER
-        raise ApiError(error_code, "" if is_logger else AUTHORIZATION_TEXTS[error_code])
+        raise ApiError(error_code, "" if is_logger else ERROR_TEXTS[error_code])
 
 
 def _key(resource: AlterableResource) -> tuple[int, str]:

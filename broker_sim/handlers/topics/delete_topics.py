@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.handlers.support.authorization import (
-    AUTHORIZATION_TEXTS,
     is_authorized,
 )
 from broker_sim.handlers.support.forwarding import forward
@@ -114,7 +113,7 @@ def _denial(topic: Topic, name: str, context: RequestContext) -> TopicResult | N
         return None  # the controller says that there is none
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     told = name if is_seen and by_id else topic.name
-    return TopicResult(told, topic.topic_id, code, AUTHORIZATION_TEXTS[code])
+    return TopicResult(told, topic.topic_id, code, ERROR_TEXTS[code])
 
 
 def _topic_result(result: DeleteTopicResult) -> TopicResult:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
-from broker_sim.handlers.support.authorization import AUTHORIZATION_TEXTS, is_authorized
+from broker_sim.errors import ERROR_TEXTS, NOT_HOSTED_TEXT, ApiError, ErrorCode
+from broker_sim.handlers.support.authorization import is_authorized
 from broker_sim.handlers.support.injected_error import raise_injected_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import invalid_topic_name
@@ -46,7 +46,7 @@ def handle_describe_producers(
             error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
         elif not is_authorized(context, AclOperation.READ, ResourceType.TOPIC, topic.name):
             error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            problem = AUTHORIZATION_TEXTS[error_code]
+            problem = ERROR_TEXTS[error_code]
         elif topic.name not in context.broker.image.topics:
             error_code, problem = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED_TEXT
         response.topics.append(

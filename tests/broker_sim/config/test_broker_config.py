@@ -110,21 +110,27 @@ def test_roll_and_flush_times_have_several_units():
     [
         (
             {"group.share.session.timeout.ms": 6_000},
-            "group.share.min.session.timeout.ms=45000 must be at most"
-            " group.share.session.timeout.ms=6000",
+            (
+                "group.share.min.session.timeout.ms=45000 must be at most"
+                " group.share.session.timeout.ms=6000"
+            ),
         ),
         (
             {"group.share.heartbeat.interval.ms": 15_001},
-            "group.share.heartbeat.interval.ms=15001 must be at most"
-            " group.share.max.heartbeat.interval.ms=15000",
+            (
+                "group.share.heartbeat.interval.ms=15001 must be at most"
+                " group.share.max.heartbeat.interval.ms=15000"
+            ),
         ),
         (
             {
                 "group.share.min.session.timeout.ms": 5_000,
                 "group.share.session.timeout.ms": 5_000,
             },
-            "group.share.heartbeat.interval.ms=5000 must be less than"
-            " group.share.session.timeout.ms=5000",
+            (
+                "group.share.heartbeat.interval.ms=5000 must be less than"
+                " group.share.session.timeout.ms=5000"
+            ),
         ),
         (
             {"group.share.max.share.sessions": 199},

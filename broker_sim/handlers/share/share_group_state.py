@@ -1,0 +1,46 @@
+"""The state of share partitions; mirrors `KafkaApis.handleInitializeShareGroupStateRequest` and its siblings.
+
+InitializeShareGroupState (key 83), ReadShareGroupState (84) and DeleteShareGroupState (86), version 0;
+WriteShareGroupState (85) and ReadShareGroupStateSummary (87), versions 0-1. Brokers ask each other for these,
+and clients that may act for the cluster can, too.
+
+Behaviour:
+* each share partition is served by itself, see `broker_sim.share.shard`
+* a request without a group, or with a topic without partitions, has an empty answer
+* answered once what it has changed is committed
+* a read notes the leader epoch that it names, which fences leaders before it
+
+Version notes: 1 has the number of records that are done with (KIP-1226).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE
+
+if TYPE_CHECKING:
+    from broker_sim.handlers.context import Handler, RequestContext, Respond
+    from broker_sim.share.state_apis import StateApi
+
+__all__ = [
+    "handle_delete_share_group_state",
+    "handle_initialize_share_group_state",
+    "handle_read_share_group_state",
+    "handle_read_share_group_state_summary",
+    "handle_write_share_group_state",
+]
+
+
+def _handler(api: StateApi) -> Handler:
+    def handle(request: Any, context: RequestContext, respond: Respond) -> None:
+        context.broker.serve_share_state(api, request, respond)
+
+    return handle
+
+
+handle_initialize_share_group_state = _handler(INITIALIZE)
+handle_read_share_group_state = _handler(READ)
+handle_write_share_group_state = _handler(WRITE)
+handle_delete_share_group_state = _handler(DELETE)
+handle_read_share_group_state_summary = _handler(SUMMARY)

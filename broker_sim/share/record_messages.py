@@ -1,0 +1,21 @@
+"""The keys and values of `__share_group_state` as classes, made at their first use.
+
+`record_messages.ShareSnapshotKey`, `record_messages.ShareSnapshotValue`: Kafka's names, with fields in
+snake_case. `record_messages.pyi` has the static types. Kafka: the generated package
+`org.apache.kafka.coordinator.share.generated`.
+"""
+
+import os
+from typing import Any
+
+from broker_sim.coordinator.record_classes import RecordClasses
+
+_classes = RecordClasses(__name__, __spec__.loader, os.path.dirname(__file__))  # noqa: PTH120 - see RecordClasses
+
+
+def __getattr__(name: str) -> Any:
+    return globals().setdefault(name, _classes.make(name))
+
+
+def __dir__() -> list[str]:
+    return _classes.names()

@@ -1,0 +1,182 @@
+"""The five requests that share coordinators serve, and how what they say is put into messages.
+
+All have the same shape: a group, its topics by their ids, their partitions, and an answer for each
+partition. The fields of a partition have the names that the values of `persister.py` have. Mirrors the
+`toResponse...` helpers of the responses, and `RequestCoalescerHelper`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker_sim.errors import ErrorCode
+from broker_sim.metadata.topic_partition import by_topic
+from broker_sim.protocol import messages
+from broker_sim.share.persister import (
+    ReadState,
+    SharePartitionKey,
+    StateBatch,
+    StateOutcome,
+    StateSummary,
+    WrittenState,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = [
+    "DELETE",
+    "INITIALIZE",
+    "READ",
+    "STATE_APIS",
+    "SUMMARY",
+    "WRITE",
+    "InitialState",
+    "NothingMore",
+    "ReaderEpoch",
+    "StateApi",
+]
+
+
+class InitialState(NamedTuple):
+    """What InitializeShareGroupState says of a share partition."""
+
+    state_epoch: int
+    start_offset: int
+
+
+class ReaderEpoch(NamedTuple):
+    """What ReadShareGroupState and ReadShareGroupStateSummary say of a share partition."""
+
+    leader_epoch: int
+
+
+class NothingMore(NamedTuple):
+    """What DeleteShareGroupState says of a share partition."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateApi:
+    """One of the requests, with the classes of its messages. Each is only equal to itself."""
+
+    verb: str
+    """What errors call it."""
+    request: Any
+    asked_topic: Any
+    response: Any
+    told_topic: Any
+    asked: Any
+    """What is asked of a partition, here."""
+    outcome: Any
+    """What is answered for a partition, here."""
+
+    def failed(self, error_code: ErrorCode, text: str | None) -> Any:
+        """Return the outcome of a partition that has failed."""
+        return self.outcome(error_code, text)
+
+    def request_of(self, group_id: str, asked: Iterable[tuple[SharePartitionKey, Any]]) -> Any:
+        """Return the request that asks this of share partitions of a group."""
+        topics = by_topic(
+            (key.topic_id, _to_message(self.request, "PartitionData", key.partition, each))
+            for key, each in asked
+        )
+        return self.request(group_id, [self.asked_topic(*topic) for topic in topics.items()])
+
+    def asked_of(self, request: Any) -> list[tuple[SharePartitionKey, Any]]:
+        """Return what a request asks, by share partition in its order."""
+        return [
+            (
+                SharePartitionKey(request.group_id, topic.topic_id, partition.partition),
+                _from_message(self.asked, partition),
+            )
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
+
+    def response_of(self, outcomes: Mapping[SharePartitionKey, Any]) -> Any:
+        """Return the response with these outcomes."""
+        topics = by_topic(
+            (key.topic_id, _to_message(self.response, "PartitionResult", key.partition, outcome))
+            for key, outcome in outcomes.items()
+        )
+        return self.response([self.told_topic(*topic) for topic in topics.items()])
+
+    def outcomes_of(self, group_id: str, response: Any) -> dict[SharePartitionKey, Any]:
+        """Return the outcomes that a response tells."""
+        return {
+            SharePartitionKey(group_id, topic.topic_id, partition.partition): _from_message(
+                self.outcome, partition
+            )
+            for topic in response.results
+            for partition in topic.partitions
+        }
+
+
+def _to_message(of: Any, name: str, partition: int, values: Any) -> Any:
+    fields = values._asdict()
+    if "state_batches" in fields:
+        fields["state_batches"] = [of.StateBatch(*batch) for batch in fields["state_batches"]]
+    return getattr(of, name)(partition=partition, **fields)
+
+
+def _from_message(values: Any, message: Any) -> Any:
+    fields = {name: getattr(message, name) for name in values._fields}
+    if "error_code" in fields:
+        fields["error_code"] = ErrorCode(fields["error_code"])
+    if "state_batches" in fields:
+        fields["state_batches"] = tuple(
+            StateBatch(
+                batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count
+            )
+            for batch in fields["state_batches"]
+        )
+    return values(**fields)
+
+
+INITIALIZE: Final = StateApi(
+    "initialize state",
+    messages.InitializeShareGroupStateRequest,
+    messages.InitializeShareGroupStateRequest.InitializeStateData,
+    messages.InitializeShareGroupStateResponse,
+    messages.InitializeShareGroupStateResponse.InitializeStateResult,
+    InitialState,
+    StateOutcome,
+)
+READ: Final = StateApi(
+    "read state",
+    messages.ReadShareGroupStateRequest,
+    messages.ReadShareGroupStateRequest.ReadStateData,
+    messages.ReadShareGroupStateResponse,
+    messages.ReadShareGroupStateResponse.ReadStateResult,
+    ReaderEpoch,
+    ReadState,
+)
+WRITE: Final = StateApi(
+    "write state",
+    messages.WriteShareGroupStateRequest,
+    messages.WriteShareGroupStateRequest.WriteStateData,
+    messages.WriteShareGroupStateResponse,
+    messages.WriteShareGroupStateResponse.WriteStateResult,
+    WrittenState,
+    StateOutcome,
+)
+DELETE: Final = StateApi(
+    "delete state",
+    messages.DeleteShareGroupStateRequest,
+    messages.DeleteShareGroupStateRequest.DeleteStateData,
+    messages.DeleteShareGroupStateResponse,
+    messages.DeleteShareGroupStateResponse.DeleteStateResult,
+    NothingMore,
+    StateOutcome,
+)
+SUMMARY: Final = StateApi(
+    "read state summary",
+    messages.ReadShareGroupStateSummaryRequest,
+    messages.ReadShareGroupStateSummaryRequest.ReadStateSummaryData,
+    messages.ReadShareGroupStateSummaryResponse,
+    messages.ReadShareGroupStateSummaryResponse.ReadStateSummaryResult,
+    ReaderEpoch,
+    StateSummary,
+)
+STATE_APIS: Final = (INITIALIZE, READ, WRITE, DELETE, SUMMARY)
