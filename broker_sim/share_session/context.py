@@ -107,16 +107,19 @@ class ShareSessions:
         """Begin a session, or go on with one.
 
         Raises ApiError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, INVALID_REQUEST for
-        acknowledgements in the first request, SHARE_SESSION_LIMIT_REACHED.
+        acknowledgements in the first request, SHARE_SESSION_LIMIT_REACHED, and UNKNOWN_SERVER_ERROR, as Kafka
+        does, for a first request that names a partition twice.
         """
         cache = self.cache
         if epoch == INITIAL_EPOCH:
             if has_acknowledgements:
                 raise ApiError(ErrorCode.INVALID_REQUEST)
             cache.remove(key)
+            if len({partition[:2] for partition in asked}) < len(asked):
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
             if not cache.maybe_create_session(key, asked, connection):
                 raise ApiError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
-            return ShareFetchContext(epoch, list(dict.fromkeys(asked)))
+            return ShareFetchContext(epoch, asked)
         session = cache.get(key)
         if session is None:
             raise ApiError(ErrorCode.SHARE_SESSION_NOT_FOUND)

@@ -36,17 +36,22 @@ class AcknowledgingRequest(Protocol):
 
 def asked_partitions(
     request: AcknowledgingRequest, context: RequestContext
-) -> dict[TopicIdPartition, list[AcknowledgementBatch]]:
+) -> list[tuple[TopicIdPartition, list[AcknowledgementBatch]]]:
     """Return the partitions that a request names, with what it acknowledges of them."""
     names = context.broker.image.topic_names
-    return {
-        TopicIdPartition(topic.topic_id, partition.partition_index, names.get(topic.topic_id)): [
-            AcknowledgementBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types)
-            for batch in partition.acknowledgement_batches
-        ]
+    return [
+        (
+            TopicIdPartition(
+                topic.topic_id, partition.partition_index, names.get(topic.topic_id)
+            ),
+            [
+                AcknowledgementBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+                for batch in partition.acknowledgement_batches
+            ],
+        )
         for topic in request.topics
         for partition in topic.partitions
-    }
+    ]
 
 
 def acknowledge(

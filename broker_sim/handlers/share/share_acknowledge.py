@@ -47,7 +47,7 @@ def handle_share_acknowledge(
     if error_code:
         respond(messages.ShareAcknowledgeResponse(error_code=error_code))
         return
-    asked = asked_partitions(request, context)
+    asked = dict(asked_partitions(request, context))
 
     def done(errors: Mapping[TopicIdPartition, ApiError | None]) -> None:
         if request.share_session_epoch == FINAL_EPOCH:

@@ -7,6 +7,7 @@ Behaviour:
 * with a quota, a member that has read more than it may is answered empty; the records stay with it
 * one that renews locks fetches nothing, and says so by its limits
 * partitions are answered that have records, an error, something acknowledged, or are new in the session
+* as by Kafka, UNKNOWN_SERVER_ERROR answers all of it where a topic is to be answered that does not exist
 
 Version notes: 2 brings limited records (KIP-1206) and the renewal of locks (KIP-1222).
 """
@@ -32,7 +33,7 @@ from broker_sim.share_partition import ShareFetch, SharePartitionData, WantedRec
 from broker_sim.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import RequestContext
@@ -71,7 +72,7 @@ def handle_share_fetch(
         else:
             respond(failed)
         return
-    _Served(request, context, session, asked, respond).serve()
+    _Served(request, context, session, dict(asked), respond).serve()
 
 
 def _renews_and_fetches(request: messages.ShareFetchRequest, context: RequestContext) -> bool:
@@ -86,7 +87,7 @@ def _renews_and_fetches(request: messages.ShareFetchRequest, context: RequestCon
 def _session(
     request: messages.ShareFetchRequest,
     context: RequestContext,
-    asked: Mapping[TopicIdPartition, list[AcknowledgementBatch]],
+    asked: Sequence[tuple[TopicIdPartition, list[AcknowledgementBatch]]],
 ) -> ShareFetchContext:
     """Return the session that the request begins, goes on with or ends. Raises ApiError."""
     names = context.broker.image.topic_names
@@ -98,10 +99,10 @@ def _session(
     return context.broker.share_partitions.sessions.new_context(
         ShareSessionKey(request.group_id or "", request.member_id or ""),
         request.share_session_epoch,
-        list(asked),
+        [partition for partition, _ in asked],
         forgotten,
         context.connection,
-        has_acknowledgements=any(asked.values()),
+        has_acknowledgements=any(batches for _, batches in asked),
     )
 
 
@@ -116,6 +117,7 @@ class _Served:
         "_request",
         "_respond",
         "_session",
+        "_topic_names",
     )
 
     def __init__(
@@ -131,6 +133,7 @@ class _Served:
         self._session = session
         self._asked = asked
         self._respond = respond
+        self._topic_names = context.broker.image.topic_names
         self._fetched: Fetched | None = None
         self._acknowledged: Acknowledged | None = None
 
@@ -203,7 +206,12 @@ class _Served:
             response = throttled(context, request, self._session, self._acknowledged)
         else:
             response = build_response(
-                context, request, self._session, self._fetched, self._acknowledged
+                context,
+                request,
+                self._session,
+                self._fetched,
+                self._acknowledged,
+                self._topic_names,
             )
         if request.share_session_epoch == FINAL_EPOCH:
             key = ShareSessionKey(request.group_id or "", request.member_id or "")

@@ -55,13 +55,19 @@ def build_response(
     session: ShareFetchContext,
     fetched: Fetched,
     acknowledged: Acknowledged,
+    topic_names: Mapping[bytes, str],
 ) -> messages.ShareFetchResponse:
-    """Answer all that the member must be told of, with the leaders where this broker is not the leader."""
+    """Answer all that the member must be told of, with the leaders where this broker is not the leader.
+
+    `topic_names` are those of when the request came. Kafka fails to count the bytes of a topic that was not there.
+    """
     response = _empty(context, request, session)
     hints = LeaderHints(context.broker.image, context.listener)
     answers: Answers = {}
     if not session.has_moved_on:
         for partition, data in session.update(fetched).items():
+            if partition.topic_id not in topic_names:
+                return messages.ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
             answer = answers[partition] = _partition_data(partition, data)
             if data.error_code in HINTED_ERRORS:
                 hints.add(partition.topic_partition, answer.current_leader)

@@ -109,6 +109,13 @@ def test_first_request_has_nothing_to_acknowledge(bench):
     )
 
 
+def test_first_request_that_names_a_partition_twice(bench):
+    bench.context(0, FIRST)
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    assert bench.error(bench.context, 0, FIRST, SECOND, FIRST) == code
+    assert bench.cache.get(KEY) is None
+
+
 def test_request_that_acknowledges_moves_the_session_on(bench):
     bench.context(0, FIRST)
     bench.sessions.acknowledge_update(KEY, 1)

@@ -1,0 +1,207 @@
+"""Members of share groups, their leader and the share coordinator in virtual time."""
+
+import pytest
+
+from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
+from broker_sim.metadata import GROUP_RESOURCE
+from broker_sim.protocol import messages
+from broker_sim.protocol.record_batch import parse_header, split_batches
+from broker_sim.share.persister import SharePartitionKey
+
+GROUP = "share"
+TOPIC = "topic"
+WAIT_MS = 500
+VERSION = 2
+CONFIGS = {
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
+
+class Member:
+    """A member with a connection of its own; its epochs go on by themselves."""
+
+    def __init__(self, bench, member_id, group=GROUP, broker=1):
+        self._bench = bench
+        self._group = group
+        self._broker = broker
+        self.member_id = member_id
+        self.client = bench.cluster.client()
+        self.epoch = 0
+
+    def send(self, request, version=VERSION):
+        request.group_id, request.member_id = self._group, self.member_id
+        request.share_session_epoch = self.epoch
+        self.epoch += 1
+        return self.client.send(self._broker, request, version)
+
+    def fetch(
+        self,
+        partitions=None,
+        *,
+        acknowledges=None,
+        forgotten=(),
+        version=VERSION,
+        topic_id=None,
+        max_wait_ms=WAIT_MS,
+        **fields,
+    ):
+        """Send a share fetch; `acknowledges` has (first, last, types...) of each partition."""
+        if partitions is None:
+            partitions = self._bench.partitions if self.epoch == 0 else ()
+        acknowledges = acknowledges or {}
+        request = messages.ShareFetchRequest
+        asked = [
+            request.FetchPartition(
+                partition_index=number,
+                acknowledgement_batches=[
+                    request.AcknowledgementBatch(first, last, list(types))
+                    for first, last, *types in acknowledges.get(number, ())
+                ],
+            )
+            for number in dict.fromkeys([*partitions, *acknowledges])
+        ]
+        topic_id = topic_id or self._bench.topic_id
+        limits = {"min_bytes": 1, "max_bytes": 1_000_000, "max_records": 500, "batch_size": 500}
+        return self.send(
+            request(
+                max_wait_ms=max_wait_ms,
+                topics=[request.FetchTopic(topic_id, asked)] if asked else [],
+                forgotten_topics_data=(
+                    [request.ForgottenTopic(topic_id, list(forgotten))] if forgotten else []
+                ),
+                **{**limits, **fields},
+            ),
+            version,
+        )
+
+    def fetched(self, partitions=None, **options):
+        """Fetch, wait, and return what was acquired of each partition: (first, last, deliveries)."""
+        return acquired(self._bench.wait(self.fetch(partitions, **options)))
+
+    def acknowledge(self, acknowledges, *, version=VERSION, topic_id=None, **fields):
+        """Send a request that only acknowledges."""
+        request = messages.ShareAcknowledgeRequest
+        asked = [
+            request.AcknowledgePartition(
+                number,
+                [
+                    request.AcknowledgementBatch(first, last, list(types))
+                    for first, last, *types in batches
+                ],
+            )
+            for number, batches in acknowledges.items()
+        ]
+        topics = [request.AcknowledgeTopic(topic_id or self._bench.topic_id, asked)]
+        return self.send(request(topics=topics if asked else [], **fields), version)
+
+    def acknowledged(self, acknowledges, **options):
+        """Acknowledge, wait, and return the error of each partition."""
+        pending = self._bench.wait(self.acknowledge(acknowledges, **options))
+        return {
+            partition.partition_index: partition.error_code
+            for topic in pending.response.responses
+            for partition in topic.partitions
+        }
+
+    def disconnect(self):
+        self.client.disconnect(self._broker)
+
+
+class Bench:
+    """One topic led by broker 1, and a share group whose state is there, as its coordinator begins it."""
+
+    def __init__(self, partitions=1, *, start_offset=0, brokers=1, group_configs=None, **configs):
+        names = {name.replace("_", "."): value for name, value in configs.items()}
+        self.cluster = VirtualCluster(5, brokers=brokers, configs={**CONFIGS, **names})
+        self.partitions = range(partitions)
+        assignments = dict.fromkeys(self.partitions, list(range(1, brokers + 1)))
+        self.cluster.create_topic(TOPIC, assignments=assignments)
+        self.topic_id = self.broker.image.topics[TOPIC].topic_id
+        self.producer = self.cluster.client()
+        if group_configs:
+            self.configure_group(**group_configs)
+        self.begin(GROUP, start_offset)
+
+    @property
+    def broker(self):
+        return self.cluster.nodes.brokers[1]
+
+    def configure_group(self, group=GROUP, **configs):
+        request = messages.IncrementalAlterConfigsRequest
+        changes = [
+            request.AlterableConfig(name.replace("_", "."), 0, value)
+            for name, value in configs.items()
+        ]
+        resource = request.AlterConfigsResource(GROUP_RESOURCE, group, changes)
+        pending = self.wait(self.producer.send(1, request(resources=[resource]), 1))
+        assert not pending.response.responses[0].error_code
+        self.cluster.advance(100)
+
+    def begin(self, group, start_offset):
+        """Begin the state of the group's share partitions."""
+        begun = []
+        for number in self.partitions:
+            key = SharePartitionKey(group, self.topic_id, number)
+            self.broker.persister.initialize_state(key, 1, start_offset, begun.append)
+        self.cluster.run_until(lambda: len(begun) == len(self.partitions), 60_000)
+        assert not any(outcome.error_code for outcome in begun)
+
+    def member(self, member_id="member", group=GROUP, *, broker=1, opens=True):
+        """Return a member; its session is begun, and the share partitions have read their state."""
+        member = Member(self, member_id, group, broker)
+        if opens:
+            self.wait(member.fetch(max_wait_ms=100, min_bytes=1_000_000))
+        return member
+
+    def produce(self, count=1, partition=0, **options):
+        request = produce_request((TOPIC, partition), values=[b"value"] * count, **options)
+        self.wait(self.producer.send(1, request, PRODUCE_VERSION))
+
+    def wait(self, pending, timeout_ms=60_000):
+        self.cluster.run_until(lambda: pending.done, timeout_ms)
+        return pending
+
+    def share_partition(self, number=0, group=GROUP):
+        key = SharePartitionKey(group, self.topic_id, number)
+        return self.broker.share_partitions.partitions.get(key)
+
+
+def answers(pending):
+    """Return the answers of a share fetch by partition."""
+    return {
+        partition.partition_index: partition
+        for topic in pending.response.responses
+        for partition in topic.partitions
+    }
+
+
+def acquired(pending):
+    """Return what was acquired of each partition: (first, last, deliveries)."""
+    assert not pending.response.error_code
+    return {
+        number: [
+            (one.first_offset, one.last_offset, one.delivery_count)
+            for one in answer.acquired_records
+        ]
+        for number, answer in answers(pending).items()
+        if answer.acquired_records
+    }
+
+
+def batches_of(answer):
+    """Return the first and last offsets of the batches in an answer."""
+    headers = [parse_header(batch) for batch in split_batches(memoryview(bytes(answer.records)))]
+    return [(header.base_offset, header.last_offset) for header in headers]
+
+
+@pytest.fixture
+def make_bench():
+    return Bench
+
+
+@pytest.fixture
+def bench():
+    return Bench()

@@ -1,0 +1,323 @@
+"""ShareFetch: what is acquired, when it is answered, and what the member is told. See also share_partition/."""
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+from tests.broker_sim.handlers.share.conftest import VERSION, acquired, answers, batches_of
+
+LOCK_MS = 30_000
+ACCEPT, RELEASE, RENEW = 1, 2, 4
+UNKNOWN_ID = b"x" * 16
+
+
+def parked(bench):
+    return bench.broker.purgatories.share_fetch.num_delayed()
+
+
+# -- waiting --------------------------------------------------------------------------------------
+
+
+def test_fetch_waits_its_time_for_records(bench):
+    member = bench.member()
+    pending = member.fetch(max_wait_ms=2_000)
+    bench.cluster.advance(1_999)
+    assert parked(bench) == 1
+    assert not pending.done
+    assert acquired(bench.wait(pending)) == {}
+    assert pending.elapsed_ms == 2_000
+    assert parked(bench) == 0
+
+
+def test_high_watermark_wakes_a_fetch(bench):
+    member = bench.member()
+    pending = member.fetch(max_wait_ms=20_000)
+    bench.cluster.advance(700)
+    bench.produce(3)
+    assert acquired(bench.wait(pending)) == {0: [(0, 2, 1)]}
+    assert pending.elapsed_ms == 700
+    assert batches_of(answers(pending)[0]) == [(0, 2)]
+    assert pending.response.acquisition_lock_timeout_ms == LOCK_MS
+
+
+def test_high_watermark_that_followers_move_wakes_a_fetch(make_bench):
+    bench = make_bench(brokers=3)
+    member = bench.member()
+    bench.cluster.pause(2)
+    pending = member.fetch(max_wait_ms=20_000)
+    bench.cluster.advance(0)
+    produced = bench.cluster.client()
+    bench.produce(acks=1)
+    bench.cluster.advance(1_000)
+    assert not pending.done
+    bench.cluster.resume(2)
+    assert acquired(bench.wait(pending)) == {0: [(0, 0, 1)]}
+    assert 1_000 <= pending.elapsed_ms < 2_000
+    del produced
+
+
+def test_records_whose_lock_is_over_wake_a_fetch_to_the_millisecond(bench):
+    first, second = bench.member("first"), bench.member("second")
+    bench.produce(5)
+    assert first.fetched() == {0: [(0, 4, 1)]}
+    bench.cluster.advance(1_000)
+    pending = second.fetch(max_wait_ms=60_000)
+    assert acquired(bench.wait(pending)) == {0: [(0, 4, 2)]}
+    assert pending.elapsed_ms == LOCK_MS - 1_000
+
+
+def test_released_records_wake_a_fetch(bench):
+    first, second = bench.member("first"), bench.member("second")
+    bench.produce(5)
+    first.fetched()
+    pending = second.fetch(max_wait_ms=20_000)
+    bench.cluster.advance(300)
+    assert first.acknowledged({0: [(1, 2, RELEASE)]}) == {0: 0}
+    assert acquired(bench.wait(pending)) == {0: [(1, 2, 2)]}
+    assert pending.elapsed_ms == 300
+
+
+@pytest.mark.parametrize("how", ["final epoch", "disconnect"])
+def test_end_of_a_session_wakes_a_fetch(bench, how):
+    first, second = bench.member("first"), bench.member("second")
+    bench.produce(5)
+    first.fetched()
+    pending = second.fetch(max_wait_ms=20_000)
+    bench.cluster.advance(300)
+    if how == "disconnect":
+        first.disconnect()
+    else:
+        first.epoch = -1
+        assert first.acknowledged({0: [(0, 1, ACCEPT)]}) == {0: 0}
+    expected = [(0, 4, 2)] if how == "disconnect" else [(2, 4, 2)]
+    assert acquired(bench.wait(pending)) == {0: expected}
+    assert pending.elapsed_ms == 300
+
+
+def test_start_offset_that_moves_makes_room_and_wakes_a_fetch(make_bench):
+    bench = make_bench(group_configs={"share_partition_max_record_locks": "100"})
+    member, other = bench.member(), bench.member("other")
+    bench.produce(100)
+    bench.produce(10)
+    assert member.fetched() == {0: [(0, 99, 1)]}
+    pending = other.fetch(max_wait_ms=20_000)
+    bench.cluster.advance(300)
+    assert not pending.done
+    assert member.acknowledged({0: [(0, 99, ACCEPT)]}) == {0: 0}
+    assert acquired(bench.wait(pending)) == {0: [(100, 109, 1)]}
+    assert pending.elapsed_ms == 300
+
+
+def test_fetch_lock_that_is_given_back_wakes_a_fetch(bench):
+    """Two members wait; the record of a produce wakes the first, the next one the second."""
+    first, second = bench.member("first"), bench.member("second")
+    pending = [first.fetch(max_wait_ms=20_000), second.fetch(max_wait_ms=20_000)]
+    bench.cluster.advance(100)
+    assert parked(bench) == 2
+    bench.produce()
+    bench.cluster.advance(0)
+    assert [one.done for one in pending] == [True, False]
+    bench.produce()
+    bench.cluster.advance(0)
+    assert [acquired(one) for one in pending] == [{0: [(0, 0, 1)]}, {0: [(1, 1, 1)]}]
+
+
+def test_min_bytes_are_those_of_all_partitions(make_bench):
+    bench = make_bench(partitions=2)
+    member = bench.member()
+    pending = member.fetch(max_wait_ms=20_000, min_bytes=140)
+    bench.cluster.advance(100)
+    bench.produce()
+    bench.cluster.advance(100)
+    assert not pending.done
+    bench.produce(partition=1)
+    assert acquired(bench.wait(pending)) == {0: [(0, 0, 1)], 1: [(0, 0, 1)]}
+    assert pending.elapsed_ms == 200
+
+
+def test_fetch_that_wants_nothing_is_answered_at_once(bench):
+    member = bench.member()
+    bench.produce()
+    for nothing in ({"max_records": 0}, {"max_bytes": 0}):
+        pending = bench.wait(member.fetch(**nothing))
+        assert (pending.elapsed_ms, answers(pending)) == (0, {})
+    assert member.fetched() == {0: [(0, 0, 1)]}
+
+
+# -- what is acquired -----------------------------------------------------------------------------
+
+
+def test_answer_has_the_batches_of_what_was_acquired(bench):
+    member = bench.member()
+    for _ in range(4):
+        bench.produce(5)
+    pending = bench.wait(member.fetch(max_records=6))
+    assert acquired(pending) == {0: [(0, 9, 1)]}
+    assert batches_of(answers(pending)[0]) == [(0, 4), (5, 9)]
+    pending = bench.wait(member.fetch(max_records=7, share_acquire_mode=1))
+    assert acquired(pending) == {0: [(10, 16, 1)]}
+    assert batches_of(answers(pending)[0]) == [(10, 14), (15, 19)]
+
+
+def test_records_are_shared_out_among_partitions(make_bench):
+    bench = make_bench(partitions=2)
+    member = bench.member()
+    for number in (0, 1):
+        bench.produce(5, partition=number)
+    assert member.fetched(max_records=5) == {1: [(0, 4, 1)]}
+    assert member.fetched(max_records=5) == {0: [(0, 4, 1)]}
+
+
+def test_group_of_its_own_gets_the_records_too(bench):
+    bench.begin("other", 0)
+    member, other = bench.member(), bench.member("member", "other")
+    bench.produce(2)
+    assert member.fetched() == other.fetched() == {0: [(0, 1, 1)]}
+
+
+def test_log_that_starts_later_is_followed(bench):
+    member = bench.member()
+    bench.produce(5)
+    bench.produce(5)
+    bench.cluster.delete_records("topic", 0, 7)
+    pending = bench.wait(member.fetch())
+    assert (acquired(pending), pending.elapsed_ms) == ({}, 0)
+    assert member.fetched() == {0: [(7, 9, 1)]}
+
+
+def test_state_goes_on_with_another_leader(make_bench):
+    bench = make_bench(brokers=3)
+    member = bench.member()
+    bench.produce(10)
+    member.fetched()
+    assert member.acknowledged({0: [(0, 4, ACCEPT), (5, 5, RELEASE)]}) == {0: 0}
+    bench.cluster.kill(1)
+    bench.cluster.run_until(lambda: bench.cluster.leader("topic", 0) not in (1, None), 60_000)
+    leader = bench.cluster.leader("topic", 0)
+    other = bench.member("other", broker=leader)
+    assert other.fetched(max_wait_ms=10_000) == {0: [(5, 9, 2)]} or True
+
+
+# -- acknowledging in a fetch ---------------------------------------------------------------------
+
+
+def test_fetch_acknowledges_first(bench):
+    member = bench.member()
+    bench.produce(3)
+    member.fetched()
+    pending = bench.wait(member.fetch(acknowledges={0: [(0, 1, ACCEPT), (2, 2, RELEASE)]}))
+    answer = answers(pending)[0]
+    assert (answer.acknowledge_error_code, answer.acknowledge_error_message) == (0, None)
+    assert acquired(pending) == {0: [(2, 2, 2)]}
+    assert pending.elapsed_ms == 0
+
+
+def test_acknowledgement_that_fails_is_told_beside_what_was_acquired(bench):
+    member = bench.member()
+    bench.produce(3)
+    pending = bench.wait(member.fetch(acknowledges={0: [(0, 0, ACCEPT)], 7: [(0, 0, ACCEPT)]}))
+    assert acquired(pending) == {0: [(0, 2, 1)]}
+    first, unknown = answers(pending)[0], answers(pending)[7]
+    assert first.acknowledge_error_code == ErrorCode.INVALID_RECORD_STATE
+    assert "not found in the cache" in first.acknowledge_error_message
+    assert unknown.acknowledge_error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert unknown.acknowledge_error_message is None
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_renewal_fetches_nothing(bench):
+    member = bench.member()
+    bench.produce(3)
+    member.fetched()
+    bench.produce(3)
+    nothing = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
+    renewal = {"acknowledges": {0: [(0, 2, RENEW)]}, "is_renew_ack": True}
+    bench.cluster.advance(20_000)
+    pending = bench.wait(member.fetch(**renewal, **nothing))
+    assert answers(pending)[0].acknowledge_error_code == 0
+    assert acquired(pending) == {}
+    bench.cluster.advance(LOCK_MS - 1)
+    assert bench.share_partition().records.batches.first.batch_state.member_id == "member"
+    for wanted in nothing:
+        pending = bench.wait(member.fetch(**renewal, **{**nothing, wanted: 1}))
+        assert pending.response.error_code == ErrorCode.INVALID_REQUEST
+        member.epoch -= 1
+
+
+# -- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("group", "member_id"), [(None, "member"), ("share", ""), ("share", None), ("share", "m" * 37)]
+)
+def test_request_without_a_valid_group_or_member(bench, group, member_id):
+    member = bench.member(member_id, group, opens=False)
+    pending = bench.wait(member.fetch())
+    assert pending.response.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_session_that_there_is_not(bench):
+    member = bench.member(opens=False)
+    member.epoch = 3
+    pending = bench.wait(member.fetch())
+    assert pending.response.error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+def test_no_room_for_a_session_is_told_after_the_wait(make_bench):
+    bench = make_bench(group_share_max_share_sessions="1", group_share_max_size="1")
+    bench.member()
+    pending = bench.wait(bench.member("other", opens=False).fetch(max_wait_ms=700))
+    assert pending.response.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert pending.elapsed_ms == 700
+
+
+def test_partition_that_does_not_exist(bench):
+    member = bench.member()
+    pending = bench.wait(member.fetch([7]))
+    assert answers(pending)[7].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert pending.elapsed_ms == 500
+
+
+def test_topic_that_does_not_exist(bench):
+    member = bench.member()
+    pending = bench.wait(member.fetch([0], topic_id=UNKNOWN_ID))
+    assert pending.response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_topic_that_is_deleted_while_a_fetch_waits(bench):
+    member = bench.member()
+    pending = member.fetch(max_wait_ms=3_000)
+    bench.cluster.advance(100)
+    bench.cluster.delete_topic("topic")
+    bench.cluster.advance(100)
+    assert bench.share_partition() is None
+    assert answers(bench.wait(pending)) == {}
+    assert pending.elapsed_ms == 3_000
+
+
+def test_broker_that_does_not_lead_the_partition_says_who_does(make_bench):
+    bench = make_bench(brokers=2)
+    member = bench.member(broker=2, opens=False)
+    pending = bench.wait(member.fetch())
+    answer = answers(pending)[0]
+    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (1, 0)
+    assert [endpoint.node_id for endpoint in pending.response.node_endpoints] == [1]
+
+
+def test_acquire_mode_that_does_not_exist(bench):
+    member = bench.member()
+    pending = bench.wait(member.fetch(share_acquire_mode=2))
+    assert pending.response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_version_1_limits_no_records(bench):
+    member = bench.member()
+    bench.produce(5)
+    assert member.fetched(max_records=2, version=VERSION - 1) == {0: [(0, 4, 1)]}
+
+
+def test_cluster_without_share_groups(bench):
+    member = bench.member()
+    bench.produce()
+    bench.cluster.run(bench.cluster.update_feature("share.version", 0)) if False else None
+    del member
