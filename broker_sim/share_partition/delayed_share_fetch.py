@@ -10,9 +10,10 @@ A try goes three steps:
 When it completes, it reads what it has not read, lets the member acquire it, and gives the locks back. When its time
 is over without that, it tries the first step once more and answers what there is, as a rule nothing.
 
-It is watched by each share partition, which is announced when records become available again, when the start offset
+It is watched by each share partition, which is announced when a lock on records times out, when the start offset
 moves, when a fetch lock is given back and when the share partition is initialised or fenced; and by each partition,
-which is announced when the high watermark moves and when this broker stops to lead it.
+which is announced when the high watermark moves and when this broker stops to lead it. Members that release records
+announce them too, but while that is being written: as in Kafka a fetch is not woken when they are available.
 
 Deliberate difference: there is no tiered storage.
 """

@@ -41,9 +41,7 @@ def asked_partitions(
     names = context.broker.image.topic_names
     return [
         (
-            TopicIdPartition(
-                topic.topic_id, partition.partition_index, names.get(topic.topic_id)
-            ),
+            TopicIdPartition(topic.topic_id, partition.partition_index, names.get(topic.topic_id)),
             [
                 AcknowledgementBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types)
                 for batch in partition.acknowledgement_batches

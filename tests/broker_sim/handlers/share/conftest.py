@@ -115,7 +115,7 @@ class Bench:
 
     def __init__(self, partitions=1, *, start_offset=0, brokers=1, group_configs=None, **configs):
         names = {name.replace("_", "."): value for name, value in configs.items()}
-        self.cluster = VirtualCluster(5, brokers=brokers, configs={**CONFIGS, **names})
+        self.cluster = VirtualCluster(brokers, seed=5, configs={**CONFIGS, **names})
         self.partitions = range(partitions)
         assignments = dict.fromkeys(self.partitions, list(range(1, brokers + 1)))
         self.cluster.create_topic(TOPIC, assignments=assignments)
@@ -159,6 +159,20 @@ class Bench:
     def produce(self, count=1, partition=0, **options):
         request = produce_request((TOPIC, partition), values=[b"value"] * count, **options)
         self.wait(self.producer.send(1, request, PRODUCE_VERSION))
+
+    def delete_records(self, offset, partition=0):
+        request = messages.DeleteRecordsRequest
+        asked = request.DeleteRecordsTopic(
+            TOPIC, [request.DeleteRecordsPartition(partition, offset)]
+        )
+        self.wait(self.producer.send(1, request(topics=[asked], timeout_ms=1_000), 2))
+
+    def set_share_version(self, level):
+        request = messages.UpdateFeaturesRequest
+        update = request.FeatureUpdateKey("share.version", level, upgrade_type=2)
+        pending = self.wait(self.producer.send(1, request(feature_updates=[update]), 1))
+        assert not pending.response.error_code
+        self.cluster.advance(1_000)
 
     def wait(self, pending, timeout_ms=60_000):
         self.cluster.run_until(lambda: pending.done, timeout_ms)
