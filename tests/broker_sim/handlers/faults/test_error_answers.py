@@ -10,8 +10,20 @@ from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey, request_class, response_class
 from broker_sim.protocol.headers import decode_response, encode_response
+from broker_sim.share.persister import SharePartitionKey, WrittenState
+from broker_sim.share.state_apis import (
+    DELETE,
+    INITIALIZE,
+    READ,
+    SUMMARY,
+    WRITE,
+    InitialState,
+    NothingMore,
+    ReaderEpoch,
+)
 
 ERROR = ErrorCode.COORDINATOR_NOT_AVAILABLE
+KEY = SharePartitionKey("g", bytes(range(16)), 3)
 TABLE = ApiTable()
 AT_THE_GATE = [
     api for api in ApiKey if TABLE.get(api) and api not in PARTITIONS and api not in TOPICS
@@ -76,6 +88,11 @@ REQUESTS = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: messages.DescribeTopicPartitionsRequest(
         [messages.DescribeTopicPartitionsRequest.TopicRequest("t")]
     ),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: INITIALIZE.request_of("g", [(KEY, InitialState(1, 2))]),
+    ApiKey.READ_SHARE_GROUP_STATE: READ.request_of("g", [(KEY, ReaderEpoch(1))]),
+    ApiKey.WRITE_SHARE_GROUP_STATE: WRITE.request_of("g", [(KEY, WrittenState(1, 2, 3, 4, ()))]),
+    ApiKey.DELETE_SHARE_GROUP_STATE: DELETE.request_of("g", [(KEY, NothingMore())]),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: SUMMARY.request_of("g", [(KEY, ReaderEpoch(1))]),
 }
 
 
