@@ -37,13 +37,6 @@ _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
         "group.share.min.record.lock.duration.ms",
         "group.share.min.session.timeout.ms",
     ),
-    "share fetches are not served": (
-        "group.share.delivery.count.limit",
-        "group.share.max.share.sessions",
-        "group.share.partition.max.record.locks",
-        "group.share.record.lock.duration.ms",
-        "share.fetch.purgatory.purge.interval.requests",
-    ),
     "only version 6 of InitProducerId asks for it, which Kafka 4.3 does not serve either": (
         "transaction.two.phase.commit.enable",
     ),
