@@ -3,6 +3,7 @@
 from broker_sim.share_partition.acquisition import WantedRecords
 from broker_sim.share_partition.environment import ShareGroupSettings, SharePartitionEnvironment
 from broker_sim.share_partition.log_reader import LogReader
+from broker_sim.share_partition.record_state import AcknowledgeType
 from broker_sim.share_partition.share_fetch import ShareFetch, SharePartitionData, rotate
 from broker_sim.share_partition.share_partition_manager import (
     SharePartitionManager,
@@ -10,6 +11,7 @@ from broker_sim.share_partition.share_partition_manager import (
 )
 
 __all__ = [
+    "AcknowledgeType",
     "LogReader",
     "ShareFetch",
     "ShareGroupSettings",

@@ -90,9 +90,7 @@ class SharePartitionManager:
         self._partition_environment = make_partition_environment(self._complete_delayed)
         self._listeners: dict[SharePartitionKey, Callable[[], object]] = {}
         cache = self.sessions.cache
-        cache.on_member_leave = lambda group, member: self.release_session(
-            ShareSessionKey(group, member), lambda _errors: None
-        )
+        cache.on_member_leave = lambda *key: self.release_session(ShareSessionKey(*key))
         cache.on_group_empty = self._group_is_empty
 
     @property
@@ -221,26 +219,22 @@ class SharePartitionManager:
             for acknowledge_type in types:
                 self.acknowledged_records[AcknowledgeType(acknowledge_type)] += count
 
-    def release_session(self, key: ShareSessionKey, on_done: OnAcknowledged) -> None:
+    def release_session(self, key: ShareSessionKey) -> None:
         """End the session, and make available what its member has acquired."""
         session = self.sessions.cache.get(key)
         partitions = [] if session is None else list(session)
         self.sessions.cache.remove(key)
-        answers = _Answers(partitions, on_done)
         for partition in partitions:
             share_partition = self.partitions.get(_key(key.group_id, partition))
-            if share_partition is None:
-                answers.add(partition, _unknown_partition())
-                continue
+            if share_partition is not None:
+                share_partition.release_acquired_records(
+                    key.member_id, partial(self._released, key.group_id, partition)
+                )
+                self._complete_delayed(share_partition.key)
 
-            def done(error: ApiError | None, partition: TopicIdPartition = partition) -> None:
-                if error is not None:
-                    self.handle_error(key.group_id, partition, error)
-                answers.add(partition, error)
-
-            share_partition.release_acquired_records(key.member_id, done)
-            self._complete_delayed(share_partition.key)
-        answers.finish()
+    def _released(self, group_id: str, partition: TopicIdPartition, error: ApiError | None) -> None:
+        if error is not None:
+            self.handle_error(group_id, partition, error)
 
     # -- the end of share partitions ------------------------------------------------------------
 

@@ -31,6 +31,7 @@ WHY: Final = {
     "Fetch": "for records",
     "Heartbeat": "for members to be heard of again",
     "Rebalance": "for members to join or to sync",
+    "ShareFetch": "for records that nobody has",
     "ThrottledChannel": "until their quota lets them go on",
 }
 """What the operations of a purgatory wait for; those of produce requests wait for certain brokers."""

@@ -144,6 +144,21 @@ def _data() -> list[Asked]:
     ]
 
 
+def _share_partitions() -> list[Asked]:
+    fetch, acknowledge = messages.ShareFetchRequest, messages.ShareAcknowledgeRequest
+    member = "member"
+
+    def begin_session(topic_id: bytes) -> messages.ShareFetchRequest:
+        """Return a request for no records, which a client may send again and again."""
+        topic = fetch.FetchTopic(topic_id, [fetch.FetchPartition(0)])
+        return fetch(GROUP, member, max_bytes=1_000, topics=[topic])
+
+    return [
+        _by_id("ShareFetch", begin_session, 2, _GROUP, _TOPIC),
+        _fixed("ShareAcknowledge", acknowledge(GROUP, member), 2, _GROUP),
+    ]
+
+
 def _topics() -> list[Asked]:
     metadata = messages.MetadataRequest
     topic = metadata.MetadataRequestTopic
@@ -543,6 +558,7 @@ def _tokens() -> list[Asked]:
 
 TABLE: Final = (
     *_data(),
+    *_share_partitions(),
     *_topics(),
     *_groups(),
     *_transactions(),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import MissingExtraError
 from broker_sim.group.group import CLASSIC, CONSUMER
 from broker_sim.runtime.process import ProcessState
+from broker_sim.share_partition import AcknowledgeType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,9 @@ __all__ = ["metrics_text"]
 PURGATORY = "kafka_server_delayedoperationpurgatory"
 REPLICA_MANAGER = "kafka_server_replicamanager"
 FETCH_SESSIONS = "kafka_server_fetchsessioncache"
+SHARE_SESSIONS = "kafka_server_sharesessioncache"
+SHARE_GROUPS = "kafka_server_sharegroupmetrics"
+SHARE_PARTITIONS = "kafka_server_sharepartitionmetrics"
 LOG_CLEANER = "kafka_log_logcleaner"
 LOG_CLEANER_MANAGER = "kafka_log_logcleanermanager"
 CONTROLLER = "kafka_controller_kafkacontroller"
@@ -52,6 +56,8 @@ def metrics_text(nodes: Nodes) -> str:
             yield from _purgatory_families(nodes)
             yield from _replica_families(nodes)
             yield from _fetch_session_families(nodes)
+            yield from _share_session_families(nodes)
+            yield from _share_partition_families(nodes)
             yield from _group_families(nodes)
             yield from _cleaner_families(nodes)
             yield from _transaction_families(nodes)
@@ -169,6 +175,54 @@ def _fetch_session_families(nodes: Nodes) -> Iterator[Metric]:
     yield sessions
     yield partitions
     yield evictions
+
+
+def _share_session_families(nodes: Nodes) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
+
+    sessions = _gauge(f"{SHARE_SESSIONS}_sharesessionscount", "Share sessions.", "broker")
+    partitions = _gauge(
+        f"{SHARE_SESSIONS}_sharepartitionscount", "Partitions of all share sessions.", "broker"
+    )
+    evictions = CounterMetricFamily(
+        f"{SHARE_SESSIONS}_sharesessionevictions",
+        "Share sessions that ended with their connections.",
+        labels=("broker",),
+    )
+    acknowledged = CounterMetricFamily(
+        f"{SHARE_GROUPS}_recordacknowledgements",
+        "Records acknowledged.",
+        labels=("acktype", "broker"),
+    )
+    for broker_id, broker in nodes.brokers.items():
+        label, manager = str(broker_id), broker.share_partitions
+        cache = manager.sessions.cache
+        sessions.add_metric((label,), len(cache))
+        partitions.add_metric((label,), cache.partition_count)
+        evictions.add_metric((label,), cache.evictions)
+        for kind, count in manager.acknowledged_records.items():
+            if kind is not AcknowledgeType.GAP:
+                acknowledged.add_metric((kind.name.capitalize(), label), count)
+    yield from (sessions, partitions, evictions, acknowledged)
+
+
+def _share_partition_families(nodes: Nodes) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
+
+    labels = ("group", "topic", "partition", "broker")
+    records = _gauge(f"{SHARE_PARTITIONS}_inflightmessagecount", "Records in flight.", *labels)
+    batches = _gauge(f"{SHARE_PARTITIONS}_inflightbatchcount", "Batches in flight.", *labels)
+    timeouts = CounterMetricFamily(
+        f"{SHARE_PARTITIONS}_acquisitionlocktimeout", "Records whose lock was over.", labels=labels
+    )
+    for broker_id, broker in nodes.brokers.items():
+        for one in broker.share_partitions.partitions:
+            topic, number = one.topic_partition
+            values = (one.key.group_id, topic, str(number), str(broker_id))
+            records.add_metric(values, one.records.count)
+            batches.add_metric(values, len(one.records.batches))
+            timeouts.add_metric(values, one.lock_timeouts)
+    yield from (records, batches, timeouts)
 
 
 def _replica_figures(broker: Broker) -> dict[str, int]:

@@ -51,7 +51,7 @@ def handle_share_acknowledge(
 
     def done(errors: Mapping[TopicIdPartition, ApiError | None]) -> None:
         if request.share_session_epoch == FINAL_EPOCH:
-            manager.release_session(key, lambda _errors: None)
+            manager.release_session(key)
         respond(_response(context, key.group_id, errors))
 
     acknowledge(request, context, asked, denied_topics(context, asked), done)

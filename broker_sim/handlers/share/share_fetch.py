@@ -215,7 +215,7 @@ class _Served:
             )
         if request.share_session_epoch == FINAL_EPOCH:
             key = ShareSessionKey(request.group_id or "", request.member_id or "")
-            context.broker.share_partitions.release_session(key, lambda _errors: None)
+            context.broker.share_partitions.release_session(key)
         self._respond(response)
 
 

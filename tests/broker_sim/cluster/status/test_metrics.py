@@ -4,6 +4,9 @@ import pytest
 
 from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
+from broker_sim.protocol import messages
+from broker_sim.share.persister import SharePartitionKey
+from broker_sim.share_partition import AcknowledgeType
 
 UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
 LEADERS = "kafka_server_replicamanager_leadercount"
@@ -88,3 +91,46 @@ def test_fetch_sessions_are_counted(cluster, metrics):
     assert found[f'{name}numincrementalfetchsessions{{broker="1"}}'] == 1
     assert found[f'{name}numincrementalfetchpartitionscached{{broker="1"}}'] == 2
     assert found[f'{name}incrementalfetchsessionevictions_total{{broker="1"}}'] == 3
+
+
+def test_share_partitions_are_counted(cluster, metrics):
+    broker = cluster.nodes.brokers[1]
+    manager = broker.share_partitions
+    topic_id = broker.image.topics["orders"].topic_id
+    begun = []
+    key = SharePartitionKey("share", topic_id, 0)
+    broker.persister.initialize_state(key, 1, 0, begun.append)
+    cluster.run_until(lambda: begun)
+    request = messages.ShareFetchRequest(
+        group_id="share",
+        member_id="member",
+        min_bytes=1,
+        max_wait_ms=5_000,
+        max_records=10,
+        batch_size=10,
+        topics=[
+            messages.ShareFetchRequest.FetchTopic(
+                topic_id, [messages.ShareFetchRequest.FetchPartition(0)]
+            )
+        ],
+    )
+    answer = cluster.client().send(1, request, 2)
+    cluster.run_until(lambda: answer.done)
+    manager.acknowledged_records[AcknowledgeType.ACCEPT] = 4
+    manager.sessions.cache.evictions = 3
+    (share_partition,) = manager.partitions
+    share_partition.lock_timeouts = 2
+    found = metrics()
+    session = "kafka_server_sharesessioncache_"
+    assert found[f'{session}sharesessionscount{{broker="1"}}'] == 1
+    assert found[f'{session}sharepartitionscount{{broker="1"}}'] == 1
+    assert found[f'{session}sharesessionevictions_total{{broker="1"}}'] == 3
+    labels = '{broker="1",group="share",partition="0",topic="orders"}'
+    partition = "kafka_server_sharepartitionmetrics_"
+    assert found[f"{partition}inflightmessagecount{labels}"] == 0
+    assert found[f"{partition}inflightbatchcount{labels}"] == 0
+    assert found[f"{partition}acquisitionlocktimeout_total{labels}"] == 2
+    group = "kafka_server_sharegroupmetrics_recordacknowledgements_total"
+    assert found[f'{group}{{acktype="Accept",broker="1"}}'] == 4
+    assert f'{group}{{acktype="Gap",broker="1"}}' not in found
+    assert found['kafka_server_delayedsharefetchmetrics_expires_total{broker="1"}'] == 1

@@ -117,7 +117,8 @@ class Bench:
         names = {name.replace("_", "."): value for name, value in configs.items()}
         self.cluster = VirtualCluster(brokers, seed=5, configs={**CONFIGS, **names})
         self.partitions = range(partitions)
-        assignments = dict.fromkeys(self.partitions, list(range(1, brokers + 1)))
+        replicas = list(range(1, brokers + 1))
+        assignments = {number: replicas for number in self.partitions}
         self.cluster.create_topic(TOPIC, assignments=assignments)
         self.topic_id = self.broker.image.topics[TOPIC].topic_id
         self.producer = self.cluster.client()
@@ -166,6 +167,16 @@ class Bench:
             TOPIC, [request.DeleteRecordsPartition(partition, offset)]
         )
         self.wait(self.producer.send(1, request(topics=[asked], timeout_ms=1_000), 2))
+
+    def limit(self, **quotas):
+        """Set quotas of all clients."""
+        request = messages.AlterClientQuotasRequest
+        entity = [request.EntityData("client-id", None)]
+        operations = [request.OpData(name, value) for name, value in quotas.items()]
+        alter = request([request.EntryData(entity, operations)])
+        pending = self.wait(self.producer.send(1, alter, 1))
+        assert not pending.response.entries[0].error_code
+        self.cluster.advance(100)
 
     def set_share_version(self, level):
         request = messages.UpdateFeaturesRequest
