@@ -118,7 +118,7 @@ class Bench:
         self.cluster = VirtualCluster(brokers, seed=5, configs={**CONFIGS, **names})
         self.partitions = range(partitions)
         replicas = list(range(1, brokers + 1))
-        assignments = {number: replicas for number in self.partitions}
+        assignments = dict.fromkeys(self.partitions, replicas)
         self.cluster.create_topic(TOPIC, assignments=assignments)
         self.topic_id = self.broker.image.topics[TOPIC].topic_id
         self.producer = self.cluster.client()
