@@ -34,7 +34,7 @@ class CoordinatorRecord(NamedTuple):
 
 
 class UnknownRecordError(ValueError):
-    """A record of a type that is not served, such as one of a share group; loading skips it."""
+    """A record of a type that is not served, such as one of a streams group; loading skips it."""
 
 
 class RecordSerde:

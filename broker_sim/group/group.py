@@ -16,6 +16,7 @@ __all__ = [
     "CONSUMER",
     "KNOWN_MEMBER_ID_VERSION",
     "NO_TIMEOUT",
+    "SHARE",
     "UNKNOWN_MEMBER_ID",
     "CommitPartitionValidator",
     "Group",
@@ -24,6 +25,7 @@ __all__ = [
 
 CLASSIC = "classic"
 CONSUMER = "consumer"
+SHARE = "share"
 UNKNOWN_MEMBER_ID = ""
 """The id of who is no member so far."""
 KNOWN_MEMBER_ID_VERSION = 4
@@ -49,7 +51,11 @@ class CommitPartitionValidator(Protocol):
 
 
 class Group(Protocol):
-    """A group of members, classic or of the consumer protocol. Checks raise `ApiError`."""
+    """A group of members of any kind. Checks raise `ApiError`."""
+
+    @property
+    def should_expire(self) -> bool:
+        """Whether it is deleted once it has neither members nor offsets for long enough."""
 
     @property
     def group_id(self) -> str:
@@ -57,7 +63,7 @@ class Group(Protocol):
 
     @property
     def group_type(self) -> str:
-        """`classic` or `consumer`, as ListGroups calls it."""
+        """`classic`, `consumer` or `share`, as ListGroups calls it."""
 
     @property
     def protocol_type(self) -> str:

@@ -23,7 +23,6 @@ from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
 from broker_sim.group.classic.group_metadata import group_record
 from broker_sim.group.consumer import records
-from broker_sim.group.consumer.assignment import NO_PARTITIONS, target_from_record
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.member import ClassicMetadata, ConsumerMember
 from broker_sim.group.consumer_protocol import (
@@ -33,17 +32,18 @@ from broker_sim.group.consumer_protocol import (
     read_assignment,
     read_subscription,
 )
+from broker_sim.group.modern.assignment import NO_PARTITIONS, target_from_record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from broker_sim.group.classic.rebalance import Rebalance
-    from broker_sim.group.consumer.assignment import Partitions
     from broker_sim.group.consumer.conversions import OnSettled
-    from broker_sim.group.consumer.metadata_hash import TopicHashes
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group
     from broker_sim.group.group_timeline import GroupTimeline
+    from broker_sim.group.modern.assignment import Partitions
+    from broker_sim.group.modern.metadata_hash import TopicHashes
     from broker_sim.group.records import GroupRecord
 
 __all__ = ["Migration"]

@@ -231,6 +231,8 @@ class OffsetMetadataManager:
         """
         records: list[GroupRecord] = []
         for group in list(self._groups.values()):
+            if not group.should_expire:
+                continue
             kept = 0
             for topic, partition, is_expired in self._expiry(group):
                 if is_expired:

@@ -386,7 +386,7 @@ class GroupCoordinatorService:
             if changes.deleted_topics:
                 topics = changes.deleted_topics
                 context.perform(partial(shard.offset_metadata.topics_deleted, topics))
-            shard.consumer.on_image(changes, image)
+            shard.on_image(changes, image)
 
     def shutdown(self) -> None:
         """Forget all groups without a word, as a broker that dies."""

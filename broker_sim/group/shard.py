@@ -15,11 +15,17 @@ from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.classic_groups import ClassicGroups, left
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.consumer_groups import ConsumerGroups
-from broker_sim.group.consumer.metadata_hash import TopicHashes
 from broker_sim.group.consumer.shard_parts import ShardParts
+from broker_sim.group.group import UNKNOWN_MEMBER_ID
 from broker_sim.group.group_timeline import GroupTimeline
 from broker_sim.group.migration import Migration
+from broker_sim.group.modern.metadata_hash import TopicHashes
+from broker_sim.group.modern.modern_group import ModernGroup
 from broker_sim.group.offset_metadata import OffsetMetadataManager
+from broker_sim.group.share.replay import is_of_share_group
+from broker_sim.group.share.share_group import ShareGroup
+from broker_sim.group.share.share_groups import ShareGroups
+from broker_sim.group.share.share_states import ShareStates
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID
 from broker_sim.runtime.event_log import get_logger
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.offset_commit import OffsetCommit
     from broker_sim.group.records import GroupRecord
+    from broker_sim.metadata import ImageChanges, MetadataImage
 
     JoinResponder = Callable[[messages.JoinGroupResponse], object]
     SyncResponder = Callable[[messages.SyncGroupResponse], object]
@@ -49,8 +56,8 @@ Described = messages.DescribeGroupsResponse.DescribedGroup
 class GroupShard:
     """The groups and offsets of one partition.
 
-    `groups` are those of both kinds. A member of the classic protocol may be in a group of the
-    other kind, which then serves it.
+    `groups` are those of all kinds. A member of the classic protocol may be in a group of the
+    consumer protocol, which then serves it.
     """
 
     def __init__(
@@ -65,6 +72,8 @@ class GroupShard:
         migration = Migration(environment, self.groups, self.classic.rebalance, hashes)
         parts = ShardParts(environment, runtime, self.groups, hashes, migration, bound)
         self.consumer = ConsumerGroups(parts)
+        self.share = ShareGroups(environment, runtime, self.groups, hashes)
+        self.share_states = ShareStates(environment, self.groups, self.share)
         self.offset_metadata = OffsetMetadataManager(
             environment, runtime, self.groups, self.classic.get_or_create, bound
         )
@@ -84,6 +93,9 @@ class GroupShard:
         group = self.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
             return self.consumer.classic_members.join(group, request, client, respond)
+        if isinstance(group, ShareGroup):
+            code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            return Result(messages.JoinGroupResponse(error_code=code, member_id=UNKNOWN_MEMBER_ID))
         return self.classic.join(request, client, respond)
 
     def sync_group(
@@ -161,6 +173,8 @@ class GroupShard:
             self.offset_metadata.replay(*_converted(key, value), record_offset, producer)
         elif isinstance(key, record_messages.GroupMetadataKey):
             self.classic.replay(record)
+        elif is_of_share_group(record):
+            self.share.replay(record)
         else:
             self.consumer.replay(record)
 
@@ -170,11 +184,24 @@ class GroupShard:
 
     # -- roles ----------------------------------------------------------------------------------
 
+    def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
+        """Let groups look at their topics again that have changed; mirrors `onMetadataUpdate`."""
+        self.consumer.on_image(changes, image)
+        changed = {topic.name for topic in changes.deleted_topics}
+        changed.update(topic.name for _, topic, _ in changes.partitions)
+        if not changed:
+            return
+        for group in self.groups.values():
+            if isinstance(group, ModernGroup) and not changed.isdisjoint(group.topics):
+                group.request_metadata_refresh()
+
     def on_loaded(self) -> None:
         """Begin to work after the whole log was replayed."""
         for group in list(self.groups.values()):
             if isinstance(group, ConsumerGroup):
                 self.consumer.on_loaded(group)
+            elif isinstance(group, ShareGroup):
+                self.share.on_loaded(group)
             elif isinstance(group, ClassicGroup):
                 self.classic.rebalance.start(group)
 
@@ -183,6 +210,8 @@ class GroupShard:
         for group in list(self.groups.values()):
             if isinstance(group, ConsumerGroup):
                 self.consumer.on_unloaded(group)
+            elif isinstance(group, ShareGroup):
+                self.share.on_unloaded(group)
             elif isinstance(group, ClassicGroup):
                 self.classic.rebalance.stop(group)
 

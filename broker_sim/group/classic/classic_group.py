@@ -62,6 +62,7 @@ class ClassicGroup:
     )
 
     group_type: ClassVar[str] = CLASSIC
+    should_expire: ClassVar[bool] = True
 
     def __init__(
         self,

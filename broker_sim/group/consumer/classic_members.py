@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.consumer.assignment import NO_PARTITIONS, epochs_in_order
 from broker_sim.group.consumer.consumer_group import UNOWNED
 from broker_sim.group.consumer.member import ClassicMetadata, MemberState
 from broker_sim.group.consumer.member_change import MemberChange
-from broker_sim.group.consumer.member_timers import Wait
 from broker_sim.group.consumer.membership import (
     check_capacity,
     find_or_make_member,
@@ -34,6 +32,8 @@ from broker_sim.group.consumer_protocol import (
 )
 from broker_sim.group.group import KNOWN_MEMBER_ID_VERSION, NO_TIMEOUT, UNKNOWN_MEMBER_ID
 from broker_sim.group.keys import MemberKey
+from broker_sim.group.modern.assignment import NO_PARTITIONS, epochs_in_order
+from broker_sim.group.modern.member_timers import Wait
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:

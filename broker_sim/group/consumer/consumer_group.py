@@ -1,13 +1,6 @@
 """One group of the consumer protocol: its members, what they subscribe to, own and are to get.
 
-Mirrors `ConsumerGroup` and `ModernGroup`. All of it is made from records: whoever writes one replays it
-here. Three epochs tell how far the group is:
-* the group epoch grows with every change of its subscriptions, members or topics
-* the assignment epoch is the group epoch that the target was computed for
-* a member's epoch is the assignment epoch that it has reconciled to
-
-Deliberate difference: what a group is made of is shown as it is now; Kafka describes and lists it as it is
-committed. Whether there is a group is told as it is committed (`GroupTimeline`).
+Mirrors `ConsumerGroup`; what it shares with share groups is in `ModernGroup`.
 """
 
 from __future__ import annotations
@@ -16,10 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer import records
-from broker_sim.group.consumer.assignment import NO_PARTITIONS
 from broker_sim.group.consumer.commit_checks import older_epoch_check, stale_epoch
-from broker_sim.group.consumer.counting import add_count, is_homogeneous, most_wanted
-from broker_sim.group.consumer.subscription import TopicCounts
 from broker_sim.group.consumer_protocol import PROTOCOL_TYPE
 from broker_sim.group.group import CONSUMER, OffsetExpiration
 from broker_sim.group.java_order import (
@@ -28,71 +18,54 @@ from broker_sim.group.java_order import (
     string_hash,
     table_capacity,
 )
+from broker_sim.group.modern.assignment import NO_PARTITIONS
+from broker_sim.group.modern.counting import add_count, is_homogeneous, most_wanted
+from broker_sim.group.modern.modern_group import ModernGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from broker_sim.group.consumer.assignment import Epochs, Partitions
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.consumer.subscription import ResolvedRegex
     from broker_sim.group.group import CommitPartitionValidator
+    from broker_sim.group.modern.assignment import Epochs, Partitions
+    from broker_sim.group.modern.topic_counts import TopicCounts
     from broker_sim.group.offset_commit import OffsetCommit
     from broker_sim.group.records import GroupRecord
 
 __all__ = ["UNOWNED", "ConsumerGroup"]
 
-FIRST_EPOCH: Final = 1
 UNOWNED: Final = -1
 MEMBER_EPOCH_VERSION: Final = 9
 """The version of OffsetCommit from which on members of the consumer protocol may use it."""
 
 
-class ConsumerGroup:
+class ConsumerGroup(ModernGroup["ConsumerMember"]):
     """The state of one group; its methods change it as records say, or look at it."""
 
     group_type = CONSUMER
     protocol_type = PROTOCOL_TYPE
+    should_expire = True
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.group_epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
-        """When the target was computed (wall clock); 0 if never."""
-        self.members: TimelineMap[str, ConsumerMember] = TimelineMap(string_hash)
-        self.targets: dict[str, Partitions] = {}
+        super().__init__(group_id)
         self.inverted_target: dict[bytes, dict[int, str]] = {}
         """The member that each partition is meant for, by topic id and partition."""
-        self.topics = TopicCounts()
         self.resolved: dict[str, ResolvedRegex] = {}
         """The topics of each expression that a member subscribes to."""
         self.regexes: TimelineMap[str, int] = TimelineMap(string_hash)
         """How many members subscribe to each expression."""
-        self.is_homogeneous = True
-        """Whether all members subscribed to the same topics when one of them last changed."""
         self.has_subscription_metadata_record = False
         self.static_members: dict[str, str] = {}
         """The ids of static members by their instance ids."""
         self._assignors: TimelineMap[str, int] = TimelineMap(string_hash)
         self._partition_epochs: dict[bytes, dict[int, int]] = {}
-        self._refreshed_epoch: int | None = None
         self.classic_members = 0
         """How many members use the classic protocol."""
         self.classic_protocols: dict[str, int] = {}
         """How many members support each protocol of the classic kind."""
 
     # -- look-up --------------------------------------------------------------------------------
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it has no members."""
-        return not self.members
-
-    @property
-    def member_count(self) -> int:
-        """How many members it has."""
-        return len(self.members)
 
     @property
     def state_name(self) -> str:
@@ -105,16 +78,6 @@ class ConsumerGroup:
         if all(member.is_reconciled_to(epoch) for member in self.members.values()):
             return "Stable"
         return "Reconciling"
-
-    def member(self, member_id: str) -> ConsumerMember:
-        """Return the member; `ApiError` UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id)
-        if member is None:
-            raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
-            )
-        return member
 
     def static_member_id(self, instance_id: str | None) -> str | None:
         """Return the id of the static member with that instance id, or None."""
@@ -159,10 +122,6 @@ class ConsumerGroup:
         add_count(counts, new.server_assignor, 1)
         return most_wanted(counts.in_order(), counts)
 
-    def is_subscribed_to_topic(self, topic: str) -> bool:
-        """Whether a member names the topic, or an expression matches it."""
-        return topic in self.topics
-
     def next_topics(self, old: ConsumerMember, new: ConsumerMember) -> TopicCounts:
         """Return the topics that the group subscribes to once `new` has taken the place of `old`."""
         counts = self.topics.copied()
@@ -195,21 +154,6 @@ class ConsumerGroup:
         add_count(counts, old.subscribed_topic_regex, -1)
         add_count(counts, new.subscribed_topic_regex, 1)
         return counts
-
-    # -- the topics' metadata ---------------------------------------------------------------------
-
-    @property
-    def has_metadata_expired(self) -> bool:
-        """Whether the topics have to be looked at again; also if what was then seen was not written."""
-        return self._refreshed_epoch is None or self.group_epoch < self._refreshed_epoch
-
-    def metadata_refreshed(self, group_epoch: int) -> None:
-        """Note that the topics were looked at, which made this the group epoch."""
-        self._refreshed_epoch = group_epoch
-
-    def request_metadata_refresh(self) -> None:
-        """Ask for a look at the topics with the next heartbeat: one of them has changed."""
-        self._refreshed_epoch = None
 
     # -- changes --------------------------------------------------------------------------------
 
@@ -273,12 +217,12 @@ class ConsumerGroup:
     def update_target(self, member_id: str, target: Partitions) -> None:
         """Set a member's target."""
         self._invert(member_id, target)
-        self.targets[member_id] = target
+        super().update_target(member_id, target)
 
     def remove_target(self, member_id: str) -> None:
         """Remove a member's target."""
         self._invert(member_id, NO_PARTITIONS)
-        self.targets.pop(member_id, None)
+        super().remove_target(member_id)
 
     def _invert(self, member_id: str, target: Partitions) -> None:
         old = self.targets.get(member_id, NO_PARTITIONS)

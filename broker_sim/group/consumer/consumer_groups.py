@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer import records
-from broker_sim.group.consumer.assignment import epochs_in_order
 from broker_sim.group.consumer.classic_members import ClassicMembers
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.describe import describe_group
@@ -35,13 +34,14 @@ from broker_sim.group.consumer.replay import group_id_of, replay_into
 from broker_sim.group.consumer.requests import is_full, owned_partitions
 from broker_sim.group.group import CLASSIC, NO_TIMEOUT
 from broker_sim.group.keys import MemberKey
+from broker_sim.group.modern.assignment import epochs_in_order
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from broker_sim.group.consumer.assignment import Epochs
     from broker_sim.group.consumer.shard_parts import ShardParts
     from broker_sim.group.group import Group
     from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.modern.assignment import Epochs
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import ImageChanges, MetadataImage
 
@@ -116,18 +116,10 @@ class ConsumerGroups:
             groups.remove(group_id)
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
-        """Let groups look at their topics again that have changed; mirrors `onMetadataUpdate`."""
+        """Let expressions be matched again if there are new topics; mirrors `onMetadataUpdate`."""
         known, self._image = self._image.topic_names, image
-        changed = {topic.name for topic in changes.deleted_topics}
-        for _, topic, _ in changes.partitions:
-            changed.add(topic.name)
         if any(topic.topic_id not in known for _, topic, _ in changes.partitions):
             self._regexes.topics_created(image)
-        if not changed:
-            return
-        for group in self._parts.groups.values():
-            if isinstance(group, ConsumerGroup) and not changed.isdisjoint(group.topics):
-                group.request_metadata_refresh()
 
     def on_loaded(self, group: ConsumerGroup) -> None:
         """Start the timers of a group that was loaded from the log."""

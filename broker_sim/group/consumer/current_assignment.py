@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.consumer.assignment import NO_EPOCHS
 from broker_sim.group.consumer.member import MemberState
+from broker_sim.group.modern.assignment import NO_EPOCHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from broker_sim.group.consumer.assignment import Epochs, Partitions
     from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.modern.assignment import Epochs, Partitions
 
 __all__ = ["Reconciliation"]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.group.consumer.assignment import NO_PARTITIONS, epochs_in_order
 from broker_sim.group.java_order import copied_capacity, hash_order, string_hash
+from broker_sim.group.modern.assignment import NO_PARTITIONS, epochs_in_order
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from broker_sim.group.consumer.assignment import Partitions
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
     from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.modern.assignment import Partitions
     from broker_sim.metadata import MetadataImage
 
 __all__ = ["describe_group"]

@@ -12,8 +12,8 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
-from broker_sim.group.consumer.member_timers import Wait
 from broker_sim.group.keys import MemberKey
+from broker_sim.group.modern.member_timers import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.group.consumer.assignment import NO_EPOCHS, Epochs
+from broker_sim.group.modern.assignment import NO_EPOCHS, Epochs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,22 +15,23 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.assignors import ASSIGNORS, AssignorError
-from broker_sim.group.consumer.counting import is_homogeneous
 from broker_sim.group.consumer.current_assignment import Reconciliation
 from broker_sim.group.consumer.member import MemberState
-from broker_sim.group.consumer.member_timers import Wait
 from broker_sim.group.consumer.regexes import RegexChange
-from broker_sim.group.consumer.subscription import subscribed_topics, topic_ids_of
+from broker_sim.group.consumer.subscription import subscribed_topics
 from broker_sim.group.consumer.target_assignment import compute_target
 from broker_sim.group.keys import MemberKey
+from broker_sim.group.modern.counting import is_homogeneous
+from broker_sim.group.modern.member_timers import Wait
+from broker_sim.group.modern.topic_counts import topic_ids_of
 
 if TYPE_CHECKING:
-    from broker_sim.group.consumer.assignment import Partitions
     from broker_sim.group.consumer.fencing import Fencing
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.consumer.member_change import MemberChange
     from broker_sim.group.consumer.regexes import Regexes
     from broker_sim.group.consumer.shard_parts import ShardParts
+    from broker_sim.group.modern.assignment import Partitions
 
 __all__ = ["MemberUpdates"]
 
@@ -95,8 +96,7 @@ class MemberUpdates:
         group, updated = change.group, change.updated
         now_ms = self._parts.environment.clock.wall_clock_ms()
         interval_ms = self._parts.settings.assignment_interval_ms(group.group_id)
-        due_ms = group.assignment_timestamp_ms + interval_ms
-        is_due = not group.assignment_timestamp_ms or not interval_ms or now_ms >= due_ms
+        is_due = group.may_compute_target(interval_ms, now_ms)
         if group.assignment_epoch >= group_epoch or not is_due:
             return group.assignment_epoch, group.target_of(updated)
         wanted = group.next_preferred_assignor(change.member, updated)

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer import records
-from broker_sim.group.consumer.assignment import NO_PARTITIONS
 from broker_sim.group.consumer.member import LEAVE_GROUP_STATIC_EPOCH, ConsumerMember
+from broker_sim.group.modern.assignment import NO_PARTITIONS
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping, Sequence
 
-    from broker_sim.group.consumer.assignment import Epochs
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
+    from broker_sim.group.modern.assignment import Epochs
     from broker_sim.group.records import GroupRecord
 
 __all__ = [

@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.group import record_messages as messages
-from broker_sim.group.consumer.assignment import epochs_in_order
+from broker_sim.group.modern.assignment import epochs_in_order
 from broker_sim.group.records import GroupRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker_sim.group.consumer.assignment import Epochs, Partitions
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.consumer.subscription import ResolvedRegex
+    from broker_sim.group.modern.assignment import Epochs, Partitions
 
 __all__ = [
     "current_assignment",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.group import record_messages as messages
-from broker_sim.group.consumer.assignment import target_from_record
 from broker_sim.group.consumer.member import ConsumerMember
 from broker_sim.group.consumer.subscription import ResolvedRegex
+from broker_sim.group.modern.assignment import target_from_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

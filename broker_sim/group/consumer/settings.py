@@ -1,6 +1,6 @@
 """The configurations of groups of the consumer protocol: the broker's, and those set on one group.
 
-Mirrors `GroupCoordinatorConfig` and `GroupConfig` (KIP-848: resource type GROUP).
+Mirrors `GroupCoordinatorConfig` and `GroupConfig`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.group.consumer.assignors import ASSIGNORS
-from broker_sim.metadata import GROUP_RESOURCE
+from broker_sim.group.modern.group_configs import GroupConfigs
 
 if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
@@ -33,10 +33,11 @@ def offered_assignors(config: BrokerConfig) -> tuple[str, ...]:
 class GroupSettings:
     """Reads configurations when they are needed: they can change while groups live."""
 
-    __slots__ = ("_environment", "default_assignor")
+    __slots__ = ("_configs", "_environment", "default_assignor")
 
     def __init__(self, environment: GroupEnvironment) -> None:
         self._environment = environment
+        self._configs = GroupConfigs(environment)
         self.default_assignor = offered_assignors(environment.config)[0]
         """The assignor of groups whose members ask for none."""
 
@@ -47,32 +48,20 @@ class GroupSettings:
 
     def session_timeout_ms(self, group_id: str) -> int:
         """Return how long a member may be silent."""
-        own = self._own(group_id, "consumer.session.timeout.ms")
+        own = self._configs.own(group_id, "consumer.session.timeout.ms")
         config = self._environment.config
         return config.group_consumer_session_timeout_ms if own is None else own
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """Return how often members are told to send heartbeats."""
-        own = self._own(group_id, "consumer.heartbeat.interval.ms")
+        own = self._configs.own(group_id, "consumer.heartbeat.interval.ms")
         config = self._environment.config
         return config.group_consumer_heartbeat_interval_ms if own is None else own
 
     def assignment_interval_ms(self, group_id: str) -> int:
         """Return the shortest time between two targets of the group."""
-        own = self._own(group_id, "consumer.assignment.interval.ms")
-        if own is not None:
-            return own
-        environment = self._environment
-        image = environment.image()
-        for dynamic in (
-            image.dynamic_broker_configs(environment.broker_id),
-            image.dynamic_cluster_configs(),
-        ):
-            if ASSIGNMENT_INTERVAL in dynamic:
-                return int(dynamic[ASSIGNMENT_INTERVAL])
-        return environment.config.group_consumer_assignment_interval_ms
-
-    def _own(self, group_id: str, name: str) -> int | None:
-        """Return what is set on the group itself."""
-        value = self._environment.image().configs_of_resource(GROUP_RESOURCE, group_id).get(name)
-        return None if value is None else int(value)
+        own = self._configs.own(group_id, "consumer.assignment.interval.ms")
+        if own is None:
+            own = self._configs.of_brokers(ASSIGNMENT_INTERVAL)
+        config = self._environment.config
+        return config.group_consumer_assignment_interval_ms if own is None else own

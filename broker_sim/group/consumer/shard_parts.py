@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from broker_sim.group.consumer.member_timers import MemberTimers
 from broker_sim.group.consumer.settings import GroupSettings
+from broker_sim.group.modern.member_timers import DelayedMemberTimeout, MemberTimers
 
 if TYPE_CHECKING:
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.consumer.conversions import Conversions
-    from broker_sim.group.consumer.metadata_hash import TopicHashes
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group_timeline import GroupTimeline
+    from broker_sim.group.modern.metadata_hash import TopicHashes
     from broker_sim.runtime.event_log import EventLogger
 
 __all__ = ["ShardParts"]
@@ -34,4 +34,4 @@ class ShardParts:
 
     def __post_init__(self) -> None:
         self.settings = GroupSettings(self.environment)
-        self.timers = MemberTimers(self.environment)
+        self.timers = MemberTimers(self.environment, DelayedMemberTimeout)

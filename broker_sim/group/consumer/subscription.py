@@ -1,14 +1,13 @@
 """What members subscribe to: topics by name, and by regular expressions that the coordinator resolves.
 
-Mirrors `ResolvedRegularExpression`, `TopicRegexResolver`, `SubscriptionCount`, `UnionSet` and
-`TopicIds`. What is refused differs a little (docs/differences.md).
+Mirrors `ResolvedRegularExpression`, `TopicRegexResolver` and `UnionSet`. What is refused differs a little (docs/differences.md).
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.patterns import Pattern, compile_pattern
 from broker_sim.errors import ApiError, ErrorCode
@@ -18,17 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from broker_sim.group.consumer.member import ConsumerMember
-    from broker_sim.metadata import MetadataImage
 
 __all__ = [
     "ResolvedRegex",
-    "SubscriptionCount",
-    "TopicCounts",
     "check_regex",
     "matching_topics",
     "read_regexes",
     "subscribed_topics",
-    "topic_ids_of",
 ]
 
 
@@ -58,38 +53,6 @@ class ResolvedRegex:
     topics: frozenset[str]
     version: int
     timestamp_ms: int
-
-
-class SubscriptionCount(NamedTuple):
-    """How many members name a topic, and how many expressions match it."""
-
-    by_name: int
-    by_regex: int
-
-
-class TopicCounts(dict[str, SubscriptionCount]):
-    """The topics that a group subscribes to."""
-
-    def add_names(self, names: Iterable[str], by: int) -> None:
-        """Count one member more, or one less (`by` -1), that names these topics."""
-        self._add(names, by, 0)
-
-    def add_regex(self, topics: Iterable[str], by: int) -> None:
-        """Count one expression more, or one less (`by` -1), that matches these topics."""
-        self._add(topics, 0, by)
-
-    def _add(self, topics: Iterable[str], names: int, regexes: int) -> None:
-        for topic in topics:
-            old = self.get(topic, SubscriptionCount(0, 0))
-            new = SubscriptionCount(old.by_name + names, old.by_regex + regexes)
-            if new.by_name > 0 or new.by_regex > 0:
-                self[topic] = new
-            else:
-                self.pop(topic, None)
-
-    def copied(self) -> TopicCounts:
-        """Return a copy."""
-        return TopicCounts(self)
 
 
 def check_regex(regex: str) -> None:
@@ -141,9 +104,3 @@ def subscribed_topics(member: ConsumerMember, resolved: Mapping[str, ResolvedReg
     matched = hash_order(sorted(found.topics), string_hash, copied_capacity(len(found.topics)))
     large, small = (own, matched) if len(own) > len(matched) else (matched, own)
     return list(dict.fromkeys([*large, *small]))
-
-
-def topic_ids_of(names: Iterable[str], image: MetadataImage) -> list[bytes]:
-    """Return the ids of those topics that exist."""
-    topics = image.topics
-    return [topics[name].topic_id for name in names if name in topics]

@@ -8,16 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.group.consumer import records
-from broker_sim.group.consumer.assignment import NO_PARTITIONS, same_partitions
 from broker_sim.group.consumer.assignors import GroupSpec, MemberSpec
-from broker_sim.group.consumer.subscription import subscribed_topics, topic_ids_of
+from broker_sim.group.consumer.subscription import subscribed_topics
 from broker_sim.group.java_order import HashTable, string_hash
+from broker_sim.group.modern.assignment import NO_PARTITIONS, same_partitions
+from broker_sim.group.modern.topic_counts import topic_ids_of
 
 if TYPE_CHECKING:
-    from broker_sim.group.consumer.assignment import Partitions
     from broker_sim.group.consumer.assignors import Assignor
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
     from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.modern.assignment import Partitions
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import MetadataImage
 

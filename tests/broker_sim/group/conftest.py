@@ -10,6 +10,7 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ErrorCode
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.group_client import GroupClient
+from broker_sim.group.modern.group_configs import GROUP_RESOURCE
 from broker_sim.group.records import serde
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata import (
@@ -384,7 +385,7 @@ class Bench:
 
     def _apply(self, delta):
         before, self.image = self.image, delta.apply()
-        self.shard.consumer.on_image(changes_between(before, self.image), self.image)
+        self.shard.on_image(changes_between(before, self.image), self.image)
 
     # -- members --------------------------------------------------------------------------------
 

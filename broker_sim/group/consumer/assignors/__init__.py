@@ -11,7 +11,7 @@ from broker_sim.group.consumer.assignors.uniform import assign_uniformly
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from broker_sim.group.consumer.assignment import Partitions
+    from broker_sim.group.modern.assignment import Partitions
 
 __all__ = ["ASSIGNORS", "Assignor", "AssignorError", "GroupSpec", "MemberSpec"]
 

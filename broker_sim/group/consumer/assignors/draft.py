@@ -13,7 +13,7 @@ from broker_sim.group.java_order import (
 )
 
 if TYPE_CHECKING:
-    from broker_sim.group.consumer.assignment import Partitions
+    from broker_sim.group.modern.assignment import Partitions
 
 __all__ = ["Draft"]
 

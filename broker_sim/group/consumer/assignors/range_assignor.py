@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from broker_sim.group.java_order import hash_order, table_capacity, uuid_hash
 
 if TYPE_CHECKING:
-    from broker_sim.group.consumer.assignment import Partitions
     from broker_sim.group.consumer.assignors.spec import GroupSpec
+    from broker_sim.group.modern.assignment import Partitions
 
 __all__ = ["assign_ranges"]
 

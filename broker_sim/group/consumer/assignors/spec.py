@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from broker_sim.group.consumer.assignment import Partitions
+    from broker_sim.group.modern.assignment import Partitions
 
 __all__ = ["AssignorError", "GroupSpec", "MemberSpec"]
 

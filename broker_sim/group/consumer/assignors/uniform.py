@@ -8,8 +8,8 @@ from broker_sim.group.consumer.assignors.uniform_heterogeneous import assign_het
 from broker_sim.group.consumer.assignors.uniform_homogeneous import assign_homogeneous
 
 if TYPE_CHECKING:
-    from broker_sim.group.consumer.assignment import Partitions
     from broker_sim.group.consumer.assignors.spec import GroupSpec
+    from broker_sim.group.modern.assignment import Partitions
 
 __all__ = ["assign_uniformly"]
 

@@ -19,8 +19,8 @@ from broker_sim.group.java_order import table_capacity
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker_sim.group.consumer.assignment import Partitions
     from broker_sim.group.consumer.assignors.spec import GroupSpec
+    from broker_sim.group.modern.assignment import Partitions
 
 __all__ = ["assign_heterogeneous"]
 

@@ -16,8 +16,8 @@ from broker_sim.group.java_order import copied_capacity, hash_order, uuid_hash
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker_sim.group.consumer.assignment import Partitions
     from broker_sim.group.consumer.assignors.spec import GroupSpec
+    from broker_sim.group.modern.assignment import Partitions
 
 __all__ = ["assign_homogeneous"]
 

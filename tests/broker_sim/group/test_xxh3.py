@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.group.consumer.xxh3 import xxh3_64
+from broker_sim.group.modern.xxh3 import xxh3_64
 
 VALUES = {
     4: 6297312323375345790,

@@ -9,7 +9,7 @@ from broker_sim.group.java_order import HashTable, TimelineMap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from broker_sim.group.consumer.subscription import SubscriptionCount
+    from broker_sim.group.modern.topic_counts import SubscriptionCount
 
 __all__ = ["add_count", "is_homogeneous", "most_wanted"]
 

@@ -1,6 +1,6 @@
 """What ends a member that is not heard of: its session, and the times it has for a rebalance.
 
-Mirrors the timers that `GroupMetadataManager` schedules for members of consumer groups. Each is a delayed
+Mirrors the timers that `GroupMetadataManager` schedules for members of groups. Each is a delayed
 operation that does nothing but expire: sessions in the purgatory "Heartbeat", the others in
 "Rebalance", all keyed by the member.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.keys import MemberKey
 
-__all__ = ["DelayedMemberTimeout", "MemberTimers", "Wait"]
+__all__ = ["DelayedMemberTimeout", "DelayedShareMemberTimeout", "MemberTimers", "Wait"]
 
 
 class Wait(Enum):
@@ -42,12 +42,23 @@ class DelayedMemberTimeout(DelayedTimeout):
     api = "ConsumerGroupHeartbeat"
 
 
+class DelayedShareMemberTimeout(DelayedMemberTimeout):
+    """The same for a member of a share group."""
+
+    __slots__ = ()
+
+    api = "ShareGroupHeartbeat"
+
+
 class MemberTimers:
     """The running times of the members of a shard's groups."""
 
-    __slots__ = ("_purgatories", "_running")
+    __slots__ = ("_operation", "_purgatories", "_running")
 
-    def __init__(self, environment: GroupEnvironment) -> None:
+    def __init__(
+        self, environment: GroupEnvironment, operation: type[DelayedMemberTimeout]
+    ) -> None:
+        self._operation = operation
         rebalance = environment.rebalance
         self._purgatories = dict.fromkeys(Wait, rebalance) | {Wait.SESSION: environment.heartbeat}
         self._running: dict[tuple[Wait, MemberKey], DelayedMemberTimeout] = {}
@@ -67,7 +78,7 @@ class MemberTimers:
             del self._running[wait, key]
             on_timeout()
 
-        operation = DelayedMemberTimeout(delay_ms, expired, client_id)
+        operation = self._operation(delay_ms, expired, client_id)
         self._running[wait, key] = operation
         self._purgatories[wait].try_complete_else_watch(operation, [key])
 

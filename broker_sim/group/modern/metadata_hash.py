@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import pack
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.group.consumer.xxh3 import xxh3_64
+from broker_sim.group.modern.xxh3 import xxh3_64
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

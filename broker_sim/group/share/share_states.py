@@ -1,0 +1,225 @@
+"""Changes of which share partitions of a group have state; mirrors their part of `GroupMetadataManager`.
+
+The state itself is with the share coordinator. Each change of it has two halves here: one before the
+coordinator is asked, one when it has answered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker_sim.coordinator.result import Result
+from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
+from broker_sim.group.share import records
+from broker_sim.group.share.share_group import ShareGroup
+from broker_sim.group.share.state_partitions import NO_STATE, StatePartitions, named
+from broker_sim.group.share.state_partitions import TopicStatePartitions as Partitions
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.group_timeline import GroupTimeline
+    from broker_sim.group.records import GroupRecord
+    from broker_sim.group.share.share_groups import ShareGroups
+    from broker_sim.group.share.state_partitions import Numbers
+
+__all__ = ["AlteredOffsets", "DeletedOffsets", "ShareStates"]
+
+NO_OFFSETS_TEXT = "There is no offset information to delete."
+Altered = messages.AlterShareGroupOffsetsResponse
+DeletedTopic = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
+
+
+class AlteredOffsets(NamedTuple):
+    """What AlterShareGroupOffsets does, once the share coordinator has done it."""
+
+    response: messages.AlterShareGroupOffsetsResponse
+    state_epoch: int
+    start_offsets: Mapping[bytes, Mapping[int, int]]
+    """By topic id and partition."""
+
+
+class DeletedOffsets(NamedTuple):
+    """What DeleteShareGroupOffsets does."""
+
+    refused: Sequence[messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic]
+    numbers: Numbers
+    """The share partitions whose state is to be deleted."""
+
+
+class ShareStates:
+    """The share partitions of a shard's groups that have state."""
+
+    def __init__(
+        self, environment: GroupEnvironment, groups: GroupTimeline, shares: ShareGroups
+    ) -> None:
+        """Look at the share groups among `groups`, which are those of the shard."""
+        self._environment = environment
+        self._groups = groups
+        self._shares = shares
+
+    def _now_ms(self) -> int:
+        return self._environment.clock.wall_clock_ms()
+
+    def _record(self, group_id: str, known: StatePartitions) -> GroupRecord:
+        return records.state_partitions(group_id, known, self._environment.image())
+
+    def _known(self, group_id: str) -> StatePartitions | None:
+        """Return what is known of a group's state, None if there is nothing, or no such group."""
+        group = self._groups.get(group_id)
+        return group.state_partitions if isinstance(group, ShareGroup) else None
+
+    def initialized_partitions(self, group_id: str) -> Numbers:
+        """Return the share partitions of a group that have state."""
+        known = self._known(group_id) or NO_STATE
+        return {topic_id: topic.partitions for topic_id, topic in known.initialized.items()}
+
+    # -- the state begins -----------------------------------------------------------------------
+
+    def initialized(self, group_id: str, numbers: Numbers) -> Result[None]:
+        """Note that these share partitions have their state now."""
+        if not numbers or not isinstance(self._groups.get(group_id), ShareGroup):
+            return Result()
+        known = self._known(group_id) or NO_STATE
+        topics = named(numbers, self._environment.image(), self._now_ms())
+        return Result(records=[self._record(group_id, known.with_initialized(topics))])
+
+    def not_initialized(self, group_id: str, numbers: Numbers) -> Result[None]:
+        """Note that these share partitions have no state: it is asked for with the next heartbeat."""
+        known = self._known(group_id)
+        if known is None or not known.initializing or not numbers:
+            return Result()
+        return Result(records=[self._record(group_id, known.without_initializing(numbers))])
+
+    # -- AlterShareGroupOffsets -----------------------------------------------------------------
+
+    def alter_offsets(
+        self, request: messages.AlterShareGroupOffsetsRequest
+    ) -> Result[AlteredOffsets]:
+        """Note that share partitions begin anew, at these offsets.
+
+        Raises `ApiError`: GROUP_ID_NOT_FOUND (a group of another kind), NON_EMPTY_GROUP.
+        """
+        group = self._shares.find_or_make(request.group_id, makes=True)
+        group.validate_delete_group()
+        image, now_ms = self._environment.image(), self._now_ms()
+        response = Altered()
+        offsets: dict[bytes, dict[int, int]] = {}
+        initializing = {}
+        for asked in request.topics:
+            topic = image.topics.get(asked.topic_name)
+            told = Altered.AlterShareGroupOffsetsResponseTopic(asked.topic_name)
+            count = 0
+            if topic is not None:
+                told.topic_id, count = topic.topic_id, len(topic.partitions)
+            for partition in asked.partitions:
+                number = partition.partition_index
+                row = Altered.AlterShareGroupOffsetsResponsePartition(number)
+                if topic is not None and number < count:
+                    offsets.setdefault(topic.topic_id, {})[number] = partition.start_offset
+                else:
+                    row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    row.error_message = NOT_HOSTED_TEXT
+                told.partitions.append(row)
+            if topic is not None:
+                numbers = frozenset(offsets.get(topic.topic_id, ()))
+                initializing[topic.topic_id] = Partitions(topic.name, numbers, now_ms)
+            response.responses.append(told)
+        written = []
+        if initializing:
+            known = group.known_state.with_initializing(initializing)
+            written.append(self._record(group.group_id, known))
+        return Result(AlteredOffsets(response, group.group_epoch, offsets), written)
+
+    # -- DeleteShareGroupOffsets ----------------------------------------------------------------
+
+    def begin_deletion_of_offsets(
+        self, request: messages.DeleteShareGroupOffsetsRequest
+    ) -> Result[DeletedOffsets]:
+        """Note that the state of topics is being deleted.
+
+        Raises `ApiError`: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        """
+        group = self._shares.find(request.group_id)
+        group.validate_delete_group()
+        known = group.state_partitions
+        if known is None:
+            return Result(DeletedOffsets((), {}))
+        image = self._environment.image()
+        refused = []
+        numbers: dict[bytes, Collection[int]] = {}
+        for asked in request.topics:
+            topic = image.topics.get(asked.topic_name)
+            code, text = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED_TEXT
+            if topic is not None and topic.topic_id in numbers:
+                # A topic that is named twice is already being deleted then.
+                numbers[topic.topic_id] = range(len(topic.partitions))
+            elif topic is not None and topic.topic_id in known.initialized:
+                numbers[topic.topic_id] = sorted(known.initialized[topic.topic_id].partitions)
+            elif topic is not None and topic.topic_id in known.deleting:
+                numbers[topic.topic_id] = range(len(topic.partitions))
+            else:
+                text = text if topic is None else NO_OFFSETS_TEXT
+                refused.append(DeletedTopic(asked.topic_name, error_code=code, error_message=text))
+        record = self._record(group.group_id, known.with_deleting(numbers.keys()))
+        return Result(DeletedOffsets(refused, numbers), [record])
+
+    def offsets_deleted(
+        self, group_id: str, topic_ids: Collection[bytes]
+    ) -> Result[
+        list[messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic]
+    ]:
+        """Note that the state of these topics is gone; the response has a row for each."""
+        known = self._known(group_id)
+        if known is None:
+            return Result([])
+        names = self._environment.image().topic_names
+        rows = [
+            DeletedTopic(names.get(topic_id, ""), topic_id, error_message=None)
+            for topic_id in topic_ids
+        ]
+        return Result(rows, [self._record(group_id, known.with_deleted(topic_ids))])
+
+    # -- groups and topics that go --------------------------------------------------------------
+
+    def begin_deletion_of_groups(
+        self, group_ids: Iterable[str]
+    ) -> Result[dict[str, ErrorCode | Numbers]]:
+        """Note that all state of share groups is being deleted.
+
+        The response has an error (NON_EMPTY_GROUP), or what is to be deleted, of each share group; groups
+        of other kinds are not in it.
+        """
+        found: dict[str, ErrorCode | Numbers] = {}
+        written = []
+        for group_id in group_ids:
+            group = self._groups.get(group_id)
+            if not isinstance(group, ShareGroup):
+                continue
+            try:
+                group.validate_delete_group()
+            except ApiError as error:
+                found[group_id] = error.error_code
+                continue
+            if group.state_partitions is None:
+                continue
+            topics = group.state_partitions.to_delete(self._environment.image())
+            deleting = StatePartitions(deleting=frozenset(topics))
+            written.append(self._record(group_id, deleting))
+            if topics:
+                found[group_id] = {
+                    topic_id: sorted(topic.partitions) for topic_id, topic in topics.items()
+                }
+        return Result(found, written)
+
+    def topics_deleted(self, topic_ids: Collection[bytes]) -> Result[None]:
+        """Forget topics that are gone; the share coordinator deletes their state by itself."""
+        written = []
+        for group in self._groups.values():
+            if isinstance(group, ShareGroup) and group.state_partitions is not None:
+                left = group.state_partitions.without_topics(topic_ids)
+                if left is not group.state_partitions:
+                    written.append(self._record(group.group_id, left))
+        return Result(records=written)
