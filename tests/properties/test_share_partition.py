@@ -27,7 +27,7 @@ class _Record:
 class SharePartitionAgainstDictionary(RuleBasedStateMachine):
     """The model has no batches: it is told which records were acquired, and checks that they could be."""
 
-    @initialize(limit=st.integers(2, 6))
+    @initialize(limit=st.sampled_from([2, 3, 6]))
     def start(self, limit):
         self.limit = limit
         self.bench = Bench()
@@ -63,6 +63,8 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
     def acquire(self, member, batches, max_records, is_limit, batch_size):
         records = self.bench.records
         offset = records.next_fetch_offset()
+        available = [n for n, record in self.records.items() if record.state == AVAILABLE]
+        assert offset == min(available, default=len(self.records))
         fetched = self._fetched(offset, batches)
         if not fetched:
             return
@@ -117,6 +119,16 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
         if last >= start:
             for record in wanted:
                 self._leave(record, STATE_OF[kind])
+
+    @rule(member=MEMBERS, times=st.integers(1, 4), is_late=st.booleans())
+    def deliver_in_vain(self, member, times, is_late):
+        """The member acquires what there is, and does not manage to acknowledge it."""
+        for _ in range(times):
+            self.acquire(member, 4, 500, False, 500)
+            if is_late:
+                self.advance(LOCK_MS)
+            else:
+                self.release(member)
 
     @rule(member=MEMBERS)
     def release(self, member):

@@ -10,7 +10,6 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ErrorCode
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.group_client import GroupClient
-from broker_sim.group.modern.group_configs import GROUP_RESOURCE
 from broker_sim.group.records import serde
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata import (

@@ -20,6 +20,10 @@ def test_batch_size_divides_where_batches_of_the_log_begin(bench):
     assert list(bench.states) == [(0, 5), (6, 11)]
 
 
+def test_range_ends_where_it_has_the_batch_size(bench):
+    assert bench.acquire((0, 3), (4, 7), batch_size=4) == [(0, 3, 1), (4, 7, 1)]
+
+
 def test_max_records_is_exceeded_to_the_end_of_the_batch(bench):
     assert bench.acquire((0, 4), (5, 9), (10, 14), max_records=6) == [(0, 9, 1)]
     assert bench.offsets == (0, 9, 10)

@@ -63,6 +63,14 @@ def test_gaps_in_the_state_are_fetched_again(make_bench):
     assert bench.offsets == (20, 34, 35)
 
 
+def test_gap_of_which_a_part_was_fetched(make_bench):
+    bench = make_bench().open((10, 14, 2, 1))
+    assert bench.acquire((0, 4)) == [(0, 4, 1)]
+    assert bench.offsets == (0, 14, 5)
+    assert bench.acquire((5, 9)) == [(5, 9, 1)]
+    assert bench.offsets == (0, 14, 15)
+
+
 def test_gap_is_as_large_as_the_batch_before_what_is_done(make_bench):
     bench = make_bench().open((15, 30, ACKNOWLEDGED, 1), start_offset=10)
     assert bench.acquire((10, 30), max_records=1) == [(10, 14, 1)]

@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from tests.broker_sim.handlers.share.conftest import VERSION, acquired, answers, batches_of
+from tests.broker_sim.handlers.share.conftest import VERSION, WAIT_MS, acquired, answers, batches_of
 
 LOCK_MS = 30_000
 ACCEPT, RELEASE, RENEW = 1, 2, 4
@@ -131,6 +131,18 @@ def test_min_bytes_are_those_of_all_partitions(make_bench):
     bench.produce(partition=1)
     assert acquired(bench.wait(pending)) == {0: [(0, 0, 1)], 1: [(0, 0, 1)]}
     assert pending.elapsed_ms == 200
+
+
+def test_min_bytes_may_be_just_there(bench):
+    member = bench.member()
+    bench.produce(3)
+    bench.produce(3)
+    size = len(answers(bench.wait(member.fetch(max_records=3)))[0].records)
+    for min_bytes, elapsed_ms, deliveries in ((size + 1, WAIT_MS, 1), (size, 0, 2)):
+        pending = bench.wait(member.fetch(min_bytes=min_bytes))
+        assert acquired(pending) == {0: [(3, 5, deliveries)]}
+        assert pending.elapsed_ms == elapsed_ms
+        member.acknowledged({0: [(3, 5, RELEASE)]})
 
 
 def test_fetch_that_wants_nothing_is_answered_at_once(bench):
