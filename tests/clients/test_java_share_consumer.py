@@ -5,6 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from broker_sim.handlers import ApiTable
+from broker_sim.protocol.api_keys import ApiKey
+
+pytestmark = pytest.mark.skipif(
+    ApiTable().get(ApiKey.SHARE_GROUP_HEARTBEAT) is None,
+    reason="members of share groups are not served yet",
+)
+
 SOURCE = Path(__file__).parent / "java" / "ShareConsume.java"
 COUNT = 40
 TIMEOUT_S = 240
