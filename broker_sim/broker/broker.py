@@ -141,12 +141,14 @@ class Broker:
         self.transactional_appends = make_transactional_appends(
             base, self.replica_manager, self.transactions
         )
-        self.groups = make_group_coordinator(base, self.replica_manager, self.transactional_appends)
         self.share_coordinator = make_share_coordinator(base, self.replica_manager)
         self.persister = make_persister(
             base,
             self.share_coordinator,
             partial(create_coordinators_topic, SHARE_GROUP_STATE_TOPIC, self),
+        )
+        self.groups = make_group_coordinator(
+            base, self.replica_manager, self.transactional_appends, self.persister
         )
         self._txn_markers = TxnMarkerWriter(
             self.replica_manager, self.groups, process.clock, config.request_timeout_ms
