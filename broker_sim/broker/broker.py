@@ -142,7 +142,6 @@ class Broker:
         self.transactional_appends = make_transactional_appends(
             base, self.replica_manager, self.transactions
         )
-        self.groups = make_group_coordinator(base, self.replica_manager, self.transactional_appends)
         self.share_coordinator = make_share_coordinator(base, self.replica_manager)
         self.persister = make_persister(
             base,
@@ -151,6 +150,9 @@ class Broker:
         )
         self.share_partitions = make_share_partition_manager(
             base, self.replica_manager, self._applier, self.persister
+        )
+        self.groups = make_group_coordinator(
+            base, self.replica_manager, self.transactional_appends, self.persister
         )
         self._txn_markers = TxnMarkerWriter(
             self.replica_manager, self.groups, process.clock, config.request_timeout_ms

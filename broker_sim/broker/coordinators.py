@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from broker_sim.broker.coordinator_storage import ReplicatedStorage
+from broker_sim.broker.partition_metadata_client import PartitionMetadataClient
 from broker_sim.broker.txn_offset_verifier import TxnOffsetVerifier
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.service import GroupCoordinatorService
@@ -23,13 +24,16 @@ from broker_sim.transaction.coordinator import TransactionCoordinator
 from broker_sim.transaction.environment import TransactionEnvironment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from broker_sim.broker.foundation import Foundation
     from broker_sim.broker.producer_ids import ProducerIds
+    from broker_sim.group.environment import LatestOffset
+    from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol import messages
     from broker_sim.replica import ReplicaManager
     from broker_sim.share.environment import ShareStateSender
+    from broker_sim.share.persister import Persister
     from broker_sim.share.state_apis import StateApi
 
 __all__ = [
@@ -42,9 +46,21 @@ __all__ = [
 
 
 def make_group_coordinator(
-    base: Foundation, replica_manager: ReplicaManager, appends: TransactionalAppends
+    base: Foundation,
+    replica_manager: ReplicaManager,
+    appends: TransactionalAppends,
+    persister: Persister,
 ) -> GroupCoordinatorService:
     """Return the coordinator of the groups in the partitions of `__consumer_offsets` that are led here."""
+    peers = base.environment.peers
+
+    def latest_offsets(
+        leader: int,
+        keys: Sequence[TopicPartition],
+        respond: Callable[[Sequence[LatestOffset]], object],
+    ) -> None:
+        respond([peers[leader].replica_server.latest_offset(key) for key in keys])
+
     return GroupCoordinatorService(
         GroupEnvironment(
             broker_id=base.broker_id,
@@ -61,6 +77,14 @@ def make_group_coordinator(
                 base.config.offsets_load_buffer_size,
             ),
             verify_transaction=TxnOffsetVerifier(appends),
+            persister=persister,
+            latest_offsets=PartitionMetadataClient(
+                base.make_sender(latest_offsets),
+                lambda: base.metadata.image,
+                base.environment.random,
+                base.process.call_later,
+                base.process.actions.serve,
+            ),
             rebalance=base.purgatories.make("Rebalance"),
             heartbeat=base.purgatories.make("Heartbeat"),
         )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.environment import LatestOffset
+from broker_sim.protocol.special_values import NO_EPOCH, NO_OFFSET
 from broker_sim.replica import INITIAL_EPOCH, FollowerSession
 
 if TYPE_CHECKING:
@@ -43,6 +45,16 @@ class ReplicaServer:
         self._actions.serve(
             self._replica_manager.fetch_for_follower, request.params, session, on_result
         )
+
+    def latest_offset(self, key: TopicPartition) -> LatestOffset:
+        """Tell a group coordinator what a client that reads all records gets from ListOffsets."""
+        try:
+            partition = self._replica_manager.get_partition(key)
+            log = partition.local_log(NO_EPOCH, require_leader=True)
+            partition.check_high_watermark()
+        except ApiError as error:
+            return LatestOffset(NO_OFFSET, error.error_code)
+        return LatestOffset(log.high_watermark)
 
     def _session_of(self, request: FollowerFetch) -> FollowerSession | None:
         follower_id = request.params.replica_id

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from broker_sim.errors import ErrorCode
 from broker_sim.group.counters import GroupCounters
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from broker_sim.config import BrokerConfig
     from broker_sim.coordinator.storage import CoordinatorStorage
-    from broker_sim.errors import ErrorCode
     from broker_sim.log import VerificationGuard
     from broker_sim.metadata import MetadataImage
+    from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.runtime.process import CallLater, RunBeside
+    from broker_sim.share.persister import Persister
     from purgatory import Clock, DelayedOperationPurgatory
 
-__all__ = ["GroupEnvironment", "VerifyTransaction"]
+__all__ = ["GroupEnvironment", "LatestOffset", "ListLatestOffsets", "VerifyTransaction"]
 
 
 class VerifyTransaction(Protocol):
@@ -42,6 +44,24 @@ class VerifyTransaction(Protocol):
         """
 
 
+class LatestOffset(NamedTuple):
+    """The high watermark of a partition, or why it is not known; mirrors `OffsetResponse`."""
+
+    offset: int
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class ListLatestOffsets(Protocol):
+    """Asks the leaders of partitions; mirrors `PartitionMetadataClient`."""
+
+    def __call__(
+        self,
+        keys: Iterable[TopicPartition],
+        on_result: Callable[[Mapping[TopicPartition, LatestOffset]], object],
+    ) -> None:
+        """Look for the latest offsets; `on_result` is called once, now or later, with each of them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupEnvironment:
     """The same for all groups of a broker."""
@@ -57,6 +77,9 @@ class GroupEnvironment:
     """Returns the newest metadata that the broker has heard of."""
     storage: CoordinatorStorage
     verify_transaction: VerifyTransaction
+    persister: Persister
+    """Has the state of share partitions."""
+    latest_offsets: ListLatestOffsets
     rebalance: DelayedOperationPurgatory[Any]
     """The purgatory "Rebalance": joins and syncs that wait, keyed by `GroupKey`."""
     heartbeat: DelayedOperationPurgatory[Any]

@@ -19,8 +19,10 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.by_partition import groups_by_partition
 from broker_sim.group.consumer.requests import check_heartbeat
 from broker_sim.group.consumer.settings import offered_assignors
+from broker_sim.group.java_order import copied_capacity, hash_order, string_hash
 from broker_sim.group.records import serde
 from broker_sim.group.shard import GroupShard
+from broker_sim.group.share_service import ShareGroupService
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.protocol import messages
 from broker_sim.protocol.compression import CompressionCodec
@@ -75,6 +77,7 @@ class GroupCoordinatorService:
             ),
             self,
         )
+        self.shares = ShareGroupService(environment, self.runtime)
         self._assignors = offered_assignors(config)
         self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
 
@@ -272,7 +275,10 @@ class GroupCoordinatorService:
     def delete_groups(
         self, group_ids: Iterable[str], on_results: Callable[[list[DeletedGroup]], object]
     ) -> None:
-        """Delete groups, those of one partition by one write; tells of all of them at once."""
+        """Delete groups, those of one partition by one write; tells of all of them at once.
+
+        Of share groups the state of their share partitions goes first; one whose state stays is kept.
+        """
         parts = groups_by_partition(group_ids, self.partition_for)
         results: list[list[DeletedGroup] | None] = [None] * len(parts)
         if not parts:
@@ -284,16 +290,33 @@ class GroupCoordinatorService:
             if len(whole) == len(parts):
                 on_results([result for part in whole for result in part])
 
-        def fail(index: int, error: ApiError) -> None:
-            take(index, dict.fromkeys(parts[index], error.error_code))
-
         for index, part in enumerate(parts):
+            self._delete_part(part, partial(take, index))
+
+    def _delete_part(
+        self, group_ids: list[str], on_errors: Callable[[dict[str, ErrorCode]], object]
+    ) -> None:
+        """Delete groups of one partition; `on_errors` gets the error of each."""
+
+        def states_deleted(kept: dict[str, ErrorCode]) -> None:
+            wanted = [group_id for group_id in group_ids if group_id not in kept]
+            # The order is that of the set that Kafka makes of them.
+            left = hash_order(wanted, string_hash, copied_capacity(len(group_ids)))
+            if not left:
+                on_errors(kept)
+                return
             self.runtime.write(
-                part[0],
-                partial(_delete_groups, part),
-                partial(take, index),
-                partial(fail, index),
+                left[0],
+                lambda shard: shard.offset_metadata.delete_groups(left),
+                lambda errors: on_errors({**kept, **errors}),
+                lambda error: on_errors({**kept, **dict.fromkeys(left, error.error_code)}),
             )
+
+        self.shares.delete_states(
+            group_ids,
+            states_deleted,
+            lambda error: on_errors(dict.fromkeys(group_ids, error.error_code)),
+        )
 
     def list_groups(
         self, states: Collection[str], types: Collection[str]
@@ -386,12 +409,10 @@ class GroupCoordinatorService:
             if changes.deleted_topics:
                 topics = changes.deleted_topics
                 context.perform(partial(shard.offset_metadata.topics_deleted, topics))
+                topic_ids = {topic.topic_id for topic in topics}
+                context.perform(partial(shard.share_states.topics_deleted, topic_ids))
             shard.on_image(changes, image)
 
     def shutdown(self) -> None:
         """Forget all groups without a word, as a broker that dies."""
         self.runtime.shutdown()
-
-
-def _delete_groups(group_ids: list[str], shard: GroupShard) -> Result[dict[str, ErrorCode]]:
-    return shard.offset_metadata.delete_groups(group_ids)

@@ -63,8 +63,15 @@ from broker_sim.handlers.security.describe_user_scram_credentials import (
     handle_describe_user_scram_credentials,
 )
 from broker_sim.handlers.security.sasl import handle_sasl_authenticate, handle_sasl_handshake
+from broker_sim.handlers.share.alter_share_group_offsets import handle_alter_share_group_offsets
+from broker_sim.handlers.share.delete_share_group_offsets import handle_delete_share_group_offsets
+from broker_sim.handlers.share.describe_share_group_offsets import (
+    handle_describe_share_group_offsets,
+)
 from broker_sim.handlers.share.share_acknowledge import handle_share_acknowledge
 from broker_sim.handlers.share.share_fetch import handle_share_fetch
+from broker_sim.handlers.share.share_group_describe import handle_share_group_describe
+from broker_sim.handlers.share.share_group_heartbeat import handle_share_group_heartbeat
 from broker_sim.handlers.share.share_group_state import (
     handle_delete_share_group_state,
     handle_initialize_share_group_state,
@@ -230,6 +237,8 @@ _SPECS = (
     ApiSpec(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, handle_consumer_group_heartbeat),
     ApiSpec(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, handle_consumer_group_describe),
     ApiSpec(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, handle_describe_topic_partitions),
+    ApiSpec(ApiKey.SHARE_GROUP_HEARTBEAT, 1, 1, handle_share_group_heartbeat),
+    ApiSpec(ApiKey.SHARE_GROUP_DESCRIBE, 1, 1, handle_share_group_describe),
     ApiSpec(ApiKey.SHARE_FETCH, 1, 2, handle_share_fetch),
     ApiSpec(ApiKey.SHARE_ACKNOWLEDGE, 1, 2, handle_share_acknowledge),
     ApiSpec(
@@ -267,6 +276,9 @@ _SPECS = (
         handle_read_share_group_state_summary,
         cluster_operations=_CLUSTER_ACTION,
     ),
+    ApiSpec(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 0, 1, handle_describe_share_group_offsets),
+    ApiSpec(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, 0, handle_alter_share_group_offsets),
+    ApiSpec(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, handle_delete_share_group_offsets),
 )
 API_VERSIONS_RANGE = (0, 4)
 

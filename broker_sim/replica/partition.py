@@ -144,6 +144,12 @@ class Partition:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return self.log
 
+    def check_high_watermark(self) -> None:
+        """Raise OFFSET_NOT_AVAILABLE while a new leader's is behind its epoch's start (KIP-207)."""
+        start_offset = self.leader_epoch_start_offset
+        if start_offset is not None and start_offset > self.log.high_watermark:
+            raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE)
+
     def fetch_end_offset(self, isolation: FetchIsolation) -> int:
         """Return where a fetch with this isolation ends."""
         if isolation is _LOG_END:

@@ -115,6 +115,10 @@ class StateApi:
 
 def _to_message(of: Any, name: str, partition: int, values: Any) -> Any:
     fields = values._asdict()
+    if fields.get("error_code"):
+        # As in Kafka, what has failed has the defaults of the message, not those of the state.
+        code, text = fields["error_code"], fields["error_message"]
+        return getattr(of, name)(partition=partition, error_code=code, error_message=text)
     if "state_batches" in fields:
         fields["state_batches"] = [of.StateBatch(*batch) for batch in fields["state_batches"]]
     return getattr(of, name)(partition=partition, **fields)
@@ -124,6 +128,8 @@ def _from_message(values: Any, message: Any) -> Any:
     fields = {name: getattr(message, name) for name in values._fields}
     if "error_code" in fields:
         fields["error_code"] = ErrorCode(fields["error_code"])
+        if fields["error_code"]:
+            return values(fields["error_code"], fields["error_message"])
     if "state_batches" in fields:
         fields["state_batches"] = tuple(
             StateBatch(

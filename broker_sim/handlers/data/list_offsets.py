@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import BrokerServices, RequestContext
-    from broker_sim.replica import Partition
 
 __all__ = ["handle_list_offsets"]
 
@@ -162,7 +161,8 @@ def _look_up(
     else:
         last_fetchable = log.high_watermark
     if asked.timestamp == LATEST_TIMESTAMP:
-        _check_high_watermark(partition, is_client)
+        if is_client:
+            partition.check_high_watermark()
         return _Found(offset=last_fetchable, leader_epoch=partition.leader_epoch)
     if asked.timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         epoch = log.leader_epoch_cache.epoch_for_offset(log.log_start_offset)
@@ -173,13 +173,7 @@ def _look_up(
         key, partition.leader_epoch, partial(log.fetch_offset_by_timestamp, asked.timestamp)
     )
     if found is None or found.offset >= last_fetchable:
-        _check_high_watermark(partition, is_client)
+        if is_client:
+            partition.check_high_watermark()
         return _Found()
     return _Found(found.timestamp, found.offset, found.leader_epoch)
-
-
-def _check_high_watermark(partition: Partition, is_client: bool) -> None:
-    """Raise ApiError while a new leader's high watermark is behind its epoch's start (KIP-207)."""
-    start_offset = partition.leader_epoch_start_offset
-    if is_client and start_offset is not None and start_offset > partition.log.high_watermark:
-        raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE)

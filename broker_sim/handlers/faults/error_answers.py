@@ -254,11 +254,38 @@ def _share_state(api: StateApi) -> Answer:
     return answer
 
 
+def _describe_share_group_offsets(
+    request: messages.DescribeShareGroupOffsetsRequest, _: int, error_code: ErrorCode
+) -> messages.DescribeShareGroupOffsetsResponse:
+    response = messages.DescribeShareGroupOffsetsResponse
+    text = ERROR_TEXTS.get(error_code)
+    return response(
+        groups=[
+            response.DescribeShareGroupOffsetsResponseGroup(
+                asked.group_id, error_code=error_code, error_message=text
+            )
+            for asked in request.groups
+        ]
+    )
+
+
+def _with_text(api: ApiKey) -> Answer:
+    """Return what answers a request whose response has one error, with its text."""
+
+    def answer(_request: Any, _version: int, error_code: ErrorCode) -> Any:
+        response: Any = response_class(api)()
+        response.error_code, response.error_message = error_code, ERROR_TEXTS.get(error_code)
+        return response
+
+    return answer
+
+
 _RESOURCE = ("resource_type", "resource_name")
 _NO_MESSAGE = {"error_message": None}
 _ROWS: Mapping[ApiKey, _Rows] = {
     ApiKey.DESCRIBE_GROUPS: _Rows("groups", "groups", "DescribedGroup", ["group_id"]),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _Rows("group_ids", "groups", "DescribedGroup", ["group_id"]),
+    ApiKey.SHARE_GROUP_DESCRIBE: _Rows("group_ids", "groups", "DescribedGroup", ["group_id"]),
     ApiKey.DELETE_GROUPS: _Rows("groups_names", "results", "DeletableGroupResult", ["group_id"]),
     ApiKey.DESCRIBE_TRANSACTIONS: _Rows(
         "transactional_ids", "transaction_states", "TransactionState", ["transactional_id"]
@@ -292,5 +319,8 @@ _ANSWERS: Mapping[ApiKey, Answer] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: _share_state(WRITE),
     ApiKey.DELETE_SHARE_GROUP_STATE: _share_state(DELETE),
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _share_state(SUMMARY),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _describe_share_group_offsets,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _with_text(ApiKey.ALTER_SHARE_GROUP_OFFSETS),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: _with_text(ApiKey.DELETE_SHARE_GROUP_OFFSETS),
 }
 """Those whose rows are nested, or differ between versions."""

@@ -11,11 +11,15 @@ Version notes: 1 tells which protocol a member uses.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
 from broker_sim.group.group import CONSUMER
-from broker_sim.handlers.support.authorization import authorized_operations, unauthorized_names
+from broker_sim.handlers.support.authorization import (
+    TOPICS_HIDDEN,
+    authorized_operations,
+    unauthorized_names,
+)
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
@@ -26,9 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_consumer_group_describe"]
 
-TOPICS_HIDDEN: Final = (
-    "The group has described topic(s) that the client is not authorized to describe."
-)
 Described = messages.ConsumerGroupDescribeResponse.DescribedGroup
 
 

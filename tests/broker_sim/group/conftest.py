@@ -8,7 +8,7 @@ import pytest
 from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ErrorCode
-from broker_sim.group.environment import GroupEnvironment
+from broker_sim.group.environment import GroupEnvironment, LatestOffset
 from broker_sim.group.group_client import GroupClient
 from broker_sim.group.records import serde
 from broker_sim.group.service import GroupCoordinatorService
@@ -23,6 +23,7 @@ from broker_sim.metadata import (
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import encode
 from broker_sim.protocol.record_batch import rebase
+from broker_sim.share.persister import StateOutcome, StateSummary
 from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 GROUP = "group"
@@ -100,6 +101,35 @@ class Log:
 
     def read(self, partition):
         return map(bytes, self.batches)
+
+
+class States:
+    """A `Persister` that answers at once: with the error of a share partition, if `errors` has one."""
+
+    def __init__(self):
+        self.states = {}
+        self.errors = {}
+
+    def _fails(self, key, on_done, make=StateOutcome):
+        if key in self.errors:
+            on_done(make(self.errors[key], "why"))
+        return key in self.errors
+
+    def initialize_state(self, key, state_epoch, start_offset, on_done):
+        if not self._fails(key, on_done):
+            self.states[key] = StateSummary(
+                state_epoch=state_epoch, start_offset=start_offset, delivery_complete_count=0
+            )
+            on_done(StateOutcome())
+
+    def delete_state(self, key, on_done):
+        if not self._fails(key, on_done):
+            self.states.pop(key, None)
+            on_done(StateOutcome())
+
+    def read_summary(self, key, leader_epoch, on_done):
+        if not self._fails(key, on_done, StateSummary):
+            on_done(self.states.get(key, StateSummary()))
 
 
 def raise_error(error):
@@ -286,6 +316,9 @@ class Bench:
         self.log = Log()
         self.image = MetadataImage(version=1, cluster_id="cluster")
         self._later = []
+        self.persister = States()
+        self.latest = {}
+        """The high watermarks that leaders tell, by topic and partition."""
         self.beside = []
         """The long work that waits, and what gets its results."""
         self.rebalance, self.heartbeat = (
@@ -306,6 +339,8 @@ class Bench:
             image=lambda: self.image,
             storage=self.log,
             verify_transaction=lambda *question: question[-1](ErrorCode.NONE, None),
+            persister=self.persister,
+            latest_offsets=self._latest_offsets,
             rebalance=self.rebalance,
             heartbeat=self.heartbeat,
         )
@@ -315,6 +350,9 @@ class Bench:
     def _call_later(self, delay_ms, run, *arguments):
         if not delay_ms:
             self._later.append((run, arguments))
+
+    def _latest_offsets(self, keys, on_result):
+        on_result({key: self.latest.get(key, LatestOffset(0)) for key in keys})
 
     def _run_beside(self, work, on_done):
         self.beside.append((work, on_done))

@@ -116,6 +116,8 @@ def make_context(log, clock, make_purgatory):
             image=lambda: image,
             storage=log,
             verify_transaction=None,
+            persister=None,
+            latest_offsets=None,
             rebalance=make_purgatory("Rebalance", clock),
             heartbeat=make_purgatory("Heartbeat", clock),
         )

@@ -40,6 +40,10 @@ REQUESTS = {
     ApiKey.FIND_COORDINATOR: messages.FindCoordinatorRequest(key="g", coordinator_keys=["g"]),
     ApiKey.DESCRIBE_GROUPS: messages.DescribeGroupsRequest(["g"]),
     ApiKey.CONSUMER_GROUP_DESCRIBE: messages.ConsumerGroupDescribeRequest(["g"]),
+    ApiKey.SHARE_GROUP_DESCRIBE: messages.ShareGroupDescribeRequest(["g"]),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: messages.DescribeShareGroupOffsetsRequest(
+        [messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup("g")]
+    ),
     ApiKey.DELETE_GROUPS: messages.DeleteGroupsRequest(["g"]),
     ApiKey.ALTER_CLIENT_QUOTAS: messages.AlterClientQuotasRequest(
         [messages.AlterClientQuotasRequest.EntryData()]

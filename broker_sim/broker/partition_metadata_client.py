@@ -1,0 +1,117 @@
+"""How a group coordinator asks the leaders of partitions for their latest offsets.
+
+Mirrors `NetworkPartitionMetadataClient`. Partitions of one leader go together, in one request at a time; what
+is asked for meanwhile waits. Where the connection is lost, or no answer comes in time, it is sent again, up
+to `MOST_ATTEMPTS` times, after a wait that doubles.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ErrorCode
+from broker_sim.group.environment import LatestOffset
+from broker_sim.protocol.special_values import NO_OFFSET
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from broker_sim.metadata import MetadataImage
+    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.runtime.inter_broker_sender import InterBrokerSender
+    from broker_sim.runtime.process import CallLater
+
+    Sender = InterBrokerSender[Sequence[TopicPartition], Sequence[LatestOffset]]
+
+__all__ = ["PartitionMetadataClient"]
+
+MOST_ATTEMPTS: Final = 5
+FIRST_BACKOFF_MS: Final = 1_000
+MOST_BACKOFF_MS: Final = 30_000
+JITTER: Final = 0.2
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Partitions that one broker leads."""
+
+    leader: int
+    keys: list[TopicPartition]
+    on_answer: Callable[[Sequence[LatestOffset]], object]
+    attempts: int = 0
+
+
+class PartitionMetadataClient:
+    """The `ListLatestOffsets` of the groups. Thread rule: the broker's loop."""
+
+    def __init__(
+        self,
+        sender: Sender,
+        image: Callable[[], MetadataImage],
+        rng: random.Random,
+        call_later: CallLater,
+        serve: Callable[..., object],
+    ) -> None:
+        """`serve` runs a callback with its arguments as a handler, and then what it has completed."""
+        self._sender = sender
+        self._image = image
+        self._random = rng
+        self._call_later = call_later
+        self._serve = serve
+        self._waiting: dict[int, deque[_Pending]] = {}
+
+    def __call__(
+        self,
+        keys: Iterable[TopicPartition],
+        on_result: Callable[[Mapping[TopicPartition, LatestOffset]], object],
+    ) -> None:
+        """Ask the leaders of the partitions; without a leader it is LEADER_NOT_AVAILABLE."""
+        image = self._image()
+        wanted = list(dict.fromkeys(keys))
+        found: dict[TopicPartition, LatestOffset] = {}
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for key in wanted:
+            state = image.partition(key)
+            leader = None if state is None else image.alive_broker(state.leader)
+            if leader is None:
+                found[key] = LatestOffset(NO_OFFSET, ErrorCode.LEADER_NOT_AVAILABLE)
+            else:
+                by_leader.setdefault(leader.broker_id, []).append(key)
+
+        def take(asked: Sequence[TopicPartition], offsets: Sequence[LatestOffset]) -> None:
+            found.update(zip(asked, offsets, strict=True))
+            if len(found) == len(wanted):
+                on_result(found)
+
+        if not by_leader:
+            on_result(found)
+        for broker_id, asked in by_leader.items():
+            self._enqueue(_Pending(broker_id, asked, partial(take, asked)))
+
+    def _enqueue(self, pending: _Pending) -> None:
+        self._waiting.setdefault(pending.leader, deque()).append(pending)
+        self._send_next(pending.leader)
+
+    def _send_next(self, leader: int) -> None:
+        queue = self._waiting.get(leader)
+        if queue and not self._sender.is_busy(leader):
+            pending = queue.popleft()
+            take = partial(self._serve, self._take, pending)
+            self._sender.send(leader, pending.keys, take)
+
+    def _take(self, pending: _Pending, offsets: Sequence[LatestOffset] | None) -> None:
+        if offsets is not None:
+            pending.on_answer(offsets)
+        elif pending.attempts < MOST_ATTEMPTS:
+            pending.attempts += 1
+            factor = self._random.uniform(1 - JITTER, 1 + JITTER)
+            backoff_ms = int(factor * FIRST_BACKOFF_MS * 2**pending.attempts)
+            self._call_later(min(backoff_ms, MOST_BACKOFF_MS), self._enqueue, pending)
+        else:
+            failed = LatestOffset(NO_OFFSET, ErrorCode.NETWORK_EXCEPTION)
+            pending.on_answer([failed] * len(pending.keys))
+        self._send_next(pending.leader)

@@ -1,0 +1,425 @@
+"""The share groups of one broker, as their APIs see them; mirrors their part of `GroupCoordinatorService`.
+
+The shard decides what happens to a group, the persister has the state of its share partitions. What needs
+both asks them one after the other:
+
+    heartbeat        group, answer, state begins, group
+    offsets altered  group, state begins, answer; group
+    offsets deleted  group, state goes, group, answer
+    group deleted    group, state goes, group, answer
+
+`on_error` gets an `ApiError` with what clients are told, as in `GroupCoordinatorService`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
+from broker_sim.group.by_partition import groups_by_partition
+from broker_sim.group.java_order import hash_order, uuid_hash
+from broker_sim.group.share.requests import check_heartbeat
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol import messages
+from broker_sim.share.persister import (
+    UNINITIALIZED_DELIVERY_COMPLETE_COUNT,
+    UNINITIALIZED_EPOCH,
+    UNINITIALIZED_START_OFFSET,
+    SharePartitionKey,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from broker_sim.coordinator.result import Result
+    from broker_sim.coordinator.runtime import CoordinatorRuntime
+    from broker_sim.group.environment import GroupEnvironment, LatestOffset
+    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.shard import GroupShard
+    from broker_sim.group.share.share_groups import HeartbeatAnswer, StateToInitialize
+    from broker_sim.group.share.share_states import AlteredOffsets, DeletedOffsets
+    from broker_sim.group.share.state_partitions import Numbers
+    from broker_sim.share.persister import StateOutcome, StateSummary
+
+    OnError = Callable[[ApiError], object]
+    DeletedTopic = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
+    OnDeleted = Callable[[messages.DeleteShareGroupOffsetsResponse], object]
+
+__all__ = ["ShareGroupService"]
+
+A = TypeVar("A")
+R = TypeVar("R")
+Described = messages.ShareGroupDescribeResponse.DescribedGroup
+OffsetsGroup = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
+OffsetsTopic = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic
+OffsetsRow = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition
+DeletedRow = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
+
+
+class ShareGroupService:
+    """Serves the share groups of this broker. Thread rule: the broker's loop."""
+
+    def __init__(
+        self, environment: GroupEnvironment, runtime: CoordinatorRuntime[GroupShard]
+    ) -> None:
+        """Serve the share groups among the groups of the runtime's shards."""
+        self._environment = environment
+        self._runtime = runtime
+        self._persister = environment.persister
+
+    def _write(
+        self,
+        group_id: str,
+        decide: Callable[[GroupShard], Result[R]],
+        on_response: Callable[[R], object],
+        on_error: OnError,
+    ) -> None:
+        """Let the shard of a group decide; an empty id is INVALID_GROUP_ID."""
+        if group_id:
+            self._runtime.write(group_id, decide, on_response, on_error)
+        else:
+            on_error(_error(ErrorCode.INVALID_GROUP_ID))
+
+    # -- members --------------------------------------------------------------------------------
+
+    def heartbeat(
+        self,
+        request: messages.ShareGroupHeartbeatRequest,
+        client: GroupClient,
+        respond: Callable[[messages.ShareGroupHeartbeatResponse], object],
+        on_error: OnError,
+    ) -> None:
+        """Serve a member: it joins, stays or leaves. State that is missing begins after the answer."""
+        try:
+            check_heartbeat(request)
+        except ApiError as error:
+            on_error(error)
+            return
+        group_id = request.group_id
+
+        def answer(answer: HeartbeatAnswer) -> None:
+            respond(answer.response)
+            if answer.to_initialize is not None:
+                self._environment.call_later(0, self._initialize, group_id, answer.to_initialize)
+
+        self._write(
+            group_id, lambda shard: shard.share.heartbeat(request, client), answer, on_error
+        )
+
+    def _initialize(self, group_id: str, asked: StateToInitialize) -> None:
+        """Begin the state of share partitions; they may be assigned once all of them have it."""
+        numbers = {topic_id: topic.partitions for topic_id, topic in asked.topics.items()}
+
+        def begun(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
+            if any(outcome.error_code for outcome in outcomes.values()):
+                self._note(
+                    group_id, lambda shard: shard.share_states.not_initialized(group_id, numbers)
+                )
+            else:
+                self._note_initialized(group_id, numbers)
+
+        _ask_all(
+            _keys(group_id, numbers),
+            lambda key, on_done: self._persister.initialize_state(
+                key, asked.group_epoch, UNINITIALIZED_START_OFFSET, on_done
+            ),
+            begun,
+        )
+
+    def _note_initialized(self, group_id: str, numbers: Numbers) -> None:
+        self._note(group_id, lambda shard: shard.share_states.initialized(group_id, numbers))
+
+    def _note(self, group_id: str, decide: Callable[[GroupShard], Result[Any]]) -> None:
+        """Let the shard of a group decide what nobody waits for."""
+        self._runtime.write(group_id, decide, lambda _: None, lambda _: None)
+
+    def describe(
+        self, group_ids: Sequence[str]
+    ) -> list[messages.ShareGroupDescribeResponse.DescribedGroup]:
+        """Describe share groups; one that cannot be has its error."""
+        described = [
+            Described(ErrorCode.INVALID_GROUP_ID, group_id=group_id)
+            for group_id in group_ids
+            if not group_id
+        ]
+        parts = groups_by_partition(filter(None, group_ids), self._runtime.partition_for)
+        for group_id in chain.from_iterable(parts):
+            try:
+                described.append(self._runtime.find(group_id).shard.share.describe(group_id))
+            except ApiError as error:
+                described.append(Described(error.error_code, error.error_message, group_id))
+        return described
+
+    # -- offsets --------------------------------------------------------------------------------
+
+    def describe_offsets(
+        self,
+        asked: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup,
+        on_group: Callable[
+            [messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup],
+            object,
+        ],
+        on_error: OnError,
+    ) -> None:
+        """Tell where share partitions of a group stand; of all that have state if no topics are named."""
+        image = self._environment.image()
+        group_id = asked.group_id
+        rows: list[OffsetsTopic] = []
+        numbers: dict[bytes, Collection[int]] = {}
+        if asked.topics is None:
+            try:
+                shard = self._runtime.find(group_id).shard
+            except ApiError as error:
+                on_error(error)
+                return
+            known = shard.share_states.initialized_partitions(group_id)
+            numbers = {
+                topic_id: sorted(partitions)
+                for topic_id, partitions in known.items()
+                if topic_id in image.topic_names
+            }
+        for named in asked.topics or ():
+            topic = image.topics.get(named.topic_name)
+            if topic is not None:
+                numbers[topic.topic_id] = named.partitions
+            else:
+                # Where there is no offset; it is no error.
+                unknown = [
+                    OffsetsRow(number, UNINITIALIZED_START_OFFSET) for number in named.partitions
+                ]
+                rows.append(OffsetsTopic(named.topic_name, partitions=unknown))
+        names = image.topic_names
+
+        def read(summaries: Mapping[SharePartitionKey, StateSummary]) -> None:
+            wanted = {
+                key: TopicPartition(names[key.topic_id], key.partition)
+                for key, summary in summaries.items()
+                if _has_lag(summary)
+            }
+            self._environment.latest_offsets(
+                wanted.values(), lambda latest: tell(summaries, latest)
+            )
+
+        def tell(
+            summaries: Mapping[SharePartitionKey, StateSummary],
+            latest: Mapping[TopicPartition, LatestOffset],
+        ) -> None:
+            found: list[OffsetsTopic] = []
+            for topic_id in _in_order(numbers):
+                name = names[topic_id]
+                told = [
+                    _offsets_row(
+                        summaries[SharePartitionKey(group_id, topic_id, number)],
+                        number,
+                        latest.get(TopicPartition(name, number)),
+                    )
+                    for number in numbers[topic_id]
+                ]
+                found.append(OffsetsTopic(name, topic_id, told))
+            on_group(OffsetsGroup(group_id, found + rows))
+
+        if not numbers:
+            on_group(OffsetsGroup(group_id, rows))
+            return
+        _ask_all(
+            _keys(group_id, numbers),
+            lambda key, on_done: self._persister.read_summary(key, UNINITIALIZED_EPOCH, on_done),
+            read,
+        )
+
+    def alter_offsets(
+        self,
+        request: messages.AlterShareGroupOffsetsRequest,
+        respond: Callable[[messages.AlterShareGroupOffsetsResponse], object],
+        on_error: OnError,
+    ) -> None:
+        """Let share partitions of a group without members begin anew, at these offsets."""
+        group_id = request.group_id
+
+        def noted(altered: AlteredOffsets) -> None:
+            numbers = {
+                topic_id: list(offsets) for topic_id, offsets in altered.start_offsets.items()
+            }
+
+            def begun(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
+                if not any(outcome.error_code for outcome in outcomes.values()):
+                    if numbers:
+                        self._note_initialized(group_id, numbers)
+                    respond(altered.response)
+                    return
+                for topic in altered.response.responses:
+                    for row in topic.partitions:
+                        key = SharePartitionKey(group_id, topic.topic_id, row.partition_index)
+                        outcome = outcomes.get(key)
+                        if not row.error_code and outcome is not None:
+                            row.error_code = outcome.error_code
+                            row.error_message = outcome.error_message
+                respond(altered.response)
+
+            _ask_all(
+                _keys(group_id, numbers),
+                lambda key, on_done: self._persister.initialize_state(
+                    key,
+                    altered.state_epoch,
+                    altered.start_offsets[key.topic_id][key.partition],
+                    on_done,
+                ),
+                begun,
+            )
+
+        self._write(
+            group_id, lambda shard: shard.share_states.alter_offsets(request), noted, on_error
+        )
+
+    def delete_offsets(
+        self,
+        request: messages.DeleteShareGroupOffsetsRequest,
+        respond: OnDeleted,
+        on_error: OnError,
+    ) -> None:
+        """Delete the state of topics of a group without members."""
+        group_id = request.group_id
+
+        def noted(deleted: DeletedOffsets) -> None:
+            failed = list(deleted.refused)
+            names = self._environment.image().topic_names
+
+            def gone(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
+                errors = _errors_by_topic(outcomes)
+                done = []
+                for topic_id in _in_order(deleted.numbers):
+                    code = errors.get(topic_id, ErrorCode.NONE)
+                    if code:
+                        text = ERROR_TEXTS.get(code)
+                        failed.append(DeletedRow(names.get(topic_id, ""), topic_id, code, text))
+                    else:
+                        done.append(topic_id)
+                if not done:
+                    finish([])
+                    return
+                self._write(
+                    group_id,
+                    lambda shard: shard.share_states.offsets_deleted(group_id, done),
+                    finish,
+                    on_error,
+                )
+
+            def finish(rows: Sequence[DeletedTopic]) -> None:
+                respond(messages.DeleteShareGroupOffsetsResponse(responses=[*rows, *failed]))
+
+            _ask_all(_keys(group_id, deleted.numbers), self._persister.delete_state, gone)
+
+        self._write(
+            group_id,
+            lambda shard: shard.share_states.begin_deletion_of_offsets(request),
+            noted,
+            on_error,
+        )
+
+    # -- groups that go -------------------------------------------------------------------------
+
+    def delete_states(
+        self,
+        group_ids: Sequence[str],
+        on_errors: Callable[[dict[str, ErrorCode]], object],
+        on_error: OnError,
+    ) -> None:
+        """Delete all state of the share groups among groups of one shard; tells of those that must stay."""
+
+        def noted(found: dict[str, ErrorCode | Numbers]) -> None:
+            errors: dict[str, ErrorCode] = {}
+            keys: list[SharePartitionKey] = []
+            for group_id, outcome in found.items():
+                if isinstance(outcome, ErrorCode):
+                    errors[group_id] = outcome
+                else:
+                    keys += _keys(group_id, outcome)
+
+            def gone(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
+                for key, outcome in outcomes.items():
+                    if outcome.error_code:
+                        errors.setdefault(key.group_id, outcome.error_code)
+                on_errors(errors)
+
+            _ask_all(keys, self._persister.delete_state, gone)
+
+        self._runtime.write(
+            group_ids[0],
+            lambda shard: shard.share_states.begin_deletion_of_groups(group_ids),
+            noted,
+            on_error,
+        )
+
+
+def _error(error_code: ErrorCode) -> ApiError:
+    return ApiError(error_code, ERROR_TEXTS[error_code])
+
+
+def _keys(group_id: str, numbers: Numbers) -> list[SharePartitionKey]:
+    return [
+        SharePartitionKey(group_id, topic_id, number)
+        for topic_id, partitions in numbers.items()
+        for number in partitions
+    ]
+
+
+def _in_order(topic_ids: Iterable[bytes]) -> list[bytes]:
+    """Return topic ids in the order of Kafka's hash map of them."""
+    return hash_order(list(topic_ids), uuid_hash)
+
+
+def _ask_all(
+    keys: Iterable[SharePartitionKey],
+    ask: Callable[[SharePartitionKey, Callable[[A], object]], object],
+    on_all: Callable[[Mapping[SharePartitionKey, A]], object],
+) -> None:
+    """Ask the persister about each share partition, and tell of all of them at once."""
+    wanted = list(dict.fromkeys(keys))
+    answers: dict[SharePartitionKey, A] = {}
+
+    def take(key: SharePartitionKey, answer: A) -> None:
+        answers[key] = answer
+        if len(answers) == len(wanted):
+            on_all({each: answers[each] for each in wanted})
+
+    if not wanted:
+        on_all(answers)
+    for key in wanted:
+        ask(key, partial(take, key))
+
+
+def _errors_by_topic(
+    outcomes: Mapping[SharePartitionKey, StateOutcome],
+) -> dict[bytes, ErrorCode]:
+    """Return the first error of each topic that has one."""
+    errors: dict[bytes, ErrorCode] = {}
+    for key, outcome in outcomes.items():
+        if outcome.error_code:
+            errors.setdefault(key.topic_id, outcome.error_code)
+    return errors
+
+
+def _has_lag(summary: StateSummary) -> bool:
+    """Whether it is known how far the group has come."""
+    return (
+        not summary.error_code
+        and summary.start_offset != UNINITIALIZED_START_OFFSET
+        and summary.delivery_complete_count != UNINITIALIZED_DELIVERY_COMPLETE_COUNT
+    )
+
+
+def _offsets_row(
+    summary: StateSummary, number: int, latest: LatestOffset | None
+) -> messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition:
+    """Return the row of a partition; without a state it is told as one without offsets."""
+    if latest is not None and latest.error_code:
+        text = ERROR_TEXTS.get(latest.error_code)
+        return OffsetsRow(number, error_code=latest.error_code, error_message=text)
+    if summary.error_code:
+        return OffsetsRow(number, UNINITIALIZED_START_OFFSET)
+    row = OffsetsRow(number, summary.start_offset, summary.leader_epoch)
+    if latest is not None and _has_lag(summary):
+        row.lag = latest.offset - summary.start_offset - summary.delivery_complete_count
+    return row

@@ -1,0 +1,68 @@
+"""DeleteShareGroupOffsets (key 92), version 0; mirrors `KafkaApis.handleDeleteShareGroupOffsetsRequest`.
+
+Behaviour:
+* all state of topics of a group without members goes
+* topics that the client may not read, that do not exist, or that have no state, fail by themselves
+* answered once the share coordinator and the group have forgotten it
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ERROR_TEXTS, ErrorCode
+from broker_sim.handlers.share.share_version import has_share_groups
+from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.metadata.acl import AclOperation, ResourceType
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.errors import ApiError
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_delete_share_group_offsets"]
+
+Response = messages.DeleteShareGroupOffsetsResponse
+Topic = Response.DeleteShareGroupOffsetsResponseTopic
+
+
+def handle_delete_share_group_offsets(
+    request: messages.DeleteShareGroupOffsetsRequest,
+    context: RequestContext,
+    respond: Callable[[messages.DeleteShareGroupOffsetsResponse], None],
+) -> None:
+    """Delete the offsets of the topics that may be read."""
+
+    def fail(code: ErrorCode, text: str | None) -> None:
+        respond(Response(error_code=code, error_message=text))
+
+    if not has_share_groups(context):
+        code = ErrorCode.UNSUPPORTED_VERSION
+        fail(code, ERROR_TEXTS.get(code))
+        return
+    denial = authorization_error(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
+    if denial:
+        fail(denial, ERROR_TEXTS.get(denial))
+        return
+    names = [topic.topic_name for topic in request.topics]
+    denied = unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, names)
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    refused = [
+        Topic(name, error_code=code, error_message=ERROR_TEXTS[code])
+        for name in names
+        if name in denied
+    ]
+
+    def deleted(response: messages.DeleteShareGroupOffsetsResponse) -> None:
+        response.responses = refused + response.responses
+        respond(response)
+
+    def failed(error: ApiError) -> None:
+        fail(error.error_code, error.error_message or ERROR_TEXTS.get(error.error_code))
+
+    topics = [topic for topic in request.topics if topic.topic_name not in denied]
+    context.broker.groups.shares.delete_offsets(
+        messages.DeleteShareGroupOffsetsRequest(request.group_id, topics), deleted, failed
+    )

@@ -1,0 +1,67 @@
+"""ShareGroupHeartbeat (key 76), version 1; mirrors `KafkaApis.handleShareGroupHeartbeat`.
+
+Behaviour:
+* a member names itself: it joins with epoch 0, stays with the epoch that it was told, leaves with -1
+* the client may read the group and describe the topics that it names
+* the coordinator computes who gets what, see `broker_sim.group.share.share_groups`; several members may
+  have the same partition
+* answered once what it has changed is committed; the state of new share partitions begins after that
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.share.share_version import has_share_groups
+from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.handlers.support.group_client import group_client
+from broker_sim.metadata.acl import AclOperation, ResourceType
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.errors import ApiError
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_share_group_heartbeat"]
+
+LONGEST_MEMBER_ID: Final = 36
+
+
+def handle_share_group_heartbeat(
+    request: messages.ShareGroupHeartbeatRequest,
+    context: RequestContext,
+    respond: Callable[[messages.ShareGroupHeartbeatResponse], None],
+) -> None:
+    """Serve a member of a share group."""
+    refusal = _refusal(request, context)
+    if refusal:
+        respond(messages.ShareGroupHeartbeatResponse(error_code=refusal))
+        return
+
+    def fail(error: ApiError) -> None:
+        respond(
+            messages.ShareGroupHeartbeatResponse(
+                error_code=error.error_code, error_message=error.error_message
+            )
+        )
+
+    context.broker.groups.shares.heartbeat(request, group_client(context), respond, fail)
+
+
+def _refusal(request: messages.ShareGroupHeartbeatRequest, context: RequestContext) -> ErrorCode:
+    """Return why the client may not be such a member, NONE if it may."""
+    if not has_share_groups(context):
+        return ErrorCode.UNSUPPORTED_VERSION
+    read, describe = AclOperation.READ, AclOperation.DESCRIBE
+    denial = authorization_error(context, read, ResourceType.GROUP, request.group_id)
+    if denial:
+        return denial
+    if not 0 < len(request.member_id) <= LONGEST_MEMBER_ID:
+        return ErrorCode.INVALID_REQUEST
+    names = request.subscribed_topic_names or ()
+    if unauthorized_names(context, describe, ResourceType.TOPIC, names):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.NONE

@@ -1,0 +1,154 @@
+"""Members of share groups: they join, are assigned, and leave."""
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+
+NONE = ErrorCode.NONE
+
+
+def test_member_gets_partitions_once_they_have_state(shares):
+    ident = shares.bench.set_topic("t", 2)
+    member = shares.member("a", "t")
+    assert member.join() == NONE
+    assert (member.epoch, member.assigned) == (2, {})
+    assert member.answer.heartbeat_interval_ms == 5_000
+    shares.bench.run_later()
+    assert set(shares.states.states) == {shares.key(ident, 0), shares.key(ident, 1)}
+    assert {each.state_epoch for each in shares.states.states.values()} == {2}
+    shares.settle(member)
+    assert member.assigned == {ident: [0, 1]}
+    assert member.epoch == 3
+
+
+def test_partition_goes_to_several_members(shares):
+    ident = shares.bench.set_topic("t", 1)
+    members = [shares.member(name, "t") for name in "ab"]
+    assert [member.join() for member in members] == [NONE, NONE]
+    shares.settle(*members)
+    assert [member.assigned for member in members] == [{ident: [0]}] * 2
+
+
+def test_partitions_are_spread_over_members(shares):
+    ident = shares.bench.set_topic("t", 4)
+    members = [shares.member(name, "t") for name in "ab"]
+    for member in members:
+        member.join()
+    shares.settle(*members)
+    assert sorted(number for member in members for number in member.assigned[ident]) == [0, 1, 2, 3]
+
+
+def test_state_that_cannot_begin_is_asked_for_again(shares):
+    ident = shares.bench.set_topic("t", 1)
+    key = shares.key(ident, 0)
+    shares.states.errors[key] = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    member = shares.member("a", "t")
+    member.join()
+    shares.settle(member)
+    assert member.assigned == {}
+    del shares.states.errors[key]
+    shares.settle(member)
+    assert member.assigned == {ident: [0]}
+
+
+def test_new_partitions_of_a_topic_are_assigned(shares):
+    ident = shares.bench.set_topic("t", 1)
+    member = shares.member("a", "t")
+    member.join()
+    shares.settle(member)
+    shares.bench.set_topic("t", 3)
+    shares.settle(member)
+    assert member.assigned == {ident: [0, 1, 2]}
+
+
+def test_group_is_the_same_after_a_failover(shares):
+    ident = shares.bench.set_topic("t", 2)
+    member = shares.member("a", "t")
+    member.join()
+    shares.settle(member)
+    before = shares.describe()
+    shares.bench.fail_over()
+    assert shares.describe() == before
+    assert member.beat() == NONE
+    assert before.group_state == "Stable"
+    assert before.assignor_name == "simple"
+    assert [each.member_id for each in before.members] == ["a"]
+    topics = before.members[0].assignment.topic_partitions
+    assert [(topic.topic_id, topic.topic_name) for topic in topics] == [(ident, "t")]
+
+
+def test_member_without_heartbeats_is_fenced(shares):
+    shares.bench.set_topic("t", 1)
+    member = shares.member("a", "t")
+    member.join()
+    shares.settle(member)
+    shares.bench.advance(44_999)
+    assert member.beat() == NONE
+    shares.bench.advance(45_001)
+    assert member.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert shares.describe().group_state == "Empty"
+
+
+def test_member_leaves(shares):
+    shares.bench.set_topic("t", 1)
+    member = shares.member("a", "t")
+    member.join()
+    assert member.leave() == NONE
+    assert (member.answer.member_id, member.answer.member_epoch) == ("a", -1)
+    assert shares.describe().group_state == "Empty"
+    assert member.leave() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"member_epoch": 9}, ErrorCode.FENCED_MEMBER_EPOCH),
+        ({"member_id": "b"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"group_id": "other"}, ErrorCode.GROUP_ID_NOT_FOUND),
+        ({"member_epoch": -2}, ErrorCode.INVALID_REQUEST),
+        ({"rack_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"group_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"member_epoch": 0}, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_heartbeat_is_refused(shares, changes, error):
+    shares.bench.set_topic("t", 1)
+    member = shares.member("a", "t")
+    member.join()
+    assert member.beat(**changes) == error
+
+
+def test_group_has_a_largest_size(make_shares):
+    shares = make_shares(group_share_max_size=1)
+    shares.bench.set_topic("t", 1)
+    assert shares.member("a", "t").join() == NONE
+    assert shares.member("b", "t").join() == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_group_of_another_kind_is_not_found(shares):
+    shares.bench.set_topic("t", 1)
+    shares.bench.consumer("c", "t", group_id="share").join()
+    assert shares.member("a", "t").join() == ErrorCode.GROUP_ID_NOT_FOUND
+    assert shares.describe().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_consumers_do_not_find_a_share_group(shares):
+    shares.bench.set_topic("t", 1)
+    shares.member("a", "t").join()
+    consumer = shares.bench.consumer("c", "t", group_id="share")
+    assert consumer.join() == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_group_is_listed_by_type(shares):
+    shares.bench.set_topic("t", 1)
+    shares.member("a", "t").join()
+    listed = shares.bench.service.list_groups((), ("share",))
+    assert [(each.group_id, each.protocol_type, each.group_type) for each in listed] == [
+        ("share", "share", "share")
+    ]
+    assert shares.bench.service.list_groups((), ("consumer",)) == []
+
+
+def test_description_without_a_group_id_is_refused(shares):
+    assert shares.describe("").error_code == ErrorCode.INVALID_GROUP_ID
+    assert shares.describe("none").error_code == ErrorCode.GROUP_ID_NOT_FOUND

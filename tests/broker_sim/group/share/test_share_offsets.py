@@ -1,0 +1,148 @@
+"""Offsets of share groups: described, altered and deleted; groups and topics that go."""
+
+import pytest
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.environment import LatestOffset
+from broker_sim.metadata.topic_partition import TopicPartition
+
+NONE = ErrorCode.NONE
+
+
+@pytest.fixture
+def ident(shares):
+    """Return the id of the topic of an empty group with state."""
+    ident = shares.bench.set_topic("t", 2)
+    member = shares.member("a", "t")
+    member.join()
+    shares.settle(member)
+    member.leave()
+    return ident
+
+
+def rows(group):
+    return {
+        topic.topic_name: [
+            (row.partition_index, row.start_offset, row.lag, row.error_code)
+            for row in topic.partitions
+        ]
+        for topic in group.topics
+    }
+
+
+def test_lag_is_what_is_left_after_the_start(shares, ident):
+    key = shares.key(ident, 0)
+    known = shares.states.states[key]
+    shares.states.states[key] = known._replace(
+        start_offset=10, delivery_complete_count=2, leader_epoch=4
+    )
+    shares.bench.latest[TopicPartition("t", 0)] = LatestOffset(17)
+    group = shares.offsets()
+    assert rows(group) == {"t": [(0, 10, 5, NONE), (1, -1, -1, NONE)]}
+    assert group.topics[0].partitions[0].leader_epoch == 4
+
+
+def test_leader_that_is_not_there_is_the_partitions_error(shares, ident):
+    shares.alter(("t", {0: 3}))
+    shares.bench.latest[TopicPartition("t", 0)] = LatestOffset(-1, ErrorCode.LEADER_NOT_AVAILABLE)
+    assert rows(shares.offsets(("t", [0]))) == {"t": [(0, 0, -1, ErrorCode.LEADER_NOT_AVAILABLE)]}
+
+
+def test_state_that_cannot_be_read_is_no_error(shares, ident):
+    shares.states.errors[shares.key(ident, 0)] = ErrorCode.NOT_COORDINATOR
+    assert rows(shares.offsets(("t", [0]), ("none", [3]))) == {
+        "none": [(3, -1, -1, NONE)],
+        "t": [(0, -1, -1, NONE)],
+    }
+
+
+def test_offsets_are_altered(shares, ident):
+    told = shares.alter(("t", {0: 7, 5: 1}))
+    assert told.error_code == NONE
+    assert [(row.partition_index, row.error_code) for row in told.responses[0].partitions] == [
+        (0, NONE),
+        (5, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+    assert told.responses[0].topic_id == ident
+    assert shares.states.states[shares.key(ident, 0)].start_offset == 7
+
+
+def test_altering_makes_a_group(shares):
+    ident = shares.bench.set_topic("t", 1)
+    assert shares.alter(("t", {0: 7})).error_code == NONE
+    assert shares.group.state_partitions.initialized[ident].partitions == {0}
+    assert rows(shares.offsets()) == {"t": [(0, 7, -7, NONE)]}
+
+
+def test_error_of_the_share_coordinator_is_the_partitions(shares, ident):
+    shares.states.errors[shares.key(ident, 1)] = ErrorCode.FENCED_STATE_EPOCH
+    told = shares.alter(("t", {0: 7, 1: 7}))
+    assert [(row.error_code, row.error_message) for row in told.responses[0].partitions] == [
+        (NONE, None),
+        (ErrorCode.FENCED_STATE_EPOCH, "why"),
+    ]
+
+
+def test_group_with_members_keeps_its_offsets(shares):
+    shares.bench.set_topic("t", 1)
+    shares.member("a", "t").join()
+    for error in (shares.alter(("t", {0: 1})), shares.delete("t")):
+        assert isinstance(error, ApiError)
+        assert error.error_code == ErrorCode.NON_EMPTY_GROUP
+    assert shares.delete_group() == {"share": ErrorCode.NON_EMPTY_GROUP}
+
+
+def test_offsets_are_deleted(shares, ident):
+    shares.bench.set_topic("u", 1)
+    told = shares.delete("t", "u", "none")
+    assert told.error_code == NONE
+    assert [(row.topic_name, row.topic_id, row.error_code) for row in told.responses] == [
+        ("t", ident, NONE),
+        ("u", bytes(16), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("none", bytes(16), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+    assert shares.states.states == {}
+    assert rows(shares.offsets()) == {}
+
+
+def test_topic_whose_state_stays_is_being_deleted_still(shares, ident):
+    key = shares.key(ident, 1)
+    shares.states.errors[key] = ErrorCode.NOT_COORDINATOR
+    told = shares.delete("t")
+    assert [(row.topic_name, row.error_code) for row in told.responses] == [
+        ("t", ErrorCode.NOT_COORDINATOR)
+    ]
+    assert shares.group.state_partitions.deleting == {ident}
+    del shares.states.errors[key]
+    assert shares.delete("t").responses[0].error_code == NONE
+    assert shares.group.state_partitions.deleting == frozenset()
+
+
+@pytest.mark.parametrize("group_id", ["", "none"])
+def test_offsets_of_no_group_are_not_deleted(shares, group_id):
+    expected = ErrorCode.GROUP_ID_NOT_FOUND if group_id else ErrorCode.INVALID_GROUP_ID
+    assert shares.delete("t", group_id=group_id).error_code == expected
+
+
+def test_group_is_deleted_with_its_state(shares, ident):
+    assert shares.delete_group("share", "none") == {
+        "share": NONE,
+        "none": ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+    assert shares.states.states == {}
+    assert shares.group is None
+
+
+def test_group_whose_state_stays_is_kept(shares, ident):
+    shares.states.errors[shares.key(ident, 1)] = ErrorCode.NOT_COORDINATOR
+    assert shares.delete_group() == {"share": ErrorCode.NOT_COORDINATOR}
+    assert shares.group is not None
+    shares.states.errors.clear()
+    assert shares.delete_group() == {"share": NONE}
+
+
+def test_deleted_topic_is_forgotten(shares, ident):
+    shares.bench.delete_topic("t")
+    context = shares.bench.context
+    context.perform(lambda: context.shard.share_states.topics_deleted({ident}))
+    assert shares.group.state_partitions.initialized == {}
