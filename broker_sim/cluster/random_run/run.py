@@ -36,7 +36,11 @@ from broker_sim.cluster.random_run.clients.transactional_producer import (
 )
 from broker_sim.cluster.random_run.disturbances import Disturbances
 from broker_sim.cluster.random_run.schedule import FLUSHED, LYING, MEMORY, TOPIC, Schedule
-from broker_sim.cluster.virtual.invariants import InvariantViolationError, violated
+from broker_sim.cluster.virtual.invariants import (
+    InvariantChecker,
+    InvariantViolationError,
+    violated,
+)
 from broker_sim.cluster.virtual.virtual_cluster import SimulationError, VirtualCluster
 from broker_sim.controller import FeatureUpdate, UpgradeType
 from broker_sim.log import DiskOptions
@@ -149,13 +153,16 @@ class _Run:
             configs=CONFIGS | (FLUSH_CONFIGS if schedule.disk == FLUSHED else {}),
             max_latency_ms=schedule.latency_ms,
             disk=None if schedule.disk == MEMORY else DiskOptions(sync_ms=(0, schedule.sync_ms)),
+            check_invariants=False,
         )
+        self._invariants = InvariantChecker(self.cluster.nodes)
+        self.cluster.loop.after_step = self._invariants.check
         self._schedule = schedule
         self._disturbances = Disturbances(
             self.cluster, partial(check_recovered, self.cluster, schedule)
         )
         self._around = Surroundings(self.cluster, schedule, self._disturbances)
-        self.lost_loads = LostLoads(self.cluster.nodes)
+        self.lost_loads = LostLoads()
         self._reader = CommittedReader(self._around)
         self._transactional: list[TransactionalProducer] = []
 
@@ -260,14 +267,14 @@ class _Run:
         check_transactions(cluster, schedule, around.history, around.transactions)
 
     def _check_images_after_steps(self, watch: Watch) -> None:
-        check_step = self.cluster.loop.after_step
-        assert check_step is not None
+        invariants, is_transactional = self._invariants, bool(self._schedule.transactional)
 
         def check() -> None:
-            check_step()
+            invariants.check()
             watch.check_image()
-            if self._schedule.transactional:
-                self.lost_loads.check()
+            if is_transactional:
+                for broker in invariants.renewed:
+                    self.lost_loads.look_at(broker)
 
         self.cluster.loop.after_step = check
 
