@@ -120,7 +120,7 @@ class ClientConnection(Protocol):
         """Take requests again."""
 
     def close(self, reason: str = "") -> None:
-        """Close the connection; `reason` is logged if there is one."""
+        """Close the connection, maybe in place of an answer; `reason` is logged if there is one."""
 
 
 class RequestThrottle(Protocol):
