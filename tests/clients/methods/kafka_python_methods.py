@@ -230,7 +230,7 @@ calls.served("KafkaAdminClient.delete_acls", lambda: admin.delete_acls([acl_filt
 calls.refused("KafkaAdminClient.describe_acls", lambda: admin.describe_acls(acl_filter()))
 calls.served(
     "KafkaAdminClient.list_config_resources",
-    lambda: len(admin.list_config_resources(["BROKER"])["BROKER"]),
+    lambda: len(admin.list_config_resources(["BROKER"])["broker"]),
 )
 # Versions 2 know version 0 of the request only, which Kafka 4 does not serve either.
 describe_log_dirs = calls.refused if kafka.__version__.startswith("2.") else calls.served
