@@ -36,11 +36,7 @@ from broker_sim.cluster.random_run.clients.transactional_producer import (
 )
 from broker_sim.cluster.random_run.disturbances import Disturbances
 from broker_sim.cluster.random_run.schedule import FLUSHED, LYING, MEMORY, TOPIC, Schedule
-from broker_sim.cluster.virtual.invariants import (
-    InvariantChecker,
-    InvariantViolationError,
-    violated,
-)
+from broker_sim.cluster.virtual.invariants import InvariantViolationError, violated
 from broker_sim.cluster.virtual.virtual_cluster import SimulationError, VirtualCluster
 from broker_sim.controller import FeatureUpdate, UpgradeType
 from broker_sim.log import DiskOptions
@@ -153,10 +149,7 @@ class _Run:
             configs=CONFIGS | (FLUSH_CONFIGS if schedule.disk == FLUSHED else {}),
             max_latency_ms=schedule.latency_ms,
             disk=None if schedule.disk == MEMORY else DiskOptions(sync_ms=(0, schedule.sync_ms)),
-            check_invariants=False,
         )
-        self._invariants = InvariantChecker(self.cluster.nodes)
-        self.cluster.loop.after_step = self._invariants.check
         self._schedule = schedule
         self._disturbances = Disturbances(
             self.cluster, partial(check_recovered, self.cluster, schedule)
@@ -267,7 +260,9 @@ class _Run:
         check_transactions(cluster, schedule, around.history, around.transactions)
 
     def _check_images_after_steps(self, watch: Watch) -> None:
-        invariants, is_transactional = self._invariants, bool(self._schedule.transactional)
+        invariants = self.cluster.inside.invariants
+        assert invariants is not None
+        is_transactional = bool(self._schedule.transactional)
 
         def check() -> None:
             invariants.check()

@@ -46,12 +46,10 @@ TIMEOUT_S = 600
 
 
 @pytest.fixture
-def sources(require_or_skip, tmp_path):
+def sources(require_or_skip, find_go, tmp_path):
     """Return a directory with the module's files, its tests among them."""
-    if shutil.which("go") is None:
-        require_or_skip("Go is missing: apt-get install -y --no-install-recommends golang-go")
     done = subprocess.run(
-        ["go", "mod", "download", "-json", MODULE],
+        [find_go(), "mod", "download", "-json", MODULE],
         cwd=tmp_path,
         capture_output=True,
         text=True,
