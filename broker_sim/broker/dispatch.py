@@ -6,6 +6,7 @@ from `respond` the quotas, the encoder and the connection.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -131,12 +132,12 @@ class RequestDispatcher:
         log.bind(self._broker.clock, node=f"broker-{self._broker.broker_id}").error(
             "answer_unfit", api=api_key.api_name, peer=connection.peer, reason=str(error)
         )
-        try:
-            answer = error_answer(api_key, request, api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
-            return encode_response(api_key, api_version, correlation_id, answer)
-        except (AttributeError, ProtocolError):
-            connection.close(str(error))
-            return None
+        answer = error_answer(api_key, request, api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if answer is not None:
+            with suppress(ProtocolError):
+                return encode_response(api_key, api_version, correlation_id, answer)
+        connection.close(str(error))
+        return None
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.listeners.broker_listeners import LAST_PORT
 from broker_sim.config import ADVERTISED_LISTENERS, LISTENERS, BrokerConfig, shift_ports
@@ -25,6 +25,16 @@ __all__ = [
     "check_trace",
 ]
 
+_REPLICAS: Final = {
+    "offsets.topic.replication.factor": BrokerConfig.offsets_topic_replication_factor,
+    "transaction.state.log.replication.factor": BrokerConfig.transaction_state_log_replication_factor,
+    "transaction.state.log.min.isr": BrokerConfig.transaction_state_log_min_isr,
+    "share.coordinator.state.topic.replication.factor": (
+        BrokerConfig.share_coordinator_state_topic_replication_factor
+    ),
+    "share.coordinator.state.topic.min.isr": BrokerConfig.share_coordinator_state_topic_min_isr,
+}
+"""How many brokers the coordinators' topics ask for by default."""
 ANY_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - refused, not bound
 
 
@@ -35,9 +45,9 @@ def broker_configs_by_id(
 ) -> dict[int, BrokerConfig]:
     """Return the configuration of each broker. Raises ConfigError, UnknownBrokerError.
 
-    Where there are fewer brokers than `offsets.topic.replication.factor` asks for by default, that many
-    are enough unless it is given: groups could not be used at all otherwise. Kafka's own
-    `server.properties` sets it to 1 for the same reason, and so for the state of share groups.
+    Where there are fewer brokers than the coordinators' topics ask for by default, that many replicas
+    are enough unless it is given otherwise: groups, transactions and share groups could not be used at
+    all. Kafka's own `server.properties` sets all of them to 1 for the same reason.
     """
     if not isinstance(brokers, int) or isinstance(brokers, bool):
         raise ConfigError(f"brokers must be a number, not {brokers!r}")
@@ -50,11 +60,9 @@ def broker_configs_by_id(
         if broker_id not in ids or isinstance(broker_id, bool):
             raise UnknownBrokerError(broker_id, ids)
         _check_mapping(f"broker_configs[{broker_id}]", single, "{'broker.rack': 'a'}")
-    fitting: dict[str, GivenValue] = {}
-    if brokers < BrokerConfig.offsets_topic_replication_factor:
-        fitting["offsets.topic.replication.factor"] = brokers
-    if brokers < BrokerConfig.share_coordinator_state_topic_replication_factor:
-        fitting["share.coordinator.state.topic.replication.factor"] = brokers
+    fitting: dict[str, GivenValue] = {
+        name: brokers for name, default in _REPLICAS.items() if brokers < default
+    }
     # Most clusters have one configuration, and to read it is a part of their start.
     read: dict[tuple[tuple[str, GivenValue], ...], BrokerConfig] = {}
     found = {}

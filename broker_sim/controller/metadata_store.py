@@ -65,7 +65,8 @@ class MetadataStore:
         """The newest image."""
         self._written = self._image
         """The image that the file has."""
-        self._next_producer_id = 0
+        self.next_producer_id = 0
+        """All smaller ones are given away; written with the next line."""
         self._size_bytes = 0
         """The whole lines of the file."""
         self._rewrite_bytes = SMALLEST_REWRITE_BYTES
@@ -126,7 +127,7 @@ class MetadataStore:
             os.close(self._descriptor)
         self._descriptor = descriptor
         self._image = self._written = image
-        self._next_producer_id = next_producer_id
+        self.next_producer_id = next_producer_id
         self._size_bytes = len(line)
         self._rewrite_bytes = max(SMALLEST_REWRITE_BYTES, GROWTH_BEFORE_REWRITE * len(line))
 
@@ -143,7 +144,7 @@ class MetadataStore:
 
         Raises ApiError UNKNOWN_SERVER_ERROR if that cannot be written: an id must never be given twice.
         """
-        self._next_producer_id = next_producer_id
+        self.next_producer_id = next_producer_id
         if not self._write():
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Cannot write {self._path}")
 
@@ -155,7 +156,7 @@ class MetadataStore:
     def _write(self) -> bool:
         """Write what the file does not have yet; return whether it has everything now."""
         change = difference(self._written, self._image)
-        change["next_producer_id"] = self._next_producer_id
+        change["next_producer_id"] = self.next_producer_id
         try:
             self._append(_line(change))
         except OSError as error:
@@ -169,7 +170,7 @@ class MetadataStore:
             log.info("metadata_written_again", file=str(self._path))
         if self._size_bytes > self._rewrite_bytes:
             try:
-                self.begin(self._image, self._next_producer_id)
+                self.begin(self._image, self.next_producer_id)
             except OSError as error:  # the old file has everything
                 self._rewrite_bytes = GROWTH_BEFORE_REWRITE * self._size_bytes
                 self._log_error("write the file anew", error)
@@ -204,7 +205,8 @@ class MetadataStore:
             self.write_pending()
             if is_whole and not self._is_failing:
                 with suppress(OSError):
-                    self._append(_line({"version": self._image.version, "closed": True}))
+                    change = {"version": self._image.version, "closed": True}
+                    self._append(_line(change | {"next_producer_id": self.next_producer_id}))
             os.close(self._descriptor)
             self._descriptor = -1
 

@@ -24,6 +24,7 @@ from broker_sim.handlers.cluster.update_features import handle_update_features
 from broker_sim.handlers.configs.alter_configs import handle_alter_configs
 from broker_sim.handlers.configs.describe_configs import handle_describe_configs
 from broker_sim.handlers.configs.incremental_alter_configs import handle_incremental_alter_configs
+from broker_sim.handlers.configs.list_config_resources import handle_list_config_resources
 from broker_sim.handlers.data.delete_records import handle_delete_records
 from broker_sim.handlers.data.fetch import handle_fetch
 from broker_sim.handlers.data.list_offsets import handle_list_offsets
@@ -182,6 +183,13 @@ _SPECS = (
     ApiSpec(ApiKey.DESCRIBE_CONFIGS, 1, 4, handle_describe_configs),
     ApiSpec(ApiKey.ALTER_CONFIGS, 0, 2, handle_alter_configs),
     ApiSpec(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, handle_incremental_alter_configs),
+    ApiSpec(
+        ApiKey.LIST_CONFIG_RESOURCES,
+        0,
+        1,
+        handle_list_config_resources,
+        cluster_operations=(AclOperation.DESCRIBE_CONFIGS,),
+    ),
     ApiSpec(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         0,

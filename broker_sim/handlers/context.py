@@ -126,7 +126,7 @@ class ClientConnection(Protocol):
         """Call `callback()` once, in the broker's process, when the client has gone."""
 
     def close(self, reason: str = "") -> None:
-        """Close the connection; `reason` is logged if there is one."""
+        """Close the connection, maybe in place of an answer; `reason` is logged if there is one."""
 
 
 class RequestThrottle(Protocol):

@@ -268,7 +268,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def fail(self, error: Exception) -> None:
         """End the connection, because its request in flight cannot be answered."""
-        self._served_bytes = 0
         if isinstance(error, ProtocolError):
             self.close(str(error))
             return
@@ -279,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
         """Count what the requests take now; close the connection if there is no room for it."""
         if not self._memory.count(self._framer.held_bytes + self._served_bytes):
             self._framer.forget()
-            self.close("its request needs more memory than the limit of the cluster leaves")
+            self._end("its request needs more memory than the limit of the cluster leaves")
             self._memory.count(self._served_bytes)
 
     def _send_response(self, chunks: Sequence[Chunk] | None) -> None:
@@ -339,7 +338,13 @@ class Connection(asyncio.BufferedProtocol):
     # -- the end --------------------------------------------------------------------------------
 
     def close(self, reason: str = "") -> None:
-        """Close the connection; `reason` is logged if there is one."""
+        """Close the connection; `reason` is logged if there is one. A request in flight is not answered."""
+        self._served_bytes = 0
+        if self._memory.is_counting and not self._is_serving:
+            self._count_memory()
+        self._end(reason)
+
+    def _end(self, reason: str) -> None:
         self.log_end(reason)
         self._is_closed = True
         self._link.close()

@@ -71,11 +71,23 @@ class Rate:
     def measure(self, now_ms: int) -> float:
         """Return what came per second."""
         self._purge(now_ms)
-        total = sum(sample.value for sample in self._samples)
-        return total * MS_PER_SECOND / self.window_size_ms(now_ms)
+        return self._total() * MS_PER_SECOND / self.window_size_ms(now_ms)
+
+    def throttle_time_ms(self, bound: float, now_ms: int) -> int:
+        """Return after how long the rate is down at the bound if nothing more comes; 0 if it is now."""
+        self._purge(now_ms)
+        total = self._total()
+        # No window is smaller. Connections ask at each accept, mostly against a bound that is far away.
+        if total <= bound * self._window.whole_samples_s:
+            return 0
+        window_ms = self.window_size_ms(now_ms)
+        value = total * MS_PER_SECOND / window_ms
+        if value <= bound:
+            return 0
+        return min(floor((value - bound) / bound * window_ms + _HALF), _MAX_INT)
 
     def window_size_ms(self, now_ms: int) -> int:
-        """Return the milliseconds that `measure` divides by."""
+        """Return the milliseconds that `measure` divides by; old samples are to be forgotten before."""
         elapsed_ms = self.elapsed_ms(now_ms)
         missing = self._window.samples - 1 - elapsed_ms // self.sample_ms
         return max(elapsed_ms + max(missing, 0) * self.sample_ms, 1)
@@ -86,22 +98,12 @@ class Rate:
         return self._window.sample_ms
 
     def elapsed_ms(self, now_ms: int) -> int:
-        """Return how long ago the oldest sample of the window began."""
-        self._purge(now_ms)
+        """Return how long ago the oldest sample began."""
         self._current_sample(now_ms)
-        return now_ms - min(sample.start_ms for sample in self._samples)
+        return now_ms - min([sample.start_ms for sample in self._samples])
 
-    def throttle_time_ms(self, bound: float, now_ms: int) -> int:
-        """Return after how long the rate is down at the bound if nothing more comes; 0 if it is now."""
-        self._purge(now_ms)
-        # No window is smaller. Connections ask at each accept, mostly against a bound that is far away.
-        if sum([sample.value for sample in self._samples]) <= bound * self._window.whole_samples_s:
-            return 0
-        value = self.measure(now_ms)
-        if value <= bound:
-            return 0
-        time_ms = (value - bound) / bound * self.window_size_ms(now_ms)
-        return min(floor(time_ms + _HALF), _MAX_INT)
+    def _total(self) -> float:
+        return sum([sample.value for sample in self._samples])
 
     def _current_sample(self, now_ms: int) -> _Sample:
         if not self._samples:

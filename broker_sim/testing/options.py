@@ -31,9 +31,6 @@ FOR_TESTS: Final[Mapping[str, GivenValue]] = {
     "transaction.state.log.num.partitions": 1,
 }
 """A new group does not wait 3 s for more members, and Kafka's own topics are small."""
-TRANSACTION_REPLICAS: Final = 3
-TRANSACTION_MIN_ISR: Final = 2
-"""Kafka's defaults; transactions could not be used at all with fewer brokers."""
 
 
 class BadOptionError(ValueError):
@@ -84,12 +81,7 @@ class ClusterOptions:
 
     def configs_for_tests(self) -> dict[str, str]:
         """Return the configurations of a cluster in real time, as Kafka writes them."""
-        replicas = min(TRANSACTION_REPLICAS, self.brokers)
-        fitting: dict[str, GivenValue] = {
-            "transaction.state.log.replication.factor": replicas,
-            "transaction.state.log.min.isr": min(TRANSACTION_MIN_ISR, replicas),
-        }
-        return to_texts({**FOR_TESTS, **fitting, **(self.configs or {})})
+        return to_texts({**FOR_TESTS, **(self.configs or {})})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

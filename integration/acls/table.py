@@ -453,6 +453,7 @@ def _configs() -> list[Asked]:
         _fixed("IncrementalAlterConfigs of a broker", change(4, "1"), 1, _CLUSTER),
         _fixed("IncrementalAlterConfigs of loggers", change(8, "1"), 1, _CLUSTER),
         _fixed("IncrementalAlterConfigs of a group", change(32, GROUP), 1, _GROUP),
+        _fixed("ListConfigResources", messages.ListConfigResourcesRequest([4]), 1, _CLUSTER),
     ]
 
 

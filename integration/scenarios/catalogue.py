@@ -57,6 +57,7 @@ from integration.scenarios.families.security import scram_credentials
 from integration.scenarios.families.timing import changes, purgatories, waits, wake_ups
 from integration.scenarios.families.topics import (
     config_admin,
+    config_resources,
     configs,
     delete_records,
     log_directories,
@@ -104,6 +105,7 @@ FAMILIES: Final = (
     topic_admin,
     metadata,
     config_admin,
+    config_resources,
     configs,
     retention,
     log_directories,

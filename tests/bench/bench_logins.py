@@ -13,14 +13,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from broker_connection import FramedConnection
-from login_attack import ATTACK, RAMP_S, encode, unverified_tls
+from login_attack import RAMP_S, ROOT, attacked, encode, unverified_tls
 from options import Options
 from peers import Peer, build_of, resident_mb, simulator
 from report import OURS, Report
@@ -78,7 +76,8 @@ def _measure(
             seen["alone"].append(_probe(own, security, sizes.seconds))
             for where, victim in (("neighbour attacked", other), ("attacked", own)):
                 before_mb = resident_mb(victim.pids[0])
-                with _attacked(victim, mechanism, security, sizes.parallel) as ended:
+                with attacked(_port(victim), mechanism, security, sizes.parallel) as ended:
+                    time.sleep(RAMP_S)
                     seen[where].append(_probe(own, security, sizes.seconds))
                     after_mb = resident_mb(victim.pids[0])
             memory.append(after_mb - before_mb)
@@ -99,20 +98,6 @@ def _measure(
     report.add(SUITE, f"{name}: refused", "logins/s", OURS, statistics.median(refused))
 
 
-@contextmanager
-def _attacked(peer: Peer, mechanism: str, security: str, parallel: int) -> Iterator[list[int]]:
-    """Keep logins that fail in flight; the list has how many were refused, when they have ended."""
-    command = [sys.executable, str(ATTACK), f"{_port(peer)}", mechanism, security, f"{parallel}"]
-    ended: list[int] = []
-    environment = {"PYTHONPATH": str(ATTACK.parents[2])}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        time.sleep(RAMP_S)
-        yield ended
-        ended.append(int(process.communicate()[0]))
-
-
 def _port(peer: Peer) -> int:
     return int(peer.bootstrap_servers.split(",")[0].rpartition(":")[2])
 
@@ -130,7 +115,7 @@ def _p99_of_loop(mechanism: str, security: str, sizes: Sizes) -> float:
         stderr=subprocess.DEVNULL,
         text=True,
         check=True,
-        env={"PYTHONPATH": str(LOOP.parents[2])},
+        env={"PYTHONPATH": str(ROOT)},
     )
     return float(done.stdout.split()[1])
 

@@ -5,7 +5,9 @@ It ends with stdin; then it prints how many logins were refused.
 
 import asyncio
 import ssl
+import subprocess
 import sys
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from broker_connection import FramedConnection
 from broker_sim.protocol import messages
 from broker_sim.protocol.headers import RequestHeader, encode_request
 
-ATTACK = Path(__file__)
+ROOT = Path(__file__).parents[2]
 RAMP_S = 1.0
 """Until the attacker has imported what it needs, and its first logins are refused."""
 FRAME_VERSION = 1
@@ -24,6 +26,22 @@ FIRST = {
 }
 RETRY_S = 0.01
 """Until a connection that could not be made is tried again."""
+
+
+@contextmanager
+def attacked(port, mechanism, security, parallel):
+    """Keep logins that fail in flight; the list has how many were refused, when they have ended."""
+    command = [sys.executable, __file__, f"{port}", mechanism, security, f"{parallel}"]
+    ended = []
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": str(ROOT)},
+    ) as process:
+        yield ended
+        ended.append(int(process.communicate()[0]))
 
 
 def encode(message, api_version=FRAME_VERSION):

@@ -10,12 +10,10 @@ It prints the median and the 99th percentile in milliseconds.
 import asyncio
 import gc
 import socket
-import subprocess
 import sys
 import time
-from contextlib import contextmanager
 
-from login_attack import ATTACK, RAMP_S, encode, unverified_tls
+from login_attack import RAMP_S, attacked, encode, unverified_tls
 
 from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.cli.run import GC_THRESHOLDS
@@ -83,15 +81,6 @@ def log_in(port, security):
         client.recv(READ_BYTES)
     client.setblocking(False)
     return client
-
-
-@contextmanager
-def attacked(port, mechanism, security, parallel):
-    """Keep logins that fail in flight."""
-    command = [sys.executable, str(ATTACK), f"{port}", mechanism, security, f"{parallel}"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        yield
-        process.communicate()
 
 
 async def measure(mechanism, security, parallel, seconds):

@@ -126,15 +126,25 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def build_go(require_or_skip):
-    """Return a function that builds the programs of a Go module into a directory."""
+def find_go(require_or_skip):
+    """Return a function that gives the path of Go's command."""
 
-    def build(module, directory):
+    def find():
         go = shutil.which("go")
         if go is None:
             require_or_skip("Go is missing: apt-get install -y --no-install-recommends golang-go")
+        return go
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def build_go(require_or_skip, find_go):
+    """Return a function that builds the programs of a Go module into a directory."""
+
+    def build(module, directory):
         done = subprocess.run(
-            [go, "build", *QUICK_BUILD, "-o", f"{directory}/", "./..."],
+            [find_go(), "build", *QUICK_BUILD, "-o", f"{directory}/", "./..."],
             cwd=module,
             capture_output=True,
             text=True,

@@ -15,7 +15,6 @@ from broker_sim.testing.seeded_run import SeededRun
 SEEDS = 20
 SLOW_ISR = {"replica.lag.time.max.ms": 20_000, "broker.session.timeout.ms": 120_000}
 PARTITION = TopicPartition("orders", 0)
-ONE_BROKER = {"transaction.state.log.replication.factor": 1, "transaction.state.log.min.isr": 1}
 
 
 def run_seed(test, options, seed):
@@ -126,7 +125,7 @@ async def live_through_an_idle_hour(kafka):
 
 @pytest.mark.parametrize("order", ["fifo", "seeded"])
 def test_clients_with_default_settings_live_through_an_idle_hour(order):
-    options = VirtualTimeOptions(order=order, brokers=1, configs=ONE_BROKER, check_invariants=False)
+    options = VirtualTimeOptions(order=order, brokers=1, check_invariants=False)
     run_seed(live_through_an_idle_hour, options, seed=0)
 
 

@@ -21,8 +21,12 @@ def run(monkeypatch, tmp_path):
     """Return a function that runs the command on two parts: `good` leaves a line in a file, `bad` fails."""
     ran = tmp_path / "ran"
     note = f"open({str(ran)!r}, 'a').write('good\\n')"
+    keep = "import sys; open(sys.argv[1], 'a').write('kept')"
     parts = {
-        "good": Part("it works", ((sys.executable, "-c", note),)),
+        "good": Part(
+            "it works",
+            ((sys.executable, "-c", note), (sys.executable, "-c", keep, "{kept}/seeds")),
+        ),
         "bad": Part(
             "it fails", ((sys.executable, "-c", "raise SystemExit(3)"), ("no-such-program",))
         ),
@@ -48,6 +52,19 @@ def test_parts_that_passed_are_not_run_again_on_the_same_tree(run):
     assert run("good", "--again")[::2] == (0, 2)
     run.trees.append("another tree")
     assert run("good")[::2] == (0, 3)
+
+
+def test_what_a_part_keeps_is_there_on_the_same_tree_unless_all_is_run_again(run):
+    seeds = report.kept("a tree", "good") / "seeds"
+    run("good")
+    report.write("a tree", {})
+    run("good")
+    assert seeds.read_text() == "kept" * 2
+    run("good", "--again")
+    assert seeds.read_text() == "kept"
+    run.trees.append("another tree")
+    run("good")
+    assert (report.kept("another tree", "good") / "seeds").read_text() == "kept"
 
 
 def test_a_part_that_fails_stops_at_its_command_and_the_others_are_run(run):

@@ -1,31 +1,40 @@
 """Runs the soak: `python -m tools.soak [PART ...]`, or `--list`.
 
 A part that has passed on this state of the tree is not run again (`--again` runs it). Ctrl-C ends the
-part that runs; the next call goes on there. Ends with 1 when a part failed.
+part that runs; the next call goes on there, part `chaos` at the first seed that is missing. Ends with 1
+when a part failed.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from tools.soak import report
-from tools.soak.parts import PARTS, Part
+from tools.soak.parts import KEPT, PARTS, Part
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CONSOLE = Console(soft_wrap=True, highlight=False)
 
 
-def run(part: Part) -> report.Outcome:
-    """Run the commands of a part up to the first that fails."""
+def run(part: Part, kept: Path) -> report.Outcome:
+    """Run the commands of a part up to the first that fails; it goes on from what is in `kept`."""
     started = time.monotonic()
     failed = None
-    for command in part.commands:
+    kept.mkdir(parents=True, exist_ok=True)
+    for words in part.commands:
+        command = [word.replace(KEPT, os.path.relpath(kept, report.ROOT)) for word in words]
         CONSOLE.print(f"$ {shlex.join(command)}", markup=False)
         if subprocess.run(command, cwd=report.ROOT, check=False).returncode:
             failed = shlex.join(command)
@@ -64,7 +73,10 @@ def main(names: tuple[str, ...], only_list: bool, again: bool) -> None:
             CONSOLE.print(f"{name}: has passed on this tree, in {done.seconds:.0f} s")
             continue
         CONSOLE.rule(f"{name} ({number} of {len(chosen)})")
-        outcomes[name] = run(PARTS[name])
+        kept = report.kept(tree, name)
+        if again:
+            shutil.rmtree(kept, ignore_errors=True)
+        outcomes[name] = run(PARTS[name], kept)
         report.write(tree, outcomes)
     show(outcomes)
     sys.exit(not all(outcomes[name].passed for name in chosen))

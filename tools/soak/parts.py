@@ -14,6 +14,10 @@ SIMULATE: Final = (
 )
 
 
+KEPT: Final = "{kept}"
+"""In a command: a directory, from the root, for what the next run of the part on this tree goes on from."""
+
+
 class Part(NamedTuple):
     """A part: what it shows, and the commands that do, each with its arguments."""
 
@@ -39,9 +43,10 @@ def _marked(part: str) -> tuple[str, ...]:
     return (*PYTEST, "-m", f"soak(part={part!r})")
 
 
-def _chaos(test: str) -> tuple[str, ...]:
-    command = ("../../.venv-compiled/bin/broker-sim", "chaos", test, "--seeds", "10000")
-    return ("env", "--chdir=examples/chaos", *command)
+def _chaos(example: str) -> tuple[str, ...]:
+    command = ("../../.venv-compiled/bin/broker-sim", "chaos", f"{example}:test_mended")
+    results = f"../../{KEPT}/{example}.jsonl"
+    return ("env", "--chdir=examples/chaos", *command, "--seeds", "10000", "--results", results)
 
 
 PARTS: Final = {
@@ -123,7 +128,7 @@ PARTS: Final = {
         (
             _marked("chaos"),
             _make("compiled-build"),
-            *(_chaos(f"{example}:test_mended") for example in EXAMPLES),
+            *(_chaos(example) for example in EXAMPLES),
         ),
     ),
     "kills": Part(

@@ -49,6 +49,11 @@ def read(of_tree: str) -> dict[str, Outcome]:
     return {name: Outcome(**outcome) for name, outcome in document["parts"].items()}
 
 
+def kept(of_tree: str, part: str) -> Path:
+    """Return the directory for what a part goes on from when it was ended on this tree."""
+    return PATH.parent / "kept" / of_tree / part
+
+
 def write(of_tree: str, outcomes: dict[str, Outcome]) -> None:
     """Replace the file."""
     parts = {name: asdict(outcome) for name, outcome in outcomes.items()}

@@ -49,8 +49,8 @@ class DataDirectory:
         self._producer_ids = ProducerIdControlManager(keep=self.metadata.write_next_producer_id)
         self._logs: dict[int, LogDirectory] = {}
         self._lock: int | None = None
-        self._unseen: set[int] = set()
-        """The brokers whose logs may have producer ids that the metadata does not know."""
+        self._unseen: set[str] = set()
+        """The log directories that may have producer ids which the metadata does not know."""
 
     def open(self) -> None:
         """Lock the directory, which is created if there is none, and read the metadata.
@@ -67,6 +67,8 @@ class DataDirectory:
                 self._check_lost_metadata()
         if self.restored is not None:
             self._producer_ids.skip(self.restored.next_producer_id - 1)
+            if not self.restored.is_whole:
+                self._unseen = {path.parent.name for path in self._identities()}
 
     def _check_foreign(self) -> None:
         """Raise ConfigError for the log directory of a real broker, which would stay as it is, unread."""
@@ -80,12 +82,16 @@ class DataDirectory:
 
     def _check_lost_metadata(self) -> None:
         """Raise ConfigError where brokers have been, and nobody knows what they had."""
-        brokers = sorted(path.parent.name for path in self.path.glob("broker-*/meta.properties"))
+        brokers = sorted(path.parent.name for path in self._identities())
         if brokers:
             raise ConfigError(
                 f"{self.path / METADATA_FILE} is missing, but there is {brokers[0]}: put the file "
                 "back, or take another directory"
             )
+
+    def _identities(self) -> Iterable[Path]:
+        """Return `meta.properties` of all brokers that have been, also of those that the cluster does not have."""
+        return self.path.glob("broker-*/meta.properties")
 
     def open_logs(self, broker_ids: Iterable[int], cluster_id: str) -> dict[int, LogDirectory]:
         """Open the log directory of each broker.
@@ -94,9 +100,7 @@ class DataDirectory:
         """
         with self._advice():
             for broker_id in broker_ids:
-                path = self.path / f"broker-{broker_id}"
-                if self._may_have_lost_changes():
-                    self._unseen.add(broker_id)
+                path = self.path / _name(broker_id)
                 self._logs[broker_id] = LogDirectory(path, cluster_id, broker_id)
         return self._logs
 
@@ -114,12 +118,10 @@ class DataDirectory:
 
     def skip_known_producer_ids(self, broker_id: int, logs: LogManager) -> None:
         """Give no id again that a recovered log has, if the metadata may have lost its last changes."""
-        if self._may_have_lost_changes():
+        if _name(broker_id) in self._unseen:
             self._producer_ids.skip(highest_producer_id(logs))
-            self._unseen.discard(broker_id)
-
-    def _may_have_lost_changes(self) -> bool:
-        return self.restored is not None and not self.restored.is_whole
+            self.metadata.next_producer_id = self._producer_ids.next_producer_id
+            self._unseen.discard(_name(broker_id))
 
     def begin(self, image: MetadataImage) -> None:
         """Keep the metadata from now on, which begins with this image. Raises OSError."""
@@ -147,3 +149,7 @@ class DataDirectory:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _name(broker_id: int) -> str:
+    return f"broker-{broker_id}"

@@ -155,7 +155,7 @@ class _Run:
             self.cluster, partial(check_recovered, self.cluster, schedule)
         )
         self._around = Surroundings(self.cluster, schedule, self._disturbances)
-        self.lost_loads = LostLoads(self.cluster.nodes)
+        self.lost_loads = LostLoads()
         self._reader = CommittedReader(self._around)
         self._transactional: list[TransactionalProducer] = []
 
@@ -260,14 +260,16 @@ class _Run:
         check_transactions(cluster, schedule, around.history, around.transactions)
 
     def _check_images_after_steps(self, watch: Watch) -> None:
-        check_step = self.cluster.loop.after_step
-        assert check_step is not None
+        invariants = self.cluster.inside.invariants
+        assert invariants is not None
+        is_transactional = bool(self._schedule.transactional)
 
         def check() -> None:
-            check_step()
+            invariants.check()
             watch.check_image()
-            if self._schedule.transactional:
-                self.lost_loads.check()
+            if is_transactional:
+                for broker in invariants.renewed:
+                    self.lost_loads.look_at(broker)
 
         self.cluster.loop.after_step = check
 

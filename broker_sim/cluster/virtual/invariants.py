@@ -71,21 +71,29 @@ class InvariantChecker:
         self._node_list = list(nodes.nodes.values())
         self._seen: dict[Broker, MetadataImage] = {}
         """The brokers that lived at the last step, with their metadata."""
+        self.renewed: tuple[Broker, ...] = ()
+        """Those of them that were started in that step, or heard of new metadata."""
 
     def check(self) -> None:
         """Raise `InvariantViolationError` if something is wrong."""
         # After most steps nothing has changed, and most of the time of a run would go here.
-        for node in self._node_list:
-            if node.logs.changed.has_news_for(INVARIANTS):
-                break
-        else:
-            if not self._has_news():
+        self.renewed = ()
+        everything = self._has_news()
+        if not everything:
+            for node in self._node_list:
+                if node.logs.changed.has_news_for(INVARIANTS):
+                    break
+            else:
                 return
         changed = self._take_changed()
-        everything = self._has_news()
         brokers = self._nodes.brokers.values()
         if everything:
-            self._seen = {broker: broker.metadata.image for broker in brokers}
+            seen = {broker: broker.metadata.image for broker in brokers}
+            before = self._seen
+            self.renewed = tuple(
+                [one for one, image in seen.items() if before.get(one) is not image]
+            )
+            self._seen = seen
         for broker in brokers:
             partitions = broker.replica_manager.partitions
             for key in list(partitions) if everything else changed:

@@ -45,6 +45,8 @@ class SimulatedCluster(AsyncCluster):
         super().__init__(brokers, seed=loop.seed, **options)
         self._loop = loop
         self._check_invariants = check_invariants
+        self.invariants: InvariantChecker | None = None
+        """What is checked, once the cluster is open."""
         self.latency_ms = latency_ms
         self.operations = OperationWatches(loop.trace)
         self.observers.append(self.operations)
@@ -64,7 +66,8 @@ class SimulatedCluster(AsyncCluster):
         """Start all brokers; returns when every one of them accepts clients."""
         await super().open()
         if self._check_invariants:
-            self._loop.after_step = InvariantChecker(self.nodes).check
+            self.invariants = InvariantChecker(self.nodes)
+            self._loop.after_step = self.invariants.check
         return self
 
     def client_host(self, name: str) -> ClientHost:

@@ -95,9 +95,17 @@ def handle_produce(
 
     slow, effort = _slow_validations(entries, context)
     if slow:
+        topics = context.broker.image.topics
+        topic_ids = {key.topic: topics[key.topic].topic_id for key in entries}
+
+        def append_validated(validated: dict[TopicPartition, ValidatedRecords]) -> None:
+            appendable: dict[TopicPartition, Appendable] = {**entries, **validated}
+            refused.extend(_take_recreated(appendable, topic_ids, context))
+            append(appendable)
+
         context.broker.run_beside(
             lambda: {key: validate() for key, validate in slow.items()},
-            lambda validated: append({**entries, **validated}),
+            append_validated,
             is_short=effort <= SHORT_EFFORT,
         )
     else:
@@ -119,6 +127,25 @@ def _slow_validations(
     if effort <= 1:
         return {}, effort
     return {key: log.validation(entries[key]) for key, log in logs.items()}, effort
+
+
+def _take_recreated(
+    entries: dict[TopicPartition, Appendable],
+    topic_ids: Mapping[str, bytes],
+    context: RequestContext,
+) -> list[_Refused]:
+    """Take out what is for topics that were deleted and created again since they had these ids.
+
+    Mirrors `ReplicaManager.getPartitionOrException`, which compares the ids at each append.
+    """
+    partitions = context.broker.replica_manager.partitions
+    refused: list[_Refused] = []
+    for key in list(entries):
+        partition, topic_id = partitions.get(key), topic_ids[key.topic]
+        if partition is not None and partition.topic_id != topic_id:
+            del entries[key]
+            refused.append(_Refused(key.topic, topic_id, key.partition, ErrorCode.UNKNOWN_TOPIC_ID))
+    return refused
 
 
 def _append(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from broker_sim.errors import ERROR_TEXTS
+from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey, response_class
 from broker_sim.protocol.special_values import NO_NODE
@@ -17,7 +17,6 @@ from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from broker_sim.errors import ErrorCode
     from broker_sim.share.state_apis import StateApi
 
     Answer = Callable[[Any, int, ErrorCode], Any]
@@ -41,16 +40,17 @@ class _Rows(NamedTuple):
     row: str
     copied: Sequence[str]
     """The row's fields that say which it is; the names themselves have none to be copied from."""
-    fixed: Mapping[str, None] = {}
-    """Fields that are null although that is not their default."""
+    message: Callable[[ErrorCode], str | None] | None = None
+    """Returns the text of an error, null or not; None for a row without such a field, or whose default is null."""
 
     def fill(self, response: Any, request: Any, error_code: ErrorCode) -> list[Any]:
         """Return the rows of the response."""
         make = getattr(response, self.row)
+        told = {} if self.message is None else {"error_message": self.message(error_code)}
         return [
             make(
                 error_code=error_code,
-                **self.fixed,
+                **told,
                 **{
                     name: item if isinstance(item, str) else getattr(item, name)
                     for name in self.copied
@@ -61,32 +61,44 @@ class _Rows(NamedTuple):
 
 
 def error_answer(api: ApiKey, request: Any, api_version: int, error_code: ErrorCode) -> Any:
-    """Return the response to the request in that version.
+    """Return the response to the request in that version; None if the API has no answer of one error.
 
-    Raises AttributeError for an API whose handler answers each partition or topic itself, but for
-    DescribeProducers and CreateTopics.
+    Those are APIs whose handlers answer each partition or topic, but for DescribeProducers and CreateTopics.
     """
     answer = _ANSWERS.get(api)
     if answer is not None:
         return answer(request, api_version, error_code)
     response: Any = response_class(api)()
     rows = _ROWS.get(api)
-    if rows is None:
-        response.error_code = error_code
-    else:
+    if rows is not None:
         setattr(response, rows.told, rows.fill(response, request, error_code))
+        return response
+    if not hasattr(response, "error_code"):
+        return None
+    response.error_code = error_code
+    if hasattr(response, "error_message"):
+        response.error_message = None
     return response
+
+
+def _no_text(_: ErrorCode) -> None:
+    """Return what an error without a message of its own has as text; mirrors `ApiError.fromThrowable`."""
+
+
+def _general_text(error_code: ErrorCode) -> str | None:
+    """Return what Kafka says about the error wherever it happens; None where that is not known here."""
+    return ERROR_TEXTS.get(error_code)
 
 
 def _find_coordinator(
     request: messages.FindCoordinatorRequest, api_version: int, error_code: ErrorCode
 ) -> messages.FindCoordinatorResponse:
-    response = messages.FindCoordinatorResponse
+    response, text = messages.FindCoordinatorResponse, _general_text(error_code)
     if api_version < COORDINATORS_VERSION:
-        return response(error_code=error_code, node_id=NO_NODE, port=NO_NODE)
+        return response(error_code=error_code, error_message=text, node_id=NO_NODE, port=NO_NODE)
     return response(
         coordinators=[
-            response.Coordinator(key, NO_NODE, "", NO_NODE, error_code)
+            response.Coordinator(key, NO_NODE, "", NO_NODE, error_code, text)
             for key in request.coordinator_keys
         ]
     )
@@ -188,6 +200,7 @@ def _list_partition_reassignments(
     response = messages.ListPartitionReassignmentsResponse
     return response(
         error_code=error_code,
+        error_message=None,
         topics=[
             response.OngoingTopicReassignment(
                 topic.name,
@@ -201,6 +214,12 @@ def _list_partition_reassignments(
     )
 
 
+def _describe_quorum(
+    _request: messages.DescribeQuorumRequest, _: int, error_code: ErrorCode
+) -> messages.DescribeQuorumResponse:
+    return messages.DescribeQuorumResponse(error_code, _general_text(error_code))
+
+
 def _alter_user_scram_credentials(
     request: messages.AlterUserScramCredentialsRequest, _: int, error_code: ErrorCode
 ) -> messages.AlterUserScramCredentialsResponse:
@@ -209,7 +228,7 @@ def _alter_user_scram_credentials(
         each.name for asked in (request.deletions, request.upsertions) for each in asked
     )
     return response(
-        results=[response.AlterUserScramCredentialsResult(user, error_code) for user in users]
+        results=[response.AlterUserScramCredentialsResult(user, error_code, None) for user in users]
     )
 
 
@@ -221,9 +240,8 @@ def _alter_client_quotas(
         entries=[
             response.EntryData(
                 error_code,
-                entity=[
-                    response.EntityData(part.entity_type, part.entity_name) for part in entry.entity
-                ],
+                _general_text(error_code),
+                [response.EntityData(part.entity_type, part.entity_name) for part in entry.entity],
             )
             for entry in request.entries
         ]
@@ -281,7 +299,6 @@ def _with_text(api: ApiKey) -> Answer:
 
 
 _RESOURCE = ("resource_type", "resource_name")
-_NO_MESSAGE = {"error_message": None}
 _ROWS: Mapping[ApiKey, _Rows] = {
     ApiKey.DESCRIBE_GROUPS: _Rows("groups", "groups", "DescribedGroup", ["group_id"]),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _Rows("group_ids", "groups", "DescribedGroup", ["group_id"]),
@@ -290,16 +307,18 @@ _ROWS: Mapping[ApiKey, _Rows] = {
     ApiKey.DESCRIBE_TRANSACTIONS: _Rows(
         "transactional_ids", "transaction_states", "TransactionState", ["transactional_id"]
     ),
-    ApiKey.DESCRIBE_CONFIGS: _Rows("resources", "results", "DescribeConfigsResult", _RESOURCE),
+    ApiKey.DESCRIBE_CONFIGS: _Rows(
+        "resources", "results", "DescribeConfigsResult", _RESOURCE, _general_text
+    ),
     ApiKey.ALTER_CONFIGS: _Rows(
-        "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE, _NO_MESSAGE
+        "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE, _no_text
     ),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _Rows(
-        "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE, _NO_MESSAGE
+        "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE, _no_text
     ),
-    ApiKey.CREATE_TOPICS: _Rows("topics", "topics", "CreatableTopicResult", ["name"], _NO_MESSAGE),
-    ApiKey.CREATE_ACLS: _Rows("creations", "results", "AclCreationResult", ()),
-    ApiKey.DELETE_ACLS: _Rows("filters", "filter_results", "DeleteAclsFilterResult", ()),
+    ApiKey.CREATE_TOPICS: _Rows("topics", "topics", "CreatableTopicResult", ["name"], _no_text),
+    ApiKey.CREATE_ACLS: _Rows("creations", "results", "AclCreationResult", (), _no_text),
+    ApiKey.DELETE_ACLS: _Rows("filters", "filter_results", "DeleteAclsFilterResult", (), _no_text),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _Rows(
         "topics", "topics", "DescribeTopicPartitionsResponseTopic", ["name"]
     ),
@@ -322,5 +341,6 @@ _ANSWERS: Mapping[ApiKey, Answer] = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _describe_share_group_offsets,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _with_text(ApiKey.ALTER_SHARE_GROUP_OFFSETS),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _with_text(ApiKey.DELETE_SHARE_GROUP_OFFSETS),
+    ApiKey.DESCRIBE_QUORUM: _describe_quorum,
 }
 """Those whose rows are nested, or differ between versions."""

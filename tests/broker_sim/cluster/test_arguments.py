@@ -3,6 +3,7 @@
 import pytest
 
 from broker_sim import AsyncCluster, Cluster, Fault, UnknownBrokerError, VirtualCluster
+from broker_sim.cluster.arguments import broker_configs_by_id
 
 CASES = [
     ({"topcis": []}, TypeError, "there is no argument 'topcis'; there are brokers, topics"),
@@ -78,3 +79,22 @@ def test_names_of_errors_are_taken_in_any_case():
     )
     with pytest.raises(ValueError, match="there is no error 'none'"):
         Fault(api="Produce", error="none")
+
+
+@pytest.mark.parametrize(
+    ("brokers", "replicas", "min_isr"), [(1, 1, 1), (2, 2, 2), (3, 3, 2), (5, 3, 2)]
+)
+def test_coordinators_topics_need_no_more_replicas_than_there_are_brokers(
+    brokers, replicas, min_isr
+):
+    config = broker_configs_by_id(brokers, None, None)[1]
+    assert config.offsets_topic_replication_factor == replicas
+    assert config.transaction_state_log_replication_factor == replicas
+    assert config.transaction_state_log_min_isr == min_isr
+
+
+def test_replicas_that_are_given_stay():
+    given = {"transaction.state.log.replication.factor": 3, "transaction.state.log.min.isr": 2}
+    config = broker_configs_by_id(1, given, None)[1]
+    assert config.transaction_state_log_replication_factor == 3
+    assert config.transaction_state_log_min_isr == 2

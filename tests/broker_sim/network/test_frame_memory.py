@@ -90,6 +90,20 @@ def test_requests_that_nobody_answers_any_more_are_not_counted(connect):
     assert wire.memory.used_bytes == 0
 
 
+@pytest.mark.parametrize("leaves_first", [True, False])
+def test_request_counts_until_its_connection_is_closed_in_place_of_an_answer(connect, leaves_first):
+    wire = connect(lambda _: True, memory_limit=8 * MB)
+    wire.memory.grow_requests(MB)
+    wire.send(bytes(3 * MB))
+    if leaves_first:
+        lose(wire.connection)
+        assert wire.memory.used_bytes == 3 * MB
+    wire.connection.close("acks=0")
+    if not leaves_first:
+        lose(wire.connection)
+    assert wire.memory.used_bytes == 0
+
+
 def test_requests_that_fail_are_not_counted(connect, monkeypatch):
     wire = connect(memory_limit=8 * MB)
     wire.memory.grow_requests(MB)

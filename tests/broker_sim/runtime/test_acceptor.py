@@ -22,6 +22,8 @@ HOST = "127.0.0.1"
 CLIENTS = 5 * max(ACCEPTS_AT_ONCE, HANDSHAKES_AT_ONCE)
 TURNS = CLIENTS + 5
 """As many as it takes to accept all, and to begin what is begun then."""
+LIMIT_S = 10
+"""A handshake that nobody begins is given up after a minute only."""
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop])
@@ -119,7 +121,8 @@ def test_handshakes_that_hang_hold_up_others_for_a_while_only(run, tls, trusting
                 await asyncio.sleep(0)
             at_once = len(made)
             waits = (time.perf_counter() - start_s) // HANDSHAKE_WAIT_S
-            await shake_hands(port, trusting)
+            async with asyncio.timeout(LIMIT_S):
+                await shake_hands(port, trusting)
             return at_once, waits, len(made)
 
     at_once, waits, all_made = run(main())

@@ -77,15 +77,6 @@ def test_positional_arguments_are_refused():
         VirtualTimeOptions.from_marker((20,), {})
 
 
-@pytest.mark.parametrize(
-    ("brokers", "replicas", "min_isr"), [(1, "1", "1"), (2, "2", "2"), (3, "3", "2"), (5, "3", "2")]
-)
-def test_transactions_need_no_more_replicas_than_there_are(brokers, replicas, min_isr):
-    configs = ClusterOptions(brokers=brokers).configs_for_tests()
-    assert configs["transaction.state.log.replication.factor"] == replicas
-    assert configs["transaction.state.log.min.isr"] == min_isr
-
-
 def test_configurations_of_the_marker_come_before_those_for_tests():
     given = {"group.initial.rebalance.delay.ms": 3_000, "num.partitions": 2}
     configs = ClusterOptions(configs=given).configs_for_tests()

@@ -47,6 +47,9 @@ FENCED_LATE_MS = 900
 TRANSACTION_LATE_MS = 300
 RETENTION_LATE_MS = 1500
 AGE_LATE_MS = 1500
+CLEANER_LATE_MS = 2 * AGE_LATE_MS
+"""Twice the age. The scenario appends as soon as the cleaner has cleaned the log before, so the age of these
+records begins with a pause: a pause that is little longer than the age would end just after it, and show nothing."""
 
 
 def nothing() -> None:
@@ -351,15 +354,15 @@ def offsets_expire_late() -> None:
     OffsetMetadataManager._written = written
 
 
-def _wait_longer(configs: type, name: str) -> None:
-    """Let all that reads a configuration see 1.5 s more than was set."""
+def _wait_longer(configs: type, name: str, late_ms: int = AGE_LATE_MS) -> None:
+    """Let all that reads a configuration see so much more than was set."""
     original = configs.__init__
     longer = type("Longer", (int,), {})  # what `replace` takes from another one is not made longer
 
     def init(self, *arguments, **values):
         original(self, *arguments, **values)
         if not isinstance(wait_ms := getattr(self, name), longer):
-            object.__setattr__(self, name, longer(wait_ms + AGE_LATE_MS))
+            object.__setattr__(self, name, longer(wait_ms + late_ms))
 
     configs.__init__ = init
 
@@ -386,9 +389,9 @@ WAITS = {
     "segments_are_rolled_late": (TopicConfig, "segment_ms"),
     "young_records_are_compacted_late": (TopicConfig, "min_compaction_lag_ms"),
     "old_records_are_compacted_late": (TopicConfig, "max_compaction_lag_ms"),
-    "cleaner_looks_late": (BrokerConfig, "log_cleaner_backoff_ms"),
+    "cleaner_looks_late": (BrokerConfig, "log_cleaner_backoff_ms", CLEANER_LATE_MS),
 }
-"""Each waits 1.5 s longer than a configuration says."""
+"""Each waits longer than a configuration says: 1.5 s, or the time that is given."""
 MUTANTS |= {name: partial(_wait_longer, *wait) for name, wait in WAITS.items()}
 
 

@@ -18,8 +18,6 @@ from broker_sim.cluster.random_run.checks.batches import batches_of
 
 if TYPE_CHECKING:
     from broker_sim.broker.broker import Broker
-    from broker_sim.cluster.nodes.nodes import Nodes
-    from broker_sim.metadata import MetadataImage
 
 __all__ = ["LostLoads"]
 
@@ -38,10 +36,8 @@ EXCUSED: Final = {
 class LostLoads:
     """Looks at the coordinators of one run."""
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self) -> None:
         self.are_there = False
-        self._nodes = nodes
-        self._images: dict[Broker, MetadataImage] = {}
         self._led: set[tuple[Broker, int]] = set()
         self._loaded: list[bytes] = []
 
@@ -49,15 +45,8 @@ class LostLoads:
         """Whether it may have been violated because a coordinator lacked what an earlier one had loaded."""
         return self.are_there and invariant in EXCUSED
 
-    def check(self) -> None:
-        """Look at what a coordinator loads that was elected or started since the last call."""
-        for broker in self._nodes.brokers.values():
-            image = broker.metadata.image
-            if self._images.get(broker) is not image:
-                self._images[broker] = image
-                self._look_at(broker)
-
-    def _look_at(self, broker: Broker) -> None:
+    def look_at(self, broker: Broker) -> None:
+        """Look at what a broker loads that was started or has heard of new metadata, if it was elected."""
         partition = broker.replica_manager.partitions.get(COORDINATED[TRANSACTIONS])
         if partition is None or not partition.is_leader:
             return

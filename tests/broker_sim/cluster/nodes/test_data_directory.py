@@ -181,6 +181,7 @@ def test_directory_is_whole_again_only_when_the_logs_were_looked_at(tmp_path):
     directory = DataDirectory(tmp_path)
     directory.open()
     directory.begin(MetadataImage(0, "cluster"))
+    directory.open_logs([1], "cluster")
     directory.metadata.close(is_whole=False)
     directory.close()
     for is_seen in (False, True):

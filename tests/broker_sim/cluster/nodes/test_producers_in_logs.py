@@ -65,17 +65,52 @@ def test_ids_of_transactions_count_before_they_have_written(logs, values, highes
     assert highest_producer_id(logs) == highest
 
 
-@pytest.mark.parametrize(("how", "first_id"), [("killed", FIRST_ID_NOT_KNOWN), ("closed", 1_000)])
-def test_ids_that_only_logs_know_are_not_given_again(tmp_path, monkeypatch, how, first_id):
-    async def allocate():
-        async with AsyncCluster(brokers=1, data_dir=tmp_path) as cluster:
-            controller = cluster.nodes.controller
-            epoch = controller.image.brokers[1].epoch
-            return controller.allocate_producer_ids(1, epoch).first_producer_id
+async def allocate(tmp_path, brokers=1):
+    async with AsyncCluster(brokers, data_dir=tmp_path) as cluster:
+        controller = cluster.nodes.controller
+        epoch = controller.image.brokers[1].epoch
+        return controller.allocate_producer_ids(1, epoch).first_producer_id
 
-    assert asyncio.run(allocate()) == 0
+
+async def open_and_close(tmp_path, brokers=1):
+    async with AsyncCluster(brokers, data_dir=tmp_path):
+        pass
+
+
+def lose_the_end(tmp_path):
     metadata = tmp_path / "controller.metadata"
-    if how == "killed":
-        metadata.write_bytes(metadata.read_bytes()[:-5])
+    metadata.write_bytes(metadata.read_bytes()[:-5])
+
+
+@pytest.fixture
+def known_to_logs(monkeypatch):
+    """Let the logs of every broker have an id that is not in the metadata."""
     monkeypatch.setattr(data_directory, "highest_producer_id", lambda _: FIRST_ID_NOT_KNOWN - 1)
-    assert asyncio.run(allocate()) == first_id
+
+
+@pytest.mark.parametrize(("how", "first_id"), [("killed", FIRST_ID_NOT_KNOWN), ("closed", 1_000)])
+@pytest.mark.usefixtures("known_to_logs")
+def test_ids_that_only_logs_know_are_not_given_again(tmp_path, how, first_id):
+    assert asyncio.run(allocate(tmp_path)) == 0
+    if how == "killed":
+        lose_the_end(tmp_path)
+    assert asyncio.run(allocate(tmp_path)) == first_id
+
+
+@pytest.mark.usefixtures("known_to_logs")
+def test_ids_that_only_logs_know_are_kept_by_a_start_that_gives_none(tmp_path):
+    asyncio.run(open_and_close(tmp_path))
+    lose_the_end(tmp_path)
+    asyncio.run(open_and_close(tmp_path))
+    assert asyncio.run(allocate(tmp_path)) == FIRST_ID_NOT_KNOWN
+
+
+def test_ids_that_only_logs_of_an_absent_broker_know_are_not_given_again(tmp_path, monkeypatch):
+    def highest(logs):
+        return FIRST_ID_NOT_KNOWN - 1 if logs.directory.path.name == "broker-2" else -1
+
+    monkeypatch.setattr(data_directory, "highest_producer_id", highest)
+    asyncio.run(open_and_close(tmp_path, brokers=2))
+    lose_the_end(tmp_path)
+    asyncio.run(open_and_close(tmp_path, brokers=1))
+    assert asyncio.run(allocate(tmp_path, brokers=2)) == FIRST_ID_NOT_KNOWN

@@ -55,8 +55,8 @@ def loads(monkeypatch):
     made = []
 
     class Kept(LostLoads):
-        def __init__(self, nodes):
-            super().__init__(nodes)
+        def __init__(self):
+            super().__init__()
             self.coordinators = self._led
             made.append(self)
 

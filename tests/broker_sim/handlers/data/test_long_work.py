@@ -39,12 +39,16 @@ class Setup:
         """Return a list that gets the response."""
         return self.produce_to([topic], batch)
 
-    def produce_to(self, topics, batch):
+    def produce_to(self, topics, batch, version=9):
         """Produce the same to several topics."""
         partition = ProduceRequest.PartitionProduceData(0, batch)
-        entry = ProduceRequest.TopicProduceData
-        entries = [entry(name=topic, partition_data=[partition]) for topic in topics]
-        return self.client.send(ProduceRequest(acks=1, timeout_ms=1_000, topic_data=entries), 9)
+        known = self.broker.image.topics
+        entries = [
+            ProduceRequest.TopicProduceData(topic, known[topic].topic_id, [partition])
+            for topic in topics
+        ]
+        request = ProduceRequest(acks=1, timeout_ms=1_000, topic_data=entries)
+        return self.client.send(request, version)
 
     def offsets_since(self, *timestamps):
         """Look times up in partitions 0, 1 and so on; return a list that gets the response."""
@@ -125,6 +129,24 @@ def test_topic_that_is_configured_anew_meanwhile_counts_as_it_is_then(setup):
     log.update_config(type(log.config)(cleanup_policy="compact"))
     setup.do_work()
     assert code_of(answers) == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("version", [9, 13])
+def test_records_for_a_topic_that_is_created_anew_meanwhile_are_refused(setup, version):
+    for topic in ("t", "other"):
+        setup.create(topic, cleanup_policy="compact")
+    answers = setup.produce_to(["t", "other"], build_batch(KEYED, codec=GZIP), version)
+    setup.cluster.delete_topic("t")
+    setup.create("t", cleanup_policy="compact")
+    setup.do_work()
+    (response,) = answers
+    codes = {topic.partition_responses[0].error_code for topic in response.responses}
+    assert codes == {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NONE}
+    ends = {
+        key.topic: partition.log.log_end_offset
+        for key, partition in setup.broker.replica_manager.partitions.items()
+    }
+    assert ends == {"t": 0, "other": len(KEYED)}
 
 
 def test_record_in_a_long_batch_is_looked_up_beside_the_loop(setup):

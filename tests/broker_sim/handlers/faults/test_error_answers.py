@@ -100,6 +100,14 @@ REQUESTS = {
 }
 
 
+GENERAL_TEXT = "The server experienced an unexpected error when processing the request."
+WITH_GENERAL_TEXT = {
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.DESCRIBE_CONFIGS,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.FIND_COORDINATOR,
+}
+"""By `getErrorResponse` of their requests in Kafka 4.3.1; all others have null."""
 WITHOUT_ERRORS = {(ApiKey.DESCRIBE_LOG_DIRS, 1), (ApiKey.DESCRIBE_LOG_DIRS, 2)}
 """Versions whose response has no error but those of directories: as in Kafka it has no directory then."""
 
@@ -133,12 +141,37 @@ def test_client_reads_the_error_in_every_version(api):
         assert set(codes) <= {ERROR, 0}
 
 
+def texts(value):
+    """Return all error messages in a message, wherever they are."""
+    if isinstance(value, list):
+        return [text for item in value for text in texts(item)]
+    found = []
+    for name in getattr(type(value), "__slots__", ()):
+        if name == "error_message":
+            found.append(value.error_message)
+        else:
+            found += texts(getattr(value, name))
+    return found
+
+
+@pytest.mark.parametrize("api", AT_THE_GATE, ids=lambda api: api.api_name)
+def test_an_error_without_a_message_has_kafkas_text_or_null(api):
+    request = REQUESTS.get(api) or request_class(api)()
+    version = 3 if api is ApiKey.FIND_COORDINATOR else TABLE.get(api).max_version
+    told = set(texts(error_answer(api, request, version, ErrorCode.UNKNOWN_SERVER_ERROR)))
+    assert told <= {GENERAL_TEXT if api in WITH_GENERAL_TEXT else None}
+
+
+def test_an_api_that_answers_each_partition_has_no_answer_of_one_error():
+    assert error_answer(ApiKey.PRODUCE, messages.ProduceRequest(), 9, ERROR) is None
+
+
 def test_old_find_coordinator_has_one_error_and_a_new_one_that_of_each_key():
     request = messages.FindCoordinatorRequest(key="g", coordinator_keys=["g", "h"])
     old = error_answer(ApiKey.FIND_COORDINATOR, request, 3, ERROR)
     assert (old.error_code, old.coordinators) == (ERROR, [])
-    new = error_answer(ApiKey.FIND_COORDINATOR, request, 4, ERROR)
-    assert [(each.key, each.error_code) for each in new.coordinators] == [
-        ("g", ERROR),
-        ("h", ERROR),
+    new = error_answer(ApiKey.FIND_COORDINATOR, request, 4, ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert [(each.key, each.error_code, each.error_message) for each in new.coordinators] == [
+        ("g", ErrorCode.UNKNOWN_SERVER_ERROR, GENERAL_TEXT),
+        ("h", ErrorCode.UNKNOWN_SERVER_ERROR, GENERAL_TEXT),
     ]

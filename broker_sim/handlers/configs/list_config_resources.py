@@ -1,0 +1,73 @@
+"""ListConfigResources (key 74), versions 0-1; mirrors `KafkaApis.handleListConfigResources`.
+
+Behaviour:
+* lists what may have configurations: topics, living brokers that have the client's listener and their loggers;
+  of groups and subscriptions to client metrics only those for which something is set
+* a type that is not known makes the whole request fail
+
+Version notes: 0 lists subscriptions to client metrics only (KIP-1000), 1 names the wanted types, all of
+them with none (KIP-1142).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.controller import ConfigResourceType
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.config_resources import BROKER_LOGGER
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_list_config_resources"]
+
+_TYPES: Final = (
+    (ConfigResourceType.CLIENT_METRICS,),
+    (
+        ConfigResourceType.GROUP,
+        ConfigResourceType.CLIENT_METRICS,
+        BROKER_LOGGER,
+        ConfigResourceType.BROKER,
+        ConfigResourceType.TOPIC,
+    ),
+)
+"""The types that a version knows, in the order of Kafka's answer."""
+
+
+def handle_list_config_resources(
+    request: messages.ListConfigResourcesRequest,
+    context: RequestContext,
+    respond: Callable[[messages.ListConfigResourcesResponse], None],
+) -> None:
+    """List the resources of the wanted types."""
+    known = _TYPES[context.api_version]
+    wanted = request.resource_types or known
+    if any(each not in known for each in wanted):
+        respond(messages.ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+        return
+    resource = messages.ListConfigResourcesResponse.ConfigResource
+    respond(
+        messages.ListConfigResourcesResponse(
+            config_resources=[
+                resource(name, kind)
+                for kind in known
+                if kind in wanted
+                for name in _names(context, kind)
+            ]
+        )
+    )
+
+
+def _names(context: RequestContext, kind: int) -> Iterator[str]:
+    image = context.broker.image
+    if kind == ConfigResourceType.TOPIC:
+        return iter(image.topics)
+    if kind in (ConfigResourceType.BROKER, BROKER_LOGGER):
+        return (str(broker.broker_id) for broker, _ in image.alive_endpoints(context.listener))
+    return (
+        name for (code, name), given in image.resource_configs.items() if code == kind and given
+    )
