@@ -29,7 +29,13 @@ from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.protocol import messages
 from broker_sim.replica import FetchIsolation, FetchParams
-from broker_sim.share_partition import ShareFetch, SharePartitionData, WantedRecords, rotate
+from broker_sim.share_partition import (
+    FailedRequestError,
+    ShareFetch,
+    SharePartitionData,
+    WantedRecords,
+    rotate,
+)
 from broker_sim.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
@@ -142,7 +148,11 @@ class _Served:
         request, context = self._request, self._context
         denied = denied_topics(context, (*self._session.partitions, *self._asked))
         if any(self._asked.values()):
-            acknowledge(request, context, self._asked, denied, self._on_acknowledged)
+            try:
+                acknowledge(request, context, self._asked, denied, self._on_acknowledged)
+            except FailedRequestError:
+                self._fail()
+                return
         else:
             self._acknowledged = {}
         if context.api_version >= RENEW_VERSION and request.is_renew_ack:
@@ -176,7 +186,7 @@ class _Served:
             self._on_fetched(refused)
             return
         if request.share_acquire_mode not in ACQUIRE_MODES:
-            self._respond(messages.ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+            self._fail()
             return
         records = WantedRecords(
             request.member_id or "",
@@ -193,6 +203,9 @@ class _Served:
                 lambda fetched: self._on_fetched({**fetched, **refused}),
             )
         )
+
+    def _fail(self) -> None:
+        self._respond(messages.ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _maybe_answer(self) -> None:
         """Answer when both are done, but a member that has read too much with nothing."""
