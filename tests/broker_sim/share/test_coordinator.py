@@ -38,6 +38,16 @@ def test_topic_without_partitions_empties_the_answer_but_of_initialize(bench, ap
     assert answers[0].results == []
 
 
+@pytest.mark.parametrize("api", STATE_APIS)
+def test_topic_without_partitions_beside_another_one(bench, api, key):
+    values = {"initialize state": (1, -1), "write state": (1, 0, 0, 0, ()), "delete state": ()}
+    request = api.request_of(key.group_id, [(key, api.asked(*values.get(api.verb, (0,))))])
+    request.topics.append(api.asked_topic(bytes(16), []))
+    answers = []
+    bench.coordinator.serve(api, request, answers.append)
+    assert bool(answers[0].results) == (api is INITIALIZE)
+
+
 def test_answer_waits_for_the_replicas(bench, key):
     bench.log.is_held = True
     answers = []

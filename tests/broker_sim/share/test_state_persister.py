@@ -180,6 +180,14 @@ def test_error_that_stays_is_told_at_once(bench):
     assert bench.waiting == []
 
 
+@pytest.mark.parametrize("key", [KEY._replace(group_id=""), KEY._replace(partition=-1)])
+def test_call_that_names_no_share_partition_is_not_sent(bench, key):
+    bench.write(key)
+    (outcome,) = bench.done
+    assert outcome.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert bench.sent() == []
+
+
 @pytest.mark.parametrize(
     "outcome",
     [
@@ -237,6 +245,23 @@ def test_first_call_makes_the_topic_and_waits_for_it(bench):
     bench.pass_wait()
     bench.answer(WRITE)
     assert (bench.made_topics, bench.done) == (1, [OK])
+
+
+def test_attempts_to_find_a_coordinator_begin_anew_once_it_was_found(bench):
+    bench.image = image_of()
+    bench.write()
+    for _ in range(3):
+        bench.pass_wait()
+    bench.image = image_of(1, 2)
+    bench.pass_wait()
+    bench.answer(WRITE, outcome=None)
+    bench.image = image_of()
+    bench.pass_wait()
+    assert bench.done == []
+    bench.image = image_of(1, 2)
+    bench.pass_wait()
+    bench.answer(WRITE)
+    assert bench.done == [OK]
 
 
 @pytest.mark.parametrize("image", [image_of(), image_of(-1, -1), image_of(1, 1, alive=(2,))])
