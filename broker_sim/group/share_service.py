@@ -149,7 +149,8 @@ class ShareGroupService:
             try:
                 described.append(self._runtime.find(group_id).shard.share.describe(group_id))
             except ApiError as error:
-                described.append(Described(error.error_code, error.error_message, group_id))
+                text = error.error_message or ERROR_TEXTS[error.error_code]
+                described.append(Described(error.error_code, text, group_id))
         return described
 
     # -- offsets --------------------------------------------------------------------------------
@@ -223,6 +224,9 @@ class ShareGroupService:
         if not numbers:
             on_group(OffsetsGroup(group_id, rows))
             return
+        if not _may_be_asked(group_id, numbers):
+            on_error(_error(ErrorCode.UNKNOWN_SERVER_ERROR))
+            return
         _ask_all(
             _keys(group_id, numbers),
             lambda key, on_done: self._persister.read_summary(key, UNINITIALIZED_EPOCH, on_done),
@@ -258,8 +262,13 @@ class ShareGroupService:
                             row.error_message = outcome.error_message
                 respond(altered.response)
 
+            keys = _keys(group_id, numbers)
+            for key in keys:
+                if key.partition < 0:
+                    on_error(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, _invalid_text(key)))
+                    return
             _ask_all(
-                _keys(group_id, numbers),
+                keys,
                 lambda key, on_done: self._persister.initialize_state(
                     key,
                     altered.state_epoch,
@@ -363,6 +372,19 @@ def _keys(group_id: str, numbers: Numbers) -> list[SharePartitionKey]:
         for topic_id, partitions in numbers.items()
         for number in partitions
     ]
+
+
+def _may_be_asked(group_id: str, numbers: Numbers) -> bool:
+    """Whether Kafka's persister takes a request for these; mirrors `validateGroupTopicPartitionData`."""
+    return bool(group_id) and all(
+        partitions and min(partitions) >= 0 for partitions in numbers.values()
+    )
+
+
+def _invalid_text(key: SharePartitionKey) -> str:
+    """Return what Kafka's persister says of a partition that cannot be."""
+    group_id, topic_id, partition = key.coordinator_key().rsplit(":", 2)
+    return f"Initialize share group parameters has invalid partitionId - {group_id} {topic_id} {partition}"
 
 
 def _in_order(topic_ids: Iterable[bytes]) -> list[bytes]:

@@ -3,7 +3,8 @@
 Behaviour:
 * share partitions of a group without members begin anew, at the offsets that are named
 * a group that there is not is made; a group of another kind is GROUP_ID_NOT_FOUND
-* topics that the client may not read, or that do not exist, fail by themselves
+* topics that the client may not read, or that do not exist, fail by themselves, with each of their partitions
+* a negative partition fails all of it
 * answered once the share coordinator has the new state
 """
 
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.handlers.share.share_version import has_share_groups
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
@@ -28,6 +30,19 @@ __all__ = ["handle_alter_share_group_offsets"]
 Response = messages.AlterShareGroupOffsetsResponse
 Topic = Response.AlterShareGroupOffsetsResponseTopic
 Row = Response.AlterShareGroupOffsetsResponsePartition
+
+
+def _refused(
+    asked: messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic,
+    topic_id: bytes,
+    *,
+    is_denied: bool,
+) -> messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if is_denied:
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    rows = [Row(each.partition_index, code, ERROR_TEXTS[code]) for each in asked.partitions]
+    return Topic(asked.topic_name, topic_id, rows)
 
 
 def handle_alter_share_group_offsets(
@@ -58,15 +73,9 @@ def handle_alter_share_group_offsets(
         name = asked.topic_name
         if name not in denied and name in topics:
             allowed.append(asked)
-            continue
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if name in denied:
-            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        rows = [Row(each.partition_index, code, ERROR_TEXTS[code]) for each in asked.partitions]
-        told = Topic(name, partitions=rows)
-        if name in topics:
-            told.topic_id = topics[name].topic_id
-        refused.append(told)
+        elif asked.partitions:
+            topic_id = topics[name].topic_id if name in topics else NO_TOPIC_ID
+            refused.append(_refused(asked, topic_id, is_denied=name in denied))
 
     def altered(response: messages.AlterShareGroupOffsetsResponse) -> None:
         response.responses = refused + response.responses

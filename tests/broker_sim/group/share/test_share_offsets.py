@@ -56,6 +56,13 @@ def test_state_that_cannot_be_read_is_no_error(shares, ident):
     }
 
 
+@pytest.mark.parametrize(("numbers", "group_id"), [([-1], "share"), ([], "share"), ([0], "")])
+def test_offsets_that_no_share_coordinator_is_asked_for(shares, ident, numbers, group_id):
+    failed = shares.offsets(("t", numbers), group_id=group_id)
+    assert isinstance(failed, ApiError)
+    assert failed.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def test_offsets_are_altered(shares, ident):
     told = shares.alter(("t", {0: 7, 5: 1}))
     assert told.error_code == NONE
@@ -65,6 +72,14 @@ def test_offsets_are_altered(shares, ident):
     ]
     assert told.responses[0].topic_id == ident
     assert shares.states.states[shares.key(ident, 0)].start_offset == 7
+
+
+def test_negative_partition_fails_all_that_is_altered(shares, ident):
+    failed = shares.alter(("t", {0: 7, -1: 1}))
+    assert failed.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    key = shares.key(ident, -1).coordinator_key().replace(":", " ")
+    expected = f"Initialize share group parameters has invalid partitionId - {key}"
+    assert failed.error_message == expected
 
 
 def test_altering_makes_a_group(shares):

@@ -129,6 +129,14 @@ def test_offsets_of_an_empty_group_are_altered_described_and_deleted(user):
     assert user.offsets(0).topics[0].partitions[0].start_offset == -1
 
 
+def test_group_whose_topics_are_none_is_answered_without_any(user):
+    user.alter(3)
+    request = messages.DescribeShareGroupOffsetsRequest
+    asked = request([request.DescribeShareGroupOffsetsRequestGroup(GROUP, [])])
+    (group,) = user.ask(asked, 1).groups
+    assert (group.error_code, group.topics) == (NONE, [])
+
+
 def test_next_coordinator_has_the_group(user):
     assert user.is_assigned()
     before = user.describe()
