@@ -102,6 +102,22 @@ class StateApi:
         )
         return self.response([self.told_topic(*topic) for topic in topics.items()])
 
+    def failed_response(self, request: Any, error_code: ErrorCode, text: str | None) -> Any:
+        """Return the response in which all that the request asks has failed, also what it asks twice."""
+        failed = self.failed(error_code, text)
+        return self.response(
+            [
+                self.told_topic(
+                    topic.topic_id,
+                    [
+                        _to_message(self.response, "PartitionResult", partition.partition, failed)
+                        for partition in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
     def outcomes_of(self, group_id: str, response: Any) -> dict[SharePartitionKey, Any]:
         """Return the outcomes that a response tells."""
         return {
