@@ -7,7 +7,8 @@ Behaviour:
 * with a quota, a member that has read more than it may is answered empty; the records stay with it
 * one that renews locks fetches nothing, and says so by its limits
 * partitions are answered that have records, an error, something acknowledged, or are new in the session
-* as by Kafka, UNKNOWN_SERVER_ERROR answers all of it where a topic is to be answered that does not exist
+* as by Kafka, UNKNOWN_SERVER_ERROR answers all of it where a topic is to be answered that does not exist;
+  with an authorizer then nothing is acknowledged or fetched
 
 Version notes: 2 brings limited records (KIP-1206) and the renewal of locks (KIP-1222).
 """
@@ -140,7 +141,11 @@ class _Served:
     def serve(self) -> None:
         """Acknowledge and fetch."""
         request, context = self._request, self._context
-        denied = denied_topics(context, (*self._session.partitions, *self._asked))
+        try:
+            denied = denied_topics(context, (*self._session.partitions, *self._asked))
+        except ApiError as error:
+            self._respond(messages.ShareFetchResponse(error_code=error.error_code))
+            return
         if any(self._asked.values()):
             acknowledge(request, context, self._asked, denied, self._on_acknowledged)
         else:

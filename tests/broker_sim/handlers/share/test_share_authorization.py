@@ -72,6 +72,14 @@ def test_topic_that_a_member_may_not_read_any_more(bench, member):
     assert bench.share_partition().records.start_offset == 0
 
 
+def test_session_keeps_nothing_that_may_not_be_read_any_more(bench, member):
+    bench.produce(5)
+    bench.deny(AclOperation.READ, ResourceType.TOPIC, TOPIC)
+    pending = bench.wait(member.fetch())  # It names no partition.
+    answer = answers(pending)[0]
+    assert (answer.error_code, len(answer.records), answer.acquired_records) == (DENIED, 0, [])
+
+
 def test_denied_topic_leaves_the_others_to_a_member(bench, member):
     other_id = bench.create_topic("other")
     begun = bench.wait(member.fetch([0], topic_id=other_id, max_wait_ms=100))
@@ -130,3 +138,36 @@ def state(bench):
     bench.broker.persister.read_summary(key, 0, found.append)
     bench.cluster.run_until(lambda: found, 60_000)
     return found[0]
+
+
+@pytest.mark.parametrize(("epoch", "next_epoch"), [(2, 3), (-1, 2)])
+def test_authorizer_fails_on_a_topic_that_there_is_not(bench, member, epoch, next_epoch):
+    """As in Kafka, the whole request fails, and nothing of it is done; the session goes on."""
+    failed = ErrorCode.UNKNOWN_SERVER_ERROR
+    member.epoch = epoch
+    acknowledged = bench.wait(
+        member.acknowledge({0: [(0, 4, ACCEPT)]}, topic_id=b"unknown id 16 by")
+    )
+    assert acknowledged.response == messages.ShareAcknowledgeResponse(error_code=failed)
+    member.epoch = next_epoch
+    fetched = bench.wait(member.fetch([0], topic_id=b"unknown id 16 by", max_wait_ms=10_000))
+    assert fetched.response == messages.ShareFetchResponse(error_code=failed)
+    forgot = bench.wait(member.fetch(forgotten=[0], topic_id=b"unknown id 16 by", max_wait_ms=1))
+    assert forgot.response.error_code == NONE
+    assert member.acknowledged({0: [(0, 4, ACCEPT)]}) == {0: NONE}
+
+
+def test_request_with_an_unknown_topic_fetches_and_acknowledges_nothing(bench, member):
+    bench.produce(3)
+    request = messages.ShareFetchRequest
+    batches = [request.AcknowledgementBatch(0, 4, [ACCEPT])]
+    topics = [
+        request.FetchTopic(
+            bench.topic_id, [request.FetchPartition(0, acknowledgement_batches=batches)]
+        ),
+        request.FetchTopic(b"unknown id 16 by", [request.FetchPartition(0)]),
+    ]
+    pending = bench.wait(member.send(request(max_wait_ms=500, max_records=9, topics=topics)))
+    assert pending.response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    records = bench.share_partition().records
+    assert (records.start_offset, records.end_offset) == (0, 4)
