@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from integration.observations import at_once, at_timeout, on_event, untimed
 from integration.scenarios.families.share.support.share_configs import SHARE_GROUPS
 from integration.scenarios.families.share.support.share_group_under_test import (
+    EARLIEST,
     acknowledged,
     acquired,
     share_groups_on,
@@ -19,6 +20,7 @@ from integration.scenarios.families.share.support.share_member import (
     RELEASE,
     RENEW,
     Ack,
+    FetchOptions,
     SharePartition,
 )
 from integration.scenarios.helpers.side_by_side import SAMPLES
@@ -32,12 +34,12 @@ if TYPE_CHECKING:
 
 LIMIT: Final = 3
 LOCK_MS: Final = 1000
+SHORT_LOCKS: Final = EARLIEST | {"share.record.lock.duration.ms": str(LOCK_MS)}
 LONG_MS: Final = 10_000
 SHORT_MS: Final = 300
 RELEASED_MS: Final = 500
 """A release is written, after the answer or the end of the connection, before others have the records."""
 STAGGER_MS: Final = 5
-EARLIEST: Final = {"share_auto_offset_reset": "earliest"}
 STATE_IS_READ: Final = untimed("the state of a share partition is read before it is fetched from")
 
 
@@ -46,7 +48,9 @@ def a_record_is_delivered_as_often_as_the_limit_says(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
     """Each delivery counts one more; after share.delivery.count.limit deliveries a released record is archived."""
-    (group,) = share_groups_on(cluster, share_delivery_count_limit=str(LIMIT), **EARLIEST)
+    (group,) = share_groups_on(
+        cluster, configs=EARLIEST | {"share.delivery.count.limit": str(LIMIT)}
+    )
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
     group.begin(topic)
@@ -70,7 +74,7 @@ def records_are_acknowledged_one_by_one_or_together(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
     """Accepted, released, rejected, left out as a gap; what is not acquired is refused, and so are bad types."""
-    (group,) = share_groups_on(cluster, **EARLIEST)
+    (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
     group.begin(topic)
@@ -111,7 +115,7 @@ def a_lock_that_times_out_makes_records_available(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
     """Thirty records: share.record.lock.duration.ms after it was acquired another member is delivered each."""
-    (group,) = share_groups_on(cluster, share_record_lock_duration_ms=str(LOCK_MS), **EARLIEST)
+    (group,) = share_groups_on(cluster, configs=SHORT_LOCKS)
     topic = cluster.topics.create([cluster.first], partitions=SAMPLES)
     shares = [SharePartition(topic, partition) for partition in range(SAMPLES)]
     group.begin(topic)
@@ -142,7 +146,7 @@ def a_lock_that_times_out_makes_records_available(
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def a_renewed_lock_lasts_longer(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Renewed after half its time it ends that much later (KIP-1222); a renewal fetches nothing."""
-    (group,) = share_groups_on(cluster, share_record_lock_duration_ms=str(LOCK_MS), **EARLIEST)
+    (group,) = share_groups_on(cluster, configs=SHORT_LOCKS)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
     group.begin(topic)
@@ -177,7 +181,7 @@ def what_a_member_leaves_is_delivered_to_others(cluster: ClusterUnderTest) -> It
 
     Without any session the leader forgets the share partition, and reads its state again.
     """
-    (group,) = share_groups_on(cluster, **EARLIEST)
+    (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
     group.begin(topic)
@@ -207,7 +211,7 @@ def a_share_fetch_takes_as_many_records_as_it_wants(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
     """Whole batches, or with a record limit (KIP-1206) no more records than asked; acquired in parts of batch_size."""
-    (group,) = share_groups_on(cluster, **EARLIEST)
+    (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
     group.begin(topic)
@@ -220,12 +224,14 @@ def a_share_fetch_takes_as_many_records_as_it_wants(
     yield acquired("two, limited", cluster, limited, at_once())
     yield acquired("the rest", cluster, member.fetch(batch_size=2), at_once())
     other = group.share_member("third")
-    for step, options in (
-        ("no records", {"max_records": 0}),
-        ("no batch", {"batch_size": 0}),
-        ("unknown mode", {"acquire_mode": 2}),
-        ("no bytes", {"max_bytes": 0}),
-    ):
-        reply = other.fetch(share, epoch=0, max_wait_ms=SHORT_MS, **options)
+    cases: dict[str, FetchOptions] = {
+        "no records": {"max_wait_ms": SHORT_MS, "max_records": 0},
+        "no batch": {"max_wait_ms": SHORT_MS, "batch_size": 0},
+        "unknown mode": {"max_wait_ms": SHORT_MS, "acquire_mode": 2},
+        "no bytes": {"max_wait_ms": SHORT_MS, "max_bytes": 0},
+    }
+    for step, options in cases.items():
+        other.session_epoch = 0
+        reply = other.fetch(share, **options)
         due = at_timeout(SHORT_MS) if step == "no batch" else at_once()
         yield acquired(step, cluster, reply, due)

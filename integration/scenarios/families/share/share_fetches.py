@@ -12,6 +12,7 @@ from integration.scenarios.families.share.support.share_configs import (
     SHARE_GROUPS,
 )
 from integration.scenarios.families.share.support.share_group_under_test import (
+    EARLIEST,
     acquired,
     share_groups_on,
 )
@@ -134,7 +135,7 @@ def min_bytes_of_a_share_fetch_are_counted_over_partitions(
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def released_records_do_not_wake_a_share_fetch(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Five times another member releases a record: the share fetch that waits has it at max_wait_ms."""
-    (group,) = share_groups_on(cluster, share_auto_offset_reset="earliest")
+    (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
     group.begin(topic)

@@ -39,7 +39,10 @@ PARTITIONS: Final = 4
 LONG_ID: Final = "m" * 37
 """A character more than a UUID has."""
 SESSION_MS: Final = 2000
-HEARTBEAT_MS: Final = 500
+SHORT_SESSIONS: Final = {
+    "share.session.timeout.ms": str(SESSION_MS),
+    "share.heartbeat.interval.ms": "500",
+}
 LOOKS_BEFORE_MS: Final = 100
 LOOKS_EVERY_MS: Final = 1
 STAGGER_MS: Final = 5
@@ -166,12 +169,7 @@ def a_silent_share_member_is_fenced_after_its_session(
 ) -> Iterator[Observation]:
     """Thirty groups: share.session.timeout.ms after its last heartbeat each is Empty."""
     topic = cluster.topics.create([cluster.first])
-    groups = share_groups_on(
-        cluster,
-        SAMPLES,
-        share_session_timeout_ms=str(SESSION_MS),
-        share_heartbeat_interval_ms=str(HEARTBEAT_MS),
-    )
+    groups = share_groups_on(cluster, SAMPLES, SHORT_SESSIONS)
     waiting = {}
     for number, group in enumerate(groups, 1):
         joined = group.share_member("first").heartbeat([topic.name])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from integration.observations import at_once, untimed
 from integration.scenarios.families.share.support.share_configs import SHARE_GROUPS
 from integration.scenarios.families.share.support.share_group_under_test import (
+    EARLIEST,
     acknowledged,
     acquired,
     share_groups_on,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
 
-EARLIEST: Final = {"share_auto_offset_reset": "earliest"}
 PARTITIONS: Final = 3
 UNKNOWN_PARTITION: Final = 99
 WAIT_MS: Final = 2000
@@ -34,7 +34,7 @@ WAIT_MS: Final = 2000
 @scenario(topology="a share group, 3 partitions", configs=SHARE_GROUPS)
 def a_share_session_goes_on_epoch_by_epoch(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, and INVALID_REQUEST for a first one that acknowledges."""
-    (group,) = share_groups_on(cluster, **EARLIEST)
+    (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
     group.begin(topic)
@@ -67,7 +67,7 @@ def a_share_session_goes_on_epoch_by_epoch(cluster: ClusterUnderTest) -> Iterato
 @scenario(topology="a share group, 3 partitions", configs=SHARE_GROUPS)
 def a_share_session_remembers_its_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Partitions are added and forgotten; told are those with records, with errors, and new ones."""
-    (group,) = share_groups_on(cluster, **EARLIEST)
+    (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first], partitions=PARTITIONS)
     zero, one, two = (SharePartition(topic, partition) for partition in range(PARTITIONS))
     group.begin(topic)
@@ -114,5 +114,5 @@ def a_share_fetch_has_to_name_its_member(cluster: ClusterUnderTest) -> Iterator[
     yield acknowledged("not the leader, acknowledges", cluster, reply, at_once())
     other = group.share_member("fourth")
     other.group = cluster.topics.name("no.group")
-    reply = other.fetch(share, max_wait_ms=WAIT_MS)
-    yield acquired("unknown group", cluster, reply, untimed("its state is looked for"))
+    fetch = other.fetch(share, max_wait_ms=WAIT_MS)
+    yield acquired("unknown group", cluster, fetch, untimed("its state is looked for"))

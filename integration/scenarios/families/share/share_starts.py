@@ -11,6 +11,7 @@ from integration.clients.groups import delete_groups
 from integration.observations import at_once, at_timeout, untimed
 from integration.scenarios.families.share.support.share_configs import SHARE_GROUPS
 from integration.scenarios.families.share.support.share_group_under_test import (
+    EARLIEST,
     acknowledged,
     acquired,
     share_groups_on,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
 
-EARLIEST: Final = {"share_auto_offset_reset": "earliest"}
 NEWER_MS: Final = 4_000_000_000_000
 """A time in the year 2096: newer than any duration reaches back."""
 WAIT_MS: Final = 2000
@@ -53,7 +53,7 @@ def a_share_group_begins_where_its_reset_says(cluster: ClusterUnderTest) -> Iter
     newer = Append(topic, 0, batch_of([b"newer"], timestamp_ms=NEWER_MS))
     producer.start_produce(newer, acks=1).result()
     for reset in ("earliest", "latest", "by_duration:PT1H", "by_duration:P36500D"):
-        (group,) = share_groups_on(cluster, share_auto_offset_reset=reset)
+        (group,) = share_groups_on(cluster, configs={"share.auto.offset.reset": reset})
         group.begin(topic)
         yield group.seen(f"{reset}: offsets", group.describe_offsets(None))
         member = group.share_member("second")
@@ -73,7 +73,7 @@ def aborted_records_are_left_out_of_committed_ones(
     leader, producer = cluster.connect(cluster.first), transactions.producer()
     groups = {}
     for level in ("read_committed", "read_uncommitted"):
-        (group,) = share_groups_on(cluster, share_isolation_level=level, **EARLIEST)
+        (group,) = share_groups_on(cluster, configs=EARLIEST | {"share.isolation.level": level})
         group.begin(topic)
         group.warm(share)
         groups[level] = group
@@ -101,7 +101,7 @@ def deleted_records_move_the_start_of_a_share_partition(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
     """Records in flight that are deleted are archived; the next fetch begins where the log begins."""
-    (group,) = share_groups_on(cluster, **EARLIEST)
+    (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
     group.begin(topic)
@@ -119,8 +119,8 @@ def deleted_records_move_the_start_of_a_share_partition(
     member.client.produce(topic, b"f", acks=1)
     yield deleted("all deleted", member.client.start_delete_records(topic, -1).result(), at_once())
     yield acquired("nothing", cluster, member.fetch(max_wait_ms=SHORT_MS), at_once())
-    reply = member.fetch(max_wait_ms=SHORT_MS)
-    yield acquired("still nothing", cluster, reply, at_timeout(SHORT_MS))
+    waits = member.fetch(max_wait_ms=SHORT_MS)
+    yield acquired("still nothing", cluster, waits, at_timeout(SHORT_MS))
     yield group.seen("offsets at the end", group.describe_offsets({topic.name: [0]}))
 
 
@@ -129,7 +129,7 @@ def offsets_of_a_share_group_are_altered_while_it_is_empty(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
     """NON_EMPTY_GROUP while it has members; then it begins elsewhere, and lags; deleted, it begins anew."""
-    (group,) = share_groups_on(cluster, **EARLIEST)
+    (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first], partitions=2)
     share = SharePartition(topic)
     first = group.begin(topic)
@@ -164,7 +164,7 @@ def a_leader_that_moves_keeps_the_state_of_share_partitions(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
     """The next leader delivers what was released or in flight; what was acknowledged stays away."""
-    (group,) = share_groups_on(cluster, **EARLIEST)
+    (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
     group.begin(topic)
@@ -192,6 +192,6 @@ def a_leader_that_moves_keeps_the_state_of_share_partitions(
     old = member.acknowledge({share: [Ack(4, 5, (ACCEPT,))]})
     yield acknowledged("at the old leader", cluster, old, at_once())
     heir = group.share_member("fourth", cluster.second)
-    reply = heir.fetch(share, max_wait_ms=WAIT_MS)
-    yield acquired("after", cluster, reply, FIRST_FETCH)
+    after = heir.fetch(share, max_wait_ms=WAIT_MS)
+    yield acquired("after", cluster, after, FIRST_FETCH)
     yield group.seen("offsets", group.describe_offsets({topic.name: [0]}))

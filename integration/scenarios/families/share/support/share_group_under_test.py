@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from integration.observations import Timing
 
 __all__ = [
+    "EARLIEST",
     "ShareGroupUnderTest",
     "acknowledged",
     "acquired",
@@ -28,6 +29,7 @@ __all__ = [
     "share_groups_on",
 ]
 
+EARLIEST: Final = {"share.auto.offset.reset": "earliest"}
 DESCRIBE_VERSION: Final = 1
 OFFSETS_VERSION: Final = 1
 ALTER_OFFSETS_VERSION: Final = 0
@@ -68,10 +70,6 @@ class ShareGroupUnderTest(GroupUnderTest):
     def _initialized(self) -> int:
         (group,) = self.describe_offsets(None).message.groups
         return sum(len(topic.partitions) for topic in group.topics)
-
-    def configure(self, **configs: str) -> None:
-        """Set configurations of the group; an underscore in a name stands for a dot."""
-        configure_groups(self._cluster, [self], **configs)
 
     def describe_offsets(
         self, topics: Mapping[str, Sequence[int]] | None, version: int = OFFSETS_VERSION
@@ -138,27 +136,24 @@ def describe_share_groups(
 
 
 def share_groups_on(
-    cluster: ClusterUnderTest, count: int = 1, **configs: str
+    cluster: ClusterUnderTest, count: int = 1, configs: Mapping[str, str] | None = None
 ) -> list[ShareGroupUnderTest]:
-    """Return share groups that the first broker coordinates, with these configurations of their own.
-
-    An underscore in a configuration's name stands for a dot.
-    """
+    """Return share groups that the first broker coordinates, with these configurations of their own."""
     found = [
         ShareGroupUnderTest(cluster, group.name, group.coordinator)
         for group in groups_on(cluster, cluster.first, count)
     ]
     if configs:
-        configure_groups(cluster, found, **configs)
+        configure_groups(cluster, found, configs)
     cluster.topics.settle()  # the offsets topic may have been created just now
     return found
 
 
 def configure_groups(
-    cluster: ClusterUnderTest, groups: Iterable[GroupUnderTest], **configs: str
+    cluster: ClusterUnderTest, groups: Iterable[GroupUnderTest], configs: Mapping[str, str]
 ) -> None:
     """Set configurations of groups; return when all brokers act on them."""
-    changes = [(name.replace("_", "."), SET, value) for name, value in configs.items()]
+    changes = [(name, SET, value) for name, value in configs.items()]
     reply = alter(
         cluster.clients.ask(cluster.first), *((GROUP, group.name, changes) for group in groups)
     )

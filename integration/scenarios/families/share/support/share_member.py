@@ -10,6 +10,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from integration.clients.broker_client import BrokerClient
     from integration.clients.raw_client import Pending, RawConnection, Reply
     from integration.clients.topics import Topic
 
@@ -24,6 +25,7 @@ __all__ = [
     "RELEASE",
     "RENEW",
     "Ack",
+    "FetchOptions",
     "ShareMember",
     "SharePartition",
 ]
@@ -75,7 +77,7 @@ class ShareMember:
 
     group: str
     member_id: str
-    client: RawConnection
+    client: BrokerClient
     coordinator: RawConnection
     epoch: int = 0
     session_epoch: int = 0
