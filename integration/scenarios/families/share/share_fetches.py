@@ -134,7 +134,7 @@ def min_bytes_of_a_share_fetch_are_counted_over_partitions(
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def released_records_do_not_wake_a_share_fetch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Five times another member releases a record: the share fetch that waits has it at max_wait_ms."""
+    """Released by an acknowledgement or by the end of a session: the share fetch that waits has it at max_wait_ms."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)

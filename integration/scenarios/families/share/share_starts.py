@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
 
+RESETS: Final = ("earliest", "latest", "by_duration:PT1H", "by_duration:P3650D")
 NEWER_MS: Final = 4_000_000_000_000
-"""A time in the year 2096: newer than any duration reaches back."""
+"""A time in the year 2096. The other records are of 2023: older than an hour, and younger than ten years."""
+ANY_MS: Final = str(2**63 - 1)
 WAIT_MS: Final = 2000
 SHORT_MS: Final = 300
 FIRST_FETCH: Final = untimed(
@@ -46,14 +48,14 @@ FIRST_FETCH: Final = untimed(
 @scenario(topology="4 share groups, 1 partition", configs=SHARE_GROUPS)
 def a_share_group_begins_where_its_reset_says(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """share.auto.offset.reset: earliest, latest (which is the default), by_duration:PT1H, and of ages."""
-    topic = cluster.topics.create([cluster.first])
+    topic = cluster.topics.create([cluster.first], message_timestamp_after_max_ms=ANY_MS)
     share = SharePartition(topic)
     producer = cluster.connect(cluster.first)
     producer.produce(topic, b"old", b"old too", acks=1)
     newer = Append(topic, 0, batch_of([b"newer"], timestamp_ms=NEWER_MS))
     producer.start_produce(newer, acks=1).result()
-    for reset in ("earliest", "latest", "by_duration:PT1H", "by_duration:P36500D"):
-        (group,) = share_groups_on(cluster, configs={"share.auto.offset.reset": reset})
+    for group, reset in zip(share_groups_on(cluster, len(RESETS)), RESETS, strict=True):
+        group.configure({"share.auto.offset.reset": reset})
         group.begin(topic)
         yield group.seen(f"{reset}: offsets", group.describe_offsets(None))
         member = group.share_member("second")
@@ -71,12 +73,12 @@ def aborted_records_are_left_out_of_committed_ones(
     topic = transactions.topic([cluster.first])
     share = SharePartition(topic)
     leader, producer = cluster.connect(cluster.first), transactions.producer()
-    groups = {}
-    for level in ("read_committed", "read_uncommitted"):
-        (group,) = share_groups_on(cluster, configs=EARLIEST | {"share.isolation.level": level})
+    levels = ("read_committed", "read_uncommitted")
+    groups = dict(zip(levels, share_groups_on(cluster, len(levels), EARLIEST), strict=True))
+    for level, group in groups.items():
+        group.configure({"share.isolation.level": level})
         group.begin(topic)
         group.warm(share)
-        groups[level] = group
     members = {level: group.share_member("second") for level, group in groups.items()}
     leader.produce(topic, b"before", acks=1)
     producer.produce(leader, topic, b"aborted", b"too")
@@ -115,6 +117,7 @@ def deleted_records_move_the_start_of_a_share_partition(
         reply = member.acknowledge({share: [Ack(first, last, (RELEASE,))]})
         yield acknowledged(f"released {first} to {last}", cluster, reply, at_once())
     yield acquired("again", cluster, member.fetch(max_wait_ms=SHORT_MS), at_once())
+    yield acquired("and again", cluster, member.fetch(), at_once())
     yield group.seen("offsets", group.describe_offsets({topic.name: [0]}))
     member.client.produce(topic, b"f", acks=1)
     yield deleted("all deleted", member.client.start_delete_records(topic, -1).result(), at_once())

@@ -67,6 +67,10 @@ class ShareGroupUnderTest(GroupUnderTest):
         member.fetch(*partitions, max_wait_ms=INITIAL_WAIT_MS)
         member.end_session()
 
+    def configure(self, configs: Mapping[str, str]) -> None:
+        """Set configurations of the group; return when all brokers act on them."""
+        configure_groups(self._cluster, [self], configs)
+
     def _initialized(self) -> int:
         (group,) = self.describe_offsets(None).message.groups
         return sum(len(topic.partitions) for topic in group.topics)
@@ -138,7 +142,10 @@ def describe_share_groups(
 def share_groups_on(
     cluster: ClusterUnderTest, count: int = 1, configs: Mapping[str, str] | None = None
 ) -> list[ShareGroupUnderTest]:
-    """Return share groups that the first broker coordinates, with these configurations of their own."""
+    """Return share groups that the first broker coordinates, with these configurations of their own.
+
+    All groups of a scenario are asked for at once: the next call returns the same ones.
+    """
     found = [
         ShareGroupUnderTest(cluster, group.name, group.coordinator)
         for group in groups_on(cluster, cluster.first, count)
