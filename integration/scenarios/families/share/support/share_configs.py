@@ -20,11 +20,12 @@ SHARE_GROUPS: Final = (
         "group.share.min.heartbeat.interval.ms": "50",
         "group.share.min.record.lock.duration.ms": "1000",
         "group.share.assignment.interval.ms": "0",
+        "group.share.initialize.retry.interval.ms": "1000",
         "group.share.max.size": str(MAX_SIZE),
         "share.coordinator.state.topic.num.partitions": "6",
     }
 )
 """Groups of at most three members are assigned at once; locks may be as short as a second, and sessions
-shorter."""
+shorter. State that could not be begun is begun again after `offsets.commit.timeout.ms`, 5 s."""
 FEW_SESSIONS: Final = SHARE_GROUPS | {"group.share.max.share.sessions": str(MAX_SIZE)}
 """As above, and a broker has room for three share sessions."""

@@ -54,9 +54,12 @@ class ShareGroupUnderTest(GroupUnderTest):
         joined = member.heartbeat(names)
         assert not joined.message.error_code, joined.message
         wanted = sum(len(topic.replicas) for topic in topics)
-        self._cluster.wait_until(
-            lambda: self._initialized() == wanted, f"{self.name} has share partitions"
-        )
+
+        def has_state() -> bool:
+            # Where the first attempt has failed, the next one follows from a heartbeat.
+            return not member.heartbeat().message.error_code and self._initialized() == wanted
+
+        self._cluster.wait_until(has_state, f"{self.name} has share partitions")
         assigned = member.heartbeat()
         assert not assigned.message.error_code, assigned.message
         return member
