@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
 from broker_sim.group.by_partition import groups_by_partition
-from broker_sim.group.java_order import HashTable, hash_order, integer_hash, uuid_hash
 from broker_sim.group.share.requests import check_heartbeat
+from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
+from broker_sim.hash_order.java_order import HashTable, hash_order
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.share.persister import (

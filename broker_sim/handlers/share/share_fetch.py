@@ -25,6 +25,7 @@ from broker_sim.handlers.share.acknowledgements import (
     asked_partitions,
 )
 from broker_sim.handlers.share.checks import denied_topics, member_error
+from broker_sim.handlers.share.partition_order import in_mutable_map_order, in_to_map_order
 from broker_sim.handlers.share.share_fetch_response import build_response, response_bytes, throttled
 from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.metadata.topic_partition import TopicIdPartition
@@ -178,7 +179,7 @@ class _Served:
             else:
                 wanted.append(partition)
         if not wanted:
-            self._on_fetched(refused)
+            self._on_fetched(in_mutable_map_order(refused))
             return
         if request.share_acquire_mode not in ACQUIRE_MODES:
             self._respond(messages.ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
@@ -195,7 +196,7 @@ class _Served:
                 _fetch_params(request, context, max_wait_ms),
                 records,
                 rotate(wanted, request.share_session_epoch),
-                lambda fetched: self._on_fetched({**fetched, **refused}),
+                lambda fetched: self._on_fetched(in_to_map_order({**fetched, **refused})),
             )
         )
 
