@@ -222,27 +222,18 @@ def simulated(run_simulator):
 
 
 @contextmanager
-def real(require_or_skip):
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.selection import ReferenceKind, select_reference
-
-    selection = select_reference("auto", make_image=False)
-    if selection.kind is ReferenceKind.RECORDED:
-        require_or_skip(selection.reason)
-    try:
-        with selection.cluster(CONFIGS) as cluster:
-            yield Side("kafka", cluster.bootstrap_servers)
-    except ReferenceUnavailableError as unavailable:
-        require_or_skip(str(unavailable))
+def real(run_real_kafka):
+    with run_real_kafka(CONFIGS) as cluster:
+        yield Side("kafka", cluster.bootstrap_servers)
 
 
 @pytest.fixture(
     scope="session",
     params=["sim", pytest.param("kafka", marks=pytest.mark.real_kafka)],
 )
-def side(request, run_simulator, require_or_skip):
+def side(request, run_simulator, run_real_kafka):
     """The simulator, then a real Kafka."""
-    opened = simulated(run_simulator) if request.param == "sim" else real(require_or_skip)
+    opened = simulated(run_simulator) if request.param == "sim" else real(run_real_kafka)
     with opened as running:
         yield running
 
