@@ -28,7 +28,7 @@ GROUP_CONFIGS = {
     # It gets the records when the connections of who had them are closed, not when the locks are over.
     "killed": {"share.record.lock.duration.ms": LONG_LOCK_MS},
 }
-ONCE = dict.fromkeys(range(COUNT), [1])
+ONCE = {offset: [1] for offset in range(COUNT)}
 AGAIN = {offset: [1, 2] if offset % 3 == 0 and offset % 5 != 0 else [1] for offset in range(COUNT)}
 """Where each third record is released once, but not each fifth."""
 COMMITTED = {
@@ -45,8 +45,8 @@ EXPECTED = {
     "renew": (ONCE, "0"),
     "committed": (COMMITTED, "0"),
     "shared": (ONCE, "2 consumers, 0"),
-    "stuck": (dict.fromkeys(range(COUNT), [1, 2]), "[accepted]"),
-    "killed": (dict.fromkeys(range(COUNT), [2]), "0"),
+    "stuck": ({offset: [1, 2] for offset in range(COUNT)}, "[accepted]"),
+    "killed": ({offset: [2] for offset in range(COUNT)}, "0"),
 }
 """Of each case the deliveries of each offset, and what else it has seen."""
 IN_SOAK = pytest.mark.soak(part="clients")

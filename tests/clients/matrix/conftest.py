@@ -6,7 +6,8 @@ or `consumer` for the protocol of KIP-848, whose sessions are a configuration of
 tells in lines of JSON what it was assigned, what was revoked, what it did; a line on its stdin makes it
 leave.
 
-What it does in the roles `group` and `transaction` is in the folders of that name.
+What it does in the roles `group` and `transaction` is in the folders of that name; for `share` see
+groups/test_share_members.py.
 """
 
 import json
@@ -44,6 +45,8 @@ CONFIGS = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.max.session.timeout.ms": str(LONG_SESSION_MS),
     "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": str(HEARTBEAT_MS),
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",

@@ -1,19 +1,27 @@
-// A member of a share group by franz-go, told the bootstrap servers, group, topic and number of records.
-//
-// It releases each third record when it comes the first time, rejects each fifth, and accepts all others.
-// Tells each delivery, and ends when all records are done.
+// A member of a share group by franz-go; see ../../../groups/test_share_members.py for what it is told and tells.
 package main
 
 import (
 	"context"
 	"os"
-	"strconv"
 	"strings"
 
 	"broker-sim/franz-go-members/telling"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
+
+// verdict returns what is said of a delivery.
+func verdict(record *kgo.Record) kgo.AckStatus {
+	switch {
+	case record.Offset%5 == 0:
+		return kgo.AckReject
+	case record.Offset%3 == 0 && record.DeliveryCount() == 1:
+		return kgo.AckRelease
+	default:
+		return kgo.AckAccept
+	}
+}
 
 func main() {
 	arguments := os.Args[1:]
@@ -30,23 +38,12 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	left, err := strconv.Atoi(arguments[3])
-	if err != nil {
-		panic(err)
-	}
-	for left > 0 {
-		client.PollFetches(context.Background()).EachRecord(func(record *kgo.Record) {
-			telling.Tell(`{"event":"delivery","offset":%d,"count":%d}`, record.Offset, record.DeliveryCount())
-			switch {
-			case record.Offset%5 == 0:
-				record.Ack(kgo.AckReject)
-			case record.Offset%3 == 0 && record.DeliveryCount() == 1:
-				record.Ack(kgo.AckRelease)
-				left++
-			default:
-				record.Ack(kgo.AckAccept)
-			}
-			left--
+	told := telling.UntilTold()
+	for told.Err() == nil {
+		client.PollFetches(told).EachRecord(func(record *kgo.Record) {
+			record.Ack(verdict(record))
+			telling.Tell(`{"event":"record","partition":%d,"offset":%d,"delivery":%d}`,
+				record.Partition, record.Offset, record.DeliveryCount())
 		})
 		if err := client.FlushAcks(context.Background()); err != nil {
 			panic(err)
