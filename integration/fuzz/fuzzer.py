@@ -13,6 +13,7 @@ from integration.fuzz.gate import Gate
 from integration.fuzz.lookup import Lookup, PlayError
 from integration.fuzz.normalise import normalised_play
 from integration.fuzz.play import play
+from integration.fuzz.share_lookup import ShareLookup
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -68,11 +69,13 @@ class Fuzzer:
         self.played = 0
         """How many plays there were, on both sides each."""
 
-    async def warm_up(self) -> None:
+    async def warm_up(self, *, with_share_groups: bool = False) -> None:
         """Return when both sides have what a cluster makes at its first use."""
         for side in self._sides:
             lookup = Lookup(side)
             await lookup.warm_up()
+            if with_share_groups:
+                await ShareLookup(side, lookup).coordinator()
             await lookup.close()
 
     async def examine_wave(

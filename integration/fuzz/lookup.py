@@ -68,10 +68,10 @@ class Lookup:
         request = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
 
         async def has_ids() -> bool:
-            given = [await self._ask(broker, request, 4) for broker in self._side.brokers]
+            given = [await self.ask(broker, request, 4) for broker in self._side.brokers]
             return not any(one.error_code for one in given)
 
-        await self._until(has_ids, "producer ids are given")
+        await self.until(has_ids, "producer ids are given")
         for name in ("group", "txn"):
             await self._coordinator(name)
 
@@ -93,14 +93,14 @@ class Lookup:
         ]
         if not wanted:
             return
-        answer = await self._ask(self._side.brokers.first, request(wanted, 15_000), 7)
+        answer = await self.ask(self._side.brokers.first, request(wanted, 15_000), 7)
         for topic in answer.topics:
             if topic.error_code:
                 raise PlayError(f"{topic.name}: {topic.error_message}")
         references.learn("", answer)
         self._topics = [topic.name for topic in wanted]
         self._replicated = {references.name(plan.name) for plan in plans if len(plan.replicas) > 1}
-        await self._until(self._topics_are_served, "the topics are served")
+        await self.until(self._topics_are_served, "the topics are served")
 
     def _replicas(self, plan: TopicPlan, partition: int) -> list[int]:
         roles = plan.replicas or ("first",)
@@ -120,7 +120,7 @@ class Lookup:
         return self._side.broker(at)
 
     async def _leader(self, topic: str, partition: int) -> int:
-        found = (await self._partitions(self._any_alive(), topic)).get(partition)
+        found = (await self.partitions(self._any_alive(), topic)).get(partition)
         leader = -1 if found is None else found[0]
         return self._side.brokers.first if leader < 0 else leader
 
@@ -132,22 +132,22 @@ class Lookup:
             )
 
             async def found() -> bool:
-                answer = await self._ask(self._any_alive(), request, 4)
+                answer = await self.ask(self._any_alive(), request, 4)
                 (one,) = answer.coordinators
                 if one.error_code == ErrorCode.NONE and await self._coordinates(one.node_id, name):
                     self._coordinators[name] = one.node_id
                 return name in self._coordinators
 
-            await self._until(found, f"{name} has a coordinator")
+            await self.until(found, f"{name} has a coordinator")
         return self._coordinators[name]
 
     async def _coordinates(self, broker: int, name: str) -> bool:
         """Whether a broker has begun to coordinate: it is named before it has read its partition."""
         if name.rpartition(".")[2].startswith("txn"):
             transactions = messages.DescribeTransactionsRequest([name])
-            (state,) = (await self._ask(broker, transactions, 0)).transaction_states
+            (state,) = (await self.ask(broker, transactions, 0)).transaction_states
             return state.error_code not in NOT_YET
-        (group,) = (await self._ask(broker, messages.DescribeGroupsRequest([name]), 5)).groups
+        (group,) = (await self.ask(broker, messages.DescribeGroupsRequest([name]), 5)).groups
         return group.error_code not in NOT_YET
 
     async def settle_topics(self, request: Any, answer: Any) -> None:
@@ -158,10 +158,10 @@ class Lookup:
             entries = ()
         for topic in [one.name for one in entries if not one.error_code]:
             arrived = partial(getattr(self, WAITS_FOR[name]), topic)
-            await self._until(arrived, f"all brokers know of {name} for {topic}")
+            await self.until(arrived, f"all brokers know of {name} for {topic}")
         if name in MOVES:
             with suppress(PlayError):  # what needs a broker that is down stays as it is
-                await self._until(self._is_stable, "the partitions settle", MOVED_S)
+                await self.until(self._is_stable, "the partitions settle", MOVED_S)
         await asyncio.sleep(APPLIED_S)
 
     async def settle_transaction(self, transactional_id: str) -> None:
@@ -172,10 +172,10 @@ class Lookup:
 
         async def ended() -> bool:
             coordinator = await self._coordinator(transactional_id)
-            (state,) = (await self._ask(coordinator, request, 0)).transaction_states
+            (state,) = (await self.ask(coordinator, request, 0)).transaction_states
             return not str(state.transaction_state).startswith("Prepare")
 
-        await self._until(ended, f"{transactional_id} has ended")
+        await self.until(ended, f"{transactional_id} has ended")
 
     async def settle_produced(self, leader: int, answer: Any) -> None:
         """Return when the followers have what a leader has taken alone, or cannot have it.
@@ -190,7 +190,7 @@ class Lookup:
                         self._is_above, leader, topic.name, part.index, part.base_offset
                     )
                     with suppress(PlayError):  # fewer in-sync replicas than min.insync.replicas
-                        await self._until(replicated, "the records are replicated", REPLICATED_S)
+                        await self.until(replicated, "the records are replicated", REPLICATED_S)
 
     async def settle_groups(self, broker: int, prefix: str) -> None:
         """Return when a coordinator shows a group that is founded now, and so all that was before it.
@@ -207,19 +207,19 @@ class Lookup:
             protocol_type="consumer",
             protocols=[messages.JoinGroupRequest.JoinGroupRequestProtocol("range", b"")],
         )
-        if (await self._ask(broker, join, 4)).error_code != ErrorCode.MEMBER_ID_REQUIRED:
+        if (await self.ask(broker, join, 4)).error_code != ErrorCode.MEMBER_ID_REQUIRED:
             return  # no coordinator
 
         async def is_shown() -> bool:
-            answer = await self._ask(broker, messages.DescribeGroupsRequest([group]), 5)
+            answer = await self.ask(broker, messages.DescribeGroupsRequest([group]), 5)
             return bool(answer.groups[0].group_state != DEAD)
 
-        await self._until(is_shown, "the groups can be seen")
+        await self.until(is_shown, "the groups can be seen")
 
     async def hear(self, broker: int, group: str) -> None:
         """Return when a broker has answered a question about a group, however slow it is."""
         with suppress(OSError, TimeoutError):
-            await self._ask(broker, messages.DescribeGroupsRequest([group]), 5)
+            await self.ask(broker, messages.DescribeGroupsRequest([group]), 5)
 
     async def settle_after(self, verb: str, broker: int) -> None:
         """Return when the brokers that are left agree about each other and about the topics."""
@@ -231,8 +231,8 @@ class Lookup:
         connection = self._connections.pop(broker, None)
         if connection is not None:
             await connection.close()
-        await self._until(self._live_are_listed, f"the brokers agree after {verb}")
-        await self._until(self._is_stable, f"the partitions settle after {verb}")
+        await self.until(self._live_are_listed, f"the brokers agree after {verb}")
+        await self.until(self._is_stable, f"the partitions settle after {verb}")
 
     async def close(self, references: References | None = None) -> None:
         """End the faults that are left, delete topics of somebody else's cluster, and disconnect."""
@@ -242,7 +242,7 @@ class Lookup:
         if not self._side.is_ours and references is not None and references.topic_ids:
             request = messages.DeleteTopicsRequest
             topics = [request.DeleteTopicState(name) for name in references.topic_ids]
-            await self._ask(self._side.brokers.first, request(topics, timeout_ms=15_000), 6)
+            await self.ask(self._side.brokers.first, request(topics, timeout_ms=15_000), 6)
         for connection in self._connections.values():
             await connection.close()
 
@@ -254,13 +254,13 @@ class Lookup:
     def _any_alive(self) -> int:
         return self._alive()[0]
 
-    async def _partitions(
+    async def partitions(
         self, broker: int, topic: str
     ) -> dict[int, tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
         """Return leader, epoch, replicas and ISR of the partitions that a broker knows."""
         request = messages.MetadataRequest
         wanted = [request.MetadataRequestTopic(name=topic)]
-        answer = await self._ask(broker, request(wanted, allow_auto_topic_creation=False), 12)
+        answer = await self.ask(broker, request(wanted, allow_auto_topic_creation=False), 12)
         return {
             one.partition_index: (
                 one.leader_id,
@@ -272,7 +272,7 @@ class Lookup:
         }
 
     async def _all_know(self, topic: str) -> bool:
-        known = [await self._partitions(broker, topic) for broker in self._alive()]
+        known = [await self.partitions(broker, topic) for broker in self._alive()]
         return (
             all(known)
             and all(leader >= 0 for one in known for leader, _, _, _ in one.values())
@@ -280,7 +280,7 @@ class Lookup:
         )
 
     async def _none_knows(self, topic: str) -> bool:
-        return not any([await self._partitions(broker, topic) for broker in self._alive()])
+        return not any([await self.partitions(broker, topic) for broker in self._alive()])
 
     async def _topics_are_served(self) -> bool:
         return all([await self._all_know(topic) for topic in self._topics])
@@ -302,12 +302,12 @@ class Lookup:
         request = messages.ListOffsetsRequest
         wanted = request.ListOffsetsPartition(index, -1, LATEST)
         asked = request(-1, 0, [request.ListOffsetsTopic(topic, [wanted])])
-        return (await self._ask(leader, asked, 7)).topics[0].partitions[0]
+        return (await self.ask(leader, asked, 7)).topics[0].partitions[0]
 
     async def _live_are_listed(self) -> bool:
         alive = set(self._alive())
         for broker in alive:
-            answer = await self._ask(broker, messages.MetadataRequest([]), 12)
+            answer = await self.ask(broker, messages.MetadataRequest([]), 12)
             if {one.node_id for one in answer.brokers} != alive:
                 return False
         return True
@@ -324,7 +324,7 @@ class Lookup:
         alive = set(self._alive())
         first: dict[str, Any] | None = None
         for broker in sorted(alive):
-            view = {topic: await self._partitions(broker, topic) for topic in self._topics}
+            view = {topic: await self.partitions(broker, topic) for topic in self._topics}
             if first is None:
                 first = view
             elif view != first:
@@ -337,9 +337,10 @@ class Lookup:
                 return None
         return first
 
-    async def _until(
+    async def until(
         self, condition: Callable[[], Awaitable[bool]], what: str, limit_s: float = SETTLED_S
     ) -> None:
+        """Return when the condition holds. Raises PlayError if that takes too long."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + limit_s
         while True:
@@ -352,7 +353,8 @@ class Lookup:
                 raise PlayError(f"{self._side.name}: not within {limit_s:g} s: {what}")
             await asyncio.sleep(POLL_S)
 
-    async def _ask(self, broker: int, message: Message, version: int) -> Any:
+    async def ask(self, broker: int, message: Message, version: int) -> Any:
+        """Return a broker's answer. Raises OSError and TimeoutError."""
         connection = self._connections.get(broker)
         if connection is None or connection.ended:
             connection = await AsyncConnection.open(*self._side.brokers.address(broker))

@@ -49,6 +49,8 @@ FILTERED: Final = {
     "ListTransactions": ("transaction_states", "transactional_id"),
 }
 """Answers that list what other plays have made too."""
+SHARED_OUT: Final = frozenset({"ShareGroupDescribe", "ShareGroupHeartbeat"})
+"""Which partitions a member of a share group has depends on the ids of topics; how many, does not."""
 UNORDERED: Final = frozenset(
     {
         "active_producers",
@@ -105,9 +107,19 @@ def normalised_play(played: Play, sequence: Sequence, side: FuzzedSide) -> list[
                 name, key = FILTERED[api]
                 prefix = f"{played.references.prefix}."
                 plain[name] = [one for one in plain[name] if one[key].startswith(prefix)]
+            if api in SHARED_OUT:
+                _count_assigned(plain)
             fields |= _leaves({key: names.field(key, value) for key, value in plain.items()}, "")
         seen.append(fields)
     return seen
+
+
+def _count_assigned(plain: dict[str, Any]) -> None:
+    """Put the number of a member's partitions in their place."""
+    for told in (plain, *(member for one in plain.get("groups", ()) for member in one["members"])):
+        if told.get("assignment") is not None:
+            topics = told["assignment"]["topic_partitions"]
+            told["assignment"] = sum(len(topic["partitions"]) for topic in topics)
 
 
 class _Names:

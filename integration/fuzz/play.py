@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.errors import ProtocolError
@@ -18,6 +18,7 @@ from integration.fuzz.connection import AsyncConnection
 from integration.fuzz.lookup import Lookup
 from integration.fuzz.references import References
 from integration.fuzz.sequence import Fault, Pause, Request
+from integration.fuzz.share_lookup import ShareLookup
 
 if TYPE_CHECKING:
     from broker_sim.protocol.message import Message
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "Play", "play"]
 
 PATIENCE_S: Final = {"JoinGroup": 0.4, "SyncGroup": 0.4}
+PATIENCE_OF_SHARE_FETCHES_S: Final = 2.0
+"""Those that are drawn wait much less, or much more."""
 PATIENCE_OF_OTHERS_S: Final = 8.0
 ALL: Final = -1
 GRACE_S: Final = 0.1
@@ -48,6 +51,9 @@ CHANGES_METADATA: Final = frozenset(
 
 CHANGES_GROUPS: Final = frozenset({"JoinGroup", "OffsetCommit"})
 """May be answered before the group that they make can be described."""
+
+CHANGES_SHARE_GROUPS: Final = frozenset({"AlterShareGroupOffsets", "ShareGroupHeartbeat"})
+"""May be answered before the state of share partitions begins that they make the group ask for."""
 
 ENDS_TRANSACTIONS: Final = frozenset({"EndTxn", "InitProducerId"})
 """Their markers are written after the answer."""
@@ -83,13 +89,22 @@ async def play(side: FuzzedSide, sequence: Sequence, prefix: str) -> Play:
     return player.played
 
 
+class _Sent(NamedTuple):
+    """A request that was sent, and its answer when it is there."""
+
+    message: Message
+    outcome: Outcome
+    pending: asyncio.Future[Message | None]
+
+
 class _Player:
     def __init__(self, side: FuzzedSide, prefix: str) -> None:
         self._side = side
         self.played = Play(References(prefix, side.broker))
         self.lookup = Lookup(side)
+        self._shares = ShareLookup(side, self.lookup)
         self._connections: dict[tuple[str, int], AsyncConnection] = {}
-        self._parked: dict[str, tuple[Outcome, asyncio.Future[Message | None]]] = {}
+        self._parked: dict[str, _Sent] = {}
 
     async def act(self, action: Request | Fault | Pause) -> Outcome:
         match action:
@@ -106,7 +121,9 @@ class _Player:
         if await self._is_busy(request.client):
             return Outcome("busy")
         references = self.played.references
-        broker = await self.lookup.broker(references.resolve(request.at))
+        broker = await self._shares.broker(request.at)
+        if broker is None:
+            broker = await self.lookup.broker(references.resolve(request.at))
         message_class = getattr(messages, f"{request.api}Request")
         message = references.message(message_class, request.body)
         try:
@@ -117,53 +134,63 @@ class _Player:
         except (ProtocolError, OverflowError) as error:
             return Outcome(f"cannot be encoded: {error}")
         outcome = Outcome("parked")
-        await asyncio.wait([pending], timeout=PATIENCE_S.get(request.api, PATIENCE_OF_OTHERS_S))
+        sent = _Sent(message, outcome, pending)
+        await asyncio.wait([pending], timeout=_patience_s(request.api))
         if request.api in CHANGES_GROUPS:
             await self.lookup.settle_groups(broker, references.prefix)
         elif not pending.done() and request.api in PATIENCE_S:
             # It may be the broker that is slow: then this answer is late too, and comes after the other.
             await self.lookup.hear(broker, message.group_id)  # type: ignore[attr-defined]
         if not pending.done():
-            self._parked[request.client] = outcome, pending
+            self._parked[request.client] = sent
             return outcome
-        self._take(request.client, outcome, pending)
-        if request.api in CHANGES_METADATA and outcome.answer is not None:
-            await self.lookup.settle_topics(message, outcome.answer)
-        if request.api == "Produce" and getattr(message, "acks", ALL) != ALL and outcome.answer:
-            await self.lookup.settle_produced(broker, outcome.answer)
-        if request.api in ENDS_TRANSACTIONS:
-            await self.lookup.settle_transaction(getattr(message, "transactional_id", None) or "")
+        self._take(request.client, sent)
+        if outcome.answer is not None:
+            await self._settle(request.api, broker, message, outcome.answer)
         return outcome
 
-    def _take(self, client: str, outcome: Outcome, pending: asyncio.Future[Message | None]) -> None:
-        outcome.answer = pending.result()
+    async def _settle(self, api: str, broker: int, message: Message, answer: Message) -> None:
+        """Return when what a request has changed has arrived where later ones look for it."""
+        if api in CHANGES_METADATA:
+            await self.lookup.settle_topics(message, answer)
+        if api == "Produce" and getattr(message, "acks", ALL) != ALL:
+            await self.lookup.settle_produced(broker, answer)
+        if api in ENDS_TRANSACTIONS:
+            await self.lookup.settle_transaction(getattr(message, "transactional_id", None) or "")
+        if api in CHANGES_SHARE_GROUPS:
+            await self._shares.settle(broker, message, answer)
+
+    def _take(self, client: str, sent: _Sent) -> None:
+        outcome = sent.outcome
+        outcome.answer = sent.pending.result()
         if outcome.answer is None:
             outcome.state = "closed"
             return
         if outcome.state == "parked" and client not in self._parked:
             outcome.state = "answered"
         self.played.references.learn(client, outcome.answer)
+        self.played.references.learn_share(client, sent.message, outcome.answer)
 
     async def _is_busy(self, client: str) -> bool:
         """Tell whether a client's request is still parked; take its answer if it is there."""
         if client not in self._parked:
             return False
-        outcome, pending = self._parked[client]
-        await asyncio.wait([pending], timeout=GRACE_S)
-        if not pending.done():
+        sent = self._parked[client]
+        await asyncio.wait([sent.pending], timeout=GRACE_S)
+        if not sent.pending.done():
             return True
-        self._take(client, outcome, pending)
+        self._take(client, sent)
         del self._parked[client]
         return False
 
     async def end(self) -> None:
         """Wait a moment for what is parked."""
-        waiting = [pending for _, pending in self._parked.values()]
+        waiting = [sent.pending for sent in self._parked.values()]
         if waiting:
             await asyncio.wait(waiting, timeout=ENDING_S)
-        for client, (outcome, pending) in self._parked.items():
-            if pending.done():
-                self._take(client, outcome, pending)
+        for client, sent in self._parked.items():
+            if sent.pending.done():
+                self._take(client, sent)
 
     async def close(self) -> None:
         for connection in self._connections.values():
@@ -177,3 +204,9 @@ class _Player:
             found = await AsyncConnection.open(*self._side.brokers.address(broker))
             self._connections[client, broker] = found
         return found
+
+
+def _patience_s(api: str) -> float:
+    if api == "ShareFetch":
+        return PATIENCE_OF_SHARE_FETCHES_S
+    return PATIENCE_S.get(api, PATIENCE_OF_OTHERS_S)

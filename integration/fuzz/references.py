@@ -28,6 +28,8 @@ _TOLD: Final = (
     "session_id",
 )
 """Fields of answers that later requests of the same client may repeat."""
+FINAL_EPOCH: Final = -1
+"""The epoch that ends a session; see `share_session_epoch` in `References.learn_share`."""
 _UNKNOWN: Final = {"generation_id": -1, "producer_id": -1}
 UNKNOWN_TOPIC_ID: Final = bytes(range(16))
 HEX: Final = "hex:"
@@ -58,6 +60,22 @@ class References:
             topic_id = bytes(getattr(topic, "topic_id", NO_TOPIC_ID))
             if topic_id != NO_TOPIC_ID and getattr(topic, "name", None):
                 self.topic_ids[topic.name] = topic_id
+
+    def learn_share(self, client: str, request: Message, answer: Message) -> None:
+        """Keep in which epoch a client's share session goes on, and what it has acquired last."""
+        epoch = getattr(request, "share_session_epoch", None)
+        if epoch is None or getattr(answer, "error_code", None):
+            return
+        self._told[client, "share_session_epoch"] = 0 if epoch == FINAL_EPOCH else epoch + 1
+        acquired = [
+            one
+            for topic in getattr(answer, "responses", ())
+            for partition in topic.partitions
+            for one in getattr(partition, "acquired_records", ())
+        ]
+        if acquired:
+            self._told[client, "acquired_first"] = acquired[0].first_offset
+            self._told[client, "acquired_last"] = acquired[0].last_offset
 
     def message(self, message_class: type[Message], body: Mapping[str, Any]) -> Message:
         """Return the request with this body."""

@@ -119,7 +119,7 @@ class FuzzRun:
         theirs = fuzzed_side("kafka", kafka)
         ours = fuzzed_side("simulator", sim, theirs.brokers.first)
         fuzzer = Fuzzer(theirs, ours, self.known, prefix=f"f{secrets.token_hex(3)}.")
-        await fuzzer.warm_up()
+        await fuzzer.warm_up(with_share_groups=area.name.startswith("share"))
         if area.faults:
             return await self._play_waves(fuzzer, sequences, on_finding)
         places = asyncio.Semaphore(self.at_once)

@@ -6,6 +6,8 @@ Values in the body of a request may be references, which only the play can resol
     <topic1.id>               the id of that topic
     <a.member_id>             what an answer told the client `a` last, here its member id
     <a.producer_epoch+1>      the same, and one more
+    <a.share_session_epoch>   the epoch with which the client's share session goes on
+    <a.acquired_first>        the first record that the client has acquired last
     <first>                   the number of a broker, by its role
 """
 
@@ -26,7 +28,9 @@ class Request:
 
     client: str
     at: str
-    """A role, `coordinator NAME`, `other NAME` (a broker that is not it), or `leader TOPIC PARTITION`."""
+    """A role, `coordinator NAME`, `other NAME` (a broker that is not it), or `leader TOPIC PARTITION`.
+
+    `share state` is the share coordinator, of which there is one in a fuzzed cluster."""
     api: str
     """Kafka's name, such as JoinGroup."""
     version: int

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from integration.fuzz.areas.all_areas import AREAS
 from tools.soak import __main__ as command
 from tools.soak import report
 from tools.soak.parts import PARTS, Part
@@ -101,6 +102,12 @@ def test_every_part_that_tests_are_marked_with_is_run_by_it():
         if any(f"soak(part={name!r})" in c for c in part.commands)
     }
     assert marked - {"..."} == run_by
+
+
+def test_the_fuzzed_areas_are_all():
+    commands = [words for words in PARTS["fuzz"].commands if "--areas" in words]
+    named = [words[words.index("--areas") + 1].split(",") for words in commands]
+    assert sorted(name for names in named for name in names) == sorted(AREAS)
 
 
 def test_the_tree_is_another_one_with_each_change_and_the_index_stays(tmp_path, monkeypatch):

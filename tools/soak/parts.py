@@ -78,13 +78,13 @@ PARTS: Final = {
         ),
     ),
     "fuzz": Part(
-        "500 random sequences of requests do the same here and on a real Kafka",
+        "700 random sequences of requests do the same here and on a real Kafka",
         (
             _make("images"),
             _make("compiled-build"),
             (
                 *(NATIVE_COMPARE, "fuzz", "--seeds", "120", "--out", "out/soak/fuzz"),
-                *("--areas", "groups,transactions,log,topics"),
+                *("--areas", "groups,transactions,log,topics,share_groups,share_states"),
             ),
             (
                 *(NATIVE_COMPARE, "fuzz", "--seeds", "10", "--out", "out/soak/fuzz"),

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from integration.fuzz.areas import elections, groups, log, replication, topics, transactions
+from integration.fuzz.areas import (
+    elections,
+    groups,
+    log,
+    replication,
+    share_groups,
+    share_states,
+    topics,
+    transactions,
+)
 
 if TYPE_CHECKING:
     from integration.fuzz.areas.area import Area
@@ -12,7 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["AREAS", "COMPARED_ELSEWHERE", "areas_named"]
 
 AREAS: Final[dict[str, Area]] = {
-    one.AREA.name: one.AREA for one in (groups, transactions, log, topics, replication, elections)
+    one.AREA.name: one.AREA
+    for one in (
+        groups,
+        transactions,
+        log,
+        topics,
+        share_groups,
+        share_states,
+        replication,
+        elections,
+    )
 }
 COMPARED_ELSEWHERE: Final = {"acls": "ACLs are compared in a table of their own, integration/acls"}
 

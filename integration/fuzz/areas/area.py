@@ -32,6 +32,11 @@ CONFIGS: Final = {
     # One broker coordinates all that a request names, on both sides.
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    # What a member of a share group is given depends on the order of requests only, not on their times.
+    "group.share.assignment.interval.ms": "0",
+    "group.share.record.lock.duration.ms": "60000",
+    "group.share.session.timeout.ms": "60000",
 }
 """Configurations of the brokers of all areas, so that these share a cluster."""
 
@@ -48,13 +53,16 @@ class Area:
     """The fewest and the most draws of a sequence."""
     configs: Mapping[str, str] = field(default_factory=lambda: CONFIGS)
     """Configurations of the brokers."""
+    begins: Callable[[random.Random], tuple[Action, ...]] | None = None
+    """Draws what a sequence begins with, before all other draws."""
     faults: bool = False
     """Whether brokers go down and come back; sequences of one wave have the same faults."""
 
     def draw(self, seed: int) -> Sequence:
         """Return the sequence of a seed."""
         rng = random.Random(f"{self.name}/{seed}")
-        actions: list[Action] = self._requests(rng)
+        actions: list[Action] = [] if self.begins is None else list(self.begins(rng))
+        actions += self._requests(rng)
         for fault in self._faults(seed):
             actions += [fault, *self._requests(rng)]
         return Sequence(self.name, seed, self.topics, tuple(actions))

@@ -8,7 +8,7 @@ from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.context import CoordinatorState
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import MetadataImage, PartitionState, TopicState
-from broker_sim.protocol.record_batch import rebase
+from broker_sim.protocol.record_batch import parse_header, rebase
 from broker_sim.share.coordinator import ShareCoordinator
 from broker_sim.share.environment import ShareCoordinatorEnvironment
 from broker_sim.share.persister import SharePartitionKey, WrittenState
@@ -97,7 +97,10 @@ class Log:
         return self.fails_with
 
     def read(self, partition):
-        return map(bytes, self.batches)
+        """Return the batches that were not deleted."""
+        start = max(self.deleted, default=0)
+        kept = [batch for batch in self.batches if parse_header(batch).last_offset >= start]
+        return map(bytes, kept)
 
     def delete_records(self, partition, before_offset, on_done):
         self.deleted.append(before_offset)

@@ -141,6 +141,10 @@ class Bench:
             for first, last, state in batch.parts()
         }
 
+    def states_at(self, offset):
+        """Return the state of one record in flight."""
+        return self.records.batches.floor(offset).state_at(offset)
+
     @property
     def last_written(self):
         """Return the start offset and the batches of the last write."""

@@ -27,7 +27,7 @@ def _side(name, cluster):
     return FuzzedSide(name, Brokers.of(addresses, None), verb)
 
 
-def _fuzz(work, *planted, configs=CONFIGS, slow_ms=0):
+def _fuzz(work, *planted, configs=CONFIGS, slow_ms=0, with_share_groups=False):
     """Run `work(fuzzer)` on two clusters, of which the second has the planted faults and slow links."""
 
     async def main(_loop):
@@ -36,7 +36,7 @@ def _fuzz(work, *planted, configs=CONFIGS, slow_ms=0):
             AsyncCluster(3, configs=configs, seed=2) as other,
         ):
             fuzzer = Fuzzer(_side("kafka", one), _side("simulator", other))
-            await fuzzer.warm_up()
+            await fuzzer.warm_up(with_share_groups=with_share_groups)
             for fault in planted:
                 other.inject(fault)
             if slow_ms:
@@ -56,6 +56,17 @@ def test_a_cluster_does_not_differ_from_its_like(area):
     for finding in _fuzz(work):
         assert finding.trouble is None
         assert finding.differences == []
+
+
+@pytest.mark.parametrize("area", ["share_groups", "share_states"])
+def test_a_cluster_does_not_differ_from_its_like_in_share_groups(area):
+    async def work(fuzzer):
+        drawn = (AREAS[area].draw(seed) for seed in range(4))
+        return await asyncio.gather(*map(fuzzer.examine, drawn))
+
+    for finding in _fuzz(work, with_share_groups=True):
+        assert finding.trouble is None
+        assert finding.once_different == []
 
 
 @pytest.mark.parametrize("area", ["replication", "elections"])
