@@ -150,7 +150,8 @@ class ShareGroupService:
             try:
                 described.append(self._runtime.find(group_id).shard.share.describe(group_id))
             except ApiError as error:
-                described.append(Described(error.error_code, error.error_message, group_id))
+                text = error.error_message or ERROR_TEXTS[error.error_code]
+                described.append(Described(error.error_code, text, group_id))
         return described
 
     # -- offsets --------------------------------------------------------------------------------

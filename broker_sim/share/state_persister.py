@@ -6,7 +6,7 @@ meanwhile goes with the next.
 
 What becomes of a call:
 
-A. answered, or refused for a reason that stays: done
+A. answered, or refused for a reason that stays: done; one that names no share partition is not sent
 B. there is no coordinator: looked for again, up to `MOST_ATTEMPTS` times
 C. the coordinator loads, has moved or has no quorum, or does not know of the topic yet: sent again, to the
    coordinator of then, up to `MOST_ATTEMPTS` times
@@ -146,6 +146,9 @@ class StatePersister:
     # -- what is to be sent -----------------------------------------------------------------------
 
     def _enqueue(self, call: _Call) -> None:
+        if not call.key.group_id or call.key.partition < 0:
+            call.on_done(call.api.failed(ErrorCode.UNKNOWN_SERVER_ERROR, None))
+            return
         self._new.append(call)
         self._wake()
 

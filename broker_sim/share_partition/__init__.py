@@ -1,5 +1,6 @@
 """Share partitions (KIP-932): who has which records of a partition, for how long, and what became of them."""
 
+from broker_sim.share_partition.acknowledgement import FailedRequestError
 from broker_sim.share_partition.acquisition import WantedRecords
 from broker_sim.share_partition.environment import ShareGroupSettings, SharePartitionEnvironment
 from broker_sim.share_partition.log_reader import LogReader
@@ -12,6 +13,7 @@ from broker_sim.share_partition.share_partition_manager import (
 
 __all__ = [
     "AcknowledgeType",
+    "FailedRequestError",
     "LogReader",
     "ShareFetch",
     "ShareGroupSettings",

@@ -26,12 +26,16 @@ if TYPE_CHECKING:
     from broker_sim.share_partition.in_flight_records import InFlightRecords
     from broker_sim.share_partition.in_flight_state import InFlightState
 
-__all__ = ["AcknowledgementBatch", "Acknowledging"]
+__all__ = ["AcknowledgementBatch", "Acknowledging", "FailedRequestError"]
 
 _CANNOT_COMPLETE = (
     "The record state is invalid. The acknowledgement of delivery could not be completed."
 )
 _NOT_FOUND = "Batch record not found. "
+
+
+class FailedRequestError(Exception):
+    """Fails the whole request with UNKNOWN_SERVER_ERROR; what it has changed so far is not taken back, as in Kafka."""
 
 
 class AcknowledgementBatch(NamedTuple):
@@ -80,7 +84,11 @@ class Acknowledging:
         self.updates: list[StateUpdate] = []
 
     def acknowledge(self, batches: Sequence[AcknowledgementBatch]) -> None:
-        """Change the states. Raises ApiError: INVALID_RECORD_STATE, INVALID_REQUEST."""
+        """Change the states.
+
+        Raises ApiError: INVALID_RECORD_STATE, INVALID_REQUEST; FailedRequestError for records around the start
+        offset where nothing is in flight.
+        """
         for batch in batches:
             if batch.last_offset >= self._records.start_offset:
                 for in_flight in self._in_flight(batch):
@@ -92,6 +100,8 @@ class Acknowledging:
         floor = records.batches.floor(batch.first_offset)
         if floor is None and records.is_start_within(batch.first_offset, batch.last_offset):
             floor = records.batches.floor(records.start_offset)
+            if floor is None:
+                raise FailedRequestError
         if floor is None:
             raise _invalid_state(
                 f"{_NOT_FOUND}The request batch offsets are not found in the cache."

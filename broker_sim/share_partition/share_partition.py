@@ -247,7 +247,7 @@ class SharePartition:
     def acknowledge(
         self, member_id: str, batches: Sequence[AcknowledgementBatch], on_done: OnDone
     ) -> None:
-        """Change the states as the member says; `on_done` is called when that is written, or failed."""
+        """Change the states as the member says, and write that. Raises FailedRequestError, without `on_done`."""
         acknowledging = self._acknowledging(member_id)
         try:
             acknowledging.acknowledge(batches)

@@ -190,7 +190,10 @@ class SharePartitionManager:
         batches: Mapping[TopicIdPartition, Sequence[AcknowledgementBatch]],
         on_done: OnAcknowledged,
     ) -> None:
-        """Take what the member says of its records; answer each partition when it is written."""
+        """Take what the member says of its records; answer each partition when it is written.
+
+        Raises FailedRequestError: then nobody is answered.
+        """
         answers = _Answers(batches, on_done)
         for partition, acknowledged in batches.items():
             share_partition = self.partitions.get(_key(key.group_id, partition))

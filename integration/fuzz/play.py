@@ -157,6 +157,7 @@ class _Player:
             await self.lookup.settle_produced(broker, answer)
         if api in ENDS_TRANSACTIONS:
             await self.lookup.settle_transaction(getattr(message, "transactional_id", None) or "")
+        await self._shares.settle_session(message)
         if api in CHANGES_SHARE_GROUPS:
             await self._shares.settle(broker, message, answer)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import urlsafe_b64encode
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.protocol import messages
 from integration.fuzz.lookup import NOT_YET, PlayError
+from integration.fuzz.references import FINAL_EPOCH
 
 if TYPE_CHECKING:
     from integration.fuzz.lookup import Lookup
@@ -18,6 +20,8 @@ __all__ = ["ShareLookup"]
 SHARE: Final = 2
 """The type of key that FindCoordinator finds a share coordinator by."""
 INITIALIZED_S: Final = 4.0
+RELEASED_S: Final = 0.1
+"""It cannot be asked for."""
 ANY_TOPIC_ID: Final = bytes(range(16))
 
 
@@ -60,6 +64,11 @@ class ShareLookup:
         if answer.results[0].partitions[0].error_code not in NOT_YET:
             self._coordinator = found.node_id
         return self._coordinator is not None
+
+    async def settle_session(self, request: Any) -> None:
+        """Return when what the end of a session releases is written; who ends it is answered before."""
+        if getattr(request, "share_session_epoch", None) == FINAL_EPOCH:
+            await asyncio.sleep(RELEASED_S)
 
     async def settle(self, broker: int, request: Any, answer: Any) -> None:
         """Return when a group has all the state that a request has made it ask for.

@@ -62,7 +62,8 @@ def acknowledge(
 ) -> None:
     """Acknowledge what is valid of it; `on_done` is told of each partition when all is written.
 
-    As in Kafka, partitions of which nothing is acknowledged are left out if nothing at all is.
+    As in Kafka, partitions of which nothing is acknowledged are left out if nothing at all is. Raises
+    FailedRequestError.
     """
     is_renewable = context.api_version >= RENEW_VERSION
     valid: dict[TopicIdPartition, Sequence[AcknowledgementBatch]] = {}

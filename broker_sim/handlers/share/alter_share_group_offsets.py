@@ -3,7 +3,8 @@
 Behaviour:
 * share partitions of a group without members begin anew, at the offsets that are named
 * a group that there is not is made; a group of another kind is GROUP_ID_NOT_FOUND
-* topics that the client may not read, or that do not exist, fail by themselves
+* topics that the client may not read, or that do not exist, fail by themselves, with each of their partitions
+* a negative partition fails all of it
 * answered once the share coordinator has the new state
 """
 

@@ -20,6 +20,7 @@ from broker_sim.handlers.share.checks import denied_topics, member_error
 from broker_sim.handlers.support.leader_hint import HINTED_ERRORS, LeaderHints
 from broker_sim.metadata.topic_partition import by_topic
 from broker_sim.protocol import messages
+from broker_sim.share_partition import FailedRequestError
 from broker_sim.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
@@ -58,7 +59,10 @@ def handle_share_acknowledge(
             manager.release_session(key)
         respond(_response(context, key.group_id, errors))
 
-    acknowledge(request, context, asked, denied, done)
+    try:
+        acknowledge(request, context, asked, denied, done)
+    except FailedRequestError:
+        respond(messages.ShareAcknowledgeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 def _response(

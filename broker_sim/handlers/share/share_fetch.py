@@ -31,7 +31,13 @@ from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.protocol import messages
 from broker_sim.replica import FetchIsolation, FetchParams
-from broker_sim.share_partition import ShareFetch, SharePartitionData, WantedRecords, rotate
+from broker_sim.share_partition import (
+    FailedRequestError,
+    ShareFetch,
+    SharePartitionData,
+    WantedRecords,
+    rotate,
+)
 from broker_sim.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
@@ -148,7 +154,11 @@ class _Served:
             self._respond(messages.ShareFetchResponse(error_code=error.error_code))
             return
         if any(self._asked.values()):
-            acknowledge(request, context, self._asked, denied, self._on_acknowledged)
+            try:
+                acknowledge(request, context, self._asked, denied, self._on_acknowledged)
+            except FailedRequestError:
+                self._fail()
+                return
         else:
             self._acknowledged = {}
         if context.api_version >= RENEW_VERSION and request.is_renew_ack:
@@ -182,7 +192,7 @@ class _Served:
             self._on_fetched(in_mutable_map_order(refused))
             return
         if request.share_acquire_mode not in ACQUIRE_MODES:
-            self._respond(messages.ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+            self._fail()
             return
         records = WantedRecords(
             request.member_id or "",
@@ -199,6 +209,9 @@ class _Served:
                 lambda fetched: self._on_fetched(in_to_map_order({**fetched, **refused})),
             )
         )
+
+    def _fail(self) -> None:
+        self._respond(messages.ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _maybe_answer(self) -> None:
         """Answer when both are done, but a member that has read too much with nothing."""

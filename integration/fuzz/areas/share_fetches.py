@@ -35,8 +35,11 @@ BAD_KINDS: Final = (RENEW, 5, -1)
 
 
 def group_of(rng: random.Random) -> str:
-    """Return the group of a request, as a rule the first one."""
-    return pick(rng, GROUPS, ("<nothing>", ""), 30)
+    """Return the group of a request, as a rule the first one.
+
+    No sequence has the group without a name for itself, so a member that fetches for it is not drawn.
+    """
+    return pick(rng, GROUPS, ("<nothing>",), 30)
 
 
 def member_of(rng: random.Random, client: str) -> str:

@@ -57,7 +57,7 @@ def _coordinator(rng: random.Random, group: str) -> str:
 
 
 def _heartbeat(rng: random.Random, client: str = "", group: str = "") -> Request:
-    client, group = client or rng.choice(CLIENTS), group or group_of(rng)
+    client, group = client or rng.choice(CLIENTS), group or pick(rng, [group_of(rng)], ("",), 40)
     own = f"<{client}.member_epoch>"
     names = pick(
         rng,
@@ -174,12 +174,13 @@ def _partitions(rng: random.Random) -> list[int]:
 
 def _offsets(rng: random.Random) -> Request:
     """Describe, alter or delete the offsets of a group."""
-    group = group_of(rng)
+    group = pick(rng, [group_of(rng)], ("",), 30)
     at = _coordinator(rng, group)
     names = several(rng, ["<topic1>", pick(rng, ["<topic1>", "<topic2>", "<topic3>"], NO_TOPICS)])
     match rng.randrange(5):
         case 0 | 1:
-            topics = [{"topic_name": name, "partitions": _partitions(rng)} for name in names]
+            numbers = pick(rng, [_partitions(rng)], ([],), 12)
+            topics = [{"topic_name": name, "partitions": numbers} for name in names]
             asked = {"group_id": group, "topics": pick(rng, [topics, None], ([],), 10)}
             version = rng.choice([0, 1])
             return request("x", at, "DescribeShareGroupOffsets", version, groups=[asked])
@@ -189,7 +190,7 @@ def _offsets(rng: random.Random) -> Request:
                     "topic_name": name,
                     "partitions": [
                         {"partition_index": index, "start_offset": rng.choice([0, 0, 1, 3, 50])}
-                        for index in several(rng, [0, 1, pick(rng, [0], (7,))])
+                        for index in pick(rng, [_partitions(rng)], ([],), 12)
                     ],
                 }
                 for name in names
@@ -257,7 +258,7 @@ def _create_topic(rng: random.Random) -> Request:
     topic = {"name": "<topic3>", "num_partitions": -1, "replication_factor": -1,
              "assignments": assignments, "configs": []}  # fmt: skip
     return request(
-        "x", "first", "CreateTopics", 7, topics=[topic], timeout_ms=10_000, validate_only=False
+        "x", "first", "CreateTopics", 4, topics=[topic], timeout_ms=10_000, validate_only=False
     )
 
 
@@ -277,11 +278,10 @@ def _begin(rng: random.Random) -> tuple[Request, ...]:
     begins = [
         _configured("<group1>", "share.auto.offset.reset", "earliest"),
         _heartbeat_of_first(),
-        _produce_to(
-            "<topic1>", 0, [{"values": ["x"] * rng.randint(1, 4)} for _ in range(rng.randint(1, 3))],
-            transactional_id=None, version=12,
-        ),
-    ]  # fmt: skip
+    ]
+    for _ in range(rng.randint(1, 3)):
+        batches = [{"values": ["x"] * rng.randint(1, 4)}]
+        begins.append(_produce_to("<topic1>", 0, batches, transactional_id=None, version=12))
     if rng.random() < 0.4:
         begins.insert(0, _configured("<group1>", "share.delivery.count.limit", "2"))
     if rng.random() < 0.4:

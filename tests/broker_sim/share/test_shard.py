@@ -249,6 +249,17 @@ def test_records_before_the_oldest_last_snapshot_are_pruned(make_bench, key):
     assert bench.log.deleted == [1, 3, 5]
 
 
+def test_nothing_is_pruned_before_its_replacement_is_committed(bench):
+    bench.initialize()
+    bench.log.is_held = True
+    bench.initialize()
+    bench.coordinator.prune_records()
+    assert bench.log.deleted == []
+    bench.log.release()
+    bench.coordinator.prune_records()
+    assert bench.log.deleted == [1]
+
+
 def test_without_share_groups_there_is_no_upkeep(make_bench, key, make_image):
     bench = make_bench(share_coordinator_cold_partition_snapshot_interval_ms=1)
     bench.initialize()

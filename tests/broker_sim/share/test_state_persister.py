@@ -180,6 +180,14 @@ def test_error_that_stays_is_told_at_once(bench):
     assert bench.waiting == []
 
 
+@pytest.mark.parametrize("key", [KEY._replace(group_id=""), KEY._replace(partition=-1)])
+def test_call_that_names_no_share_partition_is_not_sent(bench, key):
+    bench.write(key)
+    (outcome,) = bench.done
+    assert outcome.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert bench.sent() == []
+
+
 @pytest.mark.parametrize(
     "outcome",
     [

@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share_partition.acknowledgement import AcknowledgementBatch
+from broker_sim.share_partition.acknowledgement import AcknowledgementBatch, FailedRequestError
 from tests.broker_sim.share_partition.conftest import KEY, MEMBER, code_of
 
 GAP, ACCEPT, RELEASE, REJECT = range(4)
@@ -152,6 +152,27 @@ def test_state_that_could_not_be_written_is_taken_back(bench, said, told):
     assert bench.records.delivery_complete_count == 0
     bench.coordinator.fails_with = ErrorCode.NONE
     assert bench.acknowledge(0, 4, ACCEPT) is None
+
+
+def test_start_offset_stops_at_what_is_being_written(bench):
+    bench.acquire((0, 4))
+    bench.acquire((5, 9))
+    bench.coordinator.is_held = True
+    assert bench.acknowledge(5, 9, ACCEPT) == "pending"
+    bench.coordinator.is_held = False
+    assert bench.acknowledge(0, 4, ACCEPT) is None
+    assert bench.offsets == (5, 9, 10)
+    bench.coordinator.release(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert bench.states == {(5, 9): ("ACQUIRED", 1, MEMBER)}
+    assert bench.acknowledge(5, 9, ACCEPT) is None
+    assert bench.offsets == (10, 10, 10)
+
+
+def test_records_around_the_start_offset_where_nothing_is_in_flight(make_bench):
+    """As by Kafka, which finds no batch there and does not expect that."""
+    bench = make_bench().open(start_offset=10)
+    with pytest.raises(FailedRequestError):
+        bench.acknowledge(8, 12, ACCEPT)
 
 
 def test_end_of_session_releases_what_the_member_has(bench):

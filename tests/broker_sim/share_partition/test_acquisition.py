@@ -198,3 +198,16 @@ def test_ranges_next_to_each_other_become_one():
     ranges = [AcquiredRange(0, 0, 1)]
     accumulate(ranges, [AcquiredRange(1, 1, 1), AcquiredRange(2, 3, 1), AcquiredRange(4, 4, 2)])
     assert ranges == [(0, 0, 1), (1, 3, 1), (4, 4, 2)]
+
+
+def test_record_before_its_last_delivery_waits_for_those_beside_it(make_bench):
+    bench = make_bench()
+    bench.configs["share.delivery.count.limit"] = "3"
+    bench.open()
+    bench.acquire((0, 2))
+    bench.acknowledge(2, 2, RELEASE)
+    bench.acquire((0, 2))
+    bench.release()
+    assert bench.states[2, 2] == ("AVAILABLE", 2, "")
+    assert bench.acquire((0, 2)) == [(0, 1, 2)]
+    assert bench.acquire((0, 2)) == [(2, 2, 3)]

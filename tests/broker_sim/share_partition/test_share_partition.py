@@ -63,6 +63,12 @@ def test_gaps_in_the_state_are_fetched_again(make_bench):
     assert bench.offsets == (20, 34, 35)
 
 
+def test_gap_of_one_record(make_bench):
+    bench = make_bench().open((11, 14, ACKNOWLEDGED, 1), start_offset=10)
+    assert bench.offsets == (10, 14, 10)
+    assert bench.acquire((10, 14)) == [(10, 10, 1)]
+
+
 def test_gap_of_which_a_part_was_fetched(make_bench):
     bench = make_bench().open((10, 14, 2, 1))
     assert bench.acquire((0, 4)) == [(0, 4, 1)]

@@ -202,6 +202,17 @@ def test_new_session_on_the_same_connection_ends_with_it(bench):
     assert bench.empty == ["group"]
 
 
+def test_partitions_of_ended_sessions_are_not_counted(bench):
+    bench.context(0, FIRST, SECOND)
+    bench.context(0, FIRST, key=OTHER, connection=Connection())
+    assert bench.cache.partition_count == 3
+    bench.cache.remove(KEY)
+    assert bench.cache.partition_count == 1
+    bench.context(0, FIRST, SECOND)
+    bench.connection.lose()
+    assert bench.cache.partition_count == 1
+
+
 def test_end_of_all_sessions(bench):
     bench.context(0, FIRST)
     bench.cache.remove_all()

@@ -57,6 +57,9 @@ def test_new_partitions_of_a_topic_are_assigned(shares):
     member.join()
     shares.settle(member)
     shares.bench.set_topic("t", 3)
+    member.beat()
+    member.beat()
+    assert member.assigned == {ident: [0]}, "the others have no state yet"
     shares.settle(member)
     assert member.assigned == {ident: [0, 1, 2]}
 
@@ -97,6 +100,14 @@ def test_member_leaves(shares):
     assert (member.answer.member_id, member.answer.member_epoch) == ("a", -1)
     assert shares.describe().group_state == "Empty"
     assert member.leave() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert shares.bench.heartbeat.num_delayed() == 0
+
+
+def test_broker_that_does_not_coordinate_a_group_says_so(shares):
+    shares.bench.resign()
+    described = shares.describe()
+    assert described.error_code == ErrorCode.NOT_COORDINATOR
+    assert described.error_message == "This is not the correct coordinator."
 
 
 @pytest.mark.parametrize(

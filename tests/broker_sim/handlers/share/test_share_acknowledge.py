@@ -129,6 +129,13 @@ def test_share_coordinator_without_enough_replicas(make_bench):
     assert owner(bench) == ("ACQUIRED", "member")
 
 
+def test_acknowledgement_that_kafka_does_not_expect_fails_the_request(bench, member):
+    assert member.acknowledged({0: [(0, 4, ACCEPT)]}) == {0: 0}
+    pending = bench.wait(member.acknowledge({0: [(4, 5, ACCEPT)]}))
+    assert pending.response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert pending.response.responses == []
+
+
 def test_invalid_group_or_member(bench):
     for group, member_id in ((None, "member"), ("share", "")):
         member = bench.member(member_id, group, opens=False)

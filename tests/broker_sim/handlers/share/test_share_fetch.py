@@ -336,6 +336,34 @@ def test_acquire_mode_that_does_not_exist(bench):
     assert pending.response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def test_fetch_that_fails_leaves_the_share_partition_to_others(bench):
+    member, other = bench.member(), bench.member("other")
+    bench.produce(5)
+    pending = bench.wait(member.fetch(max_bytes=-1))
+    assert answers(pending)[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert pending.elapsed_ms == 0
+    assert other.fetched() == {0: [(0, 4, 1)]}
+
+
+def test_acknowledgement_that_kafka_does_not_expect_fails_the_fetch(bench):
+    member = bench.member()
+    bench.produce(5)
+    member.fetched()
+    assert member.acknowledged({0: [(0, 4, ACCEPT)]}) == {0: 0}
+    pending = bench.wait(member.fetch(acknowledges={0: [(4, 5, ACCEPT)]}))
+    assert pending.response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert answers(pending) == {}
+    bench.produce(5)
+    assert member.fetched() == {0: [(5, 9, 1)]}
+
+
+def test_group_without_a_name_fails_at_once(bench):
+    member = bench.member(group="", opens=False)
+    pending = bench.wait(member.fetch())
+    assert answers(pending)[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert pending.elapsed_ms == 0
+
+
 def test_version_1_limits_no_records(bench):
     member = bench.member()
     bench.produce(5)
