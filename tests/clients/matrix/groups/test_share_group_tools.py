@@ -3,7 +3,6 @@
 import pytest
 
 GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
-ALL_GROUPS = "org.apache.kafka.tools.GroupsCommand"
 CONSOLE = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 PERFORMANCE = "org.apache.kafka.tools.ShareConsumerPerformance"
 PARTITIONS = 2
@@ -51,9 +50,6 @@ def test_share_group_is_listed_and_described(tool, read_group):
     (state,) = table(tool(GROUPS, "--describe", "--group", group, "--state"))
     assert state[-2:] == ["Empty", "0"]
     assert group in tool(GROUPS, "--list").split()
-    assert [group, "Share", "share"] in [
-        line.split() for line in tool(ALL_GROUPS, "--list").splitlines()
-    ]
 
 
 @pytest.mark.threads
