@@ -30,6 +30,11 @@ def test_numbers_come_by_their_bucket():
     assert hash_order([33, 17, 1, 16], integer_hash) == [16, 33, 17, 1]
 
 
+def test_numbers_have_more_buckets_from_the_thirteenth_on():
+    assert hash_order([16, *range(11)], integer_hash) == [16, *range(11)]
+    assert hash_order([16, *range(12)], integer_hash) == [*range(12), 16]
+
+
 def test_table_puts_computed_keys_first_in_their_bucket():
     put_then_computed: HashTable = HashTable(uuid_hash, 1)
     put_then_computed.put(FIRST, 1)

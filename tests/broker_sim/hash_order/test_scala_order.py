@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.hash_order.hash_codes import topic_id_partition_hash
+from broker_sim.hash_order.hash_codes import integer_hash, topic_id_partition_hash
 from broker_sim.hash_order.scala_order import mutable_map_order, to_map_order
 
 FIRST, SECOND = (
@@ -30,6 +30,11 @@ def hash_of(partition):
 )
 def test_mutable_map_has_buckets_twice_as_many_when_three_quarters_would_be_full(count, expected):
     assert mutable_map_order(range(count), hash_of) == [int(key) for key in expected.split()]
+
+
+def test_mutable_map_has_negative_hash_codes_first_in_a_bucket():
+    numbers = mutable_map_order([15, -16, 31, 1, -2, -18], integer_hash)
+    assert numbers == [-2, -18, 1, -16, 15, 31]
 
 
 @pytest.mark.parametrize(
