@@ -64,6 +64,8 @@ from broker_sim.config.resource_configs import (
     OffsetReset,
     check_client_metrics_configs,
     check_group_configs,
+    group_number,
+    limits_of_group_config,
     parse_offset_reset,
 )
 from broker_sim.config.server_configs import RACK_AWARE_SELECTOR
@@ -134,6 +136,8 @@ __all__ = [
     "describe_loggers",
     "effective_topic_config",
     "every_broker_config",
+    "group_number",
+    "limits_of_group_config",
     "listener_names",
     "listener_values",
     "other_configs",

@@ -80,6 +80,12 @@ class GroupCoordinatorConfigs:
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
+    group_consumer_min_assignment_interval_ms: int = declare(
+        INT, 0, "Lowest assignment interval of a group.", at_least(0)
+    )
+    group_consumer_max_assignment_interval_ms: int = declare(
+        INT, 15_000, "Highest assignment interval of a group.", at_least(0)
+    )
     group_consumer_regex_refresh_interval_ms: int = declare(
         INT,
         600_000,

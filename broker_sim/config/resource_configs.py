@@ -32,6 +32,8 @@ __all__ = [
     "OffsetReset",
     "check_client_metrics_configs",
     "check_group_configs",
+    "group_number",
+    "limits_of_group_config",
     "parse_offset_reset",
 ]
 
@@ -145,6 +147,35 @@ CLIENT_METRICS_CONFIGS: Final = _definitions(
 )
 
 
+def limits_of_group_config(name: str) -> tuple[str, str]:
+    """Return the names of the broker configurations that limit a number set on a group: the lowest, the highest.
+
+    One of them, or both, may not exist.
+    """
+    kind, _, rest = name.partition(".")
+    return f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest.removeprefix('num.')}"
+
+
+def _number(static: BrokerConfig, name: str) -> int | None:
+    """Return a number of the broker, None without such a configuration."""
+    definition = every_broker_config().get(name)
+    text = None if definition is None else static.text_of(definition)
+    return None if text is None else int(text)
+
+
+def group_number(static: BrokerConfig, name: str, text: str) -> int:
+    """Return a number that is set on a group as a broker acts on it; mirrors `GroupConfig.evaluate`.
+
+    It was within the limits when it was set. The broker's limits may be others by now, and then the nearest one
+    counts.
+    """
+    number = int(text)
+    low, high = (_number(static, limit) for limit in limits_of_group_config(name))
+    if low is not None and number < low:
+        return low
+    return high if high is not None and number > high else number
+
+
 def check_group_configs(static: BrokerConfig, configs: Mapping[str, str]) -> None:
     """Raise ConfigError when a group may not have exactly these configurations.
 
@@ -154,28 +185,19 @@ def check_group_configs(static: BrokerConfig, configs: Mapping[str, str]) -> Non
         if name not in GROUP_CONFIGS:
             raise ConfigError(f"Unknown group config name: {name}")
     values = {name: GROUP_CONFIGS[name].parse(text) for name, text in configs.items()}
-    of_broker = every_broker_config()
-
-    def number(name: str) -> int | None:
-        definition = of_broker.get(name)
-        text = None if definition is None else static.text_of(definition)
-        return None if text is None else int(text)
-
     for name in GROUP_CONFIGS:
         value = values.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             continue
-        kind, _, rest = name.partition(".")
-        low = f"group.{kind}.min.{rest}"
-        high = f"group.{kind}.max.{rest.removeprefix('num.')}"
-        if (limit := number(low)) is not None and value < limit:
+        low, high = limits_of_group_config(name)
+        if (limit := _number(static, low)) is not None and value < limit:
             raise ConfigError(f"{name} must be greater than or equal to {low}")
-        if (limit := number(high)) is not None and value > limit:
+        if (limit := _number(static, high)) is not None and value > limit:
             raise ConfigError(f"{name} must be less than or equal to {high}")
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
-        session_ms = values.get(session, number(f"group.{session}"))
-        heartbeat_ms = values.get(heartbeat, number(f"group.{heartbeat}"))
+        session_ms = values.get(session, _number(static, f"group.{session}"))
+        heartbeat_ms = values.get(heartbeat, _number(static, f"group.{heartbeat}"))
         assert isinstance(session_ms, int)
         assert isinstance(heartbeat_ms, int)
         if (session in values or heartbeat in values) and session_ms <= heartbeat_ms:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.coordinator.hashing import INT_MASK, java_hash_code
+from broker_sim.hash_order.hash_codes import INT_MASK, java_hash_code
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
+from broker_sim.group.java_text import java_length
 from broker_sim.group.offset_commit import NO_RETENTION
 from broker_sim.group.offset_fetch import OffsetView, is_of_topic
 from broker_sim.group.offsets import OffsetStore
@@ -113,7 +114,7 @@ class OffsetMetadataManager:
         errors: list[ErrorCode] = []
         for offset in commit.offsets:
             metadata = offset.metadata or ""
-            if _java_length(metadata) > max_metadata:
+            if java_length(metadata) > max_metadata:
                 errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             if validator is not None:
@@ -325,13 +326,6 @@ class OffsetMetadataManager:
                 key, offset, marker_offset, self._runtime.high_watermark
             ):
                 self._log.info("transactional_offset_skipped", group=key[0], topic=key[1])
-
-
-def _java_length(text: str) -> int:
-    """Return the length as Java counts it, which the limit is compared with in spite of its name."""
-    if text.isascii():
-        return len(text)
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker_sim.group.java_order import TimelineMap, integer_hash, string_hash
+from broker_sim.hash_order.hash_codes import integer_hash, string_hash
+from broker_sim.hash_order.java_order import TimelineMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,10 +19,11 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.by_partition import groups_by_partition
 from broker_sim.group.consumer.requests import check_heartbeat
 from broker_sim.group.consumer.settings import offered_assignors
-from broker_sim.group.java_order import copied_capacity, hash_order, string_hash
 from broker_sim.group.records import serde
 from broker_sim.group.shard import GroupShard
 from broker_sim.group.share_service import ShareGroupService
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import copied_capacity, hash_order
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.protocol import messages
 from broker_sim.protocol.compression import CompressionCodec

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
 from broker_sim.group.by_partition import groups_by_partition
-from broker_sim.group.java_order import hash_order, uuid_hash
 from broker_sim.group.share.requests import check_heartbeat
+from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
+from broker_sim.hash_order.java_order import HashTable, hash_order
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.share.persister import (
@@ -184,7 +185,10 @@ class ShareGroupService:
         for named in asked.topics or ():
             topic = image.topics.get(named.topic_name)
             if topic is not None:
-                numbers[topic.topic_id] = named.partitions
+                if not group_id or not named.partitions or min(named.partitions) < 0:
+                    on_error(_error(ErrorCode.UNKNOWN_SERVER_ERROR))  # the persister refuses it
+                    return
+                numbers[topic.topic_id] = [*numbers.get(topic.topic_id, ()), *named.partitions]
             else:
                 # Where there is no offset; it is no error.
                 unknown = [
@@ -216,16 +220,13 @@ class ShareGroupService:
                         number,
                         latest.get(TopicPartition(name, number)),
                     )
-                    for number in numbers[topic_id]
+                    for number in _partitions_in_order(numbers[topic_id])
                 ]
                 found.append(OffsetsTopic(name, topic_id, told))
             on_group(OffsetsGroup(group_id, found + rows))
 
         if not numbers:
             on_group(OffsetsGroup(group_id, rows))
-            return
-        if not _may_be_asked(group_id, numbers):
-            on_error(_error(ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         _ask_all(
             _keys(group_id, numbers),
@@ -246,6 +247,10 @@ class ShareGroupService:
             numbers = {
                 topic_id: list(offsets) for topic_id, offsets in altered.start_offsets.items()
             }
+            refused = [key for key in _keys(group_id, numbers) if key.partition < 0]
+            if refused:
+                on_error(_refused_by_persister(refused[0]))
+                return
 
             def begun(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
                 if not any(outcome.error_code for outcome in outcomes.values()):
@@ -262,13 +267,8 @@ class ShareGroupService:
                             row.error_message = outcome.error_message
                 respond(altered.response)
 
-            keys = _keys(group_id, numbers)
-            for key in keys:
-                if key.partition < 0:
-                    on_error(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, _invalid_text(key)))
-                    return
             _ask_all(
-                keys,
+                _keys(group_id, numbers),
                 lambda key, on_done: self._persister.initialize_state(
                     key,
                     altered.state_epoch,
@@ -366,6 +366,13 @@ def _error(error_code: ErrorCode) -> ApiError:
     return ApiError(error_code, ERROR_TEXTS[error_code])
 
 
+def _refused_by_persister(key: SharePartitionKey) -> ApiError:
+    """Return what comes of a negative partition, which Kafka's persister is not made for."""
+    names = " ".join(key.coordinator_key().rsplit(":", 2))
+    text = f"Initialize share group parameters has invalid partitionId - {names}"
+    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
+
+
 def _keys(group_id: str, numbers: Numbers) -> list[SharePartitionKey]:
     return [
         SharePartitionKey(group_id, topic_id, number)
@@ -374,22 +381,18 @@ def _keys(group_id: str, numbers: Numbers) -> list[SharePartitionKey]:
     ]
 
 
-def _may_be_asked(group_id: str, numbers: Numbers) -> bool:
-    """Whether Kafka's persister takes a request for these; mirrors `validateGroupTopicPartitionData`."""
-    return bool(group_id) and all(
-        partitions and min(partitions) >= 0 for partitions in numbers.values()
-    )
-
-
-def _invalid_text(key: SharePartitionKey) -> str:
-    """Return what Kafka's persister says of a partition that cannot be."""
-    group_id, topic_id, partition = key.coordinator_key().rsplit(":", 2)
-    return f"Initialize share group parameters has invalid partitionId - {group_id} {topic_id} {partition}"
-
-
 def _in_order(topic_ids: Iterable[bytes]) -> list[bytes]:
     """Return topic ids in the order of Kafka's hash map of them."""
     return hash_order(list(topic_ids), uuid_hash)
+
+
+def _partitions_in_order(numbers: Iterable[int]) -> list[int]:
+    """Return partitions, each once, in the order of the hash map of what the persister is asked."""
+    table: HashTable[int, None] = HashTable(integer_hash)
+    for number in numbers:
+        if number not in table:
+            table.add(number, None)
+    return table.in_order()
 
 
 def _ask_all(

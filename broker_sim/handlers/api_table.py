@@ -137,7 +137,6 @@ class ApiSpec(NamedTuple):
 
 _ALTER = (AclOperation.ALTER,)
 _DESCRIBE = (AclOperation.DESCRIBE,)
-_CLUSTER_ACTION = (AclOperation.CLUSTER_ACTION,)
 
 _SPECS = (
     # librdkafka takes its compression types from Produce's lowest version, so 0 is advertised.
@@ -249,41 +248,11 @@ _SPECS = (
     ApiSpec(ApiKey.SHARE_GROUP_DESCRIBE, 1, 1, handle_share_group_describe),
     ApiSpec(ApiKey.SHARE_FETCH, 1, 2, handle_share_fetch),
     ApiSpec(ApiKey.SHARE_ACKNOWLEDGE, 1, 2, handle_share_acknowledge),
-    ApiSpec(
-        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
-        0,
-        0,
-        handle_initialize_share_group_state,
-        cluster_operations=_CLUSTER_ACTION,
-    ),
-    ApiSpec(
-        ApiKey.READ_SHARE_GROUP_STATE,
-        0,
-        0,
-        handle_read_share_group_state,
-        cluster_operations=_CLUSTER_ACTION,
-    ),
-    ApiSpec(
-        ApiKey.WRITE_SHARE_GROUP_STATE,
-        0,
-        1,
-        handle_write_share_group_state,
-        cluster_operations=_CLUSTER_ACTION,
-    ),
-    ApiSpec(
-        ApiKey.DELETE_SHARE_GROUP_STATE,
-        0,
-        0,
-        handle_delete_share_group_state,
-        cluster_operations=_CLUSTER_ACTION,
-    ),
-    ApiSpec(
-        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
-        0,
-        1,
-        handle_read_share_group_state_summary,
-        cluster_operations=_CLUSTER_ACTION,
-    ),
+    ApiSpec(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, 0, handle_initialize_share_group_state),
+    ApiSpec(ApiKey.READ_SHARE_GROUP_STATE, 0, 0, handle_read_share_group_state),
+    ApiSpec(ApiKey.WRITE_SHARE_GROUP_STATE, 0, 1, handle_write_share_group_state),
+    ApiSpec(ApiKey.DELETE_SHARE_GROUP_STATE, 0, 0, handle_delete_share_group_state),
+    ApiSpec(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 0, 1, handle_read_share_group_state_summary),
     ApiSpec(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 0, 1, handle_describe_share_group_offsets),
     ApiSpec(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, 0, handle_alter_share_group_offsets),
     ApiSpec(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, handle_delete_share_group_offsets),

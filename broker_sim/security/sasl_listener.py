@@ -18,7 +18,8 @@ from broker_sim.config import (
     listener_values,
 )
 from broker_sim.errors import ConfigError
-from broker_sim.group.java_order import hash_order, string_hash
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import hash_order
 from broker_sim.metadata import SCRAM_MECHANISMS
 from broker_sim.security.jaas import LoginModule, parse_jaas
 from broker_sim.security.oauthbearer import OAUTHBEARER, OAuthBearerSaslServer, UnsecuredTokens

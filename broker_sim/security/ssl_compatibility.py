@@ -16,8 +16,8 @@ import ssl
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from broker_sim.coordinator.hashing import java_hash_code
-from broker_sim.group.java_order import hash_order
+from broker_sim.hash_order.hash_codes import java_hash_code
+from broker_sim.hash_order.java_order import hash_order
 from broker_sim.security.certificates import facts_of, is_issued_by_name_of
 from broker_sim.security.ssl_stores import load_key_pair, refuse
 

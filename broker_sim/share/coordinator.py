@@ -3,8 +3,6 @@
 Each partition of `__share_group_state` that the broker leads is a `ShareShard`, which the runtime loads,
 writes and drops. A request is cut into its share partitions, each of which is in a shard of its own; it is
 answered when all of them have their outcomes.
-
-Deliberate difference: outcomes stand in the order of the request, in Kafka in that of a hash table.
 """
 
 from __future__ import annotations

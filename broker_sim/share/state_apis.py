@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.errors import ErrorCode
+from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
+from broker_sim.hash_order.java_order import HashTable
 from broker_sim.metadata.topic_partition import by_topic
 from broker_sim.protocol import messages
 from broker_sim.share.persister import (
@@ -95,12 +97,38 @@ class StateApi:
         ]
 
     def response_of(self, outcomes: Mapping[SharePartitionKey, Any]) -> Any:
-        """Return the response with these outcomes."""
-        topics = by_topic(
-            (key.topic_id, _to_message(self.response, "PartitionResult", key.partition, outcome))
-            for key, outcome in outcomes.items()
+        """Return the response with these outcomes, which came in this order.
+
+        As in Kafka, topics and partitions stand in the order of hash tables.
+        """
+        topics: HashTable[bytes, HashTable[int, Any]] = HashTable(uuid_hash)
+        for key, outcome in outcomes.items():
+            if key.topic_id not in topics:
+                topics.add(key.topic_id, HashTable(integer_hash))
+            told = _to_message(self.response, "PartitionResult", key.partition, outcome)
+            topics[key.topic_id].put(key.partition, told)
+        return self.response(
+            [
+                self.told_topic(topic_id, topics[topic_id].values_in_order())
+                for topic_id in topics.in_order()
+            ]
         )
-        return self.response([self.told_topic(*topic) for topic in topics.items()])
+
+    def failed_response(self, request: Any, error_code: ErrorCode, text: str | None) -> Any:
+        """Return the response in which all that the request asks has failed, also what it asks twice."""
+        failed = self.failed(error_code, text)
+        return self.response(
+            [
+                self.told_topic(
+                    topic.topic_id,
+                    [
+                        _to_message(self.response, "PartitionResult", partition.partition, failed)
+                        for partition in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
 
     def outcomes_of(self, group_id: str, response: Any) -> dict[SharePartitionKey, Any]:
         """Return the outcomes that a response tells."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from broker_sim.config import OffsetReset, parse_offset_reset
+from broker_sim.config import OffsetReset, group_number, parse_offset_reset
 from broker_sim.metadata import GROUP_RESOURCE
 
 if TYPE_CHECKING:
@@ -36,18 +36,18 @@ class ShareGroupSettings:
 
     def record_lock_duration_ms(self, group_id: str) -> int:
         """Return for how long a member may keep a record."""
-        own = self._own(group_id, "share.record.lock.duration.ms")
-        return self._config.group_share_record_lock_duration_ms if own is None else int(own)
+        own = self._own_number(group_id, "share.record.lock.duration.ms")
+        return self._config.group_share_record_lock_duration_ms if own is None else own
 
     def delivery_count_limit(self, group_id: str) -> int:
         """Return how often a record is delivered at most."""
-        own = self._own(group_id, "share.delivery.count.limit")
-        return self._config.group_share_delivery_count_limit if own is None else int(own)
+        own = self._own_number(group_id, "share.delivery.count.limit")
+        return self._config.group_share_delivery_count_limit if own is None else own
 
     def partition_max_record_locks(self, group_id: str) -> int:
         """Return how many records of a partition may be in flight."""
-        own = self._own(group_id, "share.partition.max.record.locks")
-        return self._config.group_share_partition_max_record_locks if own is None else int(own)
+        own = self._own_number(group_id, "share.partition.max.record.locks")
+        return self._config.group_share_partition_max_record_locks if own is None else own
 
     def is_renew_acknowledge_enabled(self, group_id: str) -> bool:
         """Return whether members may keep records for longer (KIP-1222)."""
@@ -61,6 +61,11 @@ class ShareGroupSettings:
     def auto_offset_reset(self, group_id: str) -> OffsetReset:
         """Return where a group begins that has no start offset yet."""
         return parse_offset_reset(self._own(group_id, "share.auto.offset.reset") or "latest")
+
+    def _own_number(self, group_id: str, name: str) -> int | None:
+        """Return a number that is set on the group itself, within this broker's limits."""
+        own = self._own(group_id, name)
+        return None if own is None else group_number(self._config, name, own)
 
     def _own(self, group_id: str, name: str) -> str | None:
         """Return what is set on the group itself."""

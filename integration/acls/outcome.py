@@ -26,24 +26,28 @@ _NAMES: Final = frozenset(
 _PRESENT: Final = frozenset({"api_keys", "configs", "finalized_features", "supported_features"})
 
 
-def outcome_of(answer: Any) -> Any:
+def outcome_of(answer: Any, *, has_texts: bool = False) -> Any:
     """Return plain values; lists are sorted, because many are hash tables in Kafka.
 
     Of configurations and features only their presence counts: other comparisons cover their values.
+    With `has_texts` an error's text belongs to the outcome.
     """
     if isinstance(answer, list):
-        return sorted((outcome_of(each) for each in answer), key=repr)
+        return sorted((outcome_of(each, has_texts=has_texts) for each in answer), key=repr)
     found: dict[str, Any] = {}
     for name in answer.__slots__:
         value = getattr(answer, name)
         if name.endswith("error_code"):
             found[name] = ErrorCode(value).name
+        elif name.endswith("error_message"):
+            if has_texts:
+                found[name] = value
         elif name.endswith("authorized_operations") or name in _NAMES:
             found[name] = value
         elif name in _PRESENT:
             found[name] = bool(value)
         elif isinstance(value, list) and value and isinstance(value[0], Struct):
-            inner = [each for each in outcome_of(value) if each]
+            inner = [each for each in outcome_of(value, has_texts=has_texts) if each]
             if inner:
                 found[name] = inner
     return found

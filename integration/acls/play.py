@@ -8,10 +8,12 @@ from broker_sim.cluster.requests import produce_request
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.protocol import messages
+from integration.acls.names import GROUP, OTHER_USER, TOPIC, TRANSACTIONAL_ID
 from integration.acls.outcome import outcome_of
 from integration.acls.rules import NAMES, RULE_SETS, random_rules
+from integration.acls.share_set_up import set_up_share_groups
 from integration.acls.situation import situations_of
-from integration.acls.table import GROUP, OTHER_USER, TABLE, TOPIC, TRANSACTIONAL_ID
+from integration.acls.table import TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -53,7 +55,7 @@ class TableBroker(Protocol):
 
 
 def set_up(broker: TableBroker) -> bytes:
-    """Make what the table uses: a topic with a record, a group with an offset, coordinators, a token."""
+    """Make what the table uses: a topic with a record, groups, coordinators, a token."""
     create = messages.CreateTopicsRequest
     broker.ask_as_admin(create([create.CreatableTopic(TOPIC, 1, 1)], 10_000), 5)
     find = messages.FindCoordinatorRequest
@@ -87,7 +89,9 @@ def set_up(broker: TableBroker) -> bytes:
     broker.wait_until(lambda: not broker.ask_as_admin(token, 3).error_code)
     topic = messages.MetadataRequest.MetadataRequestTopic(name=TOPIC)
     (found,) = broker.ask_as_admin(messages.MetadataRequest([topic]), 10).topics
-    return bytes(found.topic_id)
+    topic_id = bytes(found.topic_id)
+    set_up_share_groups(broker, topic_id)
+    return topic_id
 
 
 def set_acls(broker: TableBroker, acls: Iterable[Acl]) -> None:
@@ -162,5 +166,7 @@ def _play_table(broker: TableBroker) -> Iterator[Row]:
         request = asked.make(topic_id)
         for situation in situations_of(asked, broker.principal):
             set_acls(broker, situation.acls)
+            if asked.before is not None:
+                broker.ask_as_admin(asked.before(topic_id), asked.version)
             answer = broker.ask(request, asked.version)
-            yield asked.name, situation.name, outcome_of(answer)
+            yield asked.name, situation.name, outcome_of(answer, has_texts=asked.has_texts)

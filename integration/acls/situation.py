@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.message import Message
 
-__all__ = ["Asked", "Situation", "situations_of"]
+__all__ = ["Asked", "Situation", "by_id", "fixed", "situations_of"]
 
 Resource = tuple[ResourceType, str]
 _CONFIGS: Final = ("DESCRIBE_CONFIGS", "ALTER_CONFIGS", "ALL")
@@ -46,6 +46,20 @@ class Asked:
     make: Callable[[bytes], Message]
     version: int
     resources: Sequence[Resource]
+    before: Callable[[bytes], Message] | None = None
+    """What the super user asks before, in the same version; made as the request is."""
+    has_texts: bool = False
+    """Whether the texts of errors are compared, too."""
+
+
+def fixed(name: str, message: Message, version: int, *resources: Resource) -> Asked:
+    """Return a request that is the same whatever the id of the topic."""
+    return Asked(name, lambda _: message, version, resources)
+
+
+def by_id(name: str, make: Callable[[bytes], Message], version: int, *resources: Resource) -> Asked:
+    """Return a request that has the id of the topic in it."""
+    return Asked(name, make, version, resources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +72,21 @@ class Situation:
 
 
 def situations_of(asked: Asked, principal: str) -> Iterator[Situation]:
-    """Play the request without rights, with each right alone, and with all but one."""
+    """Play the request without rights, with each right alone, and with all but one.
+
+    A resource is told by its name, too, if there is another one of its type.
+    """
     yield Situation(asked, "nothing", ())
+    types = [resource_type for resource_type, _ in asked.resources]
     for resource in asked.resources:
+        called = resource[0].name
+        if types.count(resource[0]) > 1:
+            called += f" {resource[1]}"
         others = [other for other in asked.resources if other != resource]
         beside = tuple(_acl(other, principal, "ALL") for other in others)
         for operation in _OPERATIONS[resource[0]]:
             granted = _acl(resource, principal, operation)
-            name = f"{resource[0].name} {operation}"
+            name = f"{called} {operation}"
             yield Situation(asked, name, (granted, *beside))
             if operation == "ALL":
                 continue

@@ -5,49 +5,30 @@ Each can be repeated: an allowed request changes nothing, or fails for another r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from broker_sim.cluster.requests import fetch_request, produce_request
-from broker_sim.metadata.acl import CLUSTER_NAME, WILDCARD, ResourceType
+from broker_sim.metadata.acl import ResourceType
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import build_batch
-from integration.acls.situation import Asked
+from integration.acls.names import (
+    CLUSTER_RESOURCE,
+    GROUP,
+    GROUP_RESOURCE,
+    ID_RESOURCE,
+    NEW_RESOURCE,
+    NEW_TOPIC,
+    OTHER_RESOURCE,
+    OTHER_USER,
+    TOKENS_RESOURCE,
+    TOPIC,
+    TOPIC_RESOURCE,
+    TRANSACTIONAL_ID,
+)
+from integration.acls.share_rows import share_rows
+from integration.acls.situation import Asked, by_id, fixed
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from broker_sim.protocol.message import Message
-
-__all__ = ["GROUP", "NEW_TOPIC", "OTHER_USER", "TABLE", "TOPIC", "TRANSACTIONAL_ID"]
-
-TOPIC: Final = "acl-topic"
-NEW_TOPIC: Final = "acl-new"
-GROUP: Final = "acl-group"
-TRANSACTIONAL_ID: Final = "acl-id"
-OTHER_USER: Final = "User:acl-owner"
-
-_TOPIC: Final = (ResourceType.TOPIC, TOPIC)
-_NEW: Final = (ResourceType.TOPIC, NEW_TOPIC)
-_GROUP: Final = (ResourceType.GROUP, GROUP)
-_ID: Final = (ResourceType.TRANSACTIONAL_ID, TRANSACTIONAL_ID)
-_CLUSTER: Final = (ResourceType.CLUSTER, CLUSTER_NAME)
-_TOKENS: Final = (ResourceType.DELEGATION_TOKEN, WILDCARD)
-_OTHER: Final = (ResourceType.USER, OTHER_USER)
-
-
-def _fixed(
-    name: str, message: Message, version: int, *resources: tuple[ResourceType, str]
-) -> Asked:
-    return Asked(name, lambda _: message, version, resources)
-
-
-def _by_id(
-    name: str,
-    make: Callable[[bytes], Message],
-    version: int,
-    *resources: tuple[ResourceType, str],
-) -> Asked:
-    return Asked(name, make, version, resources)
+__all__ = ["TABLE"]
 
 
 def _produce_by_id(topic_id: bytes) -> messages.ProduceRequest:
@@ -76,20 +57,25 @@ def _data() -> list[Asked]:
     delete_records = messages.DeleteRecordsRequest
     epochs = messages.OffsetForLeaderEpochRequest
     return [
-        _fixed("Produce", produce_request((TOPIC, 0)), 9, _TOPIC),
-        _by_id("Produce by id", _produce_by_id, 13, _TOPIC),
-        _fixed("Produce to an unknown topic", produce_request((NEW_TOPIC, 0)), 9, _NEW),
-        _fixed("Produce in a transaction", _transactional_produce(), 9, _ID, _TOPIC),
-        _fixed("Fetch", fetch_request((TOPIC, 0), max_wait_ms=0), 12, _TOPIC),
-        _by_id("Fetch by id", _fetch_by_id, 13, _TOPIC),
-        _fixed("Fetch of an unknown topic", fetch_request((NEW_TOPIC, 0), max_wait_ms=0), 12, _NEW),
-        _fixed(
+        fixed("Produce", produce_request((TOPIC, 0)), 9, TOPIC_RESOURCE),
+        by_id("Produce by id", _produce_by_id, 13, TOPIC_RESOURCE),
+        fixed("Produce to an unknown topic", produce_request((NEW_TOPIC, 0)), 9, NEW_RESOURCE),
+        fixed("Produce in a transaction", _transactional_produce(), 9, ID_RESOURCE, TOPIC_RESOURCE),
+        fixed("Fetch", fetch_request((TOPIC, 0), max_wait_ms=0), 12, TOPIC_RESOURCE),
+        by_id("Fetch by id", _fetch_by_id, 13, TOPIC_RESOURCE),
+        fixed(
+            "Fetch of an unknown topic",
+            fetch_request((NEW_TOPIC, 0), max_wait_ms=0),
+            12,
+            NEW_RESOURCE,
+        ),
+        fixed(
             "Fetch of a follower",
             fetch_request((TOPIC, 9), max_wait_ms=0, replica_id=1),
             12,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "ListOffsets",
             list_offsets(
                 replica_id=-1,
@@ -100,9 +86,9 @@ def _data() -> list[Asked]:
                 ],
             ),
             7,
-            _TOPIC,
+            TOPIC_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "DeleteRecords",
             delete_records(
                 [
@@ -113,9 +99,9 @@ def _data() -> list[Asked]:
                 1_000,
             ),
             2,
-            _TOPIC,
+            TOPIC_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "OffsetForLeaderEpoch",
             epochs(
                 replica_id=-1,
@@ -126,9 +112,9 @@ def _data() -> list[Asked]:
                 ],
             ),
             4,
-            _TOPIC,
+            TOPIC_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "OffsetForLeaderEpoch as a broker",
             epochs(
                 replica_id=-1,
@@ -139,23 +125,8 @@ def _data() -> list[Asked]:
                 ],
             ),
             4,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
-    ]
-
-
-def _share_partitions() -> list[Asked]:
-    fetch, acknowledge = messages.ShareFetchRequest, messages.ShareAcknowledgeRequest
-    member = "member"
-
-    def begin_session(topic_id: bytes) -> messages.ShareFetchRequest:
-        """Return a request for no records, which a client may send again and again."""
-        topic = fetch.FetchTopic(topic_id, [fetch.FetchPartition(0)])
-        return fetch(GROUP, member, max_bytes=1_000, topics=[topic])
-
-    return [
-        _by_id("ShareFetch", begin_session, 2, _GROUP, _TOPIC),
-        _fixed("ShareAcknowledge", acknowledge(GROUP, member), 2, _GROUP),
     ]
 
 
@@ -167,46 +138,53 @@ def _topics() -> list[Asked]:
     creation = create([create.CreatableTopic(NEW_TOPIC, 1, 1)], 1_000, validate_only=True)
     asks = {"include_topic_authorized_operations": True}
     return [
-        _fixed("Metadata", metadata([topic(name=TOPIC)], False, **asks), 9, _TOPIC),
-        _fixed("Metadata of all topics", metadata(None, False, **asks), 12, _TOPIC),
-        _by_id(
+        fixed("Metadata", metadata([topic(name=TOPIC)], False, **asks), 9, TOPIC_RESOURCE),
+        fixed("Metadata of all topics", metadata(None, False, **asks), 12, TOPIC_RESOURCE),
+        by_id(
             "Metadata by id",
             lambda topic_id: metadata([topic(topic_id, None)], False, **asks),
             12,
-            _TOPIC,
+            TOPIC_RESOURCE,
         ),
-        _fixed("Metadata of an unknown topic", metadata([topic(name=NEW_TOPIC)], False), 9, _NEW),
-        _fixed(
+        fixed(
+            "Metadata of an unknown topic",
+            metadata([topic(name=NEW_TOPIC)], False),
+            9,
+            NEW_RESOURCE,
+        ),
+        fixed(
             "Metadata of the cluster",
             metadata([], False, include_cluster_authorized_operations=True),
             8,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
-        _fixed("DescribeTopicPartitions", described([described.TopicRequest(TOPIC)]), 0, _TOPIC),
-        _fixed("DescribeTopicPartitions of all topics", described([]), 0, _TOPIC),
-        _fixed("CreateTopics", creation, 7, _NEW),
-        _fixed("CreateTopics in the cluster", creation, 7, _CLUSTER),
-        _fixed(
+        fixed(
+            "DescribeTopicPartitions", described([described.TopicRequest(TOPIC)]), 0, TOPIC_RESOURCE
+        ),
+        fixed("DescribeTopicPartitions of all topics", described([]), 0, TOPIC_RESOURCE),
+        fixed("CreateTopics", creation, 7, NEW_RESOURCE),
+        fixed("CreateTopics in the cluster", creation, 7, CLUSTER_RESOURCE),
+        fixed(
             "CreatePartitions",
             more([more.CreatePartitionsTopic(TOPIC, 2)], 1_000, validate_only=True),
             3,
-            _TOPIC,
+            TOPIC_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "DeleteTopics",
             messages.DeleteTopicsRequest(
                 [messages.DeleteTopicsRequest.DeleteTopicState(NEW_TOPIC)], timeout_ms=1_000
             ),
             6,
-            _NEW,
+            NEW_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "DeleteTopics in the cluster",
             messages.DeleteTopicsRequest(
                 [messages.DeleteTopicsRequest.DeleteTopicState(NEW_TOPIC)], timeout_ms=1_000
             ),
             6,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
     ]
 
@@ -218,15 +196,20 @@ def _groups() -> list[Asked]:
     member, epoch = "nobody", 3
     find = messages.FindCoordinatorRequest
     return [
-        _fixed("FindCoordinator of a group", find(key_type=0, coordinator_keys=[GROUP]), 4, _GROUP),
-        _fixed("FindCoordinator of a group, alone", find(GROUP, 0), 3, _GROUP),
-        _fixed(
+        fixed(
+            "FindCoordinator of a group",
+            find(key_type=0, coordinator_keys=[GROUP]),
+            4,
+            GROUP_RESOURCE,
+        ),
+        fixed("FindCoordinator of a group, alone", find(GROUP, 0), 3, GROUP_RESOURCE),
+        fixed(
             "FindCoordinator of a transactional id",
             find(key_type=1, coordinator_keys=[TRANSACTIONAL_ID]),
             4,
-            _ID,
+            ID_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "JoinGroup",
             join(
                 GROUP,
@@ -237,48 +220,48 @@ def _groups() -> list[Asked]:
                 protocols=[join.JoinGroupRequestProtocol("range", b"")],
             ),
             9,
-            _GROUP,
+            GROUP_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "SyncGroup",
             sync(GROUP, 1, member, protocol_type="consumer", protocol_name="range"),
             5,
-            _GROUP,
+            GROUP_RESOURCE,
         ),
-        _fixed("Heartbeat", messages.HeartbeatRequest(GROUP, 1, member), 4, _GROUP),
-        _fixed(
+        fixed("Heartbeat", messages.HeartbeatRequest(GROUP, 1, member), 4, GROUP_RESOURCE),
+        fixed(
             "LeaveGroup",
             messages.LeaveGroupRequest(
                 GROUP, members=[messages.LeaveGroupRequest.MemberIdentity(member)]
             ),
             5,
-            _GROUP,
+            GROUP_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "ConsumerGroupHeartbeat",
             messages.ConsumerGroupHeartbeatRequest(
                 GROUP, member, epoch, subscribed_topic_names=[TOPIC]
             ),
             1,
-            _GROUP,
-            _TOPIC,
+            GROUP_RESOURCE,
+            TOPIC_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "DescribeGroups",
             messages.DescribeGroupsRequest([GROUP], include_authorized_operations=True),
             5,
-            _GROUP,
+            GROUP_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "ConsumerGroupDescribe",
             messages.ConsumerGroupDescribeRequest([GROUP], include_authorized_operations=True),
             1,
-            _GROUP,
+            GROUP_RESOURCE,
         ),
-        _fixed("ListGroups", messages.ListGroupsRequest(), 5, _GROUP),
-        _fixed("ListGroups in the cluster", messages.ListGroupsRequest(), 5, _CLUSTER),
-        _fixed("DeleteGroups", messages.DeleteGroupsRequest(["acl-no-group"]), 2, _no_group()),
-        _fixed(
+        fixed("ListGroups", messages.ListGroupsRequest(), 5, GROUP_RESOURCE),
+        fixed("ListGroups in the cluster", messages.ListGroupsRequest(), 5, CLUSTER_RESOURCE),
+        fixed("DeleteGroups", messages.DeleteGroupsRequest(["acl-no-group"]), 2, _no_group()),
+        fixed(
             "OffsetCommit",
             commit(
                 GROUP,
@@ -291,10 +274,10 @@ def _groups() -> list[Asked]:
                 ],
             ),
             9,
-            _GROUP,
-            _TOPIC,
+            GROUP_RESOURCE,
+            TOPIC_RESOURCE,
         ),
-        _by_id(
+        by_id(
             "OffsetCommit by id",
             lambda topic_id: commit(
                 GROUP,
@@ -307,10 +290,10 @@ def _groups() -> list[Asked]:
                 ],
             ),
             10,
-            _GROUP,
-            _TOPIC,
+            GROUP_RESOURCE,
+            TOPIC_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "OffsetFetch",
             fetch(
                 groups=[
@@ -320,34 +303,34 @@ def _groups() -> list[Asked]:
                 ]
             ),
             8,
-            _GROUP,
-            _TOPIC,
+            GROUP_RESOURCE,
+            TOPIC_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "OffsetFetch of one group",
             fetch(group_id=GROUP, topics=[fetch.OffsetFetchRequestTopic(TOPIC, [0])]),
             7,
-            _GROUP,
-            _TOPIC,
+            GROUP_RESOURCE,
+            TOPIC_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "OffsetFetch of all topics",
             fetch(groups=[fetch.OffsetFetchRequestGroup(GROUP, topics=None)]),
             9,
-            _GROUP,
-            _TOPIC,
+            GROUP_RESOURCE,
+            TOPIC_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "OffsetDelete",
             delete(
                 GROUP,
                 [delete.OffsetDeleteRequestTopic(TOPIC, [delete.OffsetDeleteRequestPartition(7)])],
             ),
             0,
-            _GROUP,
-            _TOPIC,
+            GROUP_RESOURCE,
+            TOPIC_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "TxnOffsetCommit",
             txn(
                 TRANSACTIONAL_ID,
@@ -363,9 +346,9 @@ def _groups() -> list[Asked]:
                 ],
             ),
             3,
-            _ID,
-            _GROUP,
-            _TOPIC,
+            ID_RESOURCE,
+            GROUP_RESOURCE,
+            TOPIC_RESOURCE,
         ),
     ]
 
@@ -385,10 +368,10 @@ def _transactions() -> list[Asked]:
         4_000_000, 0, False, [markers.WritableTxnMarkerTopic(TOPIC, [9])], 0
     )
     return [
-        _fixed("InitProducerId", init(TRANSACTIONAL_ID, 60_000, -1, -1), 4, _ID),
-        _fixed("InitProducerId of an idempotent producer", init(None, 60_000), 4, _CLUSTER),
-        _fixed("InitProducerId of who may write", init(None, 60_000), 4, _TOPIC),
-        _fixed(
+        fixed("InitProducerId", init(TRANSACTIONAL_ID, 60_000, -1, -1), 4, ID_RESOURCE),
+        fixed("InitProducerId of an idempotent producer", init(None, 60_000), 4, CLUSTER_RESOURCE),
+        fixed("InitProducerId of who may write", init(None, 60_000), 4, TOPIC_RESOURCE),
+        fixed(
             "AddPartitionsToTxn",
             add(
                 v3_and_below_transactional_id=TRANSACTIONAL_ID,
@@ -397,31 +380,33 @@ def _transactions() -> list[Asked]:
                 v3_and_below_topics=[topic],
             ),
             3,
-            _ID,
-            _TOPIC,
+            ID_RESOURCE,
+            TOPIC_RESOURCE,
         ),
-        _fixed("AddPartitionsToTxn as a broker", add(transactions=batch), 5, _CLUSTER),
-        _fixed(
+        fixed("AddPartitionsToTxn as a broker", add(transactions=batch), 5, CLUSTER_RESOURCE),
+        fixed(
             "AddOffsetsToTxn",
             messages.AddOffsetsToTxnRequest(TRANSACTIONAL_ID, 4_000_000, 0, GROUP),
             3,
-            _ID,
-            _GROUP,
+            ID_RESOURCE,
+            GROUP_RESOURCE,
         ),
-        _fixed("EndTxn", messages.EndTxnRequest(TRANSACTIONAL_ID, 4_000_000, 0, True), 3, _ID),
-        _fixed("WriteTxnMarkers", markers([marker]), 1, _CLUSTER),
-        _fixed(
+        fixed(
+            "EndTxn", messages.EndTxnRequest(TRANSACTIONAL_ID, 4_000_000, 0, True), 3, ID_RESOURCE
+        ),
+        fixed("WriteTxnMarkers", markers([marker]), 1, CLUSTER_RESOURCE),
+        fixed(
             "DescribeTransactions",
             messages.DescribeTransactionsRequest([TRANSACTIONAL_ID]),
             0,
-            _ID,
+            ID_RESOURCE,
         ),
-        _fixed("ListTransactions", messages.ListTransactionsRequest(), 0, _ID),
-        _fixed(
+        fixed("ListTransactions", messages.ListTransactionsRequest(), 0, ID_RESOURCE),
+        fixed(
             "DescribeProducers",
             producers([producers.TopicRequest(TOPIC, [0])]),
             0,
-            _TOPIC,
+            TOPIC_RESOURCE,
         ),
     ]
 
@@ -441,19 +426,19 @@ def _configs() -> list[Asked]:
         return incremental([incremental.AlterConfigsResource(kind, name)], validate_only=True)
 
     return [
-        _fixed("DescribeLogDirs", messages.DescribeLogDirsRequest([]), 4, _CLUSTER),
-        _fixed("DescribeConfigs of a topic", describe(2, TOPIC), 4, _TOPIC),
-        _fixed("DescribeConfigs of a broker", describe(4, "1"), 4, _CLUSTER),
-        _fixed("DescribeConfigs of loggers", describe(8, "1"), 4, _CLUSTER),
-        _fixed("DescribeConfigs of client metrics", describe(16, "m"), 4, _CLUSTER),
-        _fixed("DescribeConfigs of a group", describe(32, GROUP), 4, _GROUP),
-        _fixed("AlterConfigs of a topic", replace(2, TOPIC), 2, _TOPIC),
-        _fixed("AlterConfigs of a broker", replace(4, "1"), 2, _CLUSTER),
-        _fixed("IncrementalAlterConfigs of a topic", change(2, TOPIC), 1, _TOPIC),
-        _fixed("IncrementalAlterConfigs of a broker", change(4, "1"), 1, _CLUSTER),
-        _fixed("IncrementalAlterConfigs of loggers", change(8, "1"), 1, _CLUSTER),
-        _fixed("IncrementalAlterConfigs of a group", change(32, GROUP), 1, _GROUP),
-        _fixed("ListConfigResources", messages.ListConfigResourcesRequest([4]), 1, _CLUSTER),
+        fixed("DescribeLogDirs", messages.DescribeLogDirsRequest([]), 4, CLUSTER_RESOURCE),
+        fixed("DescribeConfigs of a topic", describe(2, TOPIC), 4, TOPIC_RESOURCE),
+        fixed("DescribeConfigs of a broker", describe(4, "1"), 4, CLUSTER_RESOURCE),
+        fixed("DescribeConfigs of loggers", describe(8, "1"), 4, CLUSTER_RESOURCE),
+        fixed("DescribeConfigs of client metrics", describe(16, "m"), 4, CLUSTER_RESOURCE),
+        fixed("DescribeConfigs of a group", describe(32, GROUP), 4, GROUP_RESOURCE),
+        fixed("AlterConfigs of a topic", replace(2, TOPIC), 2, TOPIC_RESOURCE),
+        fixed("AlterConfigs of a broker", replace(4, "1"), 2, CLUSTER_RESOURCE),
+        fixed("IncrementalAlterConfigs of a topic", change(2, TOPIC), 1, TOPIC_RESOURCE),
+        fixed("IncrementalAlterConfigs of a broker", change(4, "1"), 1, CLUSTER_RESOURCE),
+        fixed("IncrementalAlterConfigs of loggers", change(8, "1"), 1, CLUSTER_RESOURCE),
+        fixed("IncrementalAlterConfigs of a group", change(32, GROUP), 1, GROUP_RESOURCE),
+        fixed("ListConfigResources", messages.ListConfigResourcesRequest([4]), 1, CLUSTER_RESOURCE),
     ]
 
 
@@ -465,28 +450,33 @@ def _cluster() -> list[Asked]:
     quota = quotas.EntryData([quotas.EntityData("user", "nobody")])
     move = moves.ReassignableTopic(TOPIC, [moves.ReassignablePartition(0, None)])
     return [
-        _fixed("ApiVersions", messages.ApiVersionsRequest("table", "1"), 3, _CLUSTER),
-        _fixed(
+        fixed("ApiVersions", messages.ApiVersionsRequest("table", "1"), 3, CLUSTER_RESOURCE),
+        fixed(
             "DescribeCluster",
             messages.DescribeClusterRequest(include_cluster_authorized_operations=True),
             1,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "DescribeQuorum",
             quorum([quorum.TopicData("__cluster_metadata", [quorum.PartitionData(0)])]),
             1,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
-        _fixed("ElectLeaders", elect(0, [elect.TopicPartitions(TOPIC, [0])], 1_000), 2, _CLUSTER),
-        _fixed("AlterPartitionReassignments", moves(1_000, True, [move]), 1, _CLUSTER),
-        _fixed(
+        fixed(
+            "ElectLeaders",
+            elect(0, [elect.TopicPartitions(TOPIC, [0])], 1_000),
+            2,
+            CLUSTER_RESOURCE,
+        ),
+        fixed("AlterPartitionReassignments", moves(1_000, True, [move]), 1, CLUSTER_RESOURCE),
+        fixed(
             "ListPartitionReassignments",
             listed(1_000, [listed.ListPartitionReassignmentsTopics(TOPIC, [0])]),
             0,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "UpdateFeatures",
             messages.UpdateFeaturesRequest(
                 1_000,
@@ -494,39 +484,39 @@ def _cluster() -> list[Asked]:
                 validate_only=True,
             ),
             1,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "DescribeUserScramCredentials",
             messages.DescribeUserScramCredentialsRequest([]),
             0,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "AlterUserScramCredentials",
             scram([scram.ScramCredentialDeletion("nobody", 1)]),
             0,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
-        _fixed("DescribeClientQuotas", messages.DescribeClientQuotasRequest(), 1, _CLUSTER),
-        _fixed("AlterClientQuotas", quotas([quota], validate_only=True), 1, _CLUSTER),
-        _fixed(
+        fixed("DescribeClientQuotas", messages.DescribeClientQuotasRequest(), 1, CLUSTER_RESOURCE),
+        fixed("AlterClientQuotas", quotas([quota], validate_only=True), 1, CLUSTER_RESOURCE),
+        fixed(
             "CreateAcls",
             acls([acls.AclCreation(2, "", 3, "User:nobody", "*", 3, 3)]),
             3,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "DescribeAcls",
             messages.DescribeAclsRequest(2, "acl-none", 3, None, None, 1, 1),
             3,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
-        _fixed(
+        fixed(
             "DeleteAcls",
             deleted([deleted.DeleteAclsFilter(2, "acl-none", 3, None, None, 1, 1)]),
             3,
-            _CLUSTER,
+            CLUSTER_RESOURCE,
         ),
     ]
 
@@ -542,24 +532,34 @@ def _tokens() -> list[Asked]:
     creation = create(kind, name, [create.CreatableRenewers("Group", "g")])
     unknown = b"no such token"
     return [
-        _fixed("CreateDelegationToken", creation, 3, _OTHER),
-        _fixed("RenewDelegationToken", messages.RenewDelegationTokenRequest(unknown), 2, _TOKENS),
-        _fixed("ExpireDelegationToken", messages.ExpireDelegationTokenRequest(unknown), 2, _TOKENS),
-        _fixed("DescribeDelegationToken", describe(None), 3, _TOKENS),
-        _fixed("DescribeDelegationToken of users", describe(None), 3, _OTHER),
-        _fixed(
+        fixed("CreateDelegationToken", creation, 3, OTHER_RESOURCE),
+        fixed(
+            "RenewDelegationToken",
+            messages.RenewDelegationTokenRequest(unknown),
+            2,
+            TOKENS_RESOURCE,
+        ),
+        fixed(
+            "ExpireDelegationToken",
+            messages.ExpireDelegationTokenRequest(unknown),
+            2,
+            TOKENS_RESOURCE,
+        ),
+        fixed("DescribeDelegationToken", describe(None), 3, TOKENS_RESOURCE),
+        fixed("DescribeDelegationToken of users", describe(None), 3, OTHER_RESOURCE),
+        fixed(
             "DescribeDelegationToken of a user",
             describe([describe.DescribeDelegationTokenOwner(kind, name)]),
             3,
-            _TOKENS,
-            _OTHER,
+            TOKENS_RESOURCE,
+            OTHER_RESOURCE,
         ),
     ]
 
 
 TABLE: Final = (
     *_data(),
-    *_share_partitions(),
+    *share_rows(),
     *_topics(),
     *_groups(),
     *_transactions(),

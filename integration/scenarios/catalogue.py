@@ -54,6 +54,13 @@ from integration.scenarios.families.replication import (
 )
 from integration.scenarios.families.restart import lost_files, recovery, restart
 from integration.scenarios.families.security import scram_credentials
+from integration.scenarios.families.share import (
+    share_deliveries,
+    share_fetches,
+    share_groups,
+    share_sessions,
+    share_starts,
+)
 from integration.scenarios.families.timing import changes, purgatories, waits, wake_ups
 from integration.scenarios.families.topics import (
     config_admin,
@@ -126,6 +133,11 @@ FAMILIES: Final = (
     migration,
     refused_migration,
     mixed_groups,
+    share_groups,
+    share_deliveries,
+    share_fetches,
+    share_sessions,
+    share_starts,
     read_committed,
     sequence_numbers,
     fencing,

@@ -83,6 +83,27 @@ def simulator(run_simulator):
 
 
 @pytest.fixture(scope="session")
+def run_real_kafka(require_or_skip):
+    """Return a context manager that runs three real brokers with further configurations."""
+
+    @contextmanager
+    def run(configs):
+        from integration.reference.errors import ReferenceUnavailableError
+        from integration.reference.selection import ReferenceKind, select_reference
+
+        selection = select_reference("auto", make_image=False)
+        if selection.kind is ReferenceKind.RECORDED:
+            require_or_skip(selection.reason)
+        try:
+            with selection.cluster(configs) as cluster:
+                yield cluster
+        except ReferenceUnavailableError as unavailable:
+            require_or_skip(str(unavailable))
+
+    return run
+
+
+@pytest.fixture(scope="session")
 def alter_group():
     """Return a function that sets configurations of a group: bootstrap servers, group, values."""
 

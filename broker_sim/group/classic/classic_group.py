@@ -14,8 +14,9 @@ from broker_sim.group.classic.protocol_votes import ProtocolSupporters, choose_p
 from broker_sim.group.classic.subscribed_topics import topics_of_members
 from broker_sim.group.consumer_protocol import PROTOCOL_TYPE
 from broker_sim.group.group import CLASSIC, OffsetExpiration
-from broker_sim.group.java_order import HashTable, string_hash
 from broker_sim.group.records import GroupRecord
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import HashTable
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:

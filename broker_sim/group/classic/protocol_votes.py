@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from broker_sim.group.java_order import hash_order, string_hash
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import hash_order
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable

@@ -12,15 +12,11 @@ from broker_sim.group.consumer import records
 from broker_sim.group.consumer.commit_checks import older_epoch_check, stale_epoch
 from broker_sim.group.consumer_protocol import PROTOCOL_TYPE
 from broker_sim.group.group import CONSUMER, OffsetExpiration
-from broker_sim.group.java_order import (
-    HashTable,
-    TimelineMap,
-    string_hash,
-    table_capacity,
-)
 from broker_sim.group.modern.assignment import NO_PARTITIONS
 from broker_sim.group.modern.counting import add_count, is_homogeneous, most_wanted
 from broker_sim.group.modern.modern_group import ModernGroup
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import HashTable, TimelineMap, table_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.group.java_order import copied_capacity, hash_order, string_hash
 from broker_sim.group.modern.assignment import NO_PARTITIONS, epochs_in_order
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import copied_capacity, hash_order
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:

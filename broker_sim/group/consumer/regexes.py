@@ -21,12 +21,8 @@ from broker_sim.group.consumer.subscription import (
     matching_topics,
     read_regexes,
 )
-from broker_sim.group.java_order import (
-    HashTable,
-    hash_order,
-    string_hash,
-    table_capacity,
-)
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import HashTable, hash_order, table_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

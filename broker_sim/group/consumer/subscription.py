@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.patterns import Pattern, compile_pattern
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.java_order import copied_capacity, hash_order, string_hash
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import copied_capacity, hash_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.assignors import GroupSpec, MemberSpec
 from broker_sim.group.consumer.subscription import subscribed_topics
-from broker_sim.group.java_order import HashTable, string_hash
 from broker_sim.group.modern.assignment import NO_PARTITIONS, same_partitions
 from broker_sim.group.modern.topic_counts import topic_ids_of
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import HashTable
 
 if TYPE_CHECKING:
     from broker_sim.group.consumer.assignors import Assignor

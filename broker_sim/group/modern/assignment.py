@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from broker_sim.group.java_order import (
-    copied_capacity,
-    hash_order,
-    integer_hash,
-    uuid_hash,
-)
+from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
+from broker_sim.hash_order.java_order import copied_capacity, hash_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

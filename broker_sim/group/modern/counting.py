@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.group.java_order import HashTable, TimelineMap
+from broker_sim.hash_order.java_order import HashTable, TimelineMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.config import group_number
 from broker_sim.metadata import GROUP_RESOURCE
 
 if TYPE_CHECKING:
@@ -21,9 +22,10 @@ class GroupConfigs:
         self._environment = environment
 
     def own(self, group_id: str, name: str) -> int | None:
-        """Return what is set on the group itself, None if nothing is."""
-        value = self._environment.image().configs_of_resource(GROUP_RESOURCE, group_id).get(name)
-        return None if value is None else int(value)
+        """Return what is set on the group itself, within this broker's limits; None if nothing is."""
+        environment = self._environment
+        value = environment.image().configs_of_resource(GROUP_RESOURCE, group_id).get(name)
+        return None if value is None else group_number(environment.config, name, value)
 
     def of_brokers(self, name: str) -> int | None:
         """Return what is set on this broker or on all brokers at run time, None if nothing is."""

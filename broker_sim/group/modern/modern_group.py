@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.java_order import TimelineMap, string_hash
 from broker_sim.group.modern.topic_counts import TopicCounts
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import TimelineMap
 
 if TYPE_CHECKING:
     from broker_sim.group.modern.assignment import Partitions

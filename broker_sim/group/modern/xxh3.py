@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct, unpack_from
 from typing import Final
 
-from broker_sim.coordinator.hashing import INT_MASK
+from broker_sim.hash_order.hash_codes import INT_MASK
 
 __all__ = ["xxh3_64"]
 

@@ -21,14 +21,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from broker_sim.coordinator.hashing import INT_MASK
-from broker_sim.group.java_order import (
-    HashTable,
-    copied_capacity,
-    integer_hash,
-    table_capacity,
-    uuid_hash,
-)
+from broker_sim.hash_order.hash_codes import INT_MASK, integer_hash, uuid_hash
+from broker_sim.hash_order.java_order import HashTable, copied_capacity, table_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence

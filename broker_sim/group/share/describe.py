@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.group.java_order import copied_capacity, hash_order, string_hash
 from broker_sim.group.share.records import assigned_in_order
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import copied_capacity, hash_order
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.group import record_messages as messages
-from broker_sim.group.java_order import copied_capacity, hash_order, integer_hash, uuid_hash
 from broker_sim.group.records import GroupRecord
 from broker_sim.group.share.state_partitions import UNKNOWN_NAME
+from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
+from broker_sim.hash_order.java_order import copied_capacity, hash_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

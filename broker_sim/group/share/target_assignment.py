@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.group.java_order import HashTable, copied_capacity, hash_order, string_hash
 from broker_sim.group.modern.assignment import NO_PARTITIONS, same_partitions
 from broker_sim.group.modern.topic_counts import topic_ids_of
 from broker_sim.group.share import records
 from broker_sim.group.share.assignors import ShareGroupSpec, ShareMemberSpec, assign
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import HashTable, copied_capacity, hash_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

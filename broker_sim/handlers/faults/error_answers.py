@@ -262,12 +262,11 @@ def _describe_producers(
     )
 
 
-def _share_state(api: StateApi) -> Answer:
+def _share_state(api: StateApi, text_of: Callable[[ErrorCode], str | None]) -> Answer:
     """Return what answers a request about the state of share partitions."""
 
     def answer(request: Any, _: int, error_code: ErrorCode) -> Any:
-        failed = api.failed(error_code, ERROR_TEXTS.get(error_code))
-        return api.response_of({key: failed for key, _ in api.asked_of(request)})
+        return api.failed_response(request, error_code, text_of(error_code))
 
     return answer
 
@@ -276,7 +275,7 @@ def _describe_share_group_offsets(
     request: messages.DescribeShareGroupOffsetsRequest, _: int, error_code: ErrorCode
 ) -> messages.DescribeShareGroupOffsetsResponse:
     response = messages.DescribeShareGroupOffsetsResponse
-    text = ERROR_TEXTS.get(error_code)
+    text = _general_text(error_code)
     return response(
         groups=[
             response.DescribeShareGroupOffsetsResponseGroup(
@@ -292,7 +291,7 @@ def _with_text(api: ApiKey) -> Answer:
 
     def answer(_request: Any, _version: int, error_code: ErrorCode) -> Any:
         response: Any = response_class(api)()
-        response.error_code, response.error_message = error_code, ERROR_TEXTS.get(error_code)
+        response.error_code, response.error_message = error_code, _general_text(error_code)
         return response
 
     return answer
@@ -333,11 +332,11 @@ _ANSWERS: Mapping[ApiKey, Answer] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
     ApiKey.DESCRIBE_PRODUCERS: _describe_producers,
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _share_state(INITIALIZE),
-    ApiKey.READ_SHARE_GROUP_STATE: _share_state(READ),
-    ApiKey.WRITE_SHARE_GROUP_STATE: _share_state(WRITE),
-    ApiKey.DELETE_SHARE_GROUP_STATE: _share_state(DELETE),
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _share_state(SUMMARY),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _share_state(INITIALIZE, _no_text),
+    ApiKey.READ_SHARE_GROUP_STATE: _share_state(READ, _general_text),
+    ApiKey.WRITE_SHARE_GROUP_STATE: _share_state(WRITE, _general_text),
+    ApiKey.DELETE_SHARE_GROUP_STATE: _share_state(DELETE, _no_text),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _share_state(SUMMARY, _general_text),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _describe_share_group_offsets,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _with_text(ApiKey.ALTER_SHARE_GROUP_OFFSETS),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _with_text(ApiKey.DELETE_SHARE_GROUP_OFFSETS),

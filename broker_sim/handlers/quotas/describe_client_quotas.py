@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.java_order import hash_order, string_hash, table_capacity
 from broker_sim.handlers.quotas.entity_order import entity_hash
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import hash_order, table_capacity
 from broker_sim.metadata.quota_entity import CLIENT_ID, IP, USER
 from broker_sim.protocol import messages
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.coordinator.hashing import INT_MASK
-from broker_sim.group.java_order import string_hash
+from broker_sim.hash_order.hash_codes import INT_MASK, string_hash
 
 if TYPE_CHECKING:
     from broker_sim.metadata.quota_entity import QuotaEntity

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.controller import Outcome, ScramDeletion, ScramResults, ScramUpsertion
-from broker_sim.group.java_order import hash_order, string_hash
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import hash_order
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:

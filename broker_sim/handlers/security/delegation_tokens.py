@@ -18,8 +18,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
-from broker_sim.group.java_order import hash_order, string_hash
 from broker_sim.handlers.support.authorization import is_authorized
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import hash_order
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.delegation_token import DelegationToken, token_hmac
 from broker_sim.metadata.kafka_principal import USER_TYPE, KafkaPrincipal

@@ -12,7 +12,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
-from broker_sim.group.java_order import hash_order, string_hash
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import hash_order
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:

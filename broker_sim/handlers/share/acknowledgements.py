@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.share.partition_order import in_mutable_map_order, in_to_map_order
 from broker_sim.handlers.support.injected_error import denied_or_injected_error
 from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.share_partition.acknowledgement import AcknowledgementBatch
@@ -74,14 +75,14 @@ def acknowledge(
         elif batches:
             valid[partition] = batches
     if not valid:
-        on_done(others)
+        on_done(in_mutable_map_order(others))
         return
     for partition, batches in asked.items():
         if not batches and partition not in others:
             others[partition] = None
     key = ShareSessionKey(request.group_id or "", request.member_id or "")
     context.broker.share_partitions.acknowledge(
-        key, valid, lambda errors: on_done({**errors, **others})
+        key, valid, lambda errors: on_done(in_to_map_order({**errors, **others}))
     )
 
 

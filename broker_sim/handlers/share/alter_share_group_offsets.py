@@ -15,34 +15,21 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.handlers.share.share_version import has_share_groups
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
-from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
+    from broker_sim.metadata import TopicState
 
 __all__ = ["handle_alter_share_group_offsets"]
 
 Response = messages.AlterShareGroupOffsetsResponse
 Topic = Response.AlterShareGroupOffsetsResponseTopic
 Row = Response.AlterShareGroupOffsetsResponsePartition
-
-
-def _refused(
-    asked: messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic,
-    topic_id: bytes,
-    *,
-    is_denied: bool,
-) -> messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic:
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if is_denied:
-        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    rows = [Row(each.partition_index, code, ERROR_TEXTS[code]) for each in asked.partitions]
-    return Topic(asked.topic_name, topic_id, rows)
 
 
 def handle_alter_share_group_offsets(
@@ -67,18 +54,21 @@ def handle_alter_share_group_offsets(
     names = [topic.topic_name for topic in request.topics]
     denied = unauthorized_names(context, read, ResourceType.TOPIC, names)
     topics = context.broker.image.topics
-    refused = []
+    told = _Told(topics)
     allowed = []
     for asked in request.topics:
         name = asked.topic_name
-        if name not in denied and name in topics:
+        if name in denied:
+            told.refuse(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif name not in topics:
+            told.refuse(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
             allowed.append(asked)
-        elif asked.partitions:
-            topic_id = topics[name].topic_id if name in topics else NO_TOPIC_ID
-            refused.append(_refused(asked, topic_id, is_denied=name in denied))
 
     def altered(response: messages.AlterShareGroupOffsetsResponse) -> None:
-        response.responses = refused + response.responses
+        for topic in response.responses:
+            told.of(topic.topic_name).partitions += topic.partitions
+        response.responses = told.all
         respond(response)
 
     def failed(error: ApiError) -> None:
@@ -87,3 +77,41 @@ def handle_alter_share_group_offsets(
     context.broker.groups.shares.alter_offsets(
         messages.AlterShareGroupOffsetsRequest(request.group_id, allowed), altered, failed
     )
+
+
+class _Told:
+    """What is told of each topic; one that the request names twice is told once."""
+
+    __slots__ = ("_by_name", "_topics")
+
+    def __init__(self, topics: Mapping[str, TopicState]) -> None:
+        self._topics = topics
+        self._by_name: dict[
+            str, messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
+        ] = {}
+
+    @property
+    def all(
+        self,
+    ) -> list[messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic]:
+        return list(self._by_name.values())
+
+    def of(
+        self, name: str
+    ) -> messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic:
+        """Return what is told of a topic, with its id if it is there, also one that may not be read."""
+        if name not in self._by_name:
+            self._by_name[name] = Topic(name)
+            if name in self._topics:
+                self._by_name[name].topic_id = self._topics[name].topic_id
+        return self._by_name[name]
+
+    def refuse(
+        self,
+        asked: messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic,
+        code: ErrorCode,
+    ) -> None:
+        """Tell the error of each partition; without any, the topic is not told of."""
+        text = ERROR_TEXTS[code]
+        for partition in asked.partitions:
+            self.of(asked.topic_name).partitions.append(Row(partition.partition_index, code, text))

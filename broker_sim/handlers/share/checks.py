@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.java_text import java_length
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.share.coordinator import SHARE_VERSION_FEATURE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
     from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata.topic_partition import TopicIdPartition
 
-__all__ = ["denied_topics", "member_error"]
+__all__ = ["denied_topics", "is_member_id", "member_error"]
 
 LONGEST_MEMBER_ID: Final = 36
 """The characters of a UUID."""
+
+
+def is_member_id(text: str | None) -> bool:
+    """Whether a member may call itself that; mirrors `KafkaApis.isMemberIdValid`."""
+    return text is not None and 0 < java_length(text) <= LONGEST_MEMBER_ID
 
 
 def member_error(context: RequestContext, group_id: str | None, member_id: str | None) -> ErrorCode:
@@ -31,15 +37,20 @@ def member_error(context: RequestContext, group_id: str | None, member_id: str |
     denial = authorization_error(context, AclOperation.READ, ResourceType.GROUP, group_id)
     if denial:
         return denial
-    is_valid = member_id is not None and 0 < len(member_id) <= LONGEST_MEMBER_ID
-    return ErrorCode.NONE if is_valid else ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE if is_member_id(member_id) else ErrorCode.INVALID_REQUEST
 
 
 def denied_topics(
-    context: RequestContext, partitions: Iterable[TopicIdPartition]
+    context: RequestContext, partitions: Collection[TopicIdPartition]
 ) -> AbstractSet[str]:
-    """Return those topics that the member may not read."""
-    names = (partition.topic for partition in partitions)
-    return unauthorized_names(
-        context, AclOperation.READ, ResourceType.TOPIC, (name for name in names if name)
-    )
+    """Return those topics that the member may not read.
+
+    Raises ApiError UNKNOWN_SERVER_ERROR if one does not exist and there is an authorizer: as in Kafka, that
+    cannot be asked about a topic without a name.
+    """
+    if context.broker.authorizer is None:
+        return frozenset()
+    names = [partition.topic for partition in partitions if partition.topic is not None]
+    if len(names) < len(partitions):
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, names)

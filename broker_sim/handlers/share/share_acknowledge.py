@@ -3,6 +3,7 @@
 Behaviour:
 * answered once what it changes is written by the share coordinator
 * the first request of a session cannot acknowledge; the last one ends it, and releases all other records
+* with an authorizer, UNKNOWN_SERVER_ERROR answers all of it where a topic does not exist, as by Kafka
 * a partition with one batch that is not valid is answered with an error, and nothing of it is changed
 
 Version notes: 2 brings the renewal of locks (KIP-1222) and tells how long locks last.
@@ -24,6 +25,7 @@ from broker_sim.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata.topic_partition import TopicIdPartition
@@ -40,15 +42,17 @@ def handle_share_acknowledge(
     manager = context.broker.share_partitions
     key = ShareSessionKey(request.group_id or "", request.member_id or "")
     error_code = member_error(context, request.group_id, request.member_id)
+    asked = dict(asked_partitions(request, context))
+    denied: AbstractSet[str] = frozenset()
     if not error_code:
         try:
             manager.sessions.acknowledge_update(key, request.share_session_epoch)
+            denied = denied_topics(context, asked)
         except ApiError as error:
             error_code = error.error_code
     if error_code:
         respond(messages.ShareAcknowledgeResponse(error_code=error_code))
         return
-    asked = dict(asked_partitions(request, context))
 
     def done(errors: Mapping[TopicIdPartition, ApiError | None]) -> None:
         if request.share_session_epoch == FINAL_EPOCH:
@@ -56,7 +60,7 @@ def handle_share_acknowledge(
         respond(_response(context, key.group_id, errors))
 
     try:
-        acknowledge(request, context, asked, denied_topics(context, asked), done)
+        acknowledge(request, context, asked, denied, done)
     except FailedRequestError:
         respond(messages.ShareAcknowledgeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
 

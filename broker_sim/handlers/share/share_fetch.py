@@ -7,7 +7,8 @@ Behaviour:
 * with a quota, a member that has read more than it may is answered empty; the records stay with it
 * one that renews locks fetches nothing, and says so by its limits
 * partitions are answered that have records, an error, something acknowledged, or are new in the session
-* as by Kafka, UNKNOWN_SERVER_ERROR answers all of it where a topic is to be answered that does not exist
+* as by Kafka, UNKNOWN_SERVER_ERROR answers all of it where a topic is to be answered that does not exist;
+  with an authorizer then nothing is acknowledged or fetched
 
 Version notes: 2 brings limited records (KIP-1206) and the renewal of locks (KIP-1222).
 """
@@ -24,6 +25,7 @@ from broker_sim.handlers.share.acknowledgements import (
     asked_partitions,
 )
 from broker_sim.handlers.share.checks import denied_topics, member_error
+from broker_sim.handlers.share.partition_order import in_mutable_map_order, in_to_map_order
 from broker_sim.handlers.share.share_fetch_response import build_response, response_bytes, throttled
 from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.metadata.topic_partition import TopicIdPartition
@@ -146,7 +148,11 @@ class _Served:
     def serve(self) -> None:
         """Acknowledge and fetch."""
         request, context = self._request, self._context
-        denied = denied_topics(context, (*self._session.partitions, *self._asked))
+        try:
+            denied = denied_topics(context, (*self._session.partitions, *self._asked))
+        except ApiError as error:
+            self._respond(messages.ShareFetchResponse(error_code=error.error_code))
+            return
         if any(self._asked.values()):
             try:
                 acknowledge(request, context, self._asked, denied, self._on_acknowledged)
@@ -183,7 +189,7 @@ class _Served:
             else:
                 wanted.append(partition)
         if not wanted:
-            self._on_fetched(refused)
+            self._on_fetched(in_mutable_map_order(refused))
             return
         if request.share_acquire_mode not in ACQUIRE_MODES:
             self._fail()
@@ -200,7 +206,7 @@ class _Served:
                 _fetch_params(request, context, max_wait_ms),
                 records,
                 rotate(wanted, request.share_session_epoch),
-                lambda fetched: self._on_fetched({**fetched, **refused}),
+                lambda fetched: self._on_fetched(in_to_map_order({**fetched, **refused})),
             )
         )
 

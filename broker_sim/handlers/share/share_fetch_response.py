@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.leader_hint import HINTED_ERRORS, LeaderHints
+from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
+from broker_sim.hash_order.scala_order import mutable_map_order
 from broker_sim.metadata.topic_partition import by_topic
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import encode, encoded_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
@@ -105,7 +107,8 @@ def _partition_data(
 
 def _with_acknowledged(answers: Answers, acknowledged: Acknowledged) -> Answers:
     """Add what became of the acknowledgements; a partition may have nothing else to be told."""
-    for partition, error in acknowledged.items():
+    for partition in _in_map_order(acknowledged):
+        error = acknowledged[partition]
         answer = answers.get(partition)
         if answer is None:
             answer = answers[partition] = messages.ShareFetchResponse.PartitionData(
@@ -115,6 +118,13 @@ def _with_acknowledged(answers: Answers, acknowledged: Acknowledged) -> Answers:
             answer.acknowledge_error_code = error.error_code
             answer.acknowledge_error_message = error.error_message
     return answers
+
+
+def _in_map_order(partitions: Iterable[TopicIdPartition]) -> Iterator[TopicIdPartition]:
+    """Yield partitions as Kafka's map of topics does, whose partitions are in maps of their own."""
+    topics = by_topic((partition.topic_id, partition) for partition in partitions)
+    for topic_id in mutable_map_order(topics, uuid_hash):
+        yield from mutable_map_order(topics[topic_id], lambda one: integer_hash(one.partition))
 
 
 def _topics(

@@ -10,9 +10,10 @@ Behaviour:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.share.checks import is_member_id
 from broker_sim.handlers.share.share_version import has_share_groups
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
 from broker_sim.handlers.support.group_client import group_client
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_share_group_heartbeat"]
-
-LONGEST_MEMBER_ID: Final = 36
 
 
 def handle_share_group_heartbeat(
@@ -59,7 +58,7 @@ def _refusal(request: messages.ShareGroupHeartbeatRequest, context: RequestConte
     denial = authorization_error(context, read, ResourceType.GROUP, request.group_id)
     if denial:
         return denial
-    if not 0 < len(request.member_id) <= LONGEST_MEMBER_ID:
+    if not is_member_id(request.member_id):
         return ErrorCode.INVALID_REQUEST
     names = request.subscribed_topic_names or ()
     if unauthorized_names(context, describe, ResourceType.TOPIC, names):

@@ -5,6 +5,7 @@ WriteShareGroupState (85) and ReadShareGroupStateSummary (87), versions 0-1. Bro
 and clients that may act for the cluster can, too.
 
 Behaviour:
+* to others each partition is CLUSTER_AUTHORIZATION_FAILED, with a text
 * each share partition is served by itself, see `broker_sim.share.shard`
 * a request without a group, or with a topic without partitions, has an empty answer
 * answered once what it has changed is committed
@@ -17,6 +18,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.errors import ERROR_TEXTS
+from broker_sim.handlers.support.authorization import authorization_error
+from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE
 
 if TYPE_CHECKING:
@@ -34,7 +38,13 @@ __all__ = [
 
 def _handler(api: StateApi) -> Handler:
     def handle(request: Any, context: RequestContext, respond: Respond) -> None:
-        context.broker.serve_share_state(api, request, respond)
+        denial = authorization_error(
+            context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
+        )
+        if denial:
+            respond(api.failed_response(request, denial, ERROR_TEXTS[denial]))
+        else:
+            context.broker.serve_share_state(api, request, respond)
 
     return handle
 

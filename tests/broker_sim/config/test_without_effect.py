@@ -17,6 +17,7 @@ from broker_sim.config import (
     BROKER_CONFIGS,
     BROKER_WITHOUT_EFFECT,
     CHANGE_WITHOUT_EFFECT,
+    GROUP_CONFIGS,
     REPLICATION_QUOTA_CONFIGS,
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
@@ -25,6 +26,7 @@ from broker_sim.config import (
     TopicConfig,
     UpdateMode,
     effective_topic_config,
+    limits_of_group_config,
     other_configs,
     to_text,
     topic_defaults,
@@ -41,6 +43,9 @@ READ_BY_NAME = {
     "group.share.assignment.interval.ms",
 }
 """Dynamic configurations that are looked up by their names when they are needed."""
+
+LIMITS_OF_GROUPS = {limit for name in GROUP_CONFIGS for limit in limits_of_group_config(name)}
+"""`check_group_configs` and `group_number` look these up; tests/broker_sim/config/test_group_configs.py."""
 
 CHANGED_IN_THE_LOGS = {
     "log.segment.delete.delay.ms",
@@ -142,6 +147,7 @@ def topic_has_effect(definition):
 
 def test_broker_configs_that_nothing_reads_are_those_of_the_table():
     unread = {n for n, definition in BROKER_CONFIGS.items() if not broker_has_effect(definition)}
+    unread -= LIMITS_OF_GROUPS
     assert sorted(unread) == sorted(BROKER_WITHOUT_EFFECT)
 
 

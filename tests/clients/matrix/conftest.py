@@ -6,7 +6,8 @@ or `consumer` for the protocol of KIP-848, whose sessions are a configuration of
 tells in lines of JSON what it was assigned, what was revoked, what it did; a line on its stdin makes it
 leave.
 
-What it does in the roles `group` and `transaction` is in the folders of that name.
+What it does in the roles `group` and `transaction` is in the folders of that name; for `share` see
+groups/test_share_members.py.
 """
 
 import json
@@ -44,6 +45,8 @@ CONFIGS = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.max.session.timeout.ms": str(LONG_SESSION_MS),
     "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": str(HEARTBEAT_MS),
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
@@ -222,27 +225,18 @@ def simulated(run_simulator):
 
 
 @contextmanager
-def real(require_or_skip):
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.selection import ReferenceKind, select_reference
-
-    selection = select_reference("auto", make_image=False)
-    if selection.kind is ReferenceKind.RECORDED:
-        require_or_skip(selection.reason)
-    try:
-        with selection.cluster(CONFIGS) as cluster:
-            yield Side("kafka", cluster.bootstrap_servers)
-    except ReferenceUnavailableError as unavailable:
-        require_or_skip(str(unavailable))
+def real(run_real_kafka):
+    with run_real_kafka(CONFIGS) as cluster:
+        yield Side("kafka", cluster.bootstrap_servers)
 
 
 @pytest.fixture(
     scope="session",
     params=["sim", pytest.param("kafka", marks=pytest.mark.real_kafka)],
 )
-def side(request, run_simulator, require_or_skip):
+def side(request, run_simulator, run_real_kafka):
     """The simulator, then a real Kafka."""
-    opened = simulated(run_simulator) if request.param == "sim" else real(require_or_skip)
+    opened = simulated(run_simulator) if request.param == "sim" else real(run_real_kafka)
     with opened as running:
         yield running
 

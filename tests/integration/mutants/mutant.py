@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import runpy
 import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from broker_sim.broker.lifecycle import BrokerLifecycle, LifecycleState
 from broker_sim.config import BrokerConfig, TopicConfig
@@ -393,6 +395,7 @@ WAITS = {
 }
 """Each waits longer than a configuration says: 1.5 s, or the time that is given."""
 MUTANTS |= {name: partial(_wait_longer, *wait) for name, wait in WAITS.items()}
+MUTANTS |= runpy.run_path(str(Path(__file__).with_name("share_mutants.py")))["MUTANTS"]
 
 
 if __name__ == "__main__":

@@ -218,6 +218,31 @@ SIGNS: dict[str, list[Sign]] = {
         Sign("a_log_is_compacted_whatever_the_ratio_in_time", ("over",), "late")
     ],
     "cleaner_looks_late": [Sign("records_are_compacted_in_time", ("over",), "late")],
+    "record_locks_end_late": [
+        Sign("a_lock_that_times_out_makes_records_available", ("delivered again",), "lateness")
+    ],
+    "share_fetches_wait_late": [
+        Sign(
+            "share_fetches_wait_as_long_as_they_ask",
+            tuple(f"max wait {wait_ms}" for wait_ms in WAITS_MS),
+            "lateness",
+            one_is_enough=True,
+        )
+    ],
+    "share_fetches_are_woken_late": [Sign("a_record_wakes_a_share_fetch", ("woken",), "lateness")],
+    "timed_out_locks_wake_nobody": [
+        Sign("a_lock_that_times_out_makes_records_available", ("delivered again",), "lateness")
+    ],
+    "share_sessions_end_late": [
+        Sign("a_silent_share_member_is_fenced_after_its_session", ("fenced",), "lateness")
+    ],
+    "share_sessions_are_refused_late": [
+        Sign(
+            "a_share_fetch_without_room_for_its_session_waits",
+            ("refused after 500", "refused after 1000"),
+            "late",
+        )
+    ],
 }
 """By mutant, as they are called in mutant.py."""
 PLAYED = sorted({sign.scenario for signs in SIGNS.values() for sign in signs})

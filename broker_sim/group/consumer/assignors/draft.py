@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.group.java_order import (
-    HashTable,
-    copied_capacity,
-    integer_hash,
-    table_capacity,
-    uuid_hash,
-)
+from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
+from broker_sim.hash_order.java_order import HashTable, copied_capacity, table_capacity
 
 if TYPE_CHECKING:
     from broker_sim.group.modern.assignment import Partitions

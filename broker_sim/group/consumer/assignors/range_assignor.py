@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from broker_sim.group.java_order import hash_order, table_capacity, uuid_hash
+from broker_sim.hash_order.hash_codes import uuid_hash
+from broker_sim.hash_order.java_order import hash_order, table_capacity
 
 if TYPE_CHECKING:
     from broker_sim.group.consumer.assignors.spec import GroupSpec

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.group.consumer.assignors.balancer import Balancer
 from broker_sim.group.consumer.assignors.draft import Draft
-from broker_sim.group.java_order import table_capacity
+from broker_sim.hash_order.java_order import table_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

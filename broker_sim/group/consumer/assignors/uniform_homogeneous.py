@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from broker_sim.group.consumer.assignors.draft import Draft
 from broker_sim.group.consumer.assignors.spec import AssignorError
-from broker_sim.group.java_order import copied_capacity, hash_order, uuid_hash
+from broker_sim.hash_order.hash_codes import uuid_hash
+from broker_sim.hash_order.java_order import copied_capacity, hash_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

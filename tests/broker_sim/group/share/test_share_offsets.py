@@ -56,11 +56,33 @@ def test_state_that_cannot_be_read_is_no_error(shares, ident):
     }
 
 
-@pytest.mark.parametrize(("numbers", "group_id"), [([-1], "share"), ([], "share"), ([0], "")])
-def test_offsets_that_no_share_coordinator_is_asked_for(shares, ident, numbers, group_id):
-    failed = shares.offsets(("t", numbers), group_id=group_id)
+def test_partitions_stand_once_in_the_order_of_kafkas_hash_map(shares, ident):
+    group = shares.offsets(("t", [33, 17, 5, 0, 0]), ("t", [3, 16]))
+    assert [row.partition_index for row in group.topics[0].partitions] == [16, 0, 17, 33, 3, 5]
+    assert len(group.topics) == 1
+
+
+@pytest.mark.parametrize(
+    ("topics", "group_id"),
+    [([("t", [])], "share"), ([("t", [0, -1])], "share"), ([("t", [0])], "")],
+)
+def test_what_kafkas_persister_refuses_fails(shares, ident, topics, group_id):
+    failed = shares.offsets(*topics, group_id=group_id)
     assert isinstance(failed, ApiError)
-    assert failed.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert failed.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+    unknown = [("none", numbers) for _, numbers in topics]
+    assert shares.offsets(*unknown, group_id=group_id).error_code == NONE
+
+
+def test_negative_partition_is_altered_by_nobody(shares, ident):
+    before = dict(shares.states.states)
+    failed = shares.alter(("t", {0: 7, -1: 1}))
+    assert failed.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+    _, topic_id, _ = shares.key(ident, 0).coordinator_key().split(":")
+    assert failed.error_message == (
+        f"Initialize share group parameters has invalid partitionId - share {topic_id} -1"
+    )
+    assert shares.states.states == before
 
 
 def test_offsets_are_altered(shares, ident):
@@ -72,14 +94,6 @@ def test_offsets_are_altered(shares, ident):
     ]
     assert told.responses[0].topic_id == ident
     assert shares.states.states[shares.key(ident, 0)].start_offset == 7
-
-
-def test_negative_partition_fails_all_that_is_altered(shares, ident):
-    failed = shares.alter(("t", {0: 7, -1: 1}))
-    assert failed.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    key = shares.key(ident, -1).coordinator_key().replace(":", " ")
-    expected = f"Initialize share group parameters has invalid partitionId - {key}"
-    assert failed.error_message == expected
 
 
 def test_altering_makes_a_group(shares):

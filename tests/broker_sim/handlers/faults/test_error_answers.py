@@ -15,6 +15,7 @@ from broker_sim.share.state_apis import (
     DELETE,
     INITIALIZE,
     READ,
+    STATE_APIS,
     SUMMARY,
     WRITE,
     InitialState,
@@ -106,6 +107,12 @@ WITH_GENERAL_TEXT = {
     ApiKey.DESCRIBE_CONFIGS,
     ApiKey.DESCRIBE_QUORUM,
     ApiKey.FIND_COORDINATOR,
+    ApiKey.READ_SHARE_GROUP_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
 }
 """By `getErrorResponse` of their requests in Kafka 4.3.1; all others have null."""
 WITHOUT_ERRORS = {(ApiKey.DESCRIBE_LOG_DIRS, 1), (ApiKey.DESCRIBE_LOG_DIRS, 2)}
@@ -159,7 +166,76 @@ def test_an_error_without_a_message_has_kafkas_text_or_null(api):
     request = REQUESTS.get(api) or request_class(api)()
     version = 3 if api is ApiKey.FIND_COORDINATOR else TABLE.get(api).max_version
     told = set(texts(error_answer(api, request, version, ErrorCode.UNKNOWN_SERVER_ERROR)))
-    assert told <= {GENERAL_TEXT if api in WITH_GENERAL_TEXT else None}
+    assert told - {None} == ({GENERAL_TEXT} if api in WITH_GENERAL_TEXT else set())
+
+
+TEXT = "The coordinator is not available."
+
+
+def state_answer(api, text):
+    """Return the answer of a share coordinator that has one error for two partitions."""
+    row = api.response.PartitionResult
+    rows = [row(number, error_code=ERROR, error_message=text) for number in (3, 4)]
+    return api.response([api.told_topic(KEY.topic_id, rows)])
+
+
+OFFSETS = messages.DescribeShareGroupOffsetsResponse
+DESCRIBED = messages.ShareGroupDescribeResponse
+SHARE_ANSWERS = {
+    ApiKey.SHARE_GROUP_HEARTBEAT: messages.ShareGroupHeartbeatResponse(error_code=ERROR),
+    ApiKey.SHARE_GROUP_DESCRIBE: DESCRIBED(
+        groups=[DESCRIBED.DescribedGroup(ERROR, None, group) for group in ("g", "h", "g")]
+    ),
+    ApiKey.SHARE_FETCH: messages.ShareFetchResponse(error_code=ERROR),
+    ApiKey.SHARE_ACKNOWLEDGE: messages.ShareAcknowledgeResponse(error_code=ERROR),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: state_answer(INITIALIZE, None),
+    ApiKey.READ_SHARE_GROUP_STATE: state_answer(READ, TEXT),
+    ApiKey.WRITE_SHARE_GROUP_STATE: state_answer(WRITE, TEXT),
+    ApiKey.DELETE_SHARE_GROUP_STATE: state_answer(DELETE, None),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: state_answer(SUMMARY, TEXT),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: OFFSETS(
+        groups=[
+            OFFSETS.DescribeShareGroupOffsetsResponseGroup(group, [], ERROR, TEXT)
+            for group in ("g", "h", "g")
+        ]
+    ),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: messages.AlterShareGroupOffsetsResponse(
+        error_code=ERROR, error_message=TEXT
+    ),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: messages.DeleteShareGroupOffsetsResponse(
+        error_code=ERROR, error_message=TEXT
+    ),
+}
+"""The whole answers, by `getErrorResponse` of each request in Kafka 4.3.1."""
+
+
+def share_request(api):
+    """Return a request of two groups or partitions, one of them twice where each gets a row."""
+    for state_api in STATE_APIS:
+        if api == state_api.request.API_KEY:
+            asked = next(iter(state_api.asked_of(REQUESTS[api])))[1]
+            return state_api.request_of("g", [(KEY, asked), (KEY._replace(partition=4), asked)])
+    if api is ApiKey.SHARE_GROUP_DESCRIBE:
+        return messages.ShareGroupDescribeRequest(["g", "h", "g"])
+    if api is ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS:
+        request = messages.DescribeShareGroupOffsetsRequest
+        return request(
+            [request.DescribeShareGroupOffsetsRequestGroup(group) for group in ("g", "h", "g")]
+        )
+    return request_class(api)()
+
+
+@pytest.mark.parametrize("api", SHARE_ANSWERS, ids=lambda api: api.api_name)
+def test_api_of_share_groups_has_the_error_where_kafka_has_it(api):
+    version = TABLE.get(api).max_version
+    assert error_answer(api, share_request(api), version, ERROR) == SHARE_ANSWERS[api]
+
+
+def test_share_partition_that_is_asked_for_twice_has_two_errors():
+    request = READ.request_of("g", [(KEY, ReaderEpoch(1))])
+    request.topics += request.topics
+    answer = error_answer(ApiKey.READ_SHARE_GROUP_STATE, request, 0, ERROR)
+    assert [[row.partition for row in topic.partitions] for topic in answer.results] == [[3], [3]]
 
 
 def test_an_api_that_answers_each_partition_has_no_answer_of_one_error():

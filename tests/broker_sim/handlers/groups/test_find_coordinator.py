@@ -2,9 +2,10 @@
 
 import pytest
 
-from broker_sim.coordinator.hashing import java_hash_code, partition_of_hash
+from broker_sim.coordinator.hashing import partition_of_hash
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.api_table import ApiTable
+from broker_sim.hash_order.hash_codes import java_hash_code
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.protocol.api_keys import ApiKey
 

@@ -5,6 +5,14 @@ import pytest
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.metadata import GROUP_RESOURCE
+from broker_sim.metadata.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclOperation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import parse_header, split_batches
 from broker_sim.share.persister import SharePartitionKey
@@ -13,7 +21,11 @@ GROUP = "share"
 TOPIC = "topic"
 WAIT_MS = 500
 VERSION = 2
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 CONFIGS = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "group.share.assignment.interval.ms": "0",
     "share.coordinator.state.topic.num.partitions": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
@@ -141,11 +153,18 @@ class Bench:
         assert not pending.response.responses[0].error_code
         self.cluster.advance(100)
 
-    def begin(self, group, start_offset):
+    def create_topic(self, name):
+        """Return the id of a topic of one partition, at whose beginning the group is."""
+        self.cluster.create_topic(name)
+        topic_id = self.broker.image.topics[name].topic_id
+        self.begin(GROUP, 0, topic_id)
+        return topic_id
+
+    def begin(self, group, start_offset, topic_id=None):
         """Begin the state of the group's share partitions."""
         begun = []
         for number in self.partitions:
-            key = SharePartitionKey(group, self.topic_id, number)
+            key = SharePartitionKey(group, topic_id or self.topic_id, number)
             self.broker.persister.initialize_state(key, 1, start_offset, begun.append)
         self.cluster.run_until(lambda: len(begun) == len(self.partitions), 60_000)
         assert not any(outcome.error_code for outcome in begun)
@@ -157,8 +176,8 @@ class Bench:
             self.wait(member.fetch(max_wait_ms=100, min_bytes=1_000_000))
         return member
 
-    def produce(self, count=1, partition=0, **options):
-        request = produce_request((TOPIC, partition), values=[b"value"] * count, **options)
+    def produce(self, count=1, partition=0, *, topic=TOPIC, **options):
+        request = produce_request((topic, partition), values=[b"value"] * count, **options)
         self.wait(self.producer.send(1, request, PRODUCE_VERSION))
 
     def delete_records(self, offset, partition=0):
@@ -178,12 +197,30 @@ class Bench:
         assert not pending.response.entries[0].error_code
         self.cluster.advance(100)
 
+    def rule(self, permission, operation, resource_type, name):
+        """Add a rule for everybody; a cluster with an authorizer has it when this returns."""
+        create = messages.CreateAclsRequest
+        creation = create.AclCreation(
+            resource_type, name, PatternType.LITERAL, "User:*", "*", operation, permission
+        )
+        (result,) = self.ask(create([creation]), 3).results
+        assert not result.error_code
+        self.cluster.advance(100)
+
+    def deny(self, operation, resource_type, name):
+        """Forbid it to everybody, whatever else is allowed."""
+        self.rule(Permission.DENY, operation, resource_type, name)
+
     def set_share_version(self, level):
         request = messages.UpdateFeaturesRequest
         update = request.FeatureUpdateKey("share.version", level, upgrade_type=2)
         pending = self.wait(self.producer.send(1, request(feature_updates=[update]), 1))
         assert not pending.response.error_code
         self.cluster.advance(1_000)
+
+    def ask(self, request, version):
+        """Send a request that is no member's, and return its response."""
+        return self.wait(self.producer.send(1, request, version)).response
 
     def wait(self, pending, timeout_ms=60_000):
         self.cluster.run_until(lambda: pending.done, timeout_ms)
@@ -225,6 +262,16 @@ def batches_of(answer):
 @pytest.fixture
 def make_bench():
     return Bench
+
+
+@pytest.fixture
+def guarded_bench():
+    """A cluster with an authorizer, in which everybody may do what no rule forbids."""
+    bench = Bench(authorizer_class_name=AUTHORIZER, allow_everyone_if_no_acl_found="true")
+    for kind in (ResourceType.CLUSTER, ResourceType.GROUP, ResourceType.TOPIC):
+        name = CLUSTER_NAME if kind is ResourceType.CLUSTER else WILDCARD
+        bench.rule(Permission.ALLOW, AclOperation.ALL, kind, name)
+    return bench
 
 
 @pytest.fixture

@@ -109,9 +109,19 @@ def test_member_is_assigned_and_described(user):
     assert user.describe().group_state == "Empty"
 
 
-@pytest.mark.parametrize("member_id", ["", "m" * 37])
-def test_member_id_has_a_length(user, member_id):
-    assert user.beat(member_id=member_id).error_code == ErrorCode.INVALID_REQUEST
+@pytest.mark.parametrize(
+    ("member_id", "code"),
+    [
+        ("", ErrorCode.INVALID_REQUEST),
+        ("m" * 37, ErrorCode.INVALID_REQUEST),
+        ("m" * 36, NONE),
+        # Java counts a character outside of the basic plane as two.
+        ("\U0001f600" * 18, NONE),
+        ("\U0001f600" * 19, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_member_id_has_a_length(user, member_id, code):
+    assert user.beat(member_id=member_id).error_code == code
 
 
 def test_offsets_of_an_empty_group_are_altered_described_and_deleted(user):

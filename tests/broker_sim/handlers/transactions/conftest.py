@@ -3,8 +3,9 @@
 import pytest
 
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
-from broker_sim.coordinator.hashing import java_hash_code, partition_of_hash
+from broker_sim.coordinator.hashing import partition_of_hash
 from broker_sim.errors import ErrorCode
+from broker_sim.hash_order.hash_codes import java_hash_code
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import build_batch

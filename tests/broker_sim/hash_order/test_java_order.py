@@ -1,27 +1,13 @@
 """Keys come in the order of Java's and Kafka's tables; the expected orders were printed by them."""
 
-from broker_sim.group.java_order import (
-    HashTable,
-    TimelineMap,
-    hash_order,
-    integer_hash,
-    string_hash,
-    uuid_hash,
-)
+from broker_sim.hash_order.hash_codes import integer_hash, string_hash, uuid_hash
+from broker_sim.hash_order.java_order import HashTable, TimelineMap, hash_order
 
 MEMBERS = ("2163c3698b529b4a-1", "4d1fe09f0af438d2-2", "7bc73a83fd63ed5b-3", "aaa", "bbb")
 FIRST, SECOND = (
     bytes.fromhex("765a9cbe77b49b9a8888f4c24a5dba95"),
     bytes.fromhex("fc18db54916bbd929f651ddd16a904de"),
 )
-
-
-def test_string_hash_is_javas():
-    assert string_hash("topic-1") == -1139260653 & 0xFFFFFFFF
-
-
-def test_uuid_hash_is_kafkas():
-    assert uuid_hash(bytes.fromhex("9283d840870f9458b39bb93a0018cb51")) == 2786016883
 
 
 def test_timeline_map_has_the_newest_key_of_a_bucket_first():
@@ -42,6 +28,11 @@ def test_timeline_map_has_the_newest_key_of_a_bucket_first():
 
 def test_numbers_come_by_their_bucket():
     assert hash_order([33, 17, 1, 16], integer_hash) == [16, 33, 17, 1]
+
+
+def test_numbers_have_more_buckets_from_the_thirteenth_on():
+    assert hash_order([16, *range(11)], integer_hash) == [16, *range(11)]
+    assert hash_order([16, *range(12)], integer_hash) == [*range(12), 16]
 
 
 def test_table_puts_computed_keys_first_in_their_bucket():

@@ -1,4 +1,4 @@
-"""The order in which Java's and Kafka's hash tables hand out their keys.
+"""The order of `java.util.HashMap` and of Kafka's `TimelineHashMap`.
 
 Kafka's assignors walk over hash tables, so which member gets which partition depends on it, and so
 does the order of what is written to the log. Mirrors the layout of `java.util.HashMap` (also behind
@@ -8,11 +8,7 @@ holds eight keys, which then becomes a tree there.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-from broker_sim.coordinator.hashing import INT_MASK, KNOWN_HASHES, java_hash_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable
@@ -22,10 +18,7 @@ __all__ = [
     "TimelineMap",
     "copied_capacity",
     "hash_order",
-    "integer_hash",
-    "string_hash",
     "table_capacity",
-    "uuid_hash",
 ]
 
 K = TypeVar("K", bound="Hashable")
@@ -35,21 +28,6 @@ _MASK_64: Final = 0xFFFFFFFFFFFFFFFF
 _SIGN_32: Final = 0x80000000
 _FIBONACCI: Final = 0x9E3779B97F4A7C15
 _DEFAULT_CAPACITY: Final = 16
-_UUID: Final = Struct(">QQ")
-string_hash: Final = java_hash_code
-
-
-@lru_cache(KNOWN_HASHES)
-def uuid_hash(uuid: bytes) -> int:
-    """Return the hash code of Kafka's `Uuid` as an unsigned number of 32 bits."""
-    numbers: tuple[int, int] = _UUID.unpack(uuid)
-    mixed = numbers[0] ^ numbers[1]
-    return (mixed >> 32 ^ mixed) & INT_MASK
-
-
-def integer_hash(number: int) -> int:
-    """Return `Integer.hashCode` as an unsigned number of 32 bits."""
-    return number & INT_MASK
 
 
 def table_capacity(wanted: int) -> int:

@@ -1,0 +1,48 @@
+"""What the table of rights names, and the resources that its requests need rights on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker_sim.metadata.acl import CLUSTER_NAME, WILDCARD, ResourceType
+
+__all__ = [
+    "CLUSTER_RESOURCE",
+    "GROUP",
+    "GROUP_RESOURCE",
+    "ID_RESOURCE",
+    "MEMBER",
+    "NEW_RESOURCE",
+    "NEW_TOPIC",
+    "OTHER_RESOURCE",
+    "OTHER_USER",
+    "SHARE_GROUP",
+    "SHARE_RESOURCE",
+    "STATE_GROUP",
+    "STATE_RESOURCE",
+    "TOKENS_RESOURCE",
+    "TOPIC",
+    "TOPIC_RESOURCE",
+    "TRANSACTIONAL_ID",
+]
+
+TOPIC: Final = "acl-topic"
+NEW_TOPIC: Final = "acl-new"
+GROUP: Final = "acl-group"
+SHARE_GROUP: Final = "acl-share"
+"""A share group with the member `MEMBER`, which has all partitions of `TOPIC`."""
+STATE_GROUP: Final = "acl-share-state"
+"""A share group without members; it has state of `TOPIC`."""
+MEMBER: Final = "member"
+TRANSACTIONAL_ID: Final = "acl-id"
+OTHER_USER: Final = "User:acl-owner"
+
+TOPIC_RESOURCE: Final = (ResourceType.TOPIC, TOPIC)
+NEW_RESOURCE: Final = (ResourceType.TOPIC, NEW_TOPIC)
+GROUP_RESOURCE: Final = (ResourceType.GROUP, GROUP)
+SHARE_RESOURCE: Final = (ResourceType.GROUP, SHARE_GROUP)
+STATE_RESOURCE: Final = (ResourceType.GROUP, STATE_GROUP)
+ID_RESOURCE: Final = (ResourceType.TRANSACTIONAL_ID, TRANSACTIONAL_ID)
+CLUSTER_RESOURCE: Final = (ResourceType.CLUSTER, CLUSTER_NAME)
+TOKENS_RESOURCE: Final = (ResourceType.DELEGATION_TOKEN, WILDCARD)
+OTHER_RESOURCE: Final = (ResourceType.USER, OTHER_USER)
