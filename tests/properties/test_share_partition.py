@@ -1,11 +1,11 @@
 """A share partition against a dictionary with the state of each record by itself.
 
-A failure is printed with the steps that lead to it.
+The id of a test has the seed of its steps.
 """
 
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from random import Random
+
+import pytest
 
 from broker_sim.errors import ErrorCode
 from broker_sim.share_partition.acknowledgement import FailedRequestError
@@ -23,16 +23,17 @@ from tests.properties.share_partition_model import (
     keeping_bench,
 )
 
-MEMBERS = st.sampled_from(["first", "second", "third"])
-SIZES = st.sampled_from([1, 2, 3, 4, 5, 6, 40])
+MEMBERS = ("first", "second", "third")
+SIZES = (1, 2, 3, 4, 5, 6, 40)
 LARGEST_BATCH = 40
+SEEDS = 24
+STEPS = 200
 
 
-class SharePartitionAgainstDictionary(RuleBasedStateMachine):
+class SharePartitionAgainstDictionary:
     """The model has no batches: it is told which records were acquired, and checks that they could be."""
 
-    @initialize(limit=st.sampled_from([2, 3, 6]), most=st.sampled_from([100, 2_000]))
-    def start(self, limit, most):
+    def __init__(self, limit, most):
         self.limit, self.most = limit, most
         self.configs = {
             "share.delivery.count.limit": str(limit),
@@ -52,7 +53,6 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
 
     # -- the log ----------------------------------------------------------------------------------
 
-    @rule(sizes=st.lists(SIZES, min_size=1, max_size=3))
     def produce(self, sizes):
         for size in sizes:
             first = self.log[-1][1] + 1 if self.log else 0
@@ -62,8 +62,6 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
         """Return so many batches of the log, from the one on that has the offset."""
         return [batch for batch in self.log if batch[1] >= offset][:batches]
 
-    @precondition(lambda self: self.log)
-    @rule(by=st.integers(1, 9))
     def delete_records(self, by):
         """The log starts later; what is acquired stays with its member."""
         self.log_start = min(self.log_start + by, self.log[-1][1] + 1)
@@ -83,13 +81,6 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
 
     # -- members ----------------------------------------------------------------------------------
 
-    @rule(
-        member=MEMBERS,
-        batches=st.integers(1, 4),
-        max_records=st.integers(1, 12),
-        is_limit=st.booleans(),
-        batch_size=st.integers(1, 8),
-    )
     def acquire(self, member, batches, max_records, is_limit, batch_size):
         records = self.bench.records
         offset = records.next_fetch_offset()
@@ -144,6 +135,16 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
                 self.records.setdefault(number, Record())
         return count
 
+    def _own(self, member, drawn, length):
+        """Return where records begin that the member has one after the other, and how many, if it has some."""
+        start = self.bench.records.start_offset
+        owned = [n for n, one in self.records.items() if one.member == member and n >= start]
+        if not owned:
+            return drawn, length
+        first = owned[drawn % len(owned)]
+        count = next(n for n in range(1, len(owned) + 1) if first + n not in owned)
+        return first, min(length, count)
+
     def _has_gap(self, first, last):
         """Whether a new leader knows nothing of some of these: as in Kafka, that is no error."""
         return any(n in self.records and self.records[n].is_gap for n in range(first, last + 1))
@@ -158,13 +159,10 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
         )
         return wanted if may or last < start else None
 
-    @rule(
-        member=MEMBERS,
-        first=st.integers(0, 30),
-        kinds=st.lists(st.integers(0, RENEW), min_size=1, max_size=8),
-        is_one_for_all=st.booleans(),
-    )
-    def acknowledge(self, member, first, kinds, is_one_for_all):
+    def acknowledge(self, member, first, kinds, is_one_for_all, is_any):
+        if not is_any:
+            first, length = self._own(member, first, len(kinds))
+            kinds = kinds[:length]
         last = first + len(kinds) - 1
         if is_one_for_all:
             kinds = kinds[:1] * len(kinds)
@@ -226,16 +224,9 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
         else:
             record.leave(STATE_OF[kind], self.limit)
 
-    @rule(
-        member=MEMBERS,
-        first=st.integers(0, 30),
-        length=st.integers(1, 8),
-        kind=st.sampled_from([0, 1, 2, 3]),
-        late_ms=st.sampled_from([0, 1, LOCK_MS]),
-        fails=st.booleans(),
-    )
     def acknowledge_slowly(self, member, first, length, kind, late_ms, fails):
         """The share coordinator takes its time; when it fails, the member has its records again, if they are still its."""
+        first, length = self._own(member, first, length)
         last = first + length - 1
         wanted = None if self._has_gap(first, last) else self._owned(member, first, last)
         if not wanted or last < self.bench.records.start_offset:
@@ -256,7 +247,6 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
         else:
             self._was_written()
 
-    @rule(member=MEMBERS, times=st.integers(1, 4), is_late=st.booleans())
     def deliver_in_vain(self, member, times, is_late):
         """The member acquires what there is, and does not manage to acknowledge it."""
         for _ in range(times):
@@ -266,7 +256,6 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
             else:
                 self.release(member)
 
-    @rule(member=MEMBERS)
     def release(self, member):
         assert self.bench.release(member) is None
         start = self.bench.records.start_offset
@@ -276,7 +265,6 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
 
     # -- time, and other leaders ------------------------------------------------------------------
 
-    @rule(by_ms=st.sampled_from([1, 9_999, 15_000, 29_999, LOCK_MS]))
     def advance(self, by_ms, besides=()):
         """Let locks end, but not on records whose acknowledgement is being written."""
         start = self.bench.records.start_offset
@@ -287,7 +275,6 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
             if record.lock_ends_ms <= self.now_ms:
                 record.leave(AVAILABLE if number >= start else ARCHIVED, self.limit)
 
-    @rule()
     def change_leader(self):
         """The next leader knows what was written; what was only acquired is delivered as if it never was."""
         kept = {
@@ -305,7 +292,6 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
 
     # -- what must hold ---------------------------------------------------------------------------
 
-    @invariant()
     def states_are_those_of_the_model(self):
         records = self.bench.records
         for batch in records.batches:
@@ -316,7 +302,6 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
                     assert found == (record.state, record.deliveries, record.member), number
                     assert (state.lock is not None) == (record.state == ACQUIRED)
 
-    @invariant()
     def start_offset_is_not_behind_a_record_that_is_not_done(self):
         start = self.bench.records.start_offset
         numbers = sorted(self.records)
@@ -326,7 +311,6 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
         else:
             assert all(n >= start or n < self.log_start for n in not_done)
 
-    @invariant()
     def records_that_are_done_are_counted(self):
         records = self.bench.records
         start = records.start_offset
@@ -334,7 +318,6 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
         done = sum(self.records[n].state in DONE for n in in_flight)
         assert records.delivery_complete_count == done
 
-    @invariant()
     def each_lock_is_one_task_or_shared_by_its_batch(self):
         locks = {
             id(state.lock)
@@ -357,10 +340,8 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
             is_in_gap or self.bench.states_at(offset).is_acquirable
         )
 
-    def teardown(self):
+    def drain(self):
         """Whatever came before: one member can read all that is left, and then nothing is in flight."""
-        if not hasattr(self, "log"):
-            return
         self.advance(LOCK_MS)
         for _ in range(200):
             offset = self.bench.records.next_fetch_offset()
@@ -381,5 +362,79 @@ class SharePartitionAgainstDictionary(RuleBasedStateMachine):
         assert self.bench.records.next_fetch_offset() == end
 
 
-TestSharePartitionAgainstDictionary = SharePartitionAgainstDictionary.TestCase
-TestSharePartitionAgainstDictionary.settings = settings(max_examples=50, stateful_step_count=40)
+class Run:
+    """Steps that a seed draws."""
+
+    def __init__(self, seed):
+        self.rng = Random(seed)
+        rng = self.rng
+        self.model = SharePartitionAgainstDictionary(
+            rng.choice((2, 3, 6)), rng.choice((100, 2_000))
+        )
+        self.weights = {
+            self.produce: 5,
+            self.acquire: 9,
+            self.acknowledge: 9,
+            self.acknowledge_slowly: 4,
+            self.release: 2,
+            self.deliver_in_vain: 1,
+            self.advance: 4,
+            self.delete_records: rng.choice((0, 0, 1)),
+            self.change_leader: rng.choice((0, 1)),
+        }
+
+    def step(self):
+        (action,) = self.rng.choices(list(self.weights), list(self.weights.values()))
+        action()
+        self.model.states_are_those_of_the_model()
+        self.model.start_offset_is_not_behind_a_record_that_is_not_done()
+        self.model.records_that_are_done_are_counted()
+        self.model.each_lock_is_one_task_or_shared_by_its_batch()
+
+    def produce(self):
+        self.model.produce(self.rng.choices(SIZES, k=self.rng.randint(1, 3)))
+
+    def acquire(self):
+        rng = self.rng
+        wanted = rng.choice((1, 2, 5, 12, 500))
+        batches, batch_size = rng.randint(1, 4), rng.choice((1, 4, 8, 500))
+        self.model.acquire(rng.choice(MEMBERS), batches, wanted, rng.random() < 0.4, batch_size)
+
+    def acknowledge(self):
+        rng = self.rng
+        kinds = rng.choices(range(RENEW + 1), (1, 4, 4, 1, 2), k=rng.choice((1, 2, 3, 8, 40)))
+        first = rng.randrange(len(self.model.records) + 3)
+        is_one_for_all, is_any = rng.random() < 0.5, rng.random() < 0.25
+        self.model.acknowledge(rng.choice(MEMBERS), first, kinds, is_one_for_all, is_any)
+
+    def acknowledge_slowly(self):
+        rng = self.rng
+        first = rng.randrange(len(self.model.records) + 3)
+        length, kind = rng.choice((1, 2, 3, 8, 40)), rng.choice((0, 1, 2, 3))
+        late_ms, fails = rng.choice((0, 1, LOCK_MS)), rng.random() < 0.5
+        self.model.acknowledge_slowly(rng.choice(MEMBERS), first, length, kind, late_ms, fails)
+
+    def release(self):
+        self.model.release(self.rng.choice(MEMBERS))
+
+    def deliver_in_vain(self):
+        rng = self.rng
+        self.model.deliver_in_vain(rng.choice(MEMBERS), rng.randint(1, 4), rng.random() < 0.5)
+
+    def advance(self):
+        self.model.advance(self.rng.choice((1, 5_000, 9_999, 15_000, 29_999)))
+
+    def delete_records(self):
+        if self.model.log:
+            self.model.delete_records(self.rng.randint(1, 9))
+
+    def change_leader(self):
+        self.model.change_leader()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_share_partition_does_as_the_model(seed):
+    run = Run(seed)
+    for _ in range(STEPS):
+        run.step()
+    run.model.drain()
