@@ -235,12 +235,13 @@ def first_log(directory: StoragePath) -> str | None:
     """Return the name of a log that is in the directory, None if there is none.
 
     A log is a directory with the topic id or the first segment, as each has from the time that it is created.
+    What may not be read is somebody else's.
     """
     for path in sorted(directory.iterdir(), key=str):
-        if path.name.rpartition("-")[2].isdecimal() and (
-            (path / PARTITION_METADATA).exists() or any(path.glob("*.log"))
-        ):
-            return path.name
+        if path.name.rpartition("-")[2].isdecimal():
+            with suppress(PermissionError):
+                if (path / PARTITION_METADATA).exists() or any(path.glob("*.log")):
+                    return path.name
     return None
 
 

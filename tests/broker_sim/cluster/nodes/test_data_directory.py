@@ -149,6 +149,21 @@ def test_directory_with_logs_of_a_broker_is_refused_and_stays_as_it_is(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["t-0"]
 
 
+def test_directory_of_somebody_else_that_may_not_be_read_is_left_alone(tmp_path, monkeypatch):
+    (tmp_path / "backup-1").mkdir()
+    exists = Path.exists
+
+    def refuse(path):
+        if path.parent.name == "backup-1":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    with Cluster(brokers=1, topics=["t"], data_dir=tmp_path) as cluster:
+        assert topics_of(cluster) == {"t": 1}
+    assert (tmp_path / "backup-1").is_dir()
+
+
 def test_first_start_that_was_killed_before_any_of_its_files_is_begun_again(tmp_path, monkeypatch):
     data, killed = tmp_path / "data", []
 
