@@ -120,6 +120,18 @@ def test_fetch_lock_that_is_given_back_wakes_a_fetch(bench):
     assert [acquired(one) for one in pending] == [{0: [(0, 0, 1)]}, {0: [(1, 1, 1)]}]
 
 
+def test_fetch_that_leaves_records_wakes_another_one_for_them(bench):
+    first, second, third = (bench.member(name) for name in ("first", "second", "third"))
+    bench.produce(5)
+    first.fetched()
+    pending = second.fetch(max_wait_ms=5_000)
+    bench.cluster.advance(300)
+    assert first.acknowledged({0: [(1, 2, RELEASE)]}) == {0: 0}
+    assert third.fetched(max_records=1, share_acquire_mode=1) == {0: [(1, 1, 2)]}
+    assert acquired(bench.wait(pending)) == {0: [(2, 2, 2)]}
+    assert pending.elapsed_ms == 300
+
+
 def test_min_bytes_are_those_of_all_partitions(make_bench):
     bench = make_bench(partitions=2)
     member = bench.member()
