@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker_connection import NONE, RETRY_S, Connection, coordinator_of
+from group_load import TRANSIENT
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
@@ -16,6 +17,7 @@ from broker_sim.protocol.api_keys import ApiKey
 GROUP_RESOURCE, SET = 32, 0
 ACCEPT, REJECT = 1, 3
 FETCH_BYTES = 10_000_000
+TRIES = 1_000
 WAIT_MS, FIRST_WAIT_MS = 10_000, 100
 MOST_LOCKS = 10_000
 """So many records of a partition may be in flight, which is the most that Kafka allows."""
@@ -55,7 +57,11 @@ class ShareMember:
         heartbeat = messages.ShareGroupHeartbeatRequest(
             self.group_id, self.member_id, 0, None, [topic]
         )
-        beaten = await coordinator.request(ApiKey.SHARE_GROUP_HEARTBEAT, heartbeat)
+        for _ in range(TRIES):
+            beaten = await coordinator.request(ApiKey.SHARE_GROUP_HEARTBEAT, heartbeat)
+            if beaten.error_code not in TRANSIENT:
+                break
+            await asyncio.sleep(RETRY_S)
         assert beaten.error_code == NONE, beaten
         coordinator.close()
 
