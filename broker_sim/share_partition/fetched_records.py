@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker_sim.protocol.record_batch import BatchHeader, batch_size_at, parse_header
+from broker_sim.protocol.record_batch import batch_size_at, parse_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from broker_sim.log import AbortedTxn
+    from broker_sim.protocol.record_batch import BatchHeader
 
 __all__ = ["AcquiredRange", "FetchedBatch", "FetchedRecords"]
 
@@ -27,11 +28,14 @@ class AcquiredRange(NamedTuple):
         return self.last_offset - self.first_offset + 1
 
 
-class FetchedBatch(NamedTuple):
+class FetchedBatch:
     """A whole batch, as it is in the log."""
 
-    header: BatchHeader
-    data: memoryview
+    __slots__ = ("data", "header")
+
+    def __init__(self, header: BatchHeader, data: memoryview) -> None:
+        self.header = header
+        self.data = data
 
     @property
     def base_offset(self) -> int:
