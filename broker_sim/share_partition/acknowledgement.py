@@ -7,6 +7,7 @@ Kafka's, because clients see them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003 - native code looks the types of fields up
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
@@ -19,8 +20,6 @@ from broker_sim.share_partition.record_state import (
 from broker_sim.share_partition.state_update import StateUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from broker_sim.share_partition.acquisition_lock import AcquisitionLocks
     from broker_sim.share_partition.in_flight_batch import InFlightBatch
     from broker_sim.share_partition.in_flight_records import InFlightRecords

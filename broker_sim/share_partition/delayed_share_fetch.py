@@ -226,7 +226,13 @@ class DelayedShareFetch(DelayedRequest):
             if data.error_code:
                 answers[partition] = SharePartitionData(data.error_code)
                 continue
-            fetched = FetchedRecords(data.records, data.aborted_transactions)
+            fetched = FetchedRecords(
+                data.records,
+                data.aborted_transactions,
+                last_offset=share_partition.records.last_acquirable_offset(
+                    offsets[partition], wanted.max_records
+                ),
+            )
             acquired = share_partition.acquire(wanted, offsets[partition], fetched)
             if not acquired:
                 answers[partition] = SharePartitionData()

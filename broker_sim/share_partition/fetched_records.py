@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker_sim.protocol.record_batch import BatchHeader, parse_header, split_batches
+from broker_sim.protocol.record_batch import batch_size_at, parse_header
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from broker_sim.log import AbortedTxn
+    from broker_sim.protocol.record_batch import BatchHeader
 
 __all__ = ["AcquiredRange", "FetchedBatch", "FetchedRecords"]
 
@@ -27,11 +28,14 @@ class AcquiredRange(NamedTuple):
         return self.last_offset - self.first_offset + 1
 
 
-class FetchedBatch(NamedTuple):
+class FetchedBatch:
     """A whole batch, as it is in the log."""
 
-    header: BatchHeader
-    data: memoryview
+    __slots__ = ("data", "header")
+
+    def __init__(self, header: BatchHeader, data: memoryview) -> None:
+        self.header = header
+        self.data = data
 
     @property
     def base_offset(self) -> int:
@@ -45,24 +49,39 @@ class FetchedBatch(NamedTuple):
 
 
 class FetchedRecords:
-    """What was read of one partition; the last batch may be cut, and then does not count."""
+    """What was read of one partition; the last batch may be cut, and then does not count.
 
-    __slots__ = ("aborted_transactions", "batches", "records")
+    A fetch reads far more than a member wants, so batches are looked for only as far as they can be acquired.
+    Deliberate difference: Kafka goes over all of them for the last offset, with the same outcome.
+    """
+
+    __slots__ = ("_has_more", "aborted_transactions", "batches", "records")
 
     def __init__(
         self,
         records: Sequence[bytes | memoryview],
         aborted_transactions: Sequence[AbortedTxn] | None = None,
+        *,
+        last_offset: int | None = None,
     ) -> None:
-        """Look for the batches in the pieces of a log. Raises ApiError where there are none."""
+        """Look for the batches in the pieces of a log, up to the one with `last_offset`.
+
+        Raises ApiError where there are none.
+        """
         self.records = records
         self.aborted_transactions = aborted_transactions or ()
         """Those that the batches may be of; none unless only committed records are read."""
-        self.batches = [
-            FetchedBatch(parse_header(data), data)
-            for piece in records
-            for data in split_batches(piece)
-        ]
+        self.batches: list[FetchedBatch] = []
+        self._has_more = False
+        for batch in _batches(records):
+            if (
+                self.batches
+                and last_offset is not None
+                and self.batches[-1].last_offset >= last_offset
+            ):
+                self._has_more = True
+                break
+            self.batches.append(batch)
 
     def last_offset_of_batch_with(self, offset: int) -> int:
         """Return where the batch ends that has the offset; the offset itself without one."""
@@ -75,7 +94,7 @@ class FetchedRecords:
 
     def slice(self, first_offset: int, last_offset: int) -> Sequence[bytes | memoryview]:
         """Return the batches that have these records, which are among those that were read."""
-        if len(self.batches) < 2:
+        if len(self.batches) < 2 and not self._has_more:
             return self.records
         start = 0
         end = len(self.batches)
@@ -86,3 +105,13 @@ class FetchedRecords:
                 end = index
                 break
         return [batch.data for batch in self.batches[start:end]]
+
+
+def _batches(records: Sequence[bytes | memoryview]) -> Iterator[FetchedBatch]:
+    """Yield the whole batches of the pieces. Raises ApiError."""
+    for piece in records:
+        view = memoryview(piece)
+        position = 0
+        while (size := batch_size_at(view, position)) is not None:
+            yield FetchedBatch(parse_header(view, position), view[position : position + size])
+            position += size

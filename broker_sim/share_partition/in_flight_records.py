@@ -96,6 +96,10 @@ class InFlightRecords:
             self.finds_next_fetch_offset = False
         return self.end_offset + 1
 
+    def last_acquirable_offset(self, fetch_offset: int, max_records: int) -> int:
+        """Return up to where a fetch from there may acquire: what is in flight, and so many records behind it."""
+        return max(self.end_offset, fetch_offset - 1) + max_records
+
     def _first_acquirable_offset(self) -> int | None:
         """Return the first offset that is available or in the gap window."""
         window = self.active_gap_window

@@ -7,7 +7,6 @@ lost on which members of its group had sessions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,26 +25,22 @@ from broker_sim.share_session import ShareSessionCache, ShareSessionKey, ShareSe
 from purgatory import TimerTask
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from broker_sim.metadata import MetadataImage
     from broker_sim.metadata.topic_partition import TopicIdPartition, TopicPartition
-    from broker_sim.replica.partition_listeners import PartitionListeners
-    from broker_sim.runtime.delayed_request import DelayedRequest
     from broker_sim.share_partition.acknowledgement import AcknowledgementBatch
     from broker_sim.share_partition.environment import (
         ShareGroupSettings,
         SharePartitionEnvironment,
     )
-    from broker_sim.share_partition.log_reader import LogReader
+    from broker_sim.share_partition.manager_environment import SharePartitionManagerEnvironment
     from broker_sim.share_partition.share_fetch import ShareFetch
-    from purgatory import DelayedOperationPurgatory
 
     Errors = Mapping["TopicIdPartition", "ApiError | None"]
     OnAcknowledged = Callable[[Errors], object]
 
-__all__ = ["SharePartitionManager", "SharePartitionManagerEnvironment"]
+__all__ = ["SharePartitionManager"]
 
 _FENCING = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -54,19 +49,6 @@ _FENCING = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
 """The errors that say that this broker has no right to a share partition any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharePartitionManagerEnvironment:
-    """What the manager needs of its broker."""
-
-    purgatory: DelayedOperationPurgatory[DelayedRequest]
-    reader: LogReader
-    listeners: PartitionListeners
-    after_serving: Callable[[Callable[[], object]], object]
-    """Runs an action after the request that is served now."""
-    rng: random.Random
-    max_share_sessions: int
 
 
 class SharePartitionManager:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from broker_sim.share.persister import StateBatch
-
-if TYPE_CHECKING:
-    from broker_sim.share_partition.in_flight_state import InFlightState
+from broker_sim.share_partition.in_flight_state import (
+    InFlightState,  # noqa: TC001 - native code looks the types of fields up
+)
 
 __all__ = ["StateUpdate"]
 

@@ -19,9 +19,13 @@ VERSIONS = {
     ApiKey.FETCH: 11,
     ApiKey.FIND_COORDINATOR: 3,
     ApiKey.HEARTBEAT: 3,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: 1,
     ApiKey.JOIN_GROUP: 5,
+    ApiKey.METADATA: 12,
     ApiKey.OFFSET_COMMIT: 7,
     ApiKey.PRODUCE: 8,
+    ApiKey.SHARE_FETCH: 2,
+    ApiKey.SHARE_GROUP_HEARTBEAT: 1,
     ApiKey.SYNC_GROUP: 3,
 }
 """Versions that every peer serves."""

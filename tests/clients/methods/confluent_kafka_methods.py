@@ -1,4 +1,4 @@
-"""Every public method of confluent-kafka's Producer, Consumer and AdminClient."""
+"""Every public method of confluent-kafka's Producer, Consumer, ShareConsumer and AdminClient."""
 
 import confluent_kafka
 from calls import WAIT_S, Calls, seen_within
@@ -12,7 +12,11 @@ from confluent_kafka import (
 )
 from confluent_kafka import admin as ck
 
-calls = Calls(Producer, Consumer, ck.AdminClient)
+ShareConsumer = getattr(confluent_kafka, "ShareConsumer", None)
+"""Older versions have none."""
+calls = Calls(
+    *(each for each in (Producer, Consumer, ShareConsumer, ck.AdminClient) if each is not None)
+)
 topic, other = calls.topic, f"{calls.topic}-other"
 base = {"bootstrap.servers": calls.bootstrap_servers}
 partition = TopicPartition(topic, 0)
@@ -154,6 +158,68 @@ committing = Consumer({**base, "group.id": f"{topic}-3"})
 committing.assign([start])
 committing.poll(1)
 calls.served("Consumer.close", lambda: committing.close())
+
+# -- the share consumer -----------------------------------------------------------------------------
+
+
+def earliest_first(group):
+    """Let a share group begin with the first record."""
+    entry = ck.ConfigEntry(
+        "share.auto.offset.reset", "earliest", incremental_operation=ck.AlterConfigOpType.SET
+    )
+    resource = ck.ConfigResource(ck.ConfigResource.Type.GROUP, group, incremental_configs=[entry])
+    for answer in admin.incremental_alter_configs([resource]).values():
+        answer.result(WAIT_S)
+
+
+def acquired(sharing):
+    """Poll until there are records; return them."""
+    found = []
+    seen_within(WAIT_S, lambda: found.extend(sharing.poll(0.1)) or found)
+    return found
+
+
+def try_share_consumer():
+    """Call all methods of a member."""
+    group = f"{topic}-share"
+    earliest_first(group)
+    sharing = ShareConsumer({**base, "group.id": group, "share.acknowledgement.mode": "explicit"})
+    calls.served("ShareConsumer.subscribe", lambda: sharing.subscribe([topic]))
+    calls.served("ShareConsumer.subscription", lambda: len(sharing.subscription()))
+    records = []
+    calls.served("ShareConsumer.poll", lambda: records.extend(acquired(sharing)) or bool(records))
+    released, *others = records
+    release = confluent_kafka.AcknowledgeType.RELEASE
+    calls.served("ShareConsumer.acknowledge", lambda: sharing.acknowledge(released, release))
+    for one in others:
+        sharing.acknowledge(one)
+    calls.served(
+        "ShareConsumer.commit_sync",
+        lambda: [str(error) for error in sharing.commit_sync(WAIT_S).values()],
+    )
+    again = acquired(sharing)
+    calls.served(
+        "ShareConsumer.acknowledge_offset",
+        lambda: [
+            sharing.acknowledge_offset(topic, one.partition(), one.offset()) or one.delivery_count()
+            for one in again
+        ],
+    )
+    told = []
+    calls.served(
+        "ShareConsumer.set_acknowledgement_commit_callback",
+        lambda: sharing.set_acknowledgement_commit_callback(lambda *seen: told.append(seen)),
+    )
+    calls.served("ShareConsumer.commit_async", lambda: sharing.commit_async())
+    calls.served(
+        "ShareConsumer.set_sasl_credentials", lambda: sharing.set_sasl_credentials("u", "p")
+    )
+    calls.served("ShareConsumer.unsubscribe", lambda: sharing.unsubscribe())
+    calls.served("ShareConsumer.close", lambda: sharing.close())
+
+
+if ShareConsumer is not None:
+    try_share_consumer()
 
 # -- admin, once more -------------------------------------------------------------------------------
 
