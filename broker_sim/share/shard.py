@@ -36,6 +36,7 @@ __all__ = ["ShareShard"]
 
 NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
 UNINITIALIZED: Final = "{} operation on uninitialized share partition not allowed."
+REVERSED_BATCH: Final = "The batch from offset {} to {} ends before it begins."
 
 
 class ShareShard:
@@ -84,7 +85,8 @@ class ShareShard:
         """Take in what the leader of the share partition writes.
 
         Errors: INVALID_REQUEST (also for one that is not initialized), FENCED_LEADER_EPOCH,
-        FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION.
+        FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION. Deliberate difference: a batch that ends before it
+        begins is refused. In Kafka, combining it with others may never end.
         """
         error = (
             self._negative(key)
@@ -92,6 +94,7 @@ class ShareShard:
             or self._fenced_leader(key, written.leader_epoch)
             or self._fenced_state(key, written.state_epoch)
             or self._unknown(key)
+            or _reversed_batch(written)
         )
         if error is not None:
             return Result(error)
@@ -262,6 +265,14 @@ class ShareShard:
 
     def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
         """Do nothing: no transaction writes here."""
+
+
+def _reversed_batch(written: WrittenState) -> StateOutcome | None:
+    for batch in written.state_batches:
+        if batch.last_offset < batch.first_offset:
+            text = REVERSED_BATCH.format(batch.first_offset, batch.last_offset)
+            return StateOutcome(ErrorCode.INVALID_REQUEST, text)
+    return None
 
 
 def _failed(error_code: ErrorCode) -> StateOutcome:

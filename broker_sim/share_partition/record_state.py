@@ -14,6 +14,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+from broker_sim.errors import ApiError, ErrorCode
+
 __all__ = ["ACK_TYPE_TO_RECORD_STATE", "TERMINAL_STATES", "AcknowledgeType", "RecordState"]
 
 
@@ -23,7 +25,18 @@ class RecordState(IntEnum):
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    """Only where somebody wrote it into the state: such a record is neither delivered nor done with."""
     ARCHIVED = 4
+
+    @classmethod
+    def of_number(cls, number: int) -> RecordState:
+        """Return the state that has the number. Raises ApiError with UNKNOWN_SERVER_ERROR, as Kafka does."""
+        try:
+            return cls(number)
+        except ValueError:
+            text = f"Unknown record state id: {number}"
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from None
 
     def allows(self, new_state: RecordState) -> bool:
         """Return whether a record of this state may get the new one."""

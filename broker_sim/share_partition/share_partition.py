@@ -174,7 +174,7 @@ class SharePartition:
             if gap_start is None and first_offset > expected:
                 gap_start = expected
             expected = last_offset + 1
-            state = RecordState(delivery_state)
+            state = RecordState.of_number(delivery_state)
             records.batches.put(
                 InFlightBatch(first_offset, last_offset, InFlightState(state, delivery_count))
             )

@@ -66,6 +66,18 @@ def test_writes_are_updates_that_add_up(bench):
     assert bench.read().state_batches == (StateBatch(5, 9, 0, 1),)
 
 
+def test_batch_that_ends_before_it_begins_is_refused(bench):
+    """Combined with the batch before it, it would be cut into parts without end."""
+    bench.initialize()
+    bench.write(StateBatch(8, 12, 0, 1))
+    outcome = bench.write(StateBatch(10, 3, 0, 2))
+    assert outcome == StateOutcome(
+        ErrorCode.INVALID_REQUEST, "The batch from offset 10 to 3 ends before it begins."
+    )
+    assert bench.read().state_batches == (StateBatch(8, 12, 0, 1),)
+    assert bench.write(StateBatch(10, 10, 0, 2)) == OK
+
+
 def test_after_enough_updates_comes_a_snapshot(make_bench):
     bench = make_bench(share_coordinator_snapshot_update_records_per_snapshot=2)
     bench.initialize()

@@ -14,7 +14,7 @@ from tests.broker_sim.share_partition.conftest import EARLIEST, LATEST, MEMBER, 
 
 ACCEPT, RELEASE = 1, 2
 LOCK_MS = 30_000
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
 
 
 # -- the beginning --------------------------------------------------------------------------------
@@ -99,7 +99,9 @@ def test_natural_gap_is_not_acquired(bench):
 
 
 @pytest.mark.parametrize(
-    "batches", [[(5, 9, AVAILABLE, 1)], [(12, 11, AVAILABLE, 1)]], ids=["before start", "reversed"]
+    "batches",
+    [[(5, 9, AVAILABLE, 1)], [(12, 11, AVAILABLE, 1)], [(10, 11, 5, 1)]],
+    ids=["before start", "reversed", "state that there is not"],
 )
 def test_invalid_state_fails_for_good(make_bench, batches):
     bench = make_bench()
@@ -108,6 +110,14 @@ def test_invalid_state_fails_for_good(make_bench, batches):
         result = bench.result(bench.partition.maybe_initialize)
         assert code_of(result) == ErrorCode.UNKNOWN_SERVER_ERROR
         assert bench.partition.state is SharePartitionState.FAILED
+
+
+def test_state_that_nothing_gets_here_is_neither_delivered_nor_done(make_bench):
+    bench = make_bench().open((0, 4, ARCHIVING, 1), (5, 9, AVAILABLE, 1))
+    assert bench.acquire((0, 4), (5, 9), at=0) == [(5, 9, 2)]
+    bench.acknowledge(5, 9, ACCEPT)
+    assert bench.offsets == (0, 9, 10)
+    assert bench.acknowledge(0, 4, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
 
 
 def test_error_of_the_coordinator_is_told(make_bench):
