@@ -147,16 +147,24 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def find_go(require_or_skip):
-    """Return a function that gives the path of Go's command."""
+def find_program(require_or_skip):
+    """Return a function that gives the path of a program; `package` is the one of apt that has it."""
 
-    def find():
-        go = shutil.which("go")
-        if go is None:
-            require_or_skip("Go is missing: apt-get install -y --no-install-recommends golang-go")
-        return go
+    def find(name, package):
+        path = shutil.which(name)
+        if path is None:
+            require_or_skip(
+                f"{name} is missing: apt-get install -y --no-install-recommends {package}"
+            )
+        return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def find_go(find_program):
+    """Return a function that gives the path of Go's command."""
+    return lambda: find_program("go", "golang-go")
 
 
 @pytest.fixture(scope="session")

@@ -20,16 +20,8 @@ TIMEOUT_S = 300
 
 
 @pytest.fixture
-def program(tmp_path, require_or_skip, kafka_class_path):
+def program(tmp_path, find_program, find_go, kafka_class_path):
     """Return by language what makes its program ready, and returns how it is started."""
-
-    def need(name, package):
-        path = shutil.which(name)
-        if path is None:
-            require_or_skip(
-                f"{name} is missing: apt-get install -y --no-install-recommends {package}"
-            )
-        return path
 
     def java():
         return ["java", "-cp", kafka_class_path(), str(EXAMPLES / "Deliver.java")]
@@ -37,14 +29,14 @@ def program(tmp_path, require_or_skip, kafka_class_path):
     def go():
         built = tmp_path / "deliver"
         subprocess.run(
-            [need("go", "golang-go"), "build", "-buildvcs=false", "-o", str(built), "."],
+            [find_go(), "build", "-buildvcs=false", "-o", str(built), "."],
             cwd=EXAMPLES / "go",
             check=True,
         )
         return [str(built)]
 
     def node():
-        npm = need("npm", "npm")
+        npm = find_program("npm", "npm")
         copy = shutil.copytree(EXAMPLES / "node", tmp_path / "node")
         subprocess.run([npm, "install", "--no-audit", "--no-fund"], cwd=copy, check=True)
         return ["node", str(copy / "deliver.js")]

@@ -12,7 +12,6 @@ groups/test_share_members.py.
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -244,8 +243,8 @@ def side(request, run_simulator, run_real_kafka):
 class Programs:
     """The commands of the members, made when they are first asked for, by any thread."""
 
-    def __init__(self, require_or_skip, kafka_class_path, build_go, directory):
-        self._require_or_skip = require_or_skip
+    def __init__(self, find_program, kafka_class_path, build_go, directory):
+        self._find_program = find_program
         self._kafka_class_path = kafka_class_path
         self._build_go = build_go
         self._directory = directory
@@ -277,12 +276,7 @@ class Programs:
         return [f"{self._directory}/{{role}}_member"]
 
     def _kcat(self):
-        kcat = shutil.which("kcat")
-        if kcat is None:
-            self._require_or_skip(
-                "kcat is missing: apt-get install -y --no-install-recommends kcat"
-            )
-        return [kcat]
+        return [self._find_program("kcat", "kcat")]
 
 
 class Processes:
@@ -307,10 +301,10 @@ class Processes:
 
 
 @pytest.fixture(scope="session")
-def open_processes(require_or_skip, kafka_class_path, build_go, tmp_path_factory):
+def open_processes(find_program, kafka_class_path, build_go, tmp_path_factory):
     """Return a function that returns `Processes`, to be closed."""
     directory = tmp_path_factory.mktemp("programs")
-    programs = Programs(require_or_skip, kafka_class_path, build_go, directory)
+    programs = Programs(find_program, kafka_class_path, build_go, directory)
     return lambda: Processes(programs, tmp_path_factory.mktemp("members"))
 
 

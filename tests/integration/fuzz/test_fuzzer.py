@@ -135,18 +135,26 @@ def test_records_that_the_leader_has_taken_alone_are_replicated_before_the_next_
     assert finding.once_different == []
 
 
+OF_NOBODY = {"group_id": "<group1>", "member_id": "nobody"}
+MEMBERS_ASK = {
+    "JoinGroup": {
+        **OF_NOBODY, "session_timeout_ms": 30_000, "rebalance_timeout_ms": 60_000,
+        "protocol_type": "consumer", "protocols": [],
+    },
+    "SyncGroup": {**OF_NOBODY, "generation_id": 1, "assignments": []},
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("slow", [None, 450])
-def test_an_answer_of_a_slow_broker_is_not_taken_for_a_parked_one(slow):
-    """JoinGroup has a patience of 400 ms; a broker that is slow is slow for other requests too."""
-    join = Request("a", "coordinator <group1>", "JoinGroup", 2, {
-        "group_id": "<group1>", "session_timeout_ms": 30_000, "rebalance_timeout_ms": 60_000,
-        "member_id": "nobody", "protocol_type": "consumer", "protocols": [],
-    })  # fmt: skip
+@pytest.mark.parametrize("api", MEMBERS_ASK)
+def test_an_answer_of_a_slow_broker_is_not_taken_for_a_parked_one(api, slow):
+    """Both have a patience of 400 ms; a broker that is slow is slow for other requests too."""
+    asked = Request("a", "coordinator <group1>", api, 2, MEMBERS_ASK[api])
 
     async def work(fuzzer):
-        return await fuzzer.examine(Sequence("groups", 0, (), (join,)))
+        return await fuzzer.examine(Sequence("groups", 0, (), (asked,)))
 
-    faults = [Fault(api=api, delay_ms=slow) for api in ("JoinGroup", "DescribeGroups") if slow]
+    faults = [Fault(api=slowed, delay_ms=slow) for slowed in (api, "DescribeGroups") if slow]
     assert _fuzz(work, *faults).once_different == []
 
 
