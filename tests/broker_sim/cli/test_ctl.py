@@ -32,6 +32,7 @@ def ctl(control_url, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.usefixtures("short_sessions")
 def test_several_brokers_change_their_state_at_once(ctl, cluster):
     assert ctl("pause", "2", "3") == (0, "pause broker 2: paused\npause broker 3: paused\n", "")
     assert [broker.state for broker in cluster.status().brokers] == [
@@ -98,6 +99,7 @@ def test_clients_are_disconnected_and_reconnected(ctl, cluster):
     assert cut_off() == []
 
 
+@pytest.mark.usefixtures("short_sessions")
 def test_clients_of_a_dead_broker_cannot_be_disconnected_nor_stay_so_after_a_restart(ctl, cluster):
     assert ctl("disconnect-clients", "3")[0] == 0
     assert ctl("kill", "3")[0] == 0

@@ -52,6 +52,7 @@ def test_one_broker_and_one_partition_are_those_of_the_status(ask, cluster):
     assert ask("GET", "/topics/orders/partitions/2")[0] == 404
 
 
+@pytest.mark.usefixtures("short_sessions")
 def test_verbs_on_brokers_answer_with_the_state_of_the_broker(ask):
     for verb, state in [
         ("pause", "paused"),
