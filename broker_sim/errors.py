@@ -157,11 +157,6 @@ ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
         "The server experienced an unexpected error when processing the request."
     ),
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NOT_HOSTED_TEXT,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: (
-        "For requests intended only for the leader, this error indicates that the broker is not the"
-        " current leader. For requests intended for any replica, this error indicates that the broker"
-        " is not a replica of the topic partition."
-    ),
     ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
     ErrorCode.NETWORK_EXCEPTION: "The server disconnected before a response was received.",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (
@@ -177,10 +172,6 @@ ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.INVALID_REQUEST: (
         "This most likely occurs because of a request being malformed by the client library or the"
         " message was sent to an incompatible broker. See the broker logs for more details."
-    ),
-    ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
-    ErrorCode.INCONSISTENT_TOPIC_ID: (
-        "The log's topic ID did not match the topic ID in the request."
     ),
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
     ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",

@@ -20,9 +20,9 @@ Deliberate difference: there is no tiered storage.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.runtime.delayed_request import DelayedRequest
 from broker_sim.share_partition.fetched_records import FetchedRecords
 from broker_sim.share_partition.partition_max_bytes import uniform_max_bytes
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
     from broker_sim.share_partition.share_partition import SharePartition
 
 __all__ = ["DelayedShareFetch", "FetchedSharePartitions"]
-
-
-_NO_ERROR: Final = "NONE"
-"""What Kafka says where the log began later than the fetch, which is not an error then."""
 
 
 class FetchedSharePartitions(Protocol):
@@ -225,12 +221,10 @@ class DelayedShareFetch(DelayedRequest):
             share_partition = self._partitions[partition]
             if data.error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
                 if self._follow_log_start(partition, share_partition):
-                    answers[partition] = SharePartitionData(error_message=_NO_ERROR)
+                    answers[partition] = SharePartitionData()
                 continue
             if data.error_code:
-                answers[partition] = SharePartitionData(
-                    data.error_code, error_message=ERROR_TEXTS.get(data.error_code)
-                )
+                answers[partition] = SharePartitionData(data.error_code)
                 continue
             fetched = FetchedRecords(
                 data.records,

@@ -39,19 +39,10 @@ class LogReader:
 
         Raises ApiError: NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
         """
-        partition = self._partition(key)
+        partition = self._replica_manager.get_partition(key)
         if not partition.is_leader:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return partition
-
-    def _partition(self, key: TopicPartition) -> Partition:
-        """Return a partition that this broker hosts. Raises ApiError with Kafka's text, which members see."""
-        found = self._replica_manager.get_partition_or_error(key)
-        if isinstance(found, ErrorCode):
-            if found is ErrorCode.KAFKA_STORAGE_ERROR:
-                raise ApiError(found, f"Partition {key} is in an offline log directory")
-            raise ApiError(found, f"Error while fetching partition state for {key}")
-        return found
 
     def find_offset(self, key: TopicPartition, leader_epoch: int, timestamp: int) -> int:
         """Return the offset of a time (ms), -1 being the high watermark and -2 the log's start.
@@ -59,7 +50,7 @@ class LogReader:
         Raises ApiError: what `Partition.local_log` raises, and OFFSET_NOT_AVAILABLE where no record is so new, or
         while a new leader does not know the high watermark.
         """
-        partition = self._partition(key)
+        partition = self._replica_manager.get_partition(key)
         log = partition.local_log(leader_epoch, require_leader=True)
         if timestamp == EARLIEST_TIMESTAMP:
             return log.log_start_offset

@@ -23,17 +23,15 @@ __all__ = ["ShareFetch", "SharePartitionData", "rotate"]
 class SharePartitionData:
     """The answer for one partition: an error, or what was acquired, with its records."""
 
-    __slots__ = ("acquired", "error_code", "error_message", "records")
+    __slots__ = ("acquired", "error_code", "records")
 
     def __init__(
         self,
         error_code: ErrorCode = ErrorCode.NONE,
         records: Sequence[bytes | memoryview] = (),
         acquired: Sequence[AcquiredRange] = (),
-        error_message: str | None = None,
     ) -> None:
         self.error_code = error_code
-        self.error_message = error_message
         self.records = records
         self.acquired = acquired
 
@@ -74,7 +72,7 @@ class ShareFetch:
         self.wanted = wanted
         self.partitions = partitions
         self.is_completed = False
-        self._erroneous: dict[TopicIdPartition, ApiError] = {}
+        self._erroneous: dict[TopicIdPartition, ErrorCode] = {}
         self._on_done = on_done
 
     @property
@@ -90,9 +88,7 @@ class ShareFetch:
     @property
     def first_error(self) -> ErrorCode:
         """The first error, NONE without one."""
-        for error in self._erroneous.values():
-            return error.error_code
-        return ErrorCode.NONE
+        return next(iter(self._erroneous.values()), ErrorCode.NONE)
 
     def is_erroneous(self, partition: TopicIdPartition) -> bool:
         """Whether the partition is answered with an error already."""
@@ -101,7 +97,7 @@ class ShareFetch:
     def add_erroneous(self, partitions: Iterable[TopicIdPartition], error: ApiError) -> None:
         """Answer these partitions with the error, when all is answered."""
         for partition in partitions:
-            self._erroneous[partition] = error
+            self._erroneous[partition] = error.error_code
 
     def maybe_complete(self, data: Mapping[TopicIdPartition, SharePartitionData]) -> None:
         """Answer, unless that was done before."""
@@ -109,10 +105,8 @@ class ShareFetch:
             return
         self.is_completed = True
         answers = dict(data)
-        for partition, error in self._erroneous.items():
-            answers[partition] = SharePartitionData(
-                error.error_code, error_message=error.error_message
-            )
+        for partition, error_code in self._erroneous.items():
+            answers[partition] = SharePartitionData(error_code)
         self._on_done(answers)
 
 

@@ -100,7 +100,6 @@ def _partition_data(
     return response.PartitionData(
         partition_index=partition.partition,
         error_code=data.error_code,
-        error_message=data.error_message,
         records=data.records,
         acquired_records=[response.AcquiredRecords(*one) for one in data.acquired],
     )
