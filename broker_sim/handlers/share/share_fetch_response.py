@@ -96,6 +96,7 @@ def _empty(
 def _partition_data(
     partition: TopicIdPartition, data: SharePartitionData
 ) -> messages.ShareFetchResponse.PartitionData:
+    """Return the answer for one partition; Kafka gives no texts of errors here."""
     response = messages.ShareFetchResponse
     return response.PartitionData(
         partition_index=partition.partition,
