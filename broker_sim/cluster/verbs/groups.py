@@ -25,7 +25,7 @@ class GroupVerbs(BaseVerbs):
         """Set configurations of a group, such as `share.auto.offset.reset`; others stay as they are.
 
         The group may come later. Returns when every running broker that can be reached knows. Raises
-        ApiError as IncrementalAlterConfigs.
+        ApiError as IncrementalAlterConfigs, ValueError without any.
         """
         from broker_sim.config import to_texts  # noqa: PLC0415 - see `Verbs`
         from broker_sim.controller import (  # noqa: PLC0415 - see `Verbs`
@@ -37,7 +37,9 @@ class GroupVerbs(BaseVerbs):
         from broker_sim.errors import ApiError  # noqa: PLC0415 - see `Verbs`
         from broker_sim.runtime.argument_names import check_can_be_sent  # noqa: PLC0415 - see `Verbs`
 
-        texts = to_texts(configs or {})
+        if not configs:
+            raise ValueError("say which configurations, such as share.auto.offset.reset=earliest")
+        texts = to_texts(configs)
         check_can_be_sent(group_id, *texts, *texts.values())
         changes = [ConfigAlteration(name, AlterOp.SET, text) for name, text in texts.items()]
         resource = ConfigResource(ConfigResourceType.GROUP, group_id)

@@ -195,6 +195,10 @@ class TestSetGroupConfigs:
             cluster.set_group_configs(group_id, configs)
         assert self.configs(cluster)[0] == {}
 
+    def test_nothing_to_set_is_refused(self, cluster):
+        with pytest.raises(ValueError, match="say which configurations"):
+            cluster.set_group_configs("billing")
+
     def test_half_of_a_surrogate_pair_is_refused(self, cluster):
         with pytest.raises(ValueError, match="not Unicode"):
             cluster.set_group_configs("\ud800", {"share.delivery.count.limit": 3})
