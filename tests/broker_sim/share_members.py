@@ -1,6 +1,4 @@
-"""Members of a share group, in virtual time."""
-
-import pytest
+"""A share group and its members on a cluster in virtual time; see the fixture `shares`."""
 
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.protocol import messages
@@ -98,10 +96,3 @@ class Shares:
     def group(self):
         """The status of the group."""
         return self.cluster.group(GROUP)
-
-
-@pytest.fixture
-def shares():
-    made = Shares()
-    yield made
-    made.cluster.close()
