@@ -104,6 +104,14 @@ def test_what_is_done_is_in_flight_no_more(shares, holder):
     assert partition == SharePartitionStatus("orders", 0, 2, high_watermark=5, lag=3, in_flight=())
 
 
+def test_batch_that_is_partly_done_is_told_from_the_start_offset_on(shares, holder):
+    assert holder.fetch() == [(2, 4, 1)]
+    holder.acknowledge(0, 2, ACCEPT)
+    partition = shares.group.share_partition("orders")
+    assert (partition.start_offset, partition.lag) == (3, 2)
+    assert partition.in_flight == (InFlightStatus(3, 4, "Acquired", 1, "holder", LOCK_MS),)
+
+
 def test_group_without_connections_is_as_the_share_coordinator_has_it(shares, holder):
     holder.acknowledge(1, 1, ACCEPT)
     holder.client.disconnect(1)
