@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         GroupStatus,
     )
     from broker_sim.cluster.status.purgatory_status import PurgatoriesStatus, PurgatoryStatus
+    from broker_sim.cluster.status.share_status import InFlightStatus, SharePartitionStatus
     from broker_sim.cluster.status.transaction_status import (
         ProducersStatus,
         ProducerStatus,
@@ -89,6 +90,7 @@ __all__ = [
     "GroupStatus",
     "GroupsStatus",
     "HookedRequest",
+    "InFlightStatus",
     "InjectedFault",
     "KafkaContainer",
     "KeySet",
@@ -108,6 +110,7 @@ __all__ = [
     "RequestStatus",
     "RequestsStatus",
     "Scope",
+    "SharePartitionStatus",
     "SimulatedCluster",
     "SimulatedDisk",
     "SimulationError",
@@ -140,6 +143,7 @@ _MODULES = {
     "broker_sim.cluster.kafka_container": ("KafkaContainer",),
     "broker_sim.cluster.nodes.lost_records": ("LostRecords",),
     "broker_sim.cluster.status.purgatory_status": ("PurgatoriesStatus", "PurgatoryStatus"),
+    "broker_sim.cluster.status.share_status": ("InFlightStatus", "SharePartitionStatus"),
     "broker_sim.cluster.records": ("TopicRecord", "TopicRecords"),
     "broker_sim.cluster.scopes": ("Scope",),
     "broker_sim.cluster.virtual.simulated_cluster": ("SimulatedCluster",),

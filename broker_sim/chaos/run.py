@@ -45,10 +45,17 @@ CONFIGS: Final[Mapping[str, GivenValue]] = {
     "broker.session.timeout.ms": 3_000,
     "group.initial.rebalance.delay.ms": 300,
     "group.min.session.timeout.ms": 1_000,
+    "group.share.heartbeat.interval.ms": 500,
+    "group.share.min.heartbeat.interval.ms": 500,
+    "group.share.min.record.lock.duration.ms": 1_000,
+    "group.share.min.session.timeout.ms": 1_000,
+    "group.share.record.lock.duration.ms": 5_000,
+    "group.share.session.timeout.ms": 4_000,
     "offsets.topic.num.partitions": 1,
     "replica.fetch.backoff.ms": 200,
     "replica.lag.time.max.ms": 5_000,
     "replica.socket.timeout.ms": 3_000,
+    "share.coordinator.state.topic.num.partitions": 1,
     "transaction.state.log.num.partitions": 1,
 }
 """What a run has unless it is given otherwise: waits short enough that 20 s of faults see their ends."""

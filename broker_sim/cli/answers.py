@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["print_answer"]
 
 ROWS_OF_STATUS = 20
-"""So many groups, transactions and producers are in the text of a status."""
+"""So many groups, share partitions, transactions and producers are in the text of a status."""
 
 
 def print_answer(verb: str, given: Mapping[str, Any], answer: Any) -> None:
@@ -64,7 +64,7 @@ def _print_status(_: Any, status: Any) -> None:
 
 
 def _print_listings(answer: Mapping[str, Any], most: int | None = None) -> None:
-    """Print the groups, transactions and producers of an answer that has them, so many at most."""
+    """Print the groups, share partitions, transactions and producers that an answer has, so many at most."""
     from rich.console import Console  # noqa: PLC0415 - slow to import
 
     from broker_sim.cli.columns import fitted_table  # noqa: PLC0415 - brings rich along
@@ -77,7 +77,7 @@ def _print_listings(answer: Mapping[str, Any], most: int | None = None) -> None:
             shown, columns = rows[:most], listing.columns
             console.print(fitted_table(listing.name, columns, shown, console.width, folds=True))
         if most is not None and len(rows) > most:
-            click.echo(f"{len(rows) - most} more: broker-sim ctl {listing.name}")
+            click.echo(f"{len(rows) - most} more: broker-sim ctl {listing.verb}")
 
 
 def _print_purgatory(_: Any, purgatory: Any) -> None:

@@ -12,7 +12,17 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["Column", "age_text", "empty_table", "fitted_table", "topic_partitions"]
+__all__ = [
+    "UNKNOWN",
+    "Column",
+    "age_text",
+    "empty_table",
+    "fitted_table",
+    "number_text",
+    "topic_partitions",
+]
+
+UNKNOWN: Final = "-"
 
 ELLIPSIS: Final = "…"
 BETWEEN: Final = ", "
@@ -126,6 +136,11 @@ def age_text(age_ms: int) -> str:
         if age_ms < below_ms:
             return f"{age_ms // unit_ms} {unit}"
     return f"{age_ms // HOUR_MS} h"
+
+
+def number_text(number: int | None) -> str:
+    """Return a number that may be unknown."""
+    return UNKNOWN if number is None else str(number)
 
 
 def topic_partitions(rows: Iterable[Mapping[str, Any]]) -> str:

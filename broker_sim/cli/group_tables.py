@@ -1,4 +1,4 @@
-"""Groups, transactions and producers as tables, for `broker-sim ctl` and `top`.
+"""Groups, share partitions, transactions and producers as tables, for `broker-sim ctl` and `top`.
 
 Of many rows only the first ones are shown, so those that wait or hang come first.
 """
@@ -9,7 +9,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.text import Text
 
-from broker_sim.cli.columns import Column, age_text, fitted_table, topic_partitions
+from broker_sim.cli.columns import (
+    UNKNOWN,
+    Column,
+    age_text,
+    fitted_table,
+    number_text,
+    topic_partitions,
+)
+from broker_sim.cli.share_tables import (
+    SHARE_PARTITIONS,
+    is_redelivered,
+    share_order,
+    share_rows,
+    share_tables,
+)
 from broker_sim.cli.tables import new_table
 
 if TYPE_CHECKING:
@@ -20,13 +34,17 @@ if TYPE_CHECKING:
 __all__ = ["LISTINGS", "Listing", "group_tables"]
 
 QUIET: Final = {"Stable", "Empty", "Dead"}
-UNKNOWN: Final = "-"
+SHARE: Final = "share"
 
 
 class Listing(NamedTuple):
-    """A table of one kind of rows, which the control port answers under that name."""
+    """A table of one kind of rows, which are in an answer of the control port."""
 
     name: str
+    verb: str
+    """Whose answer it is: `GET /VERB`, `broker-sim ctl VERB`."""
+    rows: Callable[[Mapping[str, Any]], list[Mapping[str, Any]]]
+    """Takes the rows from the answer."""
     columns: tuple[Column, ...]
     waits: Callable[[Mapping[str, Any]], bool]
     """Whether a row waits for something, so that the table matters more than one where none does."""
@@ -35,7 +53,12 @@ class Listing(NamedTuple):
 
     def sorted(self, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Return the rows of an answer, the most interesting ones first."""
-        return sorted(answer.get(self.name) or [], key=self.order)
+        return sorted(self.rows(answer), key=self.order)
+
+
+def _rows_of(name: str) -> Callable[[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Return what takes the field of that name from an answer; it may be absent."""
+    return lambda answer: answer.get(name) or []
 
 
 # -- groups ---------------------------------------------------------------------------------------
@@ -66,6 +89,12 @@ _GROUPS: Final = (
 
 def group_tables(group: dict[str, Any], width: int) -> list[Table]:
     """Return all that is known of one group, on a terminal of that width."""
+    head = fitted_table("groups", _GROUPS, [group], width, folds=True)
+    last = share_tables(group, width) if group["type"] == SHARE else [_offsets(group)]
+    return [head, _members(group), *last]
+
+
+def _members(group: Mapping[str, Any]) -> Table:
     members = new_table("members", "member", "client", "host", "assignment")
     for member in group["members"]:
         members.add_row(
@@ -74,15 +103,19 @@ def group_tables(group: dict[str, Any], width: int) -> list[Table]:
             member["client_host"],
             topic_partitions(member["assignment"]),
         )
+    return members
+
+
+def _offsets(group: Mapping[str, Any]) -> Table:
     right = ("committed", "high watermark", "lag")
     offsets = new_table("offsets", "topic", *right, right=right)
     for offset in group["offsets"]:
         numbers = (offset["committed_offset"], offset["high_watermark"], offset["lag"])
         offsets.add_row(
             topic_partitions([offset]),
-            *(UNKNOWN if number is None else str(number) for number in numbers),
+            *map(number_text, numbers),
         )
-    return [fitted_table("groups", _GROUPS, [group], width, folds=True), members, offsets]
+    return offsets
 
 
 # -- transactions ---------------------------------------------------------------------------------
@@ -157,7 +190,24 @@ _PRODUCERS: Final = (
 )
 
 LISTINGS: Final = (
-    Listing("groups", _GROUPS, _is_rebalancing, _group_order),
-    Listing("transactions", _TRANSACTIONS, _is_under_way, _transaction_order),
-    Listing("producers", _PRODUCERS, _is_in_transaction, _producer_order),
+    Listing("groups", "groups", _rows_of("groups"), _GROUPS, _is_rebalancing, _group_order),
+    Listing(
+        "share partitions", "groups", share_rows, SHARE_PARTITIONS, is_redelivered, share_order
+    ),
+    Listing(
+        "transactions",
+        "transactions",
+        _rows_of("transactions"),
+        _TRANSACTIONS,
+        _is_under_way,
+        _transaction_order,
+    ),
+    Listing(
+        "producers",
+        "producers",
+        _rows_of("producers"),
+        _PRODUCERS,
+        _is_in_transaction,
+        _producer_order,
+    ),
 )

@@ -60,8 +60,8 @@ def command(url: str | None, token: str | None, interval_s: float, count: int | 
 def _look(client: ControlClient) -> dict[str, object]:
     """Return what the picture is made of, in one: the answers have no field in common."""
     answer: dict[str, object] = client.get("/purgatory")
-    for listing in LISTINGS:
-        answer |= client.get(f"/{listing.name}")
+    for verb in dict.fromkeys(listing.verb for listing in LISTINGS):
+        answer |= client.get(f"/{verb}")
     return answer
 
 

@@ -27,6 +27,7 @@ OF_THE_CONTAINER: Final = re.compile(
 SEPARATORS: Final = {"_": ".", "__": "_", "___": "-"}
 DEFAULTS: Final[dict[str, GivenValue]] = {
     "offsets.topic.num.partitions": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
     "group.initial.rebalance.delay.ms": 0,
 }
 

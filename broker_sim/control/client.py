@@ -71,5 +71,10 @@ class ControlClient:
         finally:
             connection.close()
         if response.status != 200:
-            raise ControlError(answer["error"])
+            raise ControlError(answer["error"] if is_json else _failure(response.status))
         return answer
+
+
+def _failure(status: int) -> str:
+    """Return what to tell of an answer without a reason: something has failed that should not."""
+    return f"the cluster has failed (status {status}); what `broker-sim run` prints to stderr says where"

@@ -7,9 +7,11 @@ __all__ = ["GroupCounters"]
 
 @dataclass(slots=True)
 class GroupCounters:
-    """Offsets since the broker's start."""
+    """What has happened since the broker's start."""
 
     offset_commits: int = 0
     offset_deletions: int = 0
     """By OffsetDelete; those of deleted groups and topics are not counted, as in Kafka."""
     offset_expirations: int = 0
+    share_group_rebalances: int = 0
+    """New group epochs of share groups, but not those after a member was fenced, as in Kafka."""

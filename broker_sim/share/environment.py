@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from broker_sim.coordinator.storage import CoordinatorStorage
@@ -35,6 +35,14 @@ class ShareStorage(CoordinatorStorage, Protocol):
         """Delete the records before the offset, from all replicas."""
 
 
+@dataclass(slots=True)
+class ShareCoordinatorCounters:
+    """What has happened since the broker's start; mirrors the sensors of `ShareCoordinatorMetrics`."""
+
+    writes: int = 0
+    """Writes of states, also refused ones, and reads that have noted a new leader epoch."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareCoordinatorEnvironment:
     """The same for all share partitions that a broker coordinates."""
@@ -47,6 +55,7 @@ class ShareCoordinatorEnvironment:
     image: Callable[[], MetadataImage]
     """Returns the newest metadata that the broker has heard of."""
     storage: ShareStorage
+    counters: ShareCoordinatorCounters = field(default_factory=ShareCoordinatorCounters)
 
 
 class ShareStateSender(Protocol):

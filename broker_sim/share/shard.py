@@ -88,6 +88,7 @@ class ShareShard:
         FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION. Deliberate difference: a batch that ends before it
         begins is refused. In Kafka, combining it with others may never end.
         """
+        self._environment.counters.writes += 1
         error = (
             self._negative(key)
             or self._uninitialized(key, "Write")
@@ -123,6 +124,7 @@ class ShareShard:
         )
         if leader_epoch in {NO_CHANGE, self.leader_epochs.get(key)}:
             return Result(read)
+        self._environment.counters.writes += 1
         same = WrittenState(
             state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ()
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.status.cluster_status import ClusterStatus, PartitionStatus
     from broker_sim.cluster.status.coordinator_status import GroupStatus
     from broker_sim.cluster.status.purgatory_status import PurgatoryStatus
+    from broker_sim.cluster.status.share_status import SharePartitionStatus
     from broker_sim.handlers.request_log import RequestStatus
     from purgatory import ParkedOperation
 
@@ -119,7 +120,20 @@ def _group(group: GroupStatus) -> str:
     return (
         f"{group.id}: {group.state}, coordinator {group.coordinator}, {len(group.members)} members"
         f"{f' ({members})' if members else ''}, lag {group.lag}{f': {offsets}' if offsets else ''}"
+        f"{''.join(_in_flight(one) for one in group.share_partitions)}"
     )
+
+
+def _in_flight(one: SharePartitionStatus) -> str:
+    """Tell how the records in flight of a share partition stand, and how often they were delivered."""
+    if not one.in_flight:
+        return ""
+    states = ", ".join(
+        f"{one.count(state)} {state.lower()}"
+        for state in sorted({each.state for each in one.in_flight})
+    )
+    most = max(each.delivery_count for each in one.in_flight)
+    return f"; in flight of {one.topic}-{one.partition}: {states}, delivered up to {most} times"
 
 
 def _names(keys: Iterable[object]) -> str:

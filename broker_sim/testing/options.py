@@ -29,8 +29,19 @@ FOR_TESTS: Final[Mapping[str, GivenValue]] = {
     "group.initial.rebalance.delay.ms": 0,
     "offsets.topic.num.partitions": 1,
     "transaction.state.log.num.partitions": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
 }
 """A new group does not wait 3 s for more members, and Kafka's own topics are small."""
+SHARE_GROUPS_FOR_TESTS: Final[Mapping[str, GivenValue]] = {
+    "group.share.min.heartbeat.interval.ms": 200,
+    "group.share.heartbeat.interval.ms": 200,
+    "group.share.min.assignment.interval.ms": 0,
+    "group.share.assignment.interval.ms": 0,
+}
+"""A member of a share group hears of its assignment with a later heartbeat, the second of which comes after 5 s in Kafka.
+
+They fit each other only together, so a test that sets one of them gets none of these.
+"""
 
 
 class BadOptionError(ValueError):
@@ -81,7 +92,10 @@ class ClusterOptions:
 
     def configs_for_tests(self) -> dict[str, str]:
         """Return the configurations of a cluster in real time, as Kafka writes them."""
-        return to_texts({**FOR_TESTS, **(self.configs or {})})
+        own = self.configs or {}
+        is_quick = own.keys().isdisjoint(SHARE_GROUPS_FOR_TESTS)
+        share_groups = SHARE_GROUPS_FOR_TESTS if is_quick else {}
+        return to_texts({**FOR_TESTS, **share_groups, **own})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

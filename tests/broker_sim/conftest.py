@@ -18,6 +18,8 @@ from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 from broker_sim.security import ANONYMOUS
 
+from .share_members import Shares
+
 TIMEOUT_S = 60
 CONFIGS = {
     # Followers' fetches stay parked: with Kafka's 500 ms none is, whenever they are sent again.
@@ -351,3 +353,11 @@ def make_user():
 def user(make_user):
     """Return a user of three brokers."""
     return make_user()
+
+
+@pytest.fixture
+def shares():
+    """A broker with the topic of a share group."""
+    made = Shares()
+    yield made
+    made.cluster.close()

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.cluster.status.leaders import leaders_log, leads
+from broker_sim.cluster.status.share_status import share_partitions_status
 from broker_sim.group.consumer_protocol import MalformedConsumerProtocolError, read_assignment
 from broker_sim.group.group import CONSUMER
 from broker_sim.group.share.describe import describe_group
@@ -20,13 +22,12 @@ if TYPE_CHECKING:
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.nodes.nodes import Nodes
+    from broker_sim.cluster.status.share_status import SharePartitionStatus
     from broker_sim.group.group import Group
     from broker_sim.group.shard import GroupShard
-    from broker_sim.log import PartitionLog
     from broker_sim.protocol import messages
 
-__all__ = ["GroupMemberStatus", "GroupOffsetStatus", "GroupStatus", "GroupsStatus", "groups_status",
-           "leaders_log", "leads"]  # fmt: skip
+__all__ = ["GroupMemberStatus", "GroupOffsetStatus", "GroupStatus", "GroupsStatus", "groups_status"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +50,16 @@ class GroupMemberStatus:
 
 @dataclass(frozen=True, slots=True)
 class GroupOffsetStatus:
-    """What a group has done of one partition that it has committed, or that a member is assigned."""
+    """What a group has done of one partition that it has committed, that a member is assigned, or that it shares."""
 
     topic: str
     partition: int
     committed_offset: int | None
-    """None where it has committed nothing."""
+    """None where it has committed nothing. Of a share group its start offset: all before it is done."""
     high_watermark: int | None
     """The end of what it could have read; None without a live leader."""
     lag: int | None
-    """What is left to commit, from the log's start where nothing is committed."""
+    """What is left to commit, from the log's start where nothing is committed. Of a share group what is not done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class GroupStatus:
 
     id: str
     type: str
-    """`classic` or `consumer`."""
+    """`classic`, `consumer` or `share`."""
     state: str
     """As Kafka's tools call it: `Stable`, `Empty`, `PreparingRebalance`, ..."""
     assignor: str
@@ -76,10 +77,12 @@ class GroupStatus:
     """The broker that coordinates it."""
     members: tuple[GroupMemberStatus, ...]
     offsets: tuple[GroupOffsetStatus, ...]
+    share_partitions: tuple[SharePartitionStatus, ...] = ()
+    """Of a share group: its partitions, with the records in flight."""
 
     @property
     def lag(self) -> int:
-        """What is left to commit in all partitions that have a live leader."""
+        """What is left to commit, or not done, in all partitions that have a live leader."""
         return sum(offset.lag or 0 for offset in self.offsets)
 
     def committed(self, topic: str, partition: int = 0) -> int | None:
@@ -89,6 +92,13 @@ class GroupStatus:
             each.committed_offset for each in self.offsets if (each.topic, each.partition) == key
         )
         return next(found, None)
+
+    def share_partition(self, topic: str, partition: int = 0) -> SharePartitionStatus:
+        """Return a partition of a share group. LookupError if the group has not begun with it."""
+        for each in self.share_partitions:
+            if (each.topic, each.partition) == (topic, partition):
+                return each
+        raise LookupError(f"group {self.id} has no share partition {topic}-{partition}")
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -101,6 +111,7 @@ class GroupStatus:
             "lag": self.lag,
             "members": [member.to_json() for member in self.members],
             "offsets": [asdict(offset) for offset in self.offsets],
+            "share_partitions": [partition.to_json() for partition in self.share_partitions],
         }
 
 
@@ -134,14 +145,14 @@ def groups_status(nodes: Nodes) -> GroupsStatus:
     return GroupsStatus(sorted(found, key=lambda group: group.id))
 
 
-def leads(nodes: Nodes, broker: Broker, topic: str, partition: int) -> bool:
-    """Whether the broker leads it; one that was paused may not have heard that another does now."""
-    state = nodes.controller.image.partition(TopicPartition(topic, partition))
-    return state is not None and state.leader == broker.broker_id
-
-
 def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group) -> GroupStatus:
-    if group.group_type == CONSUMER:
+    share_partitions: tuple[SharePartitionStatus, ...] = ()
+    if isinstance(group, ShareGroup):
+        shared = describe_group(group, nodes.controller.image)
+        members = tuple(map(_share_member, shared.members))
+        assignor = shared.assignor_name
+        share_partitions = tuple(share_partitions_status(nodes, group))
+    elif group.group_type == CONSUMER:
         described = shard.consumer.describe(group.group_id)
         members = tuple(map(_consumer_member, described.members))
         assignor = described.assignor_name
@@ -163,7 +174,30 @@ def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group)
         assignor,
         broker.broker_id,
         members,
-        tuple(_offsets(nodes, shard, group.group_id, members)),
+        tuple(
+            map(_share_offset, share_partitions)
+            if isinstance(group, ShareGroup)
+            else _offsets(nodes, shard, group.group_id, members)
+        ),
+        share_partitions,
+    )
+
+
+def _share_offset(one: SharePartitionStatus) -> GroupOffsetStatus:
+    return GroupOffsetStatus(
+        one.topic, one.partition, one.start_offset, one.high_watermark, one.lag
+    )
+
+
+def _share_member(member: messages.ShareGroupDescribeResponse.Member) -> GroupMemberStatus:
+    return GroupMemberStatus(
+        member.member_id,
+        None,
+        member.client_id,
+        member.client_host,
+        _partitions(
+            (each.topic_name, each.partitions) for each in member.assignment.topic_partitions
+        ),
     )
 
 
@@ -232,11 +266,3 @@ def _offsets(
             end = log.high_watermark
             lag = max(0, end - (log.log_start_offset if offset is None else offset))
         yield GroupOffsetStatus(key.topic, key.partition, offset, end, lag)
-
-
-def leaders_log(nodes: Nodes, key: TopicPartition) -> PartitionLog | None:
-    """Return the log of the partition's leader, None without a live one."""
-    state = nodes.controller.image.partition(key)
-    leader = None if state is None else nodes.brokers.get(state.leader)
-    partition = None if leader is None else leader.replica_manager.partitions.get(key)
-    return None if partition is None else partition.log

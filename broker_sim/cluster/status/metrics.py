@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.cluster.status.metric_families import counter, gauge
+from broker_sim.cluster.status.share_metrics import share_families
 from broker_sim.errors import MissingExtraError
-from broker_sim.group.group import CLASSIC, CONSUMER
+from broker_sim.group.group import CLASSIC, CONSUMER, SHARE
 from broker_sim.runtime.process import ProcessState
-from broker_sim.share_partition import AcknowledgeType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from prometheus_client import Metric
-    from prometheus_client.core import GaugeMetricFamily
+    from prometheus_client.core import CounterMetricFamily
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.nodes.nodes import Nodes
@@ -28,9 +29,6 @@ __all__ = ["metrics_text"]
 PURGATORY = "kafka_server_delayedoperationpurgatory"
 REPLICA_MANAGER = "kafka_server_replicamanager"
 FETCH_SESSIONS = "kafka_server_fetchsessioncache"
-SHARE_SESSIONS = "kafka_server_sharesessioncache"
-SHARE_GROUPS = "kafka_server_sharegroupmetrics"
-SHARE_PARTITIONS = "kafka_server_sharepartitionmetrics"
 LOG_CLEANER = "kafka_log_logcleaner"
 LOG_CLEANER_MANAGER = "kafka_log_logcleanermanager"
 CONTROLLER = "kafka_controller_kafkacontroller"
@@ -39,6 +37,11 @@ GROUP_COORDINATOR = "kafka_server_group_coordinator_metrics"
 MARKER_CHANNEL = "kafka_coordinator_transaction_transactionmarkerchannelmanager"
 
 CLASSIC_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
+STATES: Final = {
+    CONSUMER: ("Empty", "Assigning", "Reconciling", "Stable", "Dead"),
+    SHARE: ("Empty", "Stable", "Dead"),
+}
+"""Of the other kinds of groups."""
 
 
 def metrics_text(nodes: Nodes) -> str:
@@ -56,8 +59,7 @@ def metrics_text(nodes: Nodes) -> str:
             yield from _purgatory_families(nodes)
             yield from _replica_families(nodes)
             yield from _fetch_session_families(nodes)
-            yield from _share_session_families(nodes)
-            yield from _share_partition_families(nodes)
+            yield from share_families(nodes)
             yield from _group_families(nodes)
             yield from _cleaner_families(nodes)
             yield from _transaction_families(nodes)
@@ -78,23 +80,15 @@ def _memory_families(nodes: Nodes) -> Iterator[Metric]:
         "limit": ("Where clients' records are refused.", nodes.memory.limit_bytes),
     }
     for name, (text, value) in figures.items():
-        family = _gauge(f"broker_sim_memory_{name}_bytes", text)
+        family = gauge(f"broker_sim_memory_{name}_bytes", text)
         family.add_metric((), value)
         yield family
 
 
-def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
-    from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415 - an extra
-
-    return GaugeMetricFamily(name, text, labels=labels)
-
-
 def _purgatory_families(nodes: Nodes) -> Iterator[Metric]:
-    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
-
     labels = ("delayedoperation", "broker")
-    size = _gauge(f"{PURGATORY}_purgatorysize", "Entries in all watch lists.", *labels)
-    delayed = _gauge(
+    size = gauge(f"{PURGATORY}_purgatorysize", "Entries in all watch lists.", *labels)
+    delayed = gauge(
         f"{PURGATORY}_numdelayedoperations", "Operations that wait in the timer.", *labels
     )
     expired: dict[str, CounterMetricFamily] = {}
@@ -104,10 +98,10 @@ def _purgatory_families(nodes: Nodes) -> Iterator[Metric]:
             size.add_metric((statistics.name, str(broker_id)), statistics.watched)
             delayed.add_metric((statistics.name, str(broker_id)), statistics.num_delayed)
             if statistics.name not in expired:
-                expired[statistics.name] = CounterMetricFamily(
+                expired[statistics.name] = counter(
                     f"kafka_server_delayed{statistics.name.lower()}metrics_expires",
                     "Operations whose time was over.",
-                    labels=("broker",),
+                    "broker",
                 )
             expired[statistics.name].add_metric((str(broker_id),), statistics.expired)
     yield size
@@ -124,7 +118,7 @@ def _replica_families(nodes: Nodes) -> Iterator[Metric]:
         "atminisrpartitioncount": "Led partitions whose ISR is just as large as min.insync.replicas.",
     }
     families = {
-        name: _gauge(f"{REPLICA_MANAGER}_{name}", text, "broker") for name, text in gauges.items()
+        name: gauge(f"{REPLICA_MANAGER}_{name}", text, "broker") for name, text in gauges.items()
     }
     for broker_id, broker in nodes.brokers.items():
         for name, value in _replica_figures(broker).items():
@@ -134,15 +128,13 @@ def _replica_families(nodes: Nodes) -> Iterator[Metric]:
 
 
 def _isr_families(nodes: Nodes) -> Iterator[Metric]:
-    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
-
     counters = {
         "isrshrinks": "ISRs that became smaller.",
         "isrexpands": "ISRs that became larger.",
         "failedisrupdates": "Changes of an ISR that the controller refused.",
     }
     families = {
-        name: CounterMetricFamily(f"{REPLICA_MANAGER}_{name}", text, labels=("broker",))
+        name: counter(f"{REPLICA_MANAGER}_{name}", text, "broker")
         for name, text in counters.items()
     }
     for broker_id, broker in nodes.brokers.items():
@@ -154,18 +146,16 @@ def _isr_families(nodes: Nodes) -> Iterator[Metric]:
 
 
 def _fetch_session_families(nodes: Nodes) -> Iterator[Metric]:
-    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
-
-    sessions = _gauge(f"{FETCH_SESSIONS}_numincrementalfetchsessions", "Fetch sessions.", "broker")
-    partitions = _gauge(
+    sessions = gauge(f"{FETCH_SESSIONS}_numincrementalfetchsessions", "Fetch sessions.", "broker")
+    partitions = gauge(
         f"{FETCH_SESSIONS}_numincrementalfetchpartitionscached",
         "Partitions of all fetch sessions.",
         "broker",
     )
-    evictions = CounterMetricFamily(
+    evictions = counter(
         f"{FETCH_SESSIONS}_incrementalfetchsessionevictions",
         "Fetch sessions that made room for others.",
-        labels=("broker",),
+        "broker",
     )
     for broker_id, broker in nodes.brokers.items():
         cache = broker.fetch_manager.cache
@@ -175,54 +165,6 @@ def _fetch_session_families(nodes: Nodes) -> Iterator[Metric]:
     yield sessions
     yield partitions
     yield evictions
-
-
-def _share_session_families(nodes: Nodes) -> Iterator[Metric]:
-    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
-
-    sessions = _gauge(f"{SHARE_SESSIONS}_sharesessionscount", "Share sessions.", "broker")
-    partitions = _gauge(
-        f"{SHARE_SESSIONS}_sharepartitionscount", "Partitions of all share sessions.", "broker"
-    )
-    evictions = CounterMetricFamily(
-        f"{SHARE_SESSIONS}_sharesessionevictions",
-        "Share sessions that ended with their connections.",
-        labels=("broker",),
-    )
-    acknowledged = CounterMetricFamily(
-        f"{SHARE_GROUPS}_recordacknowledgements",
-        "Records acknowledged.",
-        labels=("acktype", "broker"),
-    )
-    for broker_id, broker in nodes.brokers.items():
-        label, manager = str(broker_id), broker.share_partitions
-        cache = manager.sessions.cache
-        sessions.add_metric((label,), len(cache))
-        partitions.add_metric((label,), cache.partition_count)
-        evictions.add_metric((label,), cache.evictions)
-        for kind, count in manager.acknowledged_records.items():
-            if kind is not AcknowledgeType.GAP:
-                acknowledged.add_metric((kind.name.capitalize(), label), count)
-    yield from (sessions, partitions, evictions, acknowledged)
-
-
-def _share_partition_families(nodes: Nodes) -> Iterator[Metric]:
-    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
-
-    labels = ("group", "topic", "partition", "broker")
-    records = _gauge(f"{SHARE_PARTITIONS}_inflightmessagecount", "Records in flight.", *labels)
-    batches = _gauge(f"{SHARE_PARTITIONS}_inflightbatchcount", "Batches in flight.", *labels)
-    timeouts = CounterMetricFamily(
-        f"{SHARE_PARTITIONS}_acquisitionlocktimeout", "Records whose lock was over.", labels=labels
-    )
-    for broker_id, broker in nodes.brokers.items():
-        for one in broker.share_partitions.partitions:
-            topic, number = one.topic_partition
-            values = (one.key.group_id, topic, str(number), str(broker_id))
-            records.add_metric(values, one.records.count)
-            batches.add_metric(values, len(one.records.batches))
-            timeouts.add_metric(values, one.lock_timeouts)
-    yield from (records, batches, timeouts)
 
 
 def _replica_figures(broker: Broker) -> dict[str, int]:
@@ -237,24 +179,32 @@ def _replica_figures(broker: Broker) -> dict[str, int]:
 
 
 def _group_families(nodes: Nodes) -> Iterator[Metric]:
-    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
-
-    offsets = _gauge(f"{GROUP_METADATA}_numoffsets", "Committed offsets.", "broker")
-    kinds = _gauge(f"{GROUP_COORDINATOR}_group_count", "Groups of a kind.", "protocol", "broker")
+    offsets = gauge(f"{GROUP_METADATA}_numoffsets", "Committed offsets.", "broker")
+    kinds = gauge(f"{GROUP_COORDINATOR}_group_count", "Groups of a kind.", "protocol", "broker")
     states = {
-        state: _gauge(
+        state: gauge(
             f"{GROUP_METADATA}_numgroups{state.lower()}",
             f"Classic groups in the state {state}.",
             "broker",
         )
         for state in CLASSIC_STATES
     }
+    modern = {
+        kind: gauge(
+            f"{GROUP_COORDINATOR}_{kind}_group_count",
+            f"Groups of the kind {kind} in a state.",
+            "state",
+            "broker",
+        )
+        for kind in STATES
+    }
     counters = {
-        name: CounterMetricFamily(f"{GROUP_COORDINATOR}_{name}", text, labels=("broker",))
+        name: counter(f"{GROUP_COORDINATOR}_{name}", text, "broker")
         for name, text in {
             "offset_commit_count": "Offsets committed.",
             "offset_deletion_count": "Offsets deleted on request.",
             "offset_expiration_count": "Offsets expired.",
+            "share_group_rebalance_count": "New epochs of share groups.",
         }.items()
     }
     for broker_id, broker in nodes.brokers.items():
@@ -262,16 +212,24 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
         shards = broker.groups.shards()
         groups = [group for shard in shards for group in shard.groups.values()]
         offsets.add_metric((label,), sum(shard.offsets.count() for shard in shards))
-        for kind in (CLASSIC, CONSUMER):
+        found = Counter((group.group_type, group.state_name) for group in groups)
+        for kind in (CLASSIC, CONSUMER, SHARE):
             kinds.add_metric((kind, label), sum(group.group_type == kind for group in groups))
-        in_state = Counter(group.state_name for group in groups if group.group_type == CLASSIC)
         for state, family in states.items():
-            family.add_metric((label,), in_state[state])
+            family.add_metric((label,), found[CLASSIC, state])
+        for kind, family in modern.items():
+            for state in STATES[kind]:
+                family.add_metric((state, label), found[kind, state])
         counted = broker.groups.environment.counters
-        counts = (counted.offset_commits, counted.offset_deletions, counted.offset_expirations)
-        for counter, count in zip(counters.values(), counts, strict=True):
-            counter.add_metric((label,), count)
-    yield from (offsets, kinds, *states.values(), *counters.values())
+        counts = (
+            counted.offset_commits,
+            counted.offset_deletions,
+            counted.offset_expirations,
+            counted.share_group_rebalances,
+        )
+        for each, count in zip(counters.values(), counts, strict=True):
+            each.add_metric((label,), count)
+    yield from (offsets, kinds, *states.values(), *modern.values(), *counters.values())
 
 
 def _cleaner_families(nodes: Nodes) -> Iterator[Metric]:
@@ -285,7 +243,7 @@ def _cleaner_families(nodes: Nodes) -> Iterator[Metric]:
         f"{LOG_CLEANER_MANAGER}_uncleanable_bytes": "Dirty bytes of logs that cannot be cleaned.",
         f"{LOG_CLEANER_MANAGER}_uncleanable_partitions_count": "Logs that cannot be cleaned.",
     }
-    families = [_gauge(name, text, "broker") for name, text in gauges.items()]
+    families = [gauge(name, text, "broker") for name, text in gauges.items()]
     for broker_id, broker in nodes.brokers.items():
         manager = nodes.nodes[broker_id].logs.cleaner
         stats = broker.background_work.log_cleaner.last_stats
@@ -306,12 +264,12 @@ def _cleaner_families(nodes: Nodes) -> Iterator[Metric]:
 
 
 def _transaction_families(nodes: Nodes) -> Iterator[Metric]:
-    without_leader = _gauge(
+    without_leader = gauge(
         f"{MARKER_CHANNEL}_unknowndestinationqueuesize",
         "Markers of transactions that wait for a partition's leader.",
         "broker",
     )
-    to_write_again = _gauge(
+    to_write_again = gauge(
         f"{MARKER_CHANNEL}_logappendretryqueuesize",
         "Complete transactions that could not be written, and will be.",
         "broker",
@@ -340,10 +298,10 @@ def _controller_families(nodes: Nodes) -> Iterator[Metric]:
         ),
     }
     for name, (text, value) in figures.items():
-        family = _gauge(f"{CONTROLLER}_{name}", text)
+        family = gauge(f"{CONTROLLER}_{name}", text)
         family.add_metric((), value)
         yield family
-    heartbeats = _gauge(
+    heartbeats = gauge(
         f"{CONTROLLER}_timesincelastheartbeatms",
         "Time since the last heartbeat of a broker whose session lasts.",
         "broker",
@@ -351,7 +309,7 @@ def _controller_families(nodes: Nodes) -> Iterator[Metric]:
     for broker_id, age_ms in status.time_since_last_heartbeat_ms.items():
         heartbeats.add_metric((str(broker_id),), age_ms)
     yield heartbeats
-    states = _gauge(
+    states = gauge(
         "broker_sim_broker_state", "1 for the state that a broker is in.", "state", "broker"
     )
     for broker_id, node in nodes.nodes.items():

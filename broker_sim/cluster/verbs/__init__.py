@@ -12,6 +12,7 @@ for what a Kafka controller would refuse, ClusterTimeoutError for a wait that ta
 
 from broker_sim.cluster.verbs.base import WAIT_LIMIT_S
 from broker_sim.cluster.verbs.brokers import BrokerVerbs
+from broker_sim.cluster.verbs.groups import GroupVerbs
 from broker_sim.cluster.verbs.requests import RequestVerbs
 from broker_sim.cluster.verbs.scopes import ScopeVerbs
 from broker_sim.cluster.verbs.security import SecurityVerbs
@@ -23,6 +24,13 @@ __all__ = ["WAIT_LIMIT_S", "Verbs"]
 
 
 class Verbs(
-    ScopeVerbs, WaitVerbs, StatusVerbs, SecurityVerbs, TopicVerbs, RequestVerbs, BrokerVerbs
+    ScopeVerbs,
+    WaitVerbs,
+    StatusVerbs,
+    SecurityVerbs,
+    TopicVerbs,
+    GroupVerbs,
+    RequestVerbs,
+    BrokerVerbs,
 ):
     """What can be done to a running cluster."""

@@ -219,6 +219,7 @@ class ShareGroups:
             bumps = True
             group_epoch += 1
             change.written.append(records.group_epoch(group.group_id, group_epoch, metadata_hash))
+            self._environment.counters.share_group_rebalances += 1
         group.metadata_refreshed(group_epoch)
         return bumps, group_epoch, topics, group.is_homogeneous_with(topics, members)
 

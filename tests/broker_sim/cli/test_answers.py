@@ -1,4 +1,4 @@
-"""What `broker-sim ctl` prints of groups, transactions and producers."""
+"""What `broker-sim ctl` prints of groups, share partitions, transactions and producers."""
 
 import pytest
 
@@ -6,9 +6,13 @@ from broker_sim.cli.answers import ROWS_OF_STATUS, print_answer
 
 MORE = 3
 GROUPS = [
-    {"id": f"g{n}", "type": "classic", "state": "Stable", "coordinator": 1, "members": [], "lag": 0}
+    {
+        "id": f"g{n}", "type": "share", "state": "Stable", "coordinator": 1, "members": [], "lag": 0,
+        "share_partitions": [],
+    }
     for n in range(ROWS_OF_STATUS)
-]
+]  # fmt: skip
+SHARE_PARTITION = {"topic": "orders", "start_offset": 3, "lag": 4, "in_flight": []}
 TRANSACTIONS = [
     {
         "transactional_id": f"tx{n}", "state": "Ongoing", "pending_state": None, "age_ms": n,
@@ -44,6 +48,20 @@ def test_status_leaves_out_what_there_is_not(capsys):
     print_answer("status", {}, STATUS | {"groups": [], "transactions": [], "producers": []})
     text = capsys.readouterr().out
     assert not any(title in text for title in ("groups", "transactions", "producers"))
+
+
+def test_share_partitions_are_below_the_groups_that_they_are_of(capsys):
+    partitions = [
+        SHARE_PARTITION | {"partition": number} for number in range(ROWS_OF_STATUS + MORE)
+    ]
+    groups = [GROUPS[0] | {"share_partitions": partitions}]
+    print_answer("status", {}, STATUS | {"groups": groups})
+    text = capsys.readouterr().out
+    assert "share partitions" in text
+    assert text.count(" orders-") == ROWS_OF_STATUS + len(PRODUCERS)
+    assert f"{MORE} more: broker-sim ctl groups\n" in text
+    print_answer("groups", {}, {"groups": groups})
+    assert capsys.readouterr().out.count(" orders-") == len(partitions)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Groups, transactions and producers as tables: on 80 columns they lose nothing, and what waits is first."""
+"""Groups, share partitions, transactions and producers as tables: on 80 columns they lose nothing, and what waits is first."""
 
 import io
 
@@ -9,10 +9,18 @@ from broker_sim.cli.columns import fitted_table
 from broker_sim.cli.group_tables import LISTINGS, group_tables
 
 TOPIC = "a-topic-with-a-rather-long-name-that-is-in-use-somewhere.orders.v1"
-GROUPS, TRANSACTIONS, PRODUCERS = LISTINGS
+GROUPS, SHARE_PARTITIONS, TRANSACTIONS, PRODUCERS = LISTINGS
 GROUP = {
     "id": TOPIC, "type": "consumer", "state": "CompletingRebalance", "coordinator": 1001,
-    "lag": 1234567890, "members": [], "offsets": [],
+    "lag": 1234567890, "members": [], "offsets": [], "share_partitions": [],
+}  # fmt: skip
+SHARE_PARTITION = {
+    "topic": TOPIC, "partition": 11, "start_offset": 1234567890, "high_watermark": 1234567890,
+    "lag": 1234567890, "in_flight": [],
+}  # fmt: skip
+IN_FLIGHT = {
+    "first_offset": 1234560, "last_offset": 1234563, "state": "Acquired", "delivery_count": 10,
+    "member": "5b0f7c7e-6b3c-4a43-9a0e-0d1b2c3d4e5f", "lock_left_ms": 60_000,
 }  # fmt: skip
 TRANSACTION = {
     "transactional_id": TOPIC, "state": "Ongoing", "pending_state": None, "coordinator": 1001,
@@ -42,6 +50,8 @@ def column(shown, title):
     ("listing", "row", "title", "text"),
     [
         (GROUPS, GROUP, "group", TOPIC),
+        (SHARE_PARTITIONS, {"group": TOPIC, **SHARE_PARTITION}, "group", TOPIC),
+        (SHARE_PARTITIONS, {"group": TOPIC, **SHARE_PARTITION}, "partition", f"{TOPIC}-11"),
         (TRANSACTIONS, TRANSACTION, "transaction", TOPIC),
         (TRANSACTIONS, TRANSACTION, "partitions", f"{TOPIC}-11"),
         (TRANSACTIONS, {**TRANSACTION, "pending_state": "CompleteCommit"}, "state", "→ CompleteCommit"),
@@ -68,6 +78,30 @@ def test_group_fits_and_keeps_every_partition():
     assert column(members, "assignment") == f"{TOPIC}-11"
     assert column(offsets, "topic") == f"{TOPIC}-11"
     assert any(line.split()[-3:] == ["-", "1234567890", "1234567890"] for line in offsets)
+
+
+def test_share_group_shows_what_is_in_flight():
+    free = {"state": "Available", "delivery_count": 2, "member": None, "lock_left_ms": None}
+    again = {"first_offset": 1234564, "last_offset": 1234564, **free}
+    partition = SHARE_PARTITION | {"in_flight": [IN_FLIGHT, again]}
+    group = GROUP | {"type": "share", "share_partitions": [partition]}
+    _, _, partitions, in_flight = map(lines, group_tables(group, 80))
+    assert max(map(len, partitions + in_flight)) <= 80
+    figures = [line.split()[-5:] for line in partitions if line.split()]
+    assert ["start", "lag", "acquired", "available", "deliveries"] in figures
+    assert ["1234567890", "1234567890", "4", "1", "10"] in figures
+    assert column(in_flight, "member") == IN_FLIGHT["member"] + "-"
+    assert any("1234560 to 1234563  Acquired" in line for line in in_flight)
+    assert any("60 s" in line for line in in_flight)
+
+
+def test_share_group_with_nothing_in_flight_says_so_by_its_figures():
+    group = GROUP | {
+        "type": "share",
+        "share_partitions": [SHARE_PARTITION | {"start_offset": None}],
+    }
+    _, _, partitions = map(lines, group_tables(group, 80))
+    assert any(line.split()[-5:] == ["-", "1234567890", "0", "0", "-"] for line in partitions)
 
 
 def order(listing, rows, key):
@@ -114,3 +148,14 @@ def test_groups_that_rebalance_are_first_then_those_of_most_lag():
         row("moves", "PreparingRebalance", 1),
     ]
     assert order(GROUPS, rows, "id") == ["moves", "much", "none"]
+
+
+def test_share_partitions_with_the_most_deliveries_are_first_then_those_of_most_lag():
+    def row(number, lag, *counts, state="Acquired"):
+        in_flight = [IN_FLIGHT | {"delivery_count": count, "state": state} for count in counts]
+        return SHARE_PARTITION | {"partition": number, "lag": lag, "in_flight": in_flight}
+
+    rows = [row(0, 1), row(1, 9, 1), row(2, 1, 1, 3), row(3, None, 1, state="Available")]
+    shown = SHARE_PARTITIONS.sorted({"groups": [GROUP | {"share_partitions": rows}]})
+    assert [each["partition"] for each in shown] == [2, 1, 3, 0]
+    assert [each["partition"] for each in shown if SHARE_PARTITIONS.waits(each)] == [2, 3]

@@ -117,7 +117,16 @@ def test_unreachable_cluster_is_one_line_that_says_what_to_do():
     assert "no cluster answers" in result.output
 
 
-GROUP = {"id": "shop", "type": "classic", "state": "Stable", "coordinator": 2, "members": [{}], "lag": 7}  # fmt: skip
+GROUP = {
+    "id": "shop", "type": "classic", "state": "Stable", "coordinator": 2, "members": [{}], "lag": 7,
+    "share_partitions": [],
+}  # fmt: skip
+SHARE_PARTITION = {
+    "topic": "orders", "partition": 0, "start_offset": 3, "lag": 4,
+    "in_flight": [
+        {"first_offset": 3, "last_offset": 5, "state": "Acquired", "delivery_count": 2},
+    ],
+}  # fmt: skip
 TRANSACTION = {
     "transactional_id": "billing-1", "state": "Ongoing", "pending_state": None, "coordinator": 2,
     "producer_id": 1000, "producer_epoch": 3, "age_ms": 75_000,
@@ -151,6 +160,12 @@ def test_on_40_columns_nothing_that_is_shown_is_cut():
     assert _rows(terminal, "groups") == [["shop", "classic", "Stable", "1", "7"]]
     assert _rows(terminal, "transactions") == [["billing-1", "Ongoing", "75", "s", "1000/3"]]
     assert _rows(terminal, "producers") == [["orders-0", "1000/3", "17"]]
+
+
+def test_share_partitions_are_shown_where_a_group_has_some(terminal):
+    group = GROUP | {"type": "share", "share_partitions": [SHARE_PARTITION]}
+    terminal.print(render(_answer() | OF_CLIENTS | {"groups": [group]}, None, 0.0))
+    assert _rows(terminal, "share partitions") == [["shop", "orders-0", "3", "4", "3", "0", "2"]]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from broker_sim.errors import (
     ErrorCode,
     WrongStateError,
 )
+from broker_sim.metadata import GROUP_RESOURCE
 
 SESSION_MS = 9_000
 
@@ -164,6 +165,43 @@ class TestCreateTopic:
         began_ms = cluster.now_ms
         cluster.create_topic("parcels", assignments={0: [1]})
         assert cluster.now_ms == began_ms
+
+
+class TestSetGroupConfigs:
+    def configs(self, cluster):
+        return [
+            dict(broker.image.configs_of_resource(GROUP_RESOURCE, "billing"))
+            for broker in cluster.nodes.brokers.values()
+        ]
+
+    def test_every_broker_knows_them_when_the_verb_returns_and_others_stay(self, cluster):
+        cluster.set_group_configs("billing", {"share.auto.offset.reset": "earliest"})
+        cluster.set_group_configs("billing", {"share.delivery.count.limit": 3})
+        wanted = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": "3"}
+        assert self.configs(cluster) == [wanted] * len(cluster.nodes.brokers)
+        cluster.reset()
+        assert self.configs(cluster) == [{}] * len(cluster.nodes.brokers)
+
+    @pytest.mark.parametrize(
+        ("group_id", "configs", "reason"),
+        [
+            ("billing", {"share.delivery.count.limit": 99}, "share.delivery.count.limit"),
+            ("billing", {"no.such.config": 1}, "no.such.config"),
+            ("", {"share.delivery.count.limit": 3}, "not allowed"),
+        ],
+    )
+    def test_what_kafka_refuses_is_refused_with_its_text(self, cluster, group_id, configs, reason):
+        with pytest.raises(ApiError, match=reason):
+            cluster.set_group_configs(group_id, configs)
+        assert self.configs(cluster)[0] == {}
+
+    def test_nothing_to_set_is_refused(self, cluster):
+        with pytest.raises(ValueError, match="say which configurations"):
+            cluster.set_group_configs("billing")
+
+    def test_half_of_a_surrogate_pair_is_refused(self, cluster):
+        with pytest.raises(ValueError, match="not Unicode"):
+            cluster.set_group_configs("\ud800", {"share.delivery.count.limit": 3})
 
 
 class TestSetQuotas:

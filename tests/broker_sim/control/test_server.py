@@ -350,6 +350,15 @@ def test_port_that_cannot_be_served_is_closed_and_logged_with_the_reason(monkeyp
     assert "import of broker_sim.control.app halted" in record.getMessage()
 
 
+def test_client_tells_of_a_failure_inside_the_cluster(control_url, monkeypatch):
+    def fail(nodes):
+        raise AssertionError(nodes)
+
+    monkeypatch.setattr("broker_sim.cluster.status.coordinator_status.groups_status", fail)
+    with pytest.raises(ControlError, match=r"the cluster has failed \(status 500\); .* to stderr"):
+        ControlClient(control_url).get("/groups")
+
+
 def test_foreign_requests_change_nothing_and_are_refused_in_one_line(control_url, cluster):
     host = control_url.removeprefix("http://")
     json_type = {"Content-Type": "application/json"}

@@ -6,6 +6,7 @@ from broker_sim import Fault, VirtualCluster
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
 from broker_sim.testing.cluster_text import cluster_text
 
+RELEASE = 2
 SLOW = {"replica.lag.time.max.ms": 60_000, "broker.session.timeout.ms": 60_000}
 
 
@@ -80,3 +81,17 @@ def test_only_the_last_requests_of_a_client_are_shown(cluster):
     told = lines(cluster)
     begin = next(n for n, line in enumerate(told) if line.startswith("last requests of"))
     assert len(told) - begin == 6
+
+
+def test_share_group_tells_what_is_in_flight(shares):
+    for order in ("apples", "pears", "plums"):
+        shares.cluster.produce("orders", order)
+    member = shares.member("holder").join()
+    assert not any("in flight" in line for line in lines(shares.cluster))
+    assert member.fetch(max_records=3) == [(0, 2, 1)]
+    member.acknowledge(1, 1, RELEASE)
+    (group,) = [line for line in lines(shares.cluster) if line.startswith("  billing: ")]
+    assert group.endswith(
+        "lag 3: orders-0 0 of 3, orders-1 None of 0; in flight of orders-0: 2 acquired, 1 available,"
+        " delivered up to 1 times"
+    )

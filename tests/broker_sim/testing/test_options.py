@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker_sim.config import BrokerConfig
 from broker_sim.testing.options import BadOptionError, ClusterOptions, VirtualTimeOptions
 
 
@@ -75,6 +76,22 @@ def test_bad_arguments_are_one_line_that_says_what_is_allowed(kwargs, text):
 def test_positional_arguments_are_refused():
     with pytest.raises(BadOptionError, match="keyword arguments only, not 20"):
         VirtualTimeOptions.from_marker((20,), {})
+
+
+@pytest.mark.parametrize(
+    ("given", "interval", "minimum"),
+    [
+        ({}, "200", "200"),
+        ({"group.share.min.heartbeat.interval.ms": 300}, None, "300"),
+        ({"group.share.heartbeat.interval.ms": 6_000}, "6000", None),
+    ],
+)
+def test_share_groups_are_quick_unless_a_test_sets_their_times(given, interval, minimum):
+    configs = ClusterOptions(configs=given).configs_for_tests()
+    assert configs.get("group.share.heartbeat.interval.ms") == interval
+    assert configs.get("group.share.min.heartbeat.interval.ms") == minimum
+    assert ("group.share.assignment.interval.ms" in configs) == (not given)
+    BrokerConfig.from_mapping(configs)
 
 
 def test_configurations_of_the_marker_come_before_those_for_tests():

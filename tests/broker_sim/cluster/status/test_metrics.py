@@ -134,3 +134,36 @@ def test_share_partitions_are_counted(cluster, metrics):
     assert found[f'{group}{{acktype="Accept",broker="1"}}'] == 4
     assert f'{group}{{acktype="Gap",broker="1"}}' not in found
     assert found['kafka_server_delayedsharefetchmetrics_expires_total{broker="1"}'] == 1
+
+
+def test_share_groups_and_changes_of_their_state_are_counted(shares):
+    shares.cluster.produce("orders", "an order")
+    member = shares.member("holder").join()
+    coordinator = shares.cluster.nodes.brokers[1].share_coordinator
+
+    def found():
+        lines = shares.cluster.metrics().splitlines()
+        return {
+            name: float(value)
+            for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")
+        }
+
+    groups = "kafka_server_group_coordinator_metrics_"
+    writes = 'kafka_server_share_coordinator_metrics_write_total{broker="1"}'
+    before = found()
+    assert before[f'{groups}group_count{{broker="1",protocol="share"}}'] == 1
+    assert before[f'{groups}share_group_count{{broker="1",state="Stable"}}'] == 1
+    assert before[f'{groups}share_group_count{{broker="1",state="Empty"}}'] == 0
+    assert before[f'{groups}consumer_group_count{{broker="1",state="Stable"}}'] == 0
+    # One when the member came, one when the share partitions had their state.
+    assert before[f'{groups}share_group_rebalance_count_total{{broker="1"}}'] == 2
+    assert member.fetch() == [(0, 0, 1)]
+    assert found()[writes] == 0
+    member.acknowledge(0, 0, 1)
+    assert found()[writes] == 1
+    pruned = "kafka_server_share_coordinator_metrics_last_pruned_offset"
+    assert not any(name.startswith(pruned) for name in found())
+    (shard, *_) = [each.shard for each in coordinator.runtime.loaded()]
+    shard.pruned_offset = 7
+    labels = f'{{broker="1",partition="{shard.partition}",topic="__share_group_state"}}'
+    assert found()[f"{pruned}{labels}"] == 7
