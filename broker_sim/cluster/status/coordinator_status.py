@@ -156,10 +156,6 @@ def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group)
         described = shard.consumer.describe(group.group_id)
         members = tuple(map(_consumer_member, described.members))
         assignor = described.assignor_name
-    elif isinstance(group, ShareGroup):
-        shared = describe_group(group, nodes.controller.image)
-        members = tuple(map(_share_member, shared.members))
-        assignor = shared.assignor_name
     else:
         classic = group.describe()
         assert classic is not None
@@ -210,17 +206,6 @@ def _consumer_member(member: messages.ConsumerGroupDescribeResponse.Member) -> G
         _partitions(
             (each.topic_name, each.partitions) for each in member.assignment.topic_partitions
         ),
-    )
-
-
-def _share_member(member: messages.ShareGroupDescribeResponse.Member) -> GroupMemberStatus:
-    assigned = member.assignment.topic_partitions
-    return GroupMemberStatus(
-        member.member_id,
-        None,
-        member.client_id,
-        member.client_host,
-        _partitions((each.topic_name, each.partitions) for each in assigned),
     )
 
 
