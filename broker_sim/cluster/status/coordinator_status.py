@@ -133,14 +133,15 @@ class GroupsStatus(tuple[GroupStatus, ...]):
         return {"groups": [group.to_json() for group in self]}
 
 
-def groups_status(nodes: Nodes) -> GroupsStatus:
-    """Return all groups of all coordinators."""
+def groups_status(nodes: Nodes, group_id: str | None = None) -> GroupsStatus:
+    """Return all groups of all coordinators, or the one of that id if it is there."""
     found = [
         _group_status(nodes, broker, shard, group)
         for broker in nodes.brokers.values()
         for shard in broker.groups.shards()
         if leads(nodes, broker, GROUP_METADATA_TOPIC, shard.partition)
         for group in shard.groups.values()
+        if group_id in {None, group.group_id}
     ]
     return GroupsStatus(sorted(found, key=lambda group: group.id))
 
