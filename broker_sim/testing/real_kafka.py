@@ -1,7 +1,7 @@
 """A Kafka that runs already, for tests that otherwise run on the simulator.
 
-It takes what any Kafka can do: bootstrap servers and topics. Kafka deletes the offsets of groups
-with the topics that they are of.
+It takes what any Kafka can do: bootstrap servers, topics and configurations of groups. Kafka deletes the
+offsets of groups with the topics that they are of.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 from broker_sim.cluster.cluster import Cluster
 from broker_sim.cluster.listeners.client_config import client_config
 from broker_sim.config import PLAINTEXT, to_texts
+from broker_sim.controller import AlterOp, ConfigResourceType
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.network.one_request import ask
 from broker_sim.protocol import messages
@@ -36,6 +37,7 @@ TIMEOUT_S: Final = 30
 METADATA_VERSION: Final = 12
 CREATE_TOPICS_VERSION: Final = 7
 DELETE_TOPICS_VERSION: Final = 6
+ALTER_CONFIGS_VERSION: Final = 1
 
 
 class RealKafka:
@@ -50,6 +52,8 @@ class RealKafka:
         self._option = option
         self._is_ours = is_ours
         self._made: dict[str, bytes] = {}
+        self._configured: dict[str, set[str]] = {}
+        """The configurations that were set, by group."""
 
     if not TYPE_CHECKING:  # mypy shall tell what is not there
 
@@ -91,8 +95,34 @@ class RealKafka:
         """Delete a topic that `create_topic` made. Raises KeyError for others, and ApiError."""
         self._delete([self._made.pop(name)])
 
+    def set_group_configs(
+        self, group_id: str, configs: Mapping[str, GivenValue] | None = None
+    ) -> None:
+        """Set configurations of a group, until `reset`. Raises ApiError."""
+        texts = to_texts(configs or {})
+        self._configured.setdefault(group_id, set()).update(texts)
+        self._alter_group(group_id, AlterOp.SET, texts)
+
+    def _alter_group(
+        self, group_id: str, operation: AlterOp, values: Mapping[str, str | None]
+    ) -> None:
+        request = messages.IncrementalAlterConfigsRequest
+        changes = [request.AlterableConfig(name, operation, text) for name, text in values.items()]
+        resource = request.AlterConfigsResource(ConfigResourceType.GROUP, group_id, changes)
+        answer = self._ask(
+            request([resource]), ALTER_CONFIGS_VERSION, messages.IncrementalAlterConfigsResponse
+        )
+        (altered,) = answer.responses
+        _raise_error(f"configure group {group_id}", altered.error_code, altered.error_message)
+
     def reset(self) -> None:
-        """Delete the topics that were made here, of a Kafka of our own all topics but Kafka's."""
+        """Delete the topics that were made here, of a Kafka of our own all topics but Kafka's.
+
+        The configurations of groups that were set here go too.
+        """
+        configured, self._configured = self._configured, {}
+        for group_id, names in configured.items():
+            self._alter_group(group_id, AlterOp.DELETE, dict.fromkeys(names))
         made, self._made = self._made, {}
         self._delete(self._all_topics() if self._is_ours else made.values())
 

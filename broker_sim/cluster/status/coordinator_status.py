@@ -133,14 +133,15 @@ class GroupsStatus(tuple[GroupStatus, ...]):
         return {"groups": [group.to_json() for group in self]}
 
 
-def groups_status(nodes: Nodes) -> GroupsStatus:
-    """Return all groups of all coordinators."""
+def groups_status(nodes: Nodes, group_id: str | None = None) -> GroupsStatus:
+    """Return all groups of all coordinators, or the one of that id if it is there."""
     found = [
         _group_status(nodes, broker, shard, group)
         for broker in nodes.brokers.values()
         for shard in broker.groups.shards()
         if leads(nodes, broker, GROUP_METADATA_TOPIC, shard.partition)
         for group in shard.groups.values()
+        if group_id in {None, group.group_id}
     ]
     return GroupsStatus(sorted(found, key=lambda group: group.id))
 
@@ -156,10 +157,6 @@ def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group)
         described = shard.consumer.describe(group.group_id)
         members = tuple(map(_consumer_member, described.members))
         assignor = described.assignor_name
-    elif isinstance(group, ShareGroup):
-        shared = describe_group(group, nodes.controller.image)
-        members = tuple(map(_share_member, shared.members))
-        assignor = shared.assignor_name
     else:
         classic = group.describe()
         assert classic is not None
@@ -210,17 +207,6 @@ def _consumer_member(member: messages.ConsumerGroupDescribeResponse.Member) -> G
         _partitions(
             (each.topic_name, each.partitions) for each in member.assignment.topic_partitions
         ),
-    )
-
-
-def _share_member(member: messages.ShareGroupDescribeResponse.Member) -> GroupMemberStatus:
-    assigned = member.assignment.topic_partitions
-    return GroupMemberStatus(
-        member.member_id,
-        None,
-        member.client_id,
-        member.client_host,
-        _partitions((each.topic_name, each.partitions) for each in assigned),
     )
 
 

@@ -6,8 +6,8 @@ let the share coordinator keep: what was acquired is not in that, it is availabl
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from broker_sim.cluster.status.leaders import leaders_log, live_leader
 from broker_sim.errors import ApiError
@@ -93,6 +93,12 @@ def share_partitions_status(nodes: Nodes, group: ShareGroup) -> Iterator[SharePa
         yield _share_partition(nodes, topic_partition, key)
 
 
+_Standing: TypeAlias = tuple[str, int, str | None, int | None]
+"""State, deliveries, member, and what is left of the lock."""
+_Part: TypeAlias = tuple[int, int, _Standing]
+"""First offset, last offset, and how the records stand."""
+
+
 class _Known(NamedTuple):
     """What is known of a share partition."""
 
@@ -149,19 +155,20 @@ def _served(nodes: Nodes, topic_partition: TopicPartition, key: SharePartitionKe
     )
 
 
-def _parts(served: SharePartition, now_ms: int) -> Iterator[InFlightStatus]:
+def _parts(served: SharePartition, now_ms: int) -> Iterator[_Part]:
     for batch in served.records.batches:
         for first_offset, last_offset, state in batch.parts():
             if state.is_terminal and last_offset < served.records.start_offset:
                 continue
-            yield InFlightStatus(
-                first_offset,
-                last_offset,
+            lock = state.lock
+            lock_left_ms = None if lock is None else max(0, lock.expiration_ms - now_ms)
+            standing = (
                 _STATES[state.state],
                 state.delivery_count,
                 state.member_id or None,
-                None if state.lock is None else max(0, state.lock.expiration_ms - now_ms),
+                lock_left_ms,
             )
+            yield first_offset, last_offset, standing
 
 
 def _kept(nodes: Nodes, key: SharePartitionKey) -> _Known:
@@ -179,13 +186,15 @@ def _kept(nodes: Nodes, key: SharePartitionKey) -> _Known:
         if state is None:
             return unknown
         parts = (
-            InFlightStatus(
+            (
                 batch.first_offset,
                 batch.last_offset,
-                _STATES.get(batch.delivery_state, str(batch.delivery_state)),
-                batch.delivery_count,
-                None,
-                None,
+                (
+                    _STATES.get(batch.delivery_state, str(batch.delivery_state)),
+                    batch.delivery_count,
+                    None,
+                    None,
+                ),
             )
             for batch in state.state_batches
         )
@@ -193,18 +202,14 @@ def _kept(nodes: Nodes, key: SharePartitionKey) -> _Known:
     return unknown
 
 
-def _joined(parts: Iterable[InFlightStatus]) -> Iterator[InFlightStatus]:
+def _joined(parts: Iterable[_Part]) -> Iterator[InFlightStatus]:
     """Yield the parts, those that are next to each other and stand alike as one."""
-    before: InFlightStatus | None = None
-    for part in parts:
-        if before is not None:
-            whole = replace(part, first_offset=before.first_offset)
-            if whole == replace(before, last_offset=part.last_offset) and (
-                part.first_offset == before.last_offset + 1
-            ):
-                before = whole
-                continue
-            yield before
-        before = part
-    if before is not None:
-        yield before
+    first, end, alike = 0, 0, None
+    for first_offset, last_offset, standing in parts:
+        if standing != alike or first_offset != end:
+            if alike is not None:
+                yield InFlightStatus(first, end - 1, *alike)
+            first, alike = first_offset, standing
+        end = last_offset + 1
+    if alike is not None:
+        yield InFlightStatus(first, end - 1, *alike)

@@ -80,8 +80,8 @@ class WaitVerbs(BaseVerbs):
         """Wait until a group is as asked for; returns it then.
 
         `state` is a name such as "Stable"; it is Stable unless anything is given. `members` is how many
-        members it has, `lag` the most that may be left to commit. The group may come later. Raises
-        ClusterTimeoutError after `timeout_s` seconds.
+        members it has, `lag` the most that may be left to commit, or to be done by a share group. The group
+        may come later. Raises ClusterTimeoutError after `timeout_s` seconds.
         """
         from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
 
@@ -91,7 +91,7 @@ class WaitVerbs(BaseVerbs):
 
         def is_reached() -> bool:
             nonlocal found
-            found = next((each for each in groups_status(self.nodes) if each.id == group_id), None)
+            found = next(iter(groups_status(self.nodes, group_id)), None)
             return (
                 found is not None
                 and state in (None, found.state)

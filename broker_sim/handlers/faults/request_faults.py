@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.faults.error_answers import error_answer
 from broker_sim.handlers.faults.fault import Loss
 from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
+from broker_sim.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
 __all__ = ["RequestFaults"]
 
 INJECTED = "injected fault"
+SESSION_ERRORS: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+        ErrorCode.SHARE_SESSION_NOT_FOUND,
+        ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+        ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+    }
+)
+"""What is wrong with a session is the answer to the request as a whole, also where partitions have errors."""
+SESSION_APIS: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE})
 
 
 class RequestFaults:
@@ -69,10 +82,17 @@ class RequestFaults:
             respond(self._answer)
             return None
         api = context.api_key
-        if first is not None and first.error and api not in PARTITIONS and api not in TOPICS:
+        if first is not None and first.error and _answers_all(api, first.error):
             respond(error_answer(api, request, context.api_version, first.error))
             return None
         return respond
+
+
+def _answers_all(api: ApiKey, error: ErrorCode) -> bool:
+    """Whether the error answers the request, and not its topics or partitions."""
+    if error in SESSION_ERRORS and api in SESSION_APIS:
+        return True
+    return api not in PARTITIONS and api not in TOPICS
 
 
 def _delayed(respond: Respond, delay_ms: int, call_later: Callable[..., object]) -> Respond:

@@ -4,12 +4,20 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 
-from broker_sim import Cluster
+import pytest
+
+from broker_sim import ApiError, Cluster
+from broker_sim.metadata import GROUP_RESOURCE
+from broker_sim.network.one_request import ask
+from broker_sim.protocol import messages
 from broker_sim.testing import kafka_plugin
+from broker_sim.testing.real_kafka import RealKafka
 
 pytest_plugins = ["pytester"]
 
 PLUGIN = kafka_plugin.__name__
+OWN = 8
+"""The source of a configuration that is set on a group."""
 
 
 def test_plugin_is_installed_under_the_name_of_its_module():
@@ -136,6 +144,28 @@ def test_same_tests_run_on_another_kafka_which_keeps_its_topics(run_here):
             "SKIPPED *kafka_cluster needs the simulator*",
         ]
     )
+
+
+def test_group_configs_on_another_kafka_last_until_the_reset():
+    with Cluster(1) as cluster:
+        kafka = RealKafka(cluster.bootstrap_servers, "--kafka-bootstrap", is_ours=False)
+
+        def configs():
+            request, response = messages.DescribeConfigsRequest, messages.DescribeConfigsResponse
+            asked = request([request.DescribeConfigsResource(GROUP_RESOURCE, "billing", None)])
+            (found,) = ask(cluster.bootstrap_servers, asked, 4, response, timeout_s=60).results
+            return {each.name: each.value for each in found.configs if each.config_source == OWN}
+
+        kafka.set_group_configs("billing", {"share.delivery.count.limit": 3})
+        kafka.set_group_configs("billing", {"share.auto.offset.reset": "earliest"})
+        assert configs() == {
+            "share.delivery.count.limit": "3",
+            "share.auto.offset.reset": "earliest",
+        }
+        with pytest.raises(ApiError, match="configure group billing: INVALID_CONFIG"):
+            kafka.set_group_configs("billing", {"share.delivery.count.limit": 99})
+        kafka.reset()
+        assert configs() == {}
 
 
 def test_kafka_that_does_not_answer_is_told_in_one_line(run_here):

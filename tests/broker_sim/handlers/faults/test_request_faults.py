@@ -87,3 +87,29 @@ def test_topic_is_asked_for_without_a_partition():
     faults = RequestFaults([Fault(api=ApiKey.METADATA, topic="t", error="INVALID_TOPIC_EXCEPTION")])
     assert faults.error_for("t") == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert faults.error_for("u") == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("api", "error"),
+    [
+        ("Fetch", "FETCH_SESSION_ID_NOT_FOUND"),
+        ("ShareFetch", "SHARE_SESSION_NOT_FOUND"),
+        ("ShareAcknowledge", "INVALID_SHARE_SESSION_EPOCH"),
+    ],
+)
+def test_error_of_a_session_answers_all_of_the_request(api, error):
+    gate = Gate(Fault(api=api, topic="orders", error=error))
+    assert gate.admitted is None
+    (response,) = gate.sent
+    assert response.error_code is ErrorCode[error]
+    assert not response.responses
+
+
+@pytest.mark.parametrize(
+    ("api", "error"),
+    [("ShareFetch", "KAFKA_STORAGE_ERROR"), ("Produce", "SHARE_SESSION_NOT_FOUND")],
+)
+def test_other_errors_are_left_to_the_partitions(api, error):
+    gate = Gate(Fault(api=api, error=error))
+    assert gate.admitted is not None
+    assert gate.sent == []
