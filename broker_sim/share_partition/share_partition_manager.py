@@ -58,7 +58,7 @@ class SharePartitionManager:
         self,
         environment: SharePartitionManagerEnvironment,
         make_partition_environment: Callable[
-            [Callable[[SharePartitionKey], object]], SharePartitionEnvironment
+            [Callable[[SharePartitionKey], int]], SharePartitionEnvironment
         ],
     ) -> None:
         """`make_partition_environment(complete_delayed)` is called once."""
@@ -161,8 +161,8 @@ class SharePartitionManager:
 
         self._environment.after_serving(complete)
 
-    def _complete_delayed(self, key: SharePartitionKey) -> None:
-        self._purgatory.check_and_complete(DelayedShareFetchGroupKey(*key))
+    def _complete_delayed(self, key: SharePartitionKey) -> int:
+        return self._purgatory.check_and_complete(DelayedShareFetchGroupKey(*key))
 
     # -- acknowledging --------------------------------------------------------------------------
 
@@ -199,9 +199,11 @@ class SharePartitionManager:
         answers.finish()
 
     def _count(self, batches: Iterable[AcknowledgementBatch]) -> None:
-        for first_offset, last_offset, types in batches:
-            count = last_offset - first_offset + 1 if len(types) == 1 else 1
-            for acknowledge_type in types:
+        for batch in batches:
+            types = batch.acknowledge_types
+            records = batch.last_offset - batch.first_offset + 1
+            for acknowledge_type in set(types):
+                count = records if len(types) == 1 else types.count(acknowledge_type)
                 self.acknowledged_records[AcknowledgeType(acknowledge_type)] += count
 
     def release_session(self, key: ShareSessionKey) -> None:

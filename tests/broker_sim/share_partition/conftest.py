@@ -64,6 +64,8 @@ class Bench:
         self.timer = VirtualTimer()
         self.coordinator = Coordinator()
         self.woken = []
+        self.on_woken = lambda: 0
+        """What share fetches do that wait; returns how many are completed."""
         self.configs = {}
         self.offsets_by_time = {-2: EARLIEST, -1: LATEST}
         self.partition = self._new_partition()
@@ -74,11 +76,15 @@ class Bench:
             timer=self.timer,
             clock=self.timer.clock,
             settings=ShareGroupSettings(BrokerConfig(), self._image),
-            complete_delayed_share_fetch=self.woken.append,
+            complete_delayed_share_fetch=self._wake,
         )
         return SharePartition(
             KEY, TopicPartition("topic", 0), LEADER_EPOCH, environment, self._find_offset
         )
+
+    def _wake(self, key):
+        self.woken.append(key)
+        return self.on_woken()
 
     def _image(self):
         delta = MetadataDelta(MetadataImage(0, "cluster"))
@@ -134,11 +140,16 @@ class Bench:
 
     @property
     def states(self):
-        """Return the states of what is in flight, by (first, last)."""
+        """Return the states of what is in flight, by (first, last); of split batches those of each record."""
         return {
-            (first, last): (state.state.name, state.delivery_count, state.member_id)
+            place: (state.state.name, state.delivery_count, state.member_id)
             for batch in self.records.batches
             for first, last, state in batch.parts()
+            for place in (
+                [(first, last)]
+                if batch.batch_state is not None
+                else [(offset, offset) for offset in range(first, last + 1)]
+            )
         }
 
     def states_at(self, offset):
