@@ -6,7 +6,7 @@ Kafka's, because clients see them.
 
 Records are not looked at one by one. Batches of the request that follow each other and say the same are one
 (`_joined`), and of a batch with a type for each record those with the same type are. Deliberate difference: a
-request that says too many different things of one partition fails, see `MOST_CHANGES`.
+request that says too many different things fails, see `MOST_CHANGES`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ if TYPE_CHECKING:
     from broker_sim.share_partition.in_flight_records import InFlightRecords
     from broker_sim.share_partition.in_flight_state import InFlightState
 
-__all__ = ["MOST_CHANGES", "AcknowledgementBatch", "Acknowledging", "FailedRequestError"]
+__all__ = [
+    "MOST_CHANGES",
+    "AcknowledgementBatch",
+    "Acknowledging",
+    "Changes",
+    "FailedRequestError",
+]
 
 MOST_CHANGES: Final = 5_000
-"""So many ranges of records may stand differently after one request, in one partition.
-
-More could not be written: see `broker_sim.share.shard`.
-"""
+"""So many ranges of records may one request change, in all partitions together."""
 
 _CANNOT_COMPLETE = (
     "The record state is invalid. The acknowledgement of delivery could not be completed."
@@ -73,6 +76,22 @@ class AcknowledgementBatch(NamedTuple):
 _SAME: Final = re.compile(rb"(.)\1*", re.DOTALL)
 
 
+class Changes:
+    """How many ranges of records a request has changed so far, of all partitions."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def count_one(self) -> None:
+        """Count one more. Raises ApiError with UNKNOWN_SERVER_ERROR, as for a state that cannot be written."""
+        if self.count == MOST_CHANGES:
+            text = f"A request changes more than {MOST_CHANGES} ranges of records."
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
+        self.count += 1
+
+
 def _invalid_state(text: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_RECORD_STATE, text)
 
@@ -96,6 +115,7 @@ class Acknowledging:
         locks: AcquisitionLocks,
         member_id: str,
         max_delivery_count: int,
+        changes: Changes,
         *,
         is_renewable: bool,
     ) -> None:
@@ -104,7 +124,7 @@ class Acknowledging:
         self._member_id = member_id
         self._max_delivery_count = max_delivery_count
         self._is_renewable = is_renewable
-        self._changes = 0
+        self._changes = changes
         self.updates: list[StateUpdate] = []
 
     def acknowledge(self, batches: Sequence[AcknowledgementBatch]) -> None:
@@ -212,7 +232,7 @@ class Acknowledging:
             raise _invalid_state(
                 "The batch cannot be acknowledged. The batch is not in the acquired state."
             )
-        self._count_change()
+        self._changes.count_one()
         self._apply(
             batch.acknowledge_types[0], in_flight.first_offset, in_flight.last_offset, whole
         )
@@ -241,15 +261,9 @@ class Acknowledging:
                     raise _invalid_state(_CANNOT_COMPLETE)
                 if state.member_id != self._member_id:
                     raise _invalid_state("Member is not the owner of offset")
-                self._count_change()
+                self._changes.count_one()
                 own = in_flight.cut_out(first, last, self._locks)
                 self._apply(acknowledge_type, first, last, own)
-
-    def _count_change(self) -> None:
-        self._changes += 1
-        if self._changes > MOST_CHANGES:
-            text = f"An acknowledgement changes more than {MOST_CHANGES} ranges of records."
-            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
 
     def _apply(
         self, acknowledge_type: int, first_offset: int, last_offset: int, state: InFlightState

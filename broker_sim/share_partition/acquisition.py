@@ -243,8 +243,9 @@ class Acquisition:
         ranges: list[AcquiredRange] = []
         start = first_offset
         if last_offset - first_offset + 1 > batch_size:
-            for batch in self._fetched.batches:
-                base_offset = batch.base_offset
+            batches = self._fetched.batches
+            for index in range(max(self._fetched.index_of(first_offset), 0), len(batches)):
+                base_offset = batches[index].base_offset
                 if base_offset > last_offset:
                     break
                 if base_offset - start >= batch_size:

@@ -23,7 +23,7 @@ from broker_sim.protocol.special_values import EARLIEST_TIMESTAMP, LATEST_TIMEST
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.share.persister import UNINITIALIZED_START_OFFSET, WrittenState
 from broker_sim.share_partition.aborted_batches import leave_out_aborted
-from broker_sim.share_partition.acknowledgement import Acknowledging
+from broker_sim.share_partition.acknowledgement import Acknowledging, Changes
 from broker_sim.share_partition.acquisition import Acquisition
 from broker_sim.share_partition.acquisition_lock import AcquisitionLocks
 from broker_sim.share_partition.in_flight_batch import InFlightBatch
@@ -246,10 +246,14 @@ class SharePartition:
     # -- acknowledging --------------------------------------------------------------------------
 
     def acknowledge(
-        self, member_id: str, batches: Sequence[AcknowledgementBatch], on_done: OnDone
+        self,
+        member_id: str,
+        batches: Sequence[AcknowledgementBatch],
+        changes: Changes,
+        on_done: OnDone,
     ) -> None:
         """Change the states as the member says, and write that. Raises FailedRequestError, without `on_done`."""
-        acknowledging = self._acknowledging(member_id)
+        acknowledging = self._acknowledging(member_id, changes)
         try:
             acknowledging.acknowledge(batches)
         except ApiError as error:
@@ -260,7 +264,7 @@ class SharePartition:
 
     def release_acquired_records(self, member_id: str, on_done: OnDone) -> None:
         """Make available what the member has acquired: its session has ended."""
-        acknowledging = self._acknowledging(member_id)
+        acknowledging = self._acknowledging(member_id, Changes())
         try:
             acknowledging.release_all()
         except ApiError as error:
@@ -269,12 +273,13 @@ class SharePartition:
         else:
             self._write_updates(acknowledging.updates, on_done)
 
-    def _acknowledging(self, member_id: str) -> Acknowledging:
+    def _acknowledging(self, member_id: str, changes: Changes) -> Acknowledging:
         return Acknowledging(
             self.records,
             self._locks,
             member_id,
             self.max_delivery_count,
+            changes,
             is_renewable=self._settings.is_renew_acknowledge_enabled(self.key.group_id),
         )
 

@@ -17,6 +17,7 @@ from broker_sim.replica.share_fetch_keys import (
 )
 from broker_sim.share.coordinator import SHARE_VERSION_FEATURE
 from broker_sim.share.persister import SharePartitionKey
+from broker_sim.share_partition.acknowledgement import Changes
 from broker_sim.share_partition.delayed_share_fetch import DelayedShareFetch
 from broker_sim.share_partition.record_state import AcknowledgeType
 from broker_sim.share_partition.share_partition import SharePartition
@@ -177,6 +178,7 @@ class SharePartitionManager:
         Raises FailedRequestError: then nobody is answered.
         """
         answers = _Answers(batches, on_done)
+        changes = Changes()
         for partition, acknowledged in batches.items():
             share_partition = self.partitions.get(_key(key.group_id, partition))
             if share_partition is None:
@@ -194,7 +196,7 @@ class SharePartitionManager:
                     self.handle_error(key.group_id, partition, error)
                 answers.add(partition, error)
 
-            share_partition.acknowledge(key.member_id, acknowledged, done)
+            share_partition.acknowledge(key.member_id, acknowledged, changes, done)
             self._complete_delayed(share_partition.key)
         answers.finish()
 

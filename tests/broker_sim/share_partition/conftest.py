@@ -8,7 +8,7 @@ from broker_sim.metadata import GROUP_RESOURCE, MetadataDelta, MetadataImage
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
 from broker_sim.share.persister import ReadState, SharePartitionKey, StateBatch, StateOutcome
-from broker_sim.share_partition.acknowledgement import AcknowledgementBatch
+from broker_sim.share_partition.acknowledgement import AcknowledgementBatch, Changes
 from broker_sim.share_partition.acquisition import WantedRecords
 from broker_sim.share_partition.environment import ShareGroupSettings, SharePartitionEnvironment
 from broker_sim.share_partition.fetched_records import FetchedRecords
@@ -122,8 +122,12 @@ class Bench:
 
     def acknowledge(self, first, last, *types, member=MEMBER):
         """Acknowledge one range; return None, the error's code, or "pending"."""
-        batch = AcknowledgementBatch(first, last, types)
-        return code_of(self.result(self.partition.acknowledge, member, [batch]))
+        return self.acknowledge_all(AcknowledgementBatch(first, last, types), member=member)
+
+    def acknowledge_all(self, *batches, member=MEMBER, changes=None):
+        """Acknowledge several ranges together."""
+        changes = Changes() if changes is None else changes
+        return code_of(self.result(self.partition.acknowledge, member, batches, changes))
 
     def release(self, member=MEMBER):
         return code_of(self.result(self.partition.release_acquired_records, member))

@@ -3,7 +3,11 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share_partition.acknowledgement import AcknowledgementBatch, FailedRequestError
+from broker_sim.share_partition.acknowledgement import (
+    AcknowledgementBatch,
+    Changes,
+    FailedRequestError,
+)
 from tests.broker_sim.share_partition.conftest import KEY, MEMBER, code_of
 
 GAP, ACCEPT, RELEASE, REJECT = range(4)
@@ -112,7 +116,7 @@ def test_request_with_one_error_is_taken_back_as_a_whole(bench):
     bench.acquire((0, 4))
     bench.acquire((5, 9), member=OTHER)
     batches = [AcknowledgementBatch(0, 4, [ACCEPT]), AcknowledgementBatch(5, 9, [ACCEPT])]
-    result = bench.result(bench.partition.acknowledge, MEMBER, batches)
+    result = bench.result(bench.partition.acknowledge, MEMBER, batches, Changes())
     assert code_of(result) == ErrorCode.INVALID_RECORD_STATE
     assert str(result) == "Member is not the owner of batch record"
     assert bench.states[0, 4] == ("ACQUIRED", 1, MEMBER)

@@ -2,8 +2,7 @@
 
 from broker_sim.errors import ErrorCode
 from broker_sim.share_partition import acknowledgement
-from broker_sim.share_partition.acknowledgement import AcknowledgementBatch
-from tests.broker_sim.share_partition.conftest import MEMBER, code_of
+from broker_sim.share_partition.acknowledgement import AcknowledgementBatch, Changes
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 OTHER = "other"
@@ -61,7 +60,7 @@ def test_batches_of_a_request_that_say_the_same_are_one_change(bench, monkeypatc
     monkeypatch.setattr(acknowledgement, "MOST_CHANGES", 3)
     bench.acquire((0, 99), (100, 149), (200, 299), batch_size=50)
     asked = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(50, 120)]
-    assert bench.result(bench.partition.acknowledge, MEMBER, asked) is None
+    assert bench.acknowledge_all(*asked) is None
     assert bench.last_written == (0, [(50, 119, 2, 1)])
     # As in Kafka a batch in flight of which each record is named by itself is not whole any more.
     assert [batch.batch_state is None for batch in bench.records.batches] == [True, True, False]
@@ -72,12 +71,10 @@ def test_batches_that_say_the_same_fail_where_nothing_is_in_flight(bench):
     bench.acquire((0, 4))
     bench.acquire((6, 9))
     asked = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(10)]
-    assert code_of(bench.result(bench.partition.acknowledge, MEMBER, asked)) == (
-        ErrorCode.INVALID_REQUEST
-    )
+    assert bench.acknowledge_all(*asked) == ErrorCode.INVALID_REQUEST
     asked[4:6] = [AcknowledgementBatch(4, 6, [ACCEPT])]
     del asked[5]
-    assert bench.result(bench.partition.acknowledge, MEMBER, asked) is None
+    assert bench.acknowledge_all(*asked) is None
     assert bench.offsets == (10, 10, 10)
 
 
@@ -90,6 +87,12 @@ def test_request_with_too_many_changes_fails_and_is_taken_back(bench, monkeypatc
     assert bench.records.delivery_complete_count == 0
     assert bench.coordinator.written == []
     assert bench.acknowledge(0, 3, *(types * 2)) is None
+    changes = Changes()
+    batch = AcknowledgementBatch(4, 6, [ACCEPT, REJECT, ACCEPT])
+    assert bench.acknowledge_all(batch, changes=changes) is None
+    # What the request does elsewhere counts, too.
+    batch = AcknowledgementBatch(7, 8, [REJECT, ACCEPT])
+    assert bench.acknowledge_all(batch, changes=changes) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_waiting_fetch_gets_the_first_record_of_a_split_batch_whose_lock_ends(bench):
