@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from broker_sim.share.persister import SharePartitionKey, StateBatch
     from broker_sim.share.state_apis import StateApi
 
-__all__ = ["MOST_BATCHES", "Call", "CallQueue"]
+__all__ = ["MOST_BATCHES", "Call", "CallQueue", "take_joined"]
 
 MOST_BATCHES: Final = 5_000
 """A request that has so many state batches takes no more calls, and a write no more writes."""
@@ -74,7 +74,7 @@ class CallQueue:
         count = 0
         for key in list(waiting):
             of_partition = waiting.pop(key)
-            calls[key] = call = _take_joined(of_partition)
+            calls[key] = call = take_joined(of_partition)
             if of_partition:
                 waiting[key] = of_partition
             count += call.batch_count
@@ -85,7 +85,7 @@ class CallQueue:
         return calls
 
 
-def _take_joined(calls: deque[Call]) -> Call:
+def take_joined(calls: deque[Call]) -> Call:
     """Take the first call away, with the writes behind it that can go with it."""
     first = calls.popleft()
     count = first.batch_count

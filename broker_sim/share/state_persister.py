@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.share.call_queue import Call, CallQueue
+from broker_sim.share.call_queue import Call, CallQueue, take_joined
 from broker_sim.share.state_apis import (
     DELETE,
     INITIALIZE,
@@ -81,7 +81,7 @@ class StatePersister:
         self._environment = environment
         self._queues: dict[tuple[StateApi, int], CallQueue] = {}
         """Calls by their kind and by the broker that they go to."""
-        self._new: deque[Call] = deque()
+        self._new: dict[tuple[StateApi, SharePartitionKey], deque[Call]] = {}
         """Those whose coordinator is still to be looked up."""
         self._is_woken = False
 
@@ -130,7 +130,7 @@ class StatePersister:
         if not call.key.group_id or call.key.partition < 0:
             call.on_done(call.api.failed(ErrorCode.UNKNOWN_SERVER_ERROR, None))
             return
-        self._new.append(call)
+        self._new.setdefault((call.api, call.key), deque()).append(call)
         self._wake()
 
     def _wake(self) -> None:
@@ -140,8 +140,10 @@ class StatePersister:
 
     def _send(self) -> None:
         self._is_woken = False
-        while self._new:
-            self._look_up(self._new.popleft())
+        new, self._new = self._new, {}
+        for calls in new.values():
+            while calls:
+                self._look_up(take_joined(calls))
         for api, broker_id in list(self._queues):
             # An answer that comes at once may have sent what was queued for the next one.
             if (api, broker_id) in self._queues:

@@ -53,8 +53,7 @@ def time_out(
                 for start, end in records.divided(first, last):
                     own = batch.cut_out(start, end, locks)
                     _time_out_alike(records, start, end, own, max_delivery_count, updates)
-    if updates:
-        records.merge(first_offset, last_offset)
+        batch.merge(first_offset, last_offset)
     return updates
 
 
