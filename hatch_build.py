@@ -101,6 +101,7 @@ MODULES = (
     "broker_sim.share_partition.in_flight_map",
     "broker_sim.share_partition.in_flight_records",
     "broker_sim.share_partition.in_flight_state",
+    "broker_sim.share_partition.lock_timeout",
     "broker_sim.share_partition.log_reader",
     "broker_sim.share_partition.share_fetch",
     "broker_sim.share_partition.share_partition",

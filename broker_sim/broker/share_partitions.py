@@ -33,7 +33,7 @@ def make_share_partition_manager(
     process, environment = base.process, base.environment
 
     def partition_environment(
-        complete_delayed: Callable[[SharePartitionKey], object],
+        complete_delayed: Callable[[SharePartitionKey], int],
     ) -> SharePartitionEnvironment:
         return SharePartitionEnvironment(
             persister=persister,

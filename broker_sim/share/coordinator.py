@@ -16,8 +16,9 @@ from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.runtime.event_log import get_logger
+from broker_sim.share.persister import WrittenState
 from broker_sim.share.records import serde
-from broker_sim.share.shard import ShareShard
+from broker_sim.share.shard import MOST_STATE_BATCHES, ShareShard
 from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = ["SHARE_VERSION_FEATURE", "ShareCoordinator"]
 log = get_logger(__name__)
 
 SHARE_VERSION_FEATURE: Final = "share.version"
+TOO_MANY_IN_REQUEST: Final = f"A request may have {MOST_STATE_BATCHES} state batches."
 
 _OPERATIONS: Final[Mapping[StateApi, Decide]] = {
     INITIALIZE: lambda shard, key, asked: shard.initialize_state(key, *asked),
@@ -89,7 +91,8 @@ class ShareCoordinator:
         """Serve one of the five requests.
 
         Without a group or without partitions the answer is empty. Errors are those of the shard, with
-        NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and after a write COORDINATOR_NOT_AVAILABLE.
+        NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and after a write COORDINATOR_NOT_AVAILABLE. Deliberate
+        difference: what a request writes beyond `MOST_STATE_BATCHES` is UNKNOWN_SERVER_ERROR.
         """
         asked = api.asked_of(request)
         is_whole = api is INITIALIZE or all(topic.partitions for topic in request.topics)
@@ -111,7 +114,13 @@ class ShareCoordinator:
             text = f"Unable to {_NAMES[api]}: {reason}"
             take(key, api.failed(error.error_code, text))
 
+        batches = 0
         for key, each in asked:
+            if isinstance(each, WrittenState):
+                batches += len(each.state_batches)
+                if batches > MOST_STATE_BATCHES:
+                    take(key, api.failed(ErrorCode.UNKNOWN_SERVER_ERROR, TOO_MANY_IN_REQUEST))
+                    continue
             self.runtime.write(
                 key.coordinator_key(),
                 partial(_decide, _OPERATIONS[api], key, each),

@@ -25,6 +25,7 @@ from broker_sim.share.persister import (
 )
 from broker_sim.share.redundant_records import RedundantRecords
 from broker_sim.share.share_group_offset import NO_CHANGE, ShareGroupOffset
+from broker_sim.share.state_batches import combine_state_batches
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -32,10 +33,13 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.records import CoordinatorRecord
     from broker_sim.share.environment import ShareCoordinatorEnvironment
 
-__all__ = ["ShareShard"]
+__all__ = ["MOST_STATE_BATCHES", "ShareShard"]
 
 NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
 UNINITIALIZED: Final = "{} operation on uninitialized share partition not allowed."
+MOST_STATE_BATCHES: Final = 20_000
+"""So many ranges of records of one share partition may stand differently; twice as many as locks can be allowed."""
+TOO_MANY_BATCHES: Final = f"A share partition may have {MOST_STATE_BATCHES} state batches."
 REVERSED_BATCH: Final = "The batch from offset {} to {} ends before it begins."
 
 
@@ -86,7 +90,8 @@ class ShareShard:
 
         Errors: INVALID_REQUEST (also for one that is not initialized), FENCED_LEADER_EPOCH,
         FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION. Deliberate difference: a batch that ends before it
-        begins is refused. In Kafka, combining it with others may never end.
+        begins is refused. In Kafka, combining it with others may never end. And a state may have no more than
+        `MOST_STATE_BATCHES`, UNKNOWN_SERVER_ERROR, as Kafka answers where the record would be too large.
         """
         self._environment.counters.writes += 1
         error = (
@@ -96,6 +101,7 @@ class ShareShard:
             or self._fenced_state(key, written.state_epoch)
             or self._unknown(key)
             or _reversed_batch(written)
+            or self._too_many_batches(key, written)
         )
         if error is not None:
             return Result(error)
@@ -194,6 +200,23 @@ class ShareShard:
         if topic is None or key.partition >= len(topic.partitions):
             return _failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return None
+
+    def _too_many_batches(
+        self, key: SharePartitionKey, written: WrittenState
+    ) -> StateOutcome | None:
+        state = self.states[key]
+        count = len(written.state_batches)
+        if count <= MOST_STATE_BATCHES:
+            count += len(state.state_batches)
+            if count <= MOST_STATE_BATCHES:
+                return None
+            start_offset = written.start_offset
+            if start_offset == NO_CHANGE:
+                start_offset = state.start_offset
+            both = combine_state_batches(state.state_batches, written.state_batches, start_offset)
+            if len(both) <= MOST_STATE_BATCHES:
+                return None
+        return StateOutcome(ErrorCode.UNKNOWN_SERVER_ERROR, TOO_MANY_BATCHES)
 
     # -- upkeep ---------------------------------------------------------------------------------
 

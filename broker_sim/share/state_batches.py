@@ -11,8 +11,9 @@ batches next to each other that stand alike become one:
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from heapq import heappop, heappush
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.share.persister import UNINITIALIZED_START_OFFSET, StateBatch
 
@@ -24,25 +25,50 @@ __all__ = ["combine_state_batches"]
 _Entry = tuple[int, int, int, int]
 """First and last offset, delivery count and state: in this order batches are sorted."""
 
+_entry: Final = itemgetter(0, 1, 3, 2)
+
 
 def combine_state_batches(
     so_far: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """Return both together, by offset, without what is before the start offset; -1 keeps all."""
-    waiting = [
-        (batch.first_offset, batch.last_offset, batch.delivery_count, batch.delivery_state)
-        for batch in _pruned((*so_far, *new), start_offset)
-    ]
-    heapify(waiting)
-    combined: list[_Entry] = []
-    while waiting:
-        batch = heappop(waiting)
-        if waiting and _is_mergeable(batch, waiting[0]):
-            for part in _merged(batch, heappop(waiting)):
-                heappush(waiting, part)
+    """Return both together, by offset, without what is before the start offset; -1 keeps all.
+
+    Most batches are on their own. They are taken as they are; only parts of merged ones go through a heap.
+    """
+    # Two lists that are in order, as these are, are sorted in linear time.
+    waiting = sorted(_pruned((*so_far, *new), start_offset), key=_entry, reverse=True)
+    combined: list[StateBatch] = []
+    parts: list[_Entry] = []
+    while waiting or parts:
+        batch = _next(waiting, parts)
+        while waiting or parts:
+            following = _next(waiting, parts)
+            if not _is_mergeable(batch, following):
+                waiting.append(following)
+                combined.append(batch)
+                break
+            if batch[2:] != following[2:]:
+                for part in _merged(_entry(batch), _entry(following)):
+                    heappush(parts, part)
+                break
+            # The first one grows, and is still the first.
+            if following.last_offset > batch.last_offset:
+                batch = batch._replace(last_offset=following.last_offset)
         else:
             combined.append(batch)
-    return tuple(StateBatch(first, last, state, count) for first, last, count, state in combined)
+    return tuple(combined)
+
+
+def _next(waiting: list[StateBatch], parts: list[_Entry]) -> StateBatch:
+    """Take the first one away, of the batches (in reverse order) and of the parts."""
+    if parts and (not waiting or parts[0] < _entry(waiting[-1])):
+        return _batch(heappop(parts))
+    return waiting.pop()
+
+
+def _batch(entry: _Entry) -> StateBatch:
+    first, last, count, state = entry
+    return StateBatch(first, last, state, count)
 
 
 def _pruned(batches: Iterable[StateBatch], start_offset: int) -> Iterator[StateBatch]:
@@ -53,11 +79,10 @@ def _pruned(batches: Iterable[StateBatch], start_offset: int) -> Iterator[StateB
             yield batch._replace(first_offset=start_offset)
 
 
-def _is_mergeable(batch: _Entry, following: _Entry) -> bool:
+def _is_mergeable(batch: StateBatch, following: StateBatch) -> bool:
     """Whether they overlap, or stand alike without a gap."""
-    _, last, *delivery = batch
-    first, _, *other = following
-    return first <= last or (first == last + 1 and delivery == other)
+    last, first = batch.last_offset, following.first_offset
+    return first <= last or (first == last + 1 and batch[2:] == following[2:])
 
 
 def _merged(batch: _Entry, following: _Entry) -> list[_Entry]:

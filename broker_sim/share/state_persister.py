@@ -2,7 +2,7 @@
 
 A call goes to the broker that leads the share partition's partition of `__share_group_state`. Calls of one
 kind and one group for the same broker go together, in one request of the kind at a time; what becomes due
-meanwhile goes with the next.
+meanwhile goes with the next (`CallQueue`).
 
 What becomes of a call:
 
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.share.call_queue import Call, CallQueue, take_joined
 from broker_sim.share.state_apis import (
     DELETE,
     INITIALIZE,
@@ -56,6 +57,8 @@ MOST_ATTEMPTS: Final = 5
 FIRST_BACKOFF_MS: Final = 1_000
 MOST_BACKOFF_MS: Final = 30_000
 JITTER: Final = 0.2
+LARGE_WRITE: Final = 1_000
+"""After a request with so many state batches the next one waits for the next turn of the loop."""
 
 _RETRIABLE: Final = frozenset(
     {
@@ -71,36 +74,14 @@ _NOT_FOUND: Final = (
 )
 
 
-class _Call:
-    """One call that is not done; mirrors `PersisterStateManagerHandler`."""
-
-    __slots__ = ("api", "asked", "attempts", "key", "lookups", "on_done")
-
-    def __init__(
-        self,
-        api: StateApi,
-        key: SharePartitionKey,
-        asked: Any,
-        on_done: Callable[[Any], object],
-    ) -> None:
-        self.api = api
-        self.key = key
-        self.asked = asked
-        self.on_done = on_done
-        self.attempts = 0
-        """How often it was sent without success."""
-        self.lookups = 0
-        """How often there was no coordinator for it."""
-
-
 class StatePersister:
     """The `Persister` of one broker. Thread rule: the broker's loop."""
 
     def __init__(self, environment: PersisterEnvironment) -> None:
         self._environment = environment
-        self._queues: dict[tuple[StateApi, int], deque[_Call]] = {}
+        self._queues: dict[tuple[StateApi, int], CallQueue] = {}
         """Calls by their kind and by the broker that they go to."""
-        self._new: deque[_Call] = deque()
+        self._new: dict[tuple[StateApi, SharePartitionKey], deque[Call]] = {}
         """Those whose coordinator is still to be looked up."""
         self._is_woken = False
 
@@ -114,13 +95,13 @@ class StatePersister:
         on_done: Callable[[StateOutcome], object],
     ) -> None:
         """Begin the state in that epoch; -1 as the offset leaves it open."""
-        self._enqueue(_Call(INITIALIZE, key, InitialState(state_epoch, start_offset), on_done))
+        self._enqueue(Call(INITIALIZE, key, InitialState(state_epoch, start_offset), on_done))
 
     def read_state(
         self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[ReadState], object]
     ) -> None:
         """Read the whole state, as a leader of that epoch."""
-        self._enqueue(_Call(READ, key, ReaderEpoch(leader_epoch), on_done))
+        self._enqueue(Call(READ, key, ReaderEpoch(leader_epoch), on_done))
 
     def write_state(
         self,
@@ -129,27 +110,27 @@ class StatePersister:
         on_done: Callable[[StateOutcome], object],
     ) -> None:
         """Write what has changed."""
-        self._enqueue(_Call(WRITE, key, state, on_done))
+        self._enqueue(Call(WRITE, key, state, on_done))
 
     def delete_state(
         self, key: SharePartitionKey, on_done: Callable[[StateOutcome], object]
     ) -> None:
         """Delete all state of the share partition."""
-        self._enqueue(_Call(DELETE, key, NothingMore(), on_done))
+        self._enqueue(Call(DELETE, key, NothingMore(), on_done))
 
     def read_summary(
         self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[StateSummary], object]
     ) -> None:
         """Read where the share partition stands."""
-        self._enqueue(_Call(SUMMARY, key, ReaderEpoch(leader_epoch), on_done))
+        self._enqueue(Call(SUMMARY, key, ReaderEpoch(leader_epoch), on_done))
 
     # -- what is to be sent -----------------------------------------------------------------------
 
-    def _enqueue(self, call: _Call) -> None:
+    def _enqueue(self, call: Call) -> None:
         if not call.key.group_id or call.key.partition < 0:
             call.on_done(call.api.failed(ErrorCode.UNKNOWN_SERVER_ERROR, None))
             return
-        self._new.append(call)
+        self._new.setdefault((call.api, call.key), deque()).append(call)
         self._wake()
 
     def _wake(self) -> None:
@@ -159,14 +140,16 @@ class StatePersister:
 
     def _send(self) -> None:
         self._is_woken = False
-        while self._new:
-            self._look_up(self._new.popleft())
+        new, self._new = self._new, {}
+        for calls in new.values():
+            while calls:
+                self._look_up(take_joined(calls))
         for api, broker_id in list(self._queues):
             # An answer that comes at once may have sent what was queued for the next one.
             if (api, broker_id) in self._queues:
                 self._send_to(api, broker_id)
 
-    def _look_up(self, call: _Call) -> None:
+    def _look_up(self, call: Call) -> None:
         """Queue the call for its coordinator, or look for that again later."""
         image = self._environment.image()
         if SHARE_GROUP_STATE_TOPIC in image.topics:
@@ -175,7 +158,7 @@ class StatePersister:
             leader = None if state is None else image.alive_broker(state.leader)
             if leader is not None:
                 call.lookups = 0
-                self._queues.setdefault((call.api, leader.broker_id), deque()).append(call)
+                self._queues.setdefault((call.api, leader.broker_id), CallQueue()).add(call)
                 return
         else:
             self._environment.create_state_topic()
@@ -185,28 +168,21 @@ class StatePersister:
         else:
             self._try_later(call, call.lookups)
 
-    def _try_later(self, call: _Call, attempts: int) -> None:
+    def _try_later(self, call: Call, attempts: int) -> None:
         factor = self._environment.random.uniform(1 - JITTER, 1 + JITTER)
         backoff_ms = min(int(factor * FIRST_BACKOFF_MS * 2**attempts), MOST_BACKOFF_MS)
         self._environment.call_later(backoff_ms, self._enqueue, call)
 
     def _send_to(self, api: StateApi, broker_id: int) -> None:
-        """Send the calls of the oldest one's group, unless the broker has still to answer others."""
+        """Send calls of one group, unless the broker has still to answer others."""
         sender = self._environment.senders[api]
         if sender.is_busy(broker_id):
             return
-        queue = self._queues.pop((api, broker_id))
-        group_id = queue[0].key.group_id
-        calls: dict[SharePartitionKey, _Call] = {}
-        others: deque[_Call] = deque()
-        for call in queue:
-            # A second call for the same share partition goes with the next request.
-            if call.key.group_id == group_id and call.key not in calls:
-                calls[call.key] = call
-            else:
-                others.append(call)
-        if others:
-            self._queues[api, broker_id] = others
+        queue = self._queues[api, broker_id]
+        calls = queue.take()
+        if not queue:
+            del self._queues[api, broker_id]
+        group_id = next(iter(calls)).group_id
         request = api.request_of(group_id, [(key, call.asked) for key, call in calls.items()])
         answered = partial(self._environment.serve, self._take, api, group_id, calls)
         sender.send(broker_id, request, answered)
@@ -217,7 +193,7 @@ class StatePersister:
         self,
         api: StateApi,
         group_id: str,
-        calls: dict[SharePartitionKey, _Call],
+        calls: dict[SharePartitionKey, Call],
         response: Any | None,
     ) -> None:
         outcomes = {} if response is None else api.outcomes_of(group_id, response)
@@ -227,10 +203,15 @@ class StatePersister:
                 lost = ErrorCode.UNKNOWN_SERVER_ERROR if outcomes else ErrorCode.NETWORK_EXCEPTION
                 outcome = api.failed(lost, ERROR_TEXTS[lost])
             self._take_one(call, outcome)
-        if self._queues:
+        if not self._queues:
+            return
+        if sum(call.batch_count for call in calls.values()) < LARGE_WRITE:
             self._wake()
+        else:
+            # Others come in between: the answer may have come at once.
+            self._environment.call_later(0, self._wake)
 
-    def _take_one(self, call: _Call, outcome: Any) -> None:
+    def _take_one(self, call: Call, outcome: Any) -> None:
         error_code = outcome.error_code
         if not error_code:
             call.on_done(outcome)

@@ -81,13 +81,15 @@ def _without(
     acquired: Iterable[AcquiredRange], aborted: Sequence[FetchedBatch]
 ) -> Iterator[AcquiredRange]:
     """Yield what is left of the ranges without these batches; both are in order."""
+    index = 0
     for one in acquired:
         first_offset = one.first_offset
-        for batch in aborted:
-            if batch.last_offset < first_offset:
-                continue
-            if batch.base_offset > one.last_offset:
-                break
+        while index < len(aborted) and aborted[index].last_offset < first_offset:
+            index += 1
+        following = index
+        while following < len(aborted) and aborted[following].base_offset <= one.last_offset:
+            batch = aborted[following]
+            following += 1
             if first_offset < batch.base_offset:
                 yield AcquiredRange(first_offset, batch.base_offset - 1, one.delivery_count)
             first_offset = batch.last_offset + 1

@@ -3,12 +3,18 @@
 A batch of the request may be a batch in flight, a part of one, or several. All must be acquired by the member.
 With the first one that is not, the request fails, and what it has changed is rolled back. Error messages are
 Kafka's, because clients see them.
+
+Records are not looked at one by one. Batches of the request that follow each other and say the same are one
+(`_joined`), and of a batch with a type for each record those with the same type are. Deliberate difference: a
+request that says too many different things fails, see `MOST_CHANGES`.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Sequence  # noqa: TC003 - native code looks the types of fields up
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.share_partition.in_flight_state import EMPTY_MEMBER_ID
@@ -20,12 +26,23 @@ from broker_sim.share_partition.record_state import (
 from broker_sim.share_partition.state_update import StateUpdate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from broker_sim.share_partition.acquisition_lock import AcquisitionLocks
     from broker_sim.share_partition.in_flight_batch import InFlightBatch
     from broker_sim.share_partition.in_flight_records import InFlightRecords
     from broker_sim.share_partition.in_flight_state import InFlightState
 
-__all__ = ["AcknowledgementBatch", "Acknowledging", "FailedRequestError"]
+__all__ = [
+    "MOST_CHANGES",
+    "AcknowledgementBatch",
+    "Acknowledging",
+    "Changes",
+    "FailedRequestError",
+]
+
+MOST_CHANGES: Final = 5_000
+"""So many ranges of records may one request change, in all partitions together."""
 
 _CANNOT_COMPLETE = (
     "The record state is invalid. The acknowledgement of delivery could not be completed."
@@ -44,10 +61,35 @@ class AcknowledgementBatch(NamedTuple):
     last_offset: int
     acknowledge_types: Sequence[int]
 
-    def type_at(self, offset: int) -> int:
-        """Return what is said of the record at the offset."""
+    def ranges(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the ranges, between these offsets, of which the same is said: first and last offset, and type."""
         types = self.acknowledge_types
-        return types[offset - self.first_offset] if len(types) > 1 else types[0]
+        if len(types) == 1:
+            yield first_offset, last_offset, types[0]
+            return
+        start = first_offset - self.first_offset
+        said = bytes(types[start : last_offset - self.first_offset + 1])
+        for same in _SAME.finditer(said):
+            yield first_offset + same.start(), first_offset + same.end() - 1, said[same.start()]
+
+
+_SAME: Final = re.compile(rb"(.)\1*", re.DOTALL)
+
+
+class Changes:
+    """How many ranges of records a request has changed so far, of all partitions."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def count_one(self) -> None:
+        """Count one more. Raises ApiError with UNKNOWN_SERVER_ERROR, as for a state that cannot be written."""
+        if self.count == MOST_CHANGES:
+            text = f"A request changes more than {MOST_CHANGES} ranges of records."
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
+        self.count += 1
 
 
 def _invalid_state(text: str) -> ApiError:
@@ -58,6 +100,7 @@ class Acknowledging:
     """Acknowledges for one member; `updates` are the changes so far, also after a failure."""
 
     __slots__ = (
+        "_changes",
         "_is_renewable",
         "_locks",
         "_max_delivery_count",
@@ -72,6 +115,7 @@ class Acknowledging:
         locks: AcquisitionLocks,
         member_id: str,
         max_delivery_count: int,
+        changes: Changes,
         *,
         is_renewable: bool,
     ) -> None:
@@ -80,18 +124,55 @@ class Acknowledging:
         self._member_id = member_id
         self._max_delivery_count = max_delivery_count
         self._is_renewable = is_renewable
+        self._changes = changes
         self.updates: list[StateUpdate] = []
 
     def acknowledge(self, batches: Sequence[AcknowledgementBatch]) -> None:
         """Change the states.
 
-        Raises ApiError: INVALID_RECORD_STATE, INVALID_REQUEST; FailedRequestError for records around the start
-        offset where nothing is in flight.
+        Raises ApiError: INVALID_RECORD_STATE, INVALID_REQUEST, UNKNOWN_SERVER_ERROR for more changes than are
+        allowed; FailedRequestError for records around the start offset where nothing is in flight.
         """
-        for batch in batches:
-            if batch.last_offset >= self._records.start_offset:
-                for in_flight in self._in_flight(batch):
-                    self._acknowledge_in_flight(batch, in_flight)
+        index = 0
+        while index < len(batches):
+            batch = batches[index]
+            if batch.last_offset < self._records.start_offset:
+                index += 1
+                continue
+            count = self._joined(batches, index)
+            starts: list[int] = []
+            if count > 1:
+                same = batches[index : index + count]
+                starts = [one.first_offset for one in same]
+                batch = AcknowledgementBatch(
+                    batch.first_offset, same[-1].last_offset, batch.acknowledge_types
+                )
+            for in_flight in self._in_flight(batch):
+                self._acknowledge_in_flight(batch, in_flight, starts)
+            index += count
+
+    def _joined(self, batches: Sequence[AcknowledgementBatch], index: int) -> int:
+        """Return how many batches, from that one on, follow each other, say the same, and are in flight."""
+        records = self._records
+        first_offset, last_offset, types = batches[index]
+        floor = records.batches.floor(first_offset)
+        if first_offset < records.start_offset or floor is None or len(types) > 1:
+            return 1
+        end = floor.last_offset
+        following = index
+        while True:
+            while end < last_offset:
+                higher = records.batches.higher(end)
+                if higher is None or higher.first_offset > end + 1:
+                    return max(following - index, 1)
+                end = higher.last_offset
+            following += 1
+            if following == len(batches):
+                return following - index
+            batch = batches[following]
+            if batch.first_offset != last_offset + 1 or batch.acknowledge_types != types:
+                return following - index
+            last_offset = batch.last_offset
 
     def _in_flight(self, batch: AcknowledgementBatch) -> Sequence[InFlightBatch]:
         """Return what is in flight of the batch."""
@@ -119,8 +200,13 @@ class Acknowledging:
             )
         return found
 
-    def _acknowledge_in_flight(self, batch: AcknowledgementBatch, in_flight: InFlightBatch) -> None:
-        """Acknowledge all of a batch in flight, or the part of it that is in the request."""
+    def _acknowledge_in_flight(
+        self, batch: AcknowledgementBatch, in_flight: InFlightBatch, starts: Sequence[int]
+    ) -> None:
+        """Acknowledge all of a batch in flight, or the part of it that is in the request.
+
+        `starts` is where the batches of the request begin that are one now.
+        """
         records = self._records
         if in_flight.last_offset < records.start_offset:
             return
@@ -132,6 +218,7 @@ class Acknowledging:
         if (
             not in_flight.is_within(batch.first_offset, batch.last_offset)
             or len(batch.acknowledge_types) > 1
+            or _is_any_within(starts, in_flight)
             or records.is_start_within(in_flight.first_offset, in_flight.last_offset)
         ):
             if whole.state is not RecordState.ACQUIRED:
@@ -145,6 +232,7 @@ class Acknowledging:
             raise _invalid_state(
                 "The batch cannot be acknowledged. The batch is not in the acquired state."
             )
+        self._changes.count_one()
         self._apply(
             batch.acknowledge_types[0], in_flight.first_offset, in_flight.last_offset, whole
         )
@@ -161,17 +249,21 @@ class Acknowledging:
 
     def _acknowledge_some(self, batch: AcknowledgementBatch, in_flight: InFlightBatch) -> None:
         """Acknowledge the records of a split batch that are in the request."""
-        first_offset = max(batch.first_offset, self._records.start_offset)
-        for offset, state in in_flight.states_in(first_offset, batch.last_offset):
-            if state.state is not RecordState.ACQUIRED:
-                raise _invalid_state(
-                    "The offset cannot be acknowledged. The offset is not acquired."
-                )
-            if state.has_ongoing_state_transition:
-                raise _invalid_state(_CANNOT_COMPLETE)
-            if state.member_id != self._member_id:
-                raise _invalid_state("Member is not the owner of offset")
-            self._apply(batch.type_at(offset), offset, offset, state)
+        first_offset = max(batch.first_offset, in_flight.first_offset, self._records.start_offset)
+        last_offset = min(batch.last_offset, in_flight.last_offset)
+        for said_first, said_last, acknowledge_type in batch.ranges(first_offset, last_offset):
+            for first, last, state in in_flight.parts_in(said_first, said_last):
+                if state.state is not RecordState.ACQUIRED:
+                    raise _invalid_state(
+                        "The offset cannot be acknowledged. The offset is not acquired."
+                    )
+                if state.has_ongoing_state_transition:
+                    raise _invalid_state(_CANNOT_COMPLETE)
+                if state.member_id != self._member_id:
+                    raise _invalid_state("Member is not the owner of offset")
+                self._changes.count_one()
+                own = in_flight.cut_out(first, last, self._locks)
+                self._apply(acknowledge_type, first, last, own)
 
     def _apply(
         self, acknowledge_type: int, first_offset: int, last_offset: int, state: InFlightState
@@ -207,13 +299,20 @@ class Acknowledging:
                 and records.is_start_within(in_flight.first_offset, in_flight.last_offset)
             ):
                 in_flight.split(self._locks)
-            for first_offset, last_offset, state in in_flight.parts():
-                self._release(first_offset, last_offset, state)
+            for first_offset, last_offset, state in list(in_flight.parts()):
+                if not self._is_acquired(state):
+                    continue
+                if in_flight.batch_state is not None:
+                    self._release(first_offset, last_offset, state)
+                    continue
+                for first, last in records.divided(first_offset, last_offset):
+                    self._release(first, last, in_flight.cut_out(first, last, self._locks))
+
+    def _is_acquired(self, state: InFlightState) -> bool:
+        return state.member_id == self._member_id and state.state is RecordState.ACQUIRED
 
     def _release(self, first_offset: int, last_offset: int, state: InFlightState) -> None:
         records = self._records
-        if state.member_id != self._member_id or state.state is not RecordState.ACQUIRED:
-            return
         is_before_start = last_offset < records.start_offset
         new_state = RecordState.ARCHIVED if is_before_start else RecordState.AVAILABLE
         if not state.start_state_transition(new_state, self._max_delivery_count):
@@ -221,3 +320,9 @@ class Acknowledging:
         self.updates.append(StateUpdate.of(first_offset, last_offset, state))
         if state.is_terminal:
             records.delivery_complete_count += records.count_in(first_offset, last_offset)
+
+
+def _is_any_within(starts: Sequence[int], in_flight: InFlightBatch) -> bool:
+    """Whether one of these offsets, which are in order, is inside of the batch, not at its beginning."""
+    index = bisect_right(starts, in_flight.first_offset)
+    return index < len(starts) and starts[index] <= in_flight.last_offset

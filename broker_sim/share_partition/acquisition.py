@@ -170,8 +170,11 @@ class Acquisition:
         isolates_last = self._max_delivery_count > MINIMUM_THROTTLE_LIMIT
         most = self._remaining if self._wanted.is_limit else batch.record_count
         is_throttled = False
+        count = 0
         acquired: list[AcquiredRange] = []
-        for offset, state in batch.states_in(self._first_offset, self._last_offset):
+        for first_offset, last_offset, state in batch.parts_in(
+            self._first_offset, self._last_offset
+        ):
             if not state.is_acquirable:
                 continue
             deliveries = state.delivery_count
@@ -182,23 +185,27 @@ class Acquisition:
                 is_throttled = True
                 halvings = deliveries - self._throttle_limit + 1
                 throttled = max(1, batch.record_count >> halvings)
-                if throttled > len(acquired):
+                if throttled > count:
                     most = min(most, throttled)
-            state.acquire(member_id)
-            state.lock = self._locks.lock(member_id, offset, offset)
-            acquired.append(AcquiredRange(offset, offset, state.delivery_count))
-            if is_last_delivery or len(acquired) == most:
+            taken = 1 if is_last_delivery else min(last_offset - first_offset + 1, most - count)
+            last_taken = first_offset + taken - 1
+            own = batch.cut_out(first_offset, last_taken, self._locks)
+            own.acquire(member_id)
+            own.lock = self._locks.lock(member_id, first_offset, last_taken)
+            acquired.append(AcquiredRange(first_offset, last_taken, own.delivery_count))
+            count += taken
+            if is_last_delivery or count == most:
                 break
         accumulate(self._acquired, acquired)
-        return len(acquired)
+        return count
 
     def _is_throttled(self, batch: InFlightBatch) -> bool:
         """Whether the batch has records that were delivered so often that they are isolated."""
         if batch.batch_state is not None:
             states = [batch.batch_state]
         else:
-            in_range = batch.states_in(self._first_offset, self._last_offset)
-            states = [state for _, state in in_range]
+            in_range = batch.parts_in(self._first_offset, self._last_offset)
+            states = [state for _, _, state in in_range]
         return any(
             state.delivery_count >= self._throttle_limit for state in states if state.is_acquirable
         )
@@ -236,8 +243,9 @@ class Acquisition:
         ranges: list[AcquiredRange] = []
         start = first_offset
         if last_offset - first_offset + 1 > batch_size:
-            for batch in self._fetched.batches:
-                base_offset = batch.base_offset
+            batches = self._fetched.batches
+            for index in range(max(self._fetched.index_of(first_offset), 0), len(batches)):
+                base_offset = batches[index].base_offset
                 if base_offset > last_offset:
                     break
                 if base_offset - start >= batch_size:

@@ -40,6 +40,12 @@ class AcquisitionLockTimerTask(TimerTask):
         self.has_expired = True
         self._on_timeout(self)
 
+    def can_take_over(self, following: AcquisitionLockTimerTask) -> bool:
+        """Whether the lock on the records behind these ends at the same time."""
+        return self.expiration_ms == following.expiration_ms and not (
+            self.has_expired or following.has_expired
+        )
+
 
 class AcquisitionLocks:
     """The locks of one share partition: tasks of a timer, which the broker's share partitions have together."""
@@ -63,10 +69,30 @@ class AcquisitionLocks:
         """Lock these records for the member, from now on and for as long as is configured."""
         return self._schedule(member_id, first_offset, last_offset, self._duration_ms())
 
-    def lock_one_of(self, whole: AcquisitionLockTimerTask, offset: int) -> AcquisitionLockTimerTask:
-        """Lock one record until the time at which the lock on its batch ends."""
-        delay_ms = whole.expiration_ms - self._clock.now_ms()
-        return self._schedule(whole.member_id, offset, offset, delay_ms)
+    def renewed(self, lock: AcquisitionLockTimerTask) -> AcquisitionLockTimerTask:
+        """Return a lock in the place of this one, which ends at the same time, after those that do so already."""
+        if lock.has_expired:
+            return lock
+        lock.cancel()
+        return self._until_end_of(lock, lock.first_offset)
+
+    def cut_off(self, lock: AcquisitionLockTimerTask, offset: int) -> AcquisitionLockTimerTask:
+        """Return a lock on the records from the offset on, which ends when this one does; this one ends there.
+
+        One whose time is over stays that of all.
+        """
+        if lock.has_expired:
+            return lock
+        rest = self._until_end_of(lock, offset)
+        lock.last_offset = offset - 1
+        return rest
+
+    def _until_end_of(
+        self, lock: AcquisitionLockTimerTask, first_offset: int
+    ) -> AcquisitionLockTimerTask:
+        # Not at once, even if it is due: whoever cuts a lock is not done with the records.
+        delay_ms = max(lock.expiration_ms - self._clock.now_ms(), 1)
+        return self._schedule(lock.member_id, first_offset, lock.last_offset, delay_ms)
 
     def _schedule(
         self, member_id: str, first_offset: int, last_offset: int, delay_ms: int

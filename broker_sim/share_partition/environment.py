@@ -88,5 +88,5 @@ class SharePartitionEnvironment:
     """Ends the locks on records."""
     clock: Clock
     settings: ShareGroupSettings
-    complete_delayed_share_fetch: Callable[[SharePartitionKey], object]
-    """Tries the share fetches that wait for a share partition."""
+    complete_delayed_share_fetch: Callable[[SharePartitionKey], int]
+    """Tries the share fetches that wait for a share partition; returns how many that completes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.protocol.record_batch import batch_size_at, parse_header
@@ -85,26 +86,24 @@ class FetchedRecords:
 
     def last_offset_of_batch_with(self, offset: int) -> int:
         """Return where the batch ends that has the offset; the offset itself without one."""
-        found = offset
-        for batch in self.batches:
-            if batch.base_offset > offset:
-                break
-            found = batch.last_offset
-        return max(found, offset)
+        index = self.index_of(offset)
+        return offset if index < 0 else max(self.batches[index].last_offset, offset)
+
+    def index_of(self, offset: int) -> int:
+        """Return which batch is the last one that begins at the offset or before it; -1 without one."""
+        return bisect_right(self.batches, offset, key=_base_offset) - 1
 
     def slice(self, first_offset: int, last_offset: int) -> Sequence[bytes | memoryview]:
         """Return the batches that have these records, which are among those that were read."""
         if len(self.batches) < 2 and not self._has_more:
             return self.records
-        start = 0
-        end = len(self.batches)
-        for index, batch in enumerate(self.batches):
-            if batch.base_offset <= first_offset:
-                start = index
-            elif batch.base_offset > last_offset:
-                end = index
-                break
+        start = max(self.index_of(first_offset), 0)
+        end = self.index_of(last_offset) + 1
         return [batch.data for batch in self.batches[start:end]]
+
+
+def _base_offset(batch: FetchedBatch) -> int:
+    return batch.base_offset
 
 
 def _batches(records: Sequence[bytes | memoryview]) -> Iterator[FetchedBatch]:

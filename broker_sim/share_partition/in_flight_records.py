@@ -77,6 +77,12 @@ class InFlightRecords:
         """Whether the start offset has moved into that range."""
         return first_offset < self.start_offset <= last_offset
 
+    def divided(self, first_offset: int, last_offset: int) -> list[tuple[int, int]]:
+        """Return the range, as two where the start offset has moved into it."""
+        if not self.is_start_within(first_offset, last_offset):
+            return [(first_offset, last_offset)]
+        return [(first_offset, self.start_offset - 1), (self.start_offset, last_offset)]
+
     @property
     def active_gap_window(self) -> GapWindow | None:
         """The gap window, until something behind it is fetched."""
@@ -165,6 +171,7 @@ class InFlightRecords:
         else:
             self.start_offset = max(self.start_offset, last_offset + 1)
             self.batches.remove_before(batch.first_offset)
+            batch.forget_before(last_offset + 1)
         self.delivery_complete_count -= count
         return True
 
@@ -217,6 +224,13 @@ class InFlightRecords:
                     count += self.count_in(first, min(last, end_offset - 1))
         return count
 
+    def merge(self, first_offset: int, last_offset: int) -> None:
+        """Make one of the parts of batches in that range that stand alike."""
+        floor = self.batches.floor(first_offset)
+        start = first_offset if floor is None else floor.first_offset
+        for batch in self.batches.between(start, last_offset):
+            batch.merge(first_offset, last_offset)
+
     # -- archiving ------------------------------------------------------------------------------
 
     def archive_stale(self, fetch_offset: int, base_offset: int, locks: AcquisitionLocks) -> None:
@@ -262,10 +276,10 @@ class InFlightRecords:
                     archived += batch.record_count
                     continue
                 batch.split(locks)
-            for _, one in batch.states_in(first_offset, end_offset - 1):
+            for first, last, one in batch.parts_in(first_offset, end_offset - 1):
                 if one.state is state:
-                    one.archive()
-                    archived += 1
+                    batch.cut_out(first, last, locks).archive()
+                    archived += last - first + 1
         if counts:
             self.delivery_complete_count += archived
         return archived > 0

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.share_partition.record_state import TERMINAL_STATES, RecordState
 
 if TYPE_CHECKING:
-    from broker_sim.share_partition.acquisition_lock import AcquisitionLockTimerTask
+    from broker_sim.share_partition.acquisition_lock import (
+        AcquisitionLocks,
+        AcquisitionLockTimerTask,
+    )
 
 __all__ = ["EMPTY_MEMBER_ID", "InFlightState"]
 
@@ -22,7 +25,15 @@ EMPTY_MEMBER_ID: Final = ""
 class InFlightState:
     """State, number of deliveries, owner and lock."""
 
-    __slots__ = ("_before", "_is_archived_for_good", "delivery_count", "lock", "member_id", "state")
+    __slots__ = (
+        "_before",
+        "_is_archived_for_good",
+        "delivery_count",
+        "lock",
+        "member_id",
+        "parts_cut_off",
+        "state",
+    )
 
     def __init__(
         self,
@@ -39,6 +50,8 @@ class InFlightState:
         self._before: tuple[RecordState, str, int] | None = None
         """State and owner before a change that is being written, and the limit of deliveries then."""
         self._is_archived_for_good = False
+        self.parts_cut_off: tuple[InFlightState, ...] = ()
+        """What was cut off while a change was being written, which ends with this one's."""
 
     def __repr__(self) -> str:
         return f"InFlightState({self.state.name}, {self.delivery_count}, {self.member_id!r})"
@@ -90,11 +103,24 @@ class InFlightState:
         self._before = (state, member_id, max_delivery_count)
         return True
 
-    def complete_state_transition(self, *, commit: bool) -> None:
-        """Keep the change, or take it back; what was archived meanwhile stays so.
+    def complete_state_transition(self, *, commit: bool) -> bool:
+        """Keep the change, or take it back; return whether any of the records is available now.
 
-        If the member's time was over meanwhile, it does not get the record back.
+        What was archived meanwhile stays so. If the member's time was over meanwhile, it does not get the records
+        back.
         """
+        is_available = False
+        pending = [self]
+        while pending:
+            state = pending.pop()
+            pending += state.parts_cut_off
+            state.parts_cut_off = ()
+            state.end_state_transition(commit=commit)
+            is_available = is_available or state.state is RecordState.AVAILABLE
+        return is_available
+
+    def end_state_transition(self, *, commit: bool) -> None:
+        """Keep or take back the change of these records only."""
         before = self._before
         self._before = None
         if commit or self._is_archived_for_good:
@@ -123,3 +149,38 @@ class InFlightState:
         if self.lock is not None:
             self.lock.cancel()
             self.lock = None
+
+    # -- parts of a batch -----------------------------------------------------------------------
+
+    def cut_off(self, offset: int, locks: AcquisitionLocks) -> InFlightState:
+        """Return the same state for the records from the offset on; a lock then ends there, too."""
+        rest = InFlightState(self.state, self.delivery_count, self.member_id)
+        if self.lock is not None:
+            rest.lock = locks.cut_off(self.lock, offset)
+        rest._is_archived_for_good = self._is_archived_for_good
+        if self._before is not None:
+            rest._before = self._before
+            self.parts_cut_off = (*self.parts_cut_off, rest)
+        return rest
+
+    def can_take_over(self, following: InFlightState) -> bool:
+        """Whether the records behind these stand alike, and nothing of either is being written."""
+        if (
+            self.state is not following.state
+            or self.delivery_count != following.delivery_count
+            or self.member_id != following.member_id
+            or self._before is not None
+            or following._before is not None
+            or self._is_archived_for_good is not following._is_archived_for_good
+        ):
+            return False
+        lock, other = self.lock, following.lock
+        if lock is None or other is None:
+            return lock is other
+        return lock.can_take_over(other)
+
+    def take_over(self, following: InFlightState) -> None:
+        """Be the state of the records behind these, too, as `can_take_over` allows."""
+        if self.lock is not None and following.lock is not None:
+            self.lock.last_offset = following.lock.last_offset
+            following.end_lock()

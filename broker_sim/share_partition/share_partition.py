@@ -23,14 +23,15 @@ from broker_sim.protocol.special_values import EARLIEST_TIMESTAMP, LATEST_TIMEST
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.share.persister import UNINITIALIZED_START_OFFSET, WrittenState
 from broker_sim.share_partition.aborted_batches import leave_out_aborted
-from broker_sim.share_partition.acknowledgement import Acknowledging
+from broker_sim.share_partition.acknowledgement import Acknowledging, Changes
 from broker_sim.share_partition.acquisition import Acquisition
 from broker_sim.share_partition.acquisition_lock import AcquisitionLocks
 from broker_sim.share_partition.in_flight_batch import InFlightBatch
 from broker_sim.share_partition.in_flight_records import GapWindow, InFlightRecords
 from broker_sim.share_partition.in_flight_state import InFlightState
+from broker_sim.share_partition.lock_timeout import time_out
 from broker_sim.share_partition.record_state import TERMINAL_STATES, RecordState
-from broker_sim.share_partition.state_update import StateUpdate
+from broker_sim.share_partition.state_update import StateUpdate, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -245,10 +246,14 @@ class SharePartition:
     # -- acknowledging --------------------------------------------------------------------------
 
     def acknowledge(
-        self, member_id: str, batches: Sequence[AcknowledgementBatch], on_done: OnDone
+        self,
+        member_id: str,
+        batches: Sequence[AcknowledgementBatch],
+        changes: Changes,
+        on_done: OnDone,
     ) -> None:
         """Change the states as the member says, and write that. Raises FailedRequestError, without `on_done`."""
-        acknowledging = self._acknowledging(member_id)
+        acknowledging = self._acknowledging(member_id, changes)
         try:
             acknowledging.acknowledge(batches)
         except ApiError as error:
@@ -259,7 +264,7 @@ class SharePartition:
 
     def release_acquired_records(self, member_id: str, on_done: OnDone) -> None:
         """Make available what the member has acquired: its session has ended."""
-        acknowledging = self._acknowledging(member_id)
+        acknowledging = self._acknowledging(member_id, Changes())
         try:
             acknowledging.release_all()
         except ApiError as error:
@@ -268,12 +273,13 @@ class SharePartition:
         else:
             self._write_updates(acknowledging.updates, on_done)
 
-    def _acknowledging(self, member_id: str) -> Acknowledging:
+    def _acknowledging(self, member_id: str, changes: Changes) -> Acknowledging:
         return Acknowledging(
             self.records,
             self._locks,
             member_id,
             self.max_delivery_count,
+            changes,
             is_renewable=self._settings.is_renew_acknowledge_enabled(self.key.group_id),
         )
 
@@ -289,6 +295,7 @@ class SharePartition:
                 self._roll_back(updates)
             else:
                 self._complete(updates, commit=True)
+                self._merge(updates)
                 has_moved = self.records.maybe_move_start_offset()
             on_done(error)
             if has_moved:
@@ -305,12 +312,18 @@ class SharePartition:
                 records.delivery_complete_count -= records.count_in(
                     written.first_offset, written.last_offset
                 )
+        self._merge(updates)
 
     def _complete(self, updates: Sequence[StateUpdate], *, commit: bool) -> None:
         for state, _ in updates:
-            state.complete_state_transition(commit=commit)
-            if state.state is RecordState.AVAILABLE:
+            if state.complete_state_transition(commit=commit):
                 self.records.finds_next_fetch_offset = True
+
+    def _merge(self, updates: Sequence[StateUpdate]) -> None:
+        """Keep no more parts of batches than stand differently now."""
+        if updates:
+            first, last = updates[0].written.first_offset, updates[-1].written.last_offset
+            self.records.merge(first, last)
 
     def _write(self, batches: Sequence[StateBatch], on_done: OnDone) -> None:
         def written(outcome: StateOutcome) -> None:
@@ -324,63 +337,41 @@ class SharePartition:
             self.leader_epoch,
             self.records.start_offset,
             self.records.delivery_complete_count,
-            tuple(batches),
+            joined(batches),
         )
         self._environment.persister.write_state(self.key, state, written)
 
     # -- locks ----------------------------------------------------------------------------------
 
     def _on_lock_timeout(self, task: AcquisitionLockTimerTask) -> None:
-        """Take the records from their member; those delivered often enough are archived."""
-        self.lock_timeouts += task.last_offset - task.first_offset + 1
+        """Take the records from their member; those delivered often enough are archived.
+
+        In Kafka the records of a split batch have a lock each, and after each of them share fetches are tried. So
+        such a fetch gets the first record by itself, if there is one.
+        """
+        first_offset, last_offset = task.first_offset, task.last_offset
+        self.lock_timeouts += last_offset - first_offset + 1
         if task.cancelled:
             return
-        records = self.records
-        floor = records.batches.floor(task.first_offset)
-        if floor is None:
-            return
-        updates: list[StateUpdate] = []
-        for batch in records.batches.between(floor.first_offset, task.last_offset):
-            whole = batch.batch_state
-            if (
-                whole is not None
-                and whole.state is RecordState.ACQUIRED
-                and records.is_start_within(batch.first_offset, batch.last_offset)
-            ):
-                whole.lock = None  # it is over: its records need none of their own
-                batch.split(self._locks)
-            if batch.batch_state is not None:
-                self._time_out(batch.first_offset, batch.last_offset, batch.batch_state, updates)
-            else:
-                for offset, state in batch.states_in(task.first_offset, task.last_offset):
-                    self._time_out(offset, offset, state, updates)
-        if updates:
-            self._write(
-                [update.written for update in updates],
-                lambda _error: records.maybe_move_start_offset(),
-            )
-            self._environment.complete_delayed_share_fetch(self.key)
+        floor = self.records.batches.floor(first_offset)
+        is_split = floor is not None and floor.batch_state is None
+        end = first_offset if is_split else last_offset
+        while first_offset <= last_offset:
+            completed = self._time_out(first_offset, end)
+            first_offset, end = end + 1, end + 1 if completed else last_offset
 
-    def _time_out(
-        self,
-        first_offset: int,
-        last_offset: int,
-        state: InFlightState,
-        updates: list[StateUpdate],
-    ) -> None:
-        if state.state is not RecordState.ACQUIRED:
-            return
-        records = self.records
-        is_before_start = last_offset < records.start_offset
-        new_state = RecordState.ARCHIVED if is_before_start else RecordState.AVAILABLE
-        if not state.try_update_state(new_state, self.max_delivery_count):
-            return
-        updates.append(StateUpdate.of(first_offset, last_offset, state))
-        state.end_lock()
-        if state.is_terminal:
-            records.delivery_complete_count += records.count_in(first_offset, last_offset)
-        else:
-            records.finds_next_fetch_offset = True
+    def _time_out(self, first_offset: int, last_offset: int) -> int:
+        """Take these records from their member; return how many share fetches that has completed."""
+        updates = time_out(
+            self.records, self._locks, first_offset, last_offset, self.max_delivery_count
+        )
+        if not updates:
+            return 0
+        self._write(
+            [update.written for update in updates],
+            lambda _error: self.records.maybe_move_start_offset(),
+        )
+        return self._environment.complete_delayed_share_fetch(self.key)
 
     def _log_failure(self, event: str, error: ApiError) -> None:
         log.bind(self._environment.clock, partition=str(self.topic_partition)).warning(

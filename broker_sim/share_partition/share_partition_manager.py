@@ -17,6 +17,7 @@ from broker_sim.replica.share_fetch_keys import (
 )
 from broker_sim.share.coordinator import SHARE_VERSION_FEATURE
 from broker_sim.share.persister import SharePartitionKey
+from broker_sim.share_partition.acknowledgement import Changes
 from broker_sim.share_partition.delayed_share_fetch import DelayedShareFetch
 from broker_sim.share_partition.record_state import AcknowledgeType
 from broker_sim.share_partition.share_partition import SharePartition
@@ -58,7 +59,7 @@ class SharePartitionManager:
         self,
         environment: SharePartitionManagerEnvironment,
         make_partition_environment: Callable[
-            [Callable[[SharePartitionKey], object]], SharePartitionEnvironment
+            [Callable[[SharePartitionKey], int]], SharePartitionEnvironment
         ],
     ) -> None:
         """`make_partition_environment(complete_delayed)` is called once."""
@@ -161,8 +162,8 @@ class SharePartitionManager:
 
         self._environment.after_serving(complete)
 
-    def _complete_delayed(self, key: SharePartitionKey) -> None:
-        self._purgatory.check_and_complete(DelayedShareFetchGroupKey(*key))
+    def _complete_delayed(self, key: SharePartitionKey) -> int:
+        return self._purgatory.check_and_complete(DelayedShareFetchGroupKey(*key))
 
     # -- acknowledging --------------------------------------------------------------------------
 
@@ -177,6 +178,7 @@ class SharePartitionManager:
         Raises FailedRequestError: then nobody is answered.
         """
         answers = _Answers(batches, on_done)
+        changes = Changes()
         for partition, acknowledged in batches.items():
             share_partition = self.partitions.get(_key(key.group_id, partition))
             if share_partition is None:
@@ -194,14 +196,16 @@ class SharePartitionManager:
                     self.handle_error(key.group_id, partition, error)
                 answers.add(partition, error)
 
-            share_partition.acknowledge(key.member_id, acknowledged, done)
+            share_partition.acknowledge(key.member_id, acknowledged, changes, done)
             self._complete_delayed(share_partition.key)
         answers.finish()
 
     def _count(self, batches: Iterable[AcknowledgementBatch]) -> None:
-        for first_offset, last_offset, types in batches:
-            count = last_offset - first_offset + 1 if len(types) == 1 else 1
-            for acknowledge_type in types:
+        for batch in batches:
+            types = batch.acknowledge_types
+            records = batch.last_offset - batch.first_offset + 1
+            for acknowledge_type in set(types):
+                count = records if len(types) == 1 else types.count(acknowledge_type)
                 self.acknowledged_records[AcknowledgeType(acknowledge_type)] += count
 
     def release_session(self, key: ShareSessionKey) -> None:

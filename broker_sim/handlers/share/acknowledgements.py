@@ -26,6 +26,10 @@ RENEW_VERSION: Final = 2
 """Of ShareFetch and of ShareAcknowledge: from here on members renew locks (KIP-1222)."""
 
 
+_ALL_TYPES: Final[frozenset[int]] = frozenset(AcknowledgeType)
+_OLD_TYPES: Final = _ALL_TYPES - {AcknowledgeType.RENEW}
+
+
 class AcknowledgingRequest(Protocol):
     """ShareFetch or ShareAcknowledge."""
 
@@ -97,12 +101,10 @@ def _error(
     """Return why nothing of a partition can be acknowledged; NONE if it can."""
     if partition.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    highest = AcknowledgeType.RENEW if is_renewable else AcknowledgeType.REJECT
+    allowed = _ALL_TYPES if is_renewable and request.is_renew_ack else _OLD_TYPES
     end_of_last = -1
     for batch in batches:
-        if batch.first_offset < end_of_last or not _is_valid(
-            batch, highest, allows_renew=request.is_renew_ack
-        ):
+        if batch.first_offset < end_of_last or not _is_valid(batch, allowed):
             return ErrorCode.INVALID_REQUEST
         end_of_last = batch.last_offset
     error_code = denied_or_injected_error(context, *partition.topic_partition, denied)
@@ -113,13 +115,11 @@ def _error(
     return ErrorCode.NONE
 
 
-def _is_valid(batch: AcknowledgementBatch, highest: int, *, allows_renew: bool) -> bool:
+def _is_valid(batch: AcknowledgementBatch, allowed: frozenset[int]) -> bool:
     """Whether a batch has one type for all of its offsets, or one for each, and all types exist."""
     first_offset, last_offset, types = batch
-    if first_offset > last_offset or not types:
+    if first_offset > last_offset:
         return False
-    if len(types) > 1 and len(types) != last_offset - first_offset + 1:
-        return False
-    return all(
-        0 <= one <= highest and (one != AcknowledgeType.RENEW or allows_renew) for one in types
-    )
+    if len(types) == 1:
+        return types[0] in allowed
+    return len(types) == last_offset - first_offset + 1 and allowed.issuperset(types)

@@ -5,15 +5,19 @@ from random import Random
 import pytest
 
 from broker_sim.errors import ErrorCode
+from broker_sim.share import coordinator as coordinator_module
 from broker_sim.share import record_messages
+from broker_sim.share import shard as shard_module
 from broker_sim.share.persister import (
     ReadState,
     SharePartitionKey,
     StateBatch,
     StateOutcome,
     StateSummary,
+    WrittenState,
 )
 from broker_sim.share.records import serde
+from broker_sim.share.state_apis import WRITE
 
 ACKED = StateBatch(0, 4, 2, 1)
 OK = StateOutcome()
@@ -209,6 +213,43 @@ def test_topic_that_is_gone_is_neither_read_nor_written(bench, make_image):
     bench.image = make_image([])
     assert codes(bench.read()) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert codes(bench.write()) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+# -- bounds -------------------------------------------------------------------------------------
+
+
+def alternating(first_offset, count):
+    """Return batches of one record each, none of which stands as its neighbours."""
+    return [
+        StateBatch(offset, offset, 2, 1 + offset % 2)
+        for offset in range(first_offset, first_offset + count)
+    ]
+
+
+def test_state_has_a_bound(bench, monkeypatch):
+    monkeypatch.setattr(shard_module, "MOST_STATE_BATCHES", 10)
+    bench.initialize()
+    refused = ErrorCode.UNKNOWN_SERVER_ERROR
+    assert codes(bench.write(*alternating(0, 11))) is refused
+    assert codes(bench.write(*alternating(0, 10))) is ErrorCode.NONE
+    assert codes(bench.write(*alternating(10, 1))) is refused
+    assert codes(bench.write(*alternating(0, 10))) is ErrorCode.NONE  # what is there already
+    assert len(bench.read().state_batches) == 10
+    assert codes(bench.write(*alternating(10, 3), start_offset=3)) is ErrorCode.NONE
+    assert kinds(bench) == "Suuu"
+
+
+def test_request_has_a_bound(bench, key, monkeypatch):
+    monkeypatch.setattr(coordinator_module, "MOST_STATE_BATCHES", 10)
+    second = key._replace(partition=1)
+    for each in (key, second):
+        bench.initialize(key=each)
+    written = WrittenState(-1, -1, 0, 0, tuple(alternating(0, 6)))
+    response = bench.ask(WRITE, [(key, written), (second, written)])
+    outcomes = WRITE.outcomes_of(key.group_id, response)
+    assert codes(outcomes[key]) is ErrorCode.NONE
+    assert codes(outcomes[second]) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert bench.read(key=second).state_batches == ()
 
 
 # -- upkeep -------------------------------------------------------------------------------------

@@ -163,14 +163,73 @@ def test_what_comes_while_a_request_is_open_goes_with_the_next(bench):
     assert len(bench.done) == 4
 
 
-def test_two_writes_of_a_share_partition_keep_their_order(bench):
-    second = WRITTEN._replace(start_offset=9)
-    bench.persister.write_state(KEY, WRITTEN, bench.done.append)
-    bench.persister.write_state(KEY, second, bench.done.append)
+def batches_at(*offsets):
+    return tuple(StateBatch(offset, offset, 2, 1) for offset in offsets)
+
+
+def test_writes_of_a_share_partition_that_wait_are_one(bench):
+    """A leader has thousands of them when the locks of a fetch end; each one is told of its outcome."""
+    bench.write()
+    told = []
+    for offset in range(3_000):
+        written = WRITTEN._replace(start_offset=offset, state_batches=batches_at(offset))
+        bench.persister.write_state(KEY, written, told.append)
     bench.turn()
     bench.answer(WRITE)
+    whole = WRITTEN._replace(start_offset=2_999, state_batches=batches_at(*range(3_000)))
+    assert bench.sent()[1:] == [(1, "g", [(0, whole)])]
     bench.answer(WRITE)
-    assert bench.sent() == [(1, "g", [(0, WRITTEN)]), (1, "g", [(0, second)])]
+    assert told == [OK] * 3_000
+
+
+def test_writes_of_another_epoch_keep_their_order(bench):
+    second, third = WRITTEN._replace(state_epoch=2), WRITTEN._replace(leader_epoch=3)
+    for written in (WRITTEN, second, third):
+        bench.persister.write_state(KEY, written, bench.done.append)
+    bench.turn()
+    for _ in range(3):
+        bench.answer(WRITE)
+    assert bench.sent() == [(1, "g", [(0, each)]) for each in (WRITTEN, second, third)]
+
+
+def test_joined_writes_that_fail_are_sent_again_as_one(bench):
+    for _ in range(2):
+        bench.persister.write_state(KEY, WRITTEN, bench.done.append)
+    bench.turn()
+    bench.answer(WRITE, outcome=StateOutcome(ErrorCode.NOT_COORDINATOR))
+    bench.pass_wait()
+    bench.answer(WRITE)
+    assert [asked for _, _, [(_, asked)] in bench.sent()] == [
+        WRITTEN._replace(state_batches=WRITTEN.state_batches * 2)
+    ] * 2
+    assert bench.done == [OK, OK]
+
+
+def test_large_writes_go_in_turns(bench):
+    """So that neither one request nor one turn of the loop has all that members have changed at a time."""
+    large = WRITTEN._replace(state_batches=batches_at(*range(4_000)))
+    keys = [KEY._replace(partition=number) for number in (0, 2, 4)]
+    for key in keys:
+        bench.persister.write_state(key, large, bench.done.append)
+    bench.turn()
+    assert bench.sent() == [(1, "g", [(0, large), (2, large)])]
+    bench.answer(WRITE)
+    assert len(bench.sent()) == 1
+    assert bench.pass_wait() == 0
+    assert bench.sent()[1:] == [(1, "g", [(4, large)])]
+
+
+def test_groups_take_turns(bench):
+    """Also while one has more than goes in a request."""
+    large = WRITTEN._replace(state_batches=batches_at(*range(6_000)))
+    keys = [SharePartitionKey(group, TOPIC_ID, number) for group in "gh" for number in (0, 2)]
+    for key in keys:
+        bench.persister.write_state(key, large, bench.done.append)
+    bench.turn()
+    for _ in range(3):
+        bench.answer(WRITE)
+        bench.pass_wait()
+    assert [group for _, group, _ in bench.sent()] == ["g", "h", "g", "h"]
 
 
 def test_error_that_stays_is_told_at_once(bench):

@@ -8,7 +8,7 @@ from broker_sim.metadata import GROUP_RESOURCE, MetadataDelta, MetadataImage
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
 from broker_sim.share.persister import ReadState, SharePartitionKey, StateBatch, StateOutcome
-from broker_sim.share_partition.acknowledgement import AcknowledgementBatch
+from broker_sim.share_partition.acknowledgement import AcknowledgementBatch, Changes
 from broker_sim.share_partition.acquisition import WantedRecords
 from broker_sim.share_partition.environment import ShareGroupSettings, SharePartitionEnvironment
 from broker_sim.share_partition.fetched_records import FetchedRecords
@@ -64,6 +64,8 @@ class Bench:
         self.timer = VirtualTimer()
         self.coordinator = Coordinator()
         self.woken = []
+        self.on_woken = lambda: 0
+        """What share fetches do that wait; returns how many are completed."""
         self.configs = {}
         self.offsets_by_time = {-2: EARLIEST, -1: LATEST}
         self.partition = self._new_partition()
@@ -74,11 +76,15 @@ class Bench:
             timer=self.timer,
             clock=self.timer.clock,
             settings=ShareGroupSettings(BrokerConfig(), self._image),
-            complete_delayed_share_fetch=self.woken.append,
+            complete_delayed_share_fetch=self._wake,
         )
         return SharePartition(
             KEY, TopicPartition("topic", 0), LEADER_EPOCH, environment, self._find_offset
         )
+
+    def _wake(self, key):
+        self.woken.append(key)
+        return self.on_woken()
 
     def _image(self):
         delta = MetadataDelta(MetadataImage(0, "cluster"))
@@ -116,8 +122,12 @@ class Bench:
 
     def acknowledge(self, first, last, *types, member=MEMBER):
         """Acknowledge one range; return None, the error's code, or "pending"."""
-        batch = AcknowledgementBatch(first, last, types)
-        return code_of(self.result(self.partition.acknowledge, member, [batch]))
+        return self.acknowledge_all(AcknowledgementBatch(first, last, types), member=member)
+
+    def acknowledge_all(self, *batches, member=MEMBER, changes=None):
+        """Acknowledge several ranges together."""
+        changes = Changes() if changes is None else changes
+        return code_of(self.result(self.partition.acknowledge, member, batches, changes))
 
     def release(self, member=MEMBER):
         return code_of(self.result(self.partition.release_acquired_records, member))
@@ -134,11 +144,16 @@ class Bench:
 
     @property
     def states(self):
-        """Return the states of what is in flight, by (first, last)."""
+        """Return the states of what is in flight, by (first, last); of split batches those of each record."""
         return {
-            (first, last): (state.state.name, state.delivery_count, state.member_id)
+            place: (state.state.name, state.delivery_count, state.member_id)
             for batch in self.records.batches
             for first, last, state in batch.parts()
+            for place in (
+                [(first, last)]
+                if batch.batch_state is not None
+                else [(offset, offset) for offset in range(first, last + 1)]
+            )
         }
 
     def states_at(self, offset):

@@ -44,7 +44,7 @@ def test_split_batch_keeps_the_end_of_its_lock(bench):
     bench.acquire((0, 4))
     bench.timer.advance(10_000)
     assert bench.acknowledge(1, 2, ACCEPT) is None
-    assert bench.timer.size() == 3
+    assert bench.timer.size() == 2
     bench.timer.advance(LOCK_MS - 10_001)
     assert bench.states[3, 3] == ("ACQUIRED", 1, MEMBER)
     bench.timer.advance(1)

@@ -187,7 +187,7 @@ def test_acquired_records_before_the_start_of_the_log_stay_with_their_member(ben
     bench.timer.advance(LOCK_MS)
     first, second = bench.coordinator.written
     assert [tuple(batch) for batch in first.state_batches] == [(0, 4, ARCHIVED, 1)]
-    assert [batch.delivery_state for batch in second.state_batches] == [4, 4, 0, 0, 0]
+    assert [tuple(batch) for batch in second.state_batches] == [(5, 6, 4, 1), (7, 9, 0, 1)]
     assert bench.offsets == (7, 9, 7)
     assert bench.records.delivery_complete_count == 0
 
@@ -196,7 +196,7 @@ def test_release_of_a_batch_that_the_start_of_the_log_is_in(bench):
     bench.acquire((0, 4))
     bench.partition.log_start_moved(3)
     assert bench.release() is None
-    assert [state for _, _, state, _ in bench.last_written[1]] == [4, 4, 4, 0, 0]
+    assert bench.last_written[1] == [(0, 2, 4, 1), (3, 4, 0, 1)]
     assert bench.records.delivery_complete_count == 0
 
 
