@@ -346,10 +346,11 @@ class ShareGroupService:
             for group_id, outcome in found.items():
                 if isinstance(outcome, ErrorCode):
                     errors[group_id] = outcome
-                elif is_refused(group_id, outcome):
-                    errors[group_id] = ErrorCode.UNKNOWN_SERVER_ERROR
-                else:
+                elif not is_refused(group_id, outcome):
                     asked[group_id] = outcome
+                elif any(outcome.values()):
+                    # As in Kafka, it is told of partitions, so not of topics without any.
+                    errors[group_id] = ErrorCode.UNKNOWN_SERVER_ERROR
 
             def gone(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
                 for group_id, numbers in asked.items():

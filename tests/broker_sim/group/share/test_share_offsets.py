@@ -189,6 +189,13 @@ def test_group_with_a_topic_without_partitions_is_deleted_by_the_second_attempt(
     assert shares.states.states == {}
 
 
+def test_group_with_nothing_but_topics_without_partitions_is_deleted(shares):
+    shares.bench.set_topic("t", 1)
+    shares.alter(("t", {5: 1}))
+    assert shares.delete_group() == {"share": NONE}
+    assert shares.group is None
+
+
 def test_group_is_kept_for_the_error_of_the_last_topic(shares, ident):
     idents = [ident, *(shares.bench.set_topic(name, 1) for name in "uvw")]
     shares.alter(*((name, {0: 1}) for name in "tuvw"))
