@@ -158,6 +158,15 @@ class GroupCoordinatorService:
         """Remove members from a group, and tell what became of each."""
         self._write(group_id, lambda shard: shard.leave_group(group_id, members), on_left, on_error)
 
+    def remove_member(self, group_id: str, member_id: str) -> None:
+        """Remove a member from a group of any kind, as if it had left."""
+        self._write(
+            group_id,
+            lambda shard: shard.remove_member(group_id, member_id),
+            lambda _: None,
+            lambda _: None,
+        )
+
     def consumer_group_heartbeat(
         self,
         request: messages.ConsumerGroupHeartbeatRequest,

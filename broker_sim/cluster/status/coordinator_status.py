@@ -8,10 +8,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer_protocol import MalformedConsumerProtocolError, read_assignment
-from broker_sim.group.group import CONSUMER
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
+from broker_sim.group.group import CONSUMER, SHARE
+from broker_sim.group.share.describe import describe_group
+from broker_sim.group.share.share_group import ShareGroup
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.share.persister import UNINITIALIZED_START_OFFSET, SharePartitionKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from broker_sim.group.shard import GroupShard
     from broker_sim.log import PartitionLog
     from broker_sim.protocol import messages
+    from broker_sim.share.share_group_offset import ShareGroupOffset
 
 __all__ = ["GroupMemberStatus", "GroupOffsetStatus", "GroupStatus", "GroupsStatus", "groups_status",
            "leaders_log", "leads"]  # fmt: skip
@@ -52,11 +57,11 @@ class GroupOffsetStatus:
     topic: str
     partition: int
     committed_offset: int | None
-    """None where it has committed nothing."""
+    """None where it has committed nothing; of a share group, where its share partition begins."""
     high_watermark: int | None
     """The end of what it could have read; None without a live leader."""
     lag: int | None
-    """What is left to commit, from the log's start where nothing is committed."""
+    """What is left to commit, from the log's start where nothing is committed; of a share group, what is not done with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ class GroupStatus:
 
     id: str
     type: str
-    """`classic` or `consumer`."""
+    """`classic`, `consumer` or `share`."""
     state: str
     """As Kafka's tools call it: `Stable`, `Empty`, `PreparingRebalance`, ..."""
     assignor: str
@@ -139,10 +144,14 @@ def leads(nodes: Nodes, broker: Broker, topic: str, partition: int) -> bool:
 
 
 def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group) -> GroupStatus:
-    if group.group_type == CONSUMER:
-        described = shard.consumer.describe(group.group_id)
+    if isinstance(group, ConsumerGroup):
+        described = shard.consumer.describe_now(group)
         members = tuple(map(_consumer_member, described.members))
         assignor = described.assignor_name
+    elif isinstance(group, ShareGroup):
+        shared = describe_group(group, nodes.controller.image)
+        members = tuple(map(_share_member, shared.members))
+        assignor = shared.assignor_name
     else:
         classic = group.describe()
         assert classic is not None
@@ -157,7 +166,11 @@ def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group)
         assignor,
         broker.broker_id,
         members,
-        tuple(_offsets(nodes, shard, group.group_id, members)),
+        tuple(
+            _share_offsets(nodes, shard, group.group_id)
+            if group.group_type == SHARE
+            else _offsets(nodes, shard, group.group_id, members)
+        ),
     )
 
 
@@ -165,6 +178,18 @@ def _consumer_member(member: messages.ConsumerGroupDescribeResponse.Member) -> G
     return GroupMemberStatus(
         member.member_id,
         member.instance_id,
+        member.client_id,
+        member.client_host,
+        _partitions(
+            (each.topic_name, each.partitions) for each in member.assignment.topic_partitions
+        ),
+    )
+
+
+def _share_member(member: messages.ShareGroupDescribeResponse.Member) -> GroupMemberStatus:
+    return GroupMemberStatus(
+        member.member_id,
+        None,
         member.client_id,
         member.client_host,
         _partitions(
@@ -215,6 +240,41 @@ def _offsets(
             end = log.high_watermark
             lag = max(0, end - (log.log_start_offset if offset is None else offset))
         yield GroupOffsetStatus(key.topic, key.partition, offset, end, lag)
+
+
+def _share_offsets(nodes: Nodes, shard: GroupShard, group_id: str) -> Iterator[GroupOffsetStatus]:
+    """Return where the share partitions stand that have state, as the share coordinators have it."""
+    names = nodes.controller.image.topic_names
+    numbers = shard.share_states.initialized_partitions(group_id)
+    keys = {
+        TopicPartition(names[topic_id], number): SharePartitionKey(group_id, topic_id, number)
+        for topic_id, partitions in numbers.items()
+        if topic_id in names
+        for number in partitions
+    }
+    states = dict(_share_states(nodes, group_id))
+    for partition, key in sorted(keys.items()):
+        state, log = states.get(key), leaders_log(nodes, partition)
+        offset = None
+        if state is not None and state.start_offset != UNINITIALIZED_START_OFFSET:
+            offset = state.start_offset
+        lag = end = None
+        if log is not None:
+            end = log.high_watermark
+            done = 0 if state is None else max(0, state.delivery_complete_count)
+            lag = max(0, end - (log.log_start_offset if offset is None else offset) - done)
+        yield GroupOffsetStatus(partition.topic, partition.partition, offset, end, lag)
+
+
+def _share_states(
+    nodes: Nodes, group_id: str
+) -> Iterator[tuple[SharePartitionKey, ShareGroupOffset]]:
+    for broker in nodes.brokers.values():
+        for context in broker.share_coordinator.runtime.loaded():
+            if leads(nodes, broker, SHARE_GROUP_STATE_TOPIC, context.partition):
+                for key, state in context.shard.states.items():
+                    if key.group_id == group_id:
+                        yield key, state
 
 
 def leaders_log(nodes: Nodes, key: TopicPartition) -> PartitionLog | None:

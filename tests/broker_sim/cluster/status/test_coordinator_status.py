@@ -94,3 +94,82 @@ def test_group_is_told_by_its_new_coordinator_only(user):
     user.cluster.run_until(lambda: user.leader("g") != old)
     user.cluster.run_until(user.cluster.groups)
     assert [group.coordinator for group in user.cluster.groups()] == [user.leader("g")]
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share"])
+def test_group_that_is_not_committed_yet_is_told(make_user, kind):
+    user = make_user(replica_lag_time_max_ms=60_000)
+    leader = user.leader("g")
+    request = messages.ShareGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["t"])
+    if kind == "consumer":
+        request = messages.ConsumerGroupHeartbeatRequest(
+            "g",
+            "m",
+            0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=["t"],
+            topic_partitions=[],
+        )
+    for follower in {1, 2, 3} - {leader}:
+        user.cluster.pause(follower)
+    pending = user.client.send(leader, request, 1)
+    user.cluster.advance(100)
+    assert not pending.done
+    assert [(group.id, group.type) for group in user.cluster.groups()] == [("g", kind)]
+
+
+def share_heartbeat(user, **fields):
+    request = messages.ShareGroupHeartbeatRequest(
+        **{"group_id": "s", "member_id": "m", "subscribed_topic_names": ["t"], **fields}
+    )
+    answer = user.ask(request, 1, user.leader("s"))
+    assert not answer.error_code
+    return answer
+
+
+def is_assigned(user):
+    user.cluster.advance(1_000)
+    return share_heartbeat(user).assignment.topic_partitions
+
+
+def test_share_group_has_its_members_and_its_share_partitions(user):
+    share_heartbeat(user)
+    (group,) = user.cluster.groups()  # before anything is committed that is not
+    assert (group.type, group.offsets) == ("share", ())
+    for _ in range(20):
+        if is_assigned(user):
+            break
+    user.cluster.produce("t", "a", partition=0)
+    group = user.cluster.group("s")
+    assert (group.type, group.state, group.assignor) == ("share", "Stable", "simple")
+    (member,) = group.members
+    assert (member.id, member.instance_id) == ("m", None)
+    assert member.assignment == (TopicPartition("t", 0), TopicPartition("t", 1))
+    assert group.offsets == (
+        GroupOffsetStatus("t", 0, None, high_watermark=1, lag=1),
+        GroupOffsetStatus("t", 1, None, high_watermark=0, lag=0),
+    )
+    assert user.cluster.status().group("s") == group
+
+
+def test_offsets_of_a_share_group_are_where_its_share_partitions_begin(user):
+    alter = messages.AlterShareGroupOffsetsRequest
+    partitions = [alter.AlterShareGroupOffsetsRequestPartition(0, 1)]
+    topics = [alter.AlterShareGroupOffsetsRequestTopic("t", partitions)]
+    for value in "abc":
+        user.cluster.produce("t", value, partition=0)
+    assert not user.ask(alter("s", topics), 0, user.leader("s")).error_code
+    user.cluster.advance(1_000)
+    group = user.cluster.group("s")
+    assert (group.state, group.members) == ("Empty", ())
+    assert group.offsets == (GroupOffsetStatus("t", 0, 1, high_watermark=3, lag=2),)
+    assert group.committed("t") == 1
+
+
+def test_member_that_is_removed_from_a_share_group_joins_again(user):
+    share_heartbeat(user)
+    user.cluster.advance(1_000)
+    user.cluster.nodes.brokers[user.leader("s")].remove_member("s", "m")
+    assert user.cluster.group("s").members == ()
+    share_heartbeat(user)
+    assert [member.id for member in user.cluster.group("s").members] == ["m"]
