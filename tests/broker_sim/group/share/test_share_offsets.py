@@ -46,7 +46,10 @@ def test_lag_is_what_is_left_after_the_start(shares, ident):
 def test_leader_that_is_not_there_is_the_partitions_error(shares, ident):
     shares.alter(("t", {0: 3}))
     shares.bench.latest[TopicPartition("t", 0)] = LatestOffset(-1, ErrorCode.LEADER_NOT_AVAILABLE)
-    assert rows(shares.offsets(("t", [0]))) == {"t": [(0, 0, -1, ErrorCode.LEADER_NOT_AVAILABLE)]}
+    group = shares.offsets(("t", [0]))
+    assert rows(group) == {"t": [(0, 0, -1, ErrorCode.LEADER_NOT_AVAILABLE)]}
+    text = group.topics[0].partitions[0].error_message
+    assert text.startswith("There is no leader for this topic-partition")
 
 
 def test_state_that_cannot_be_read_is_no_error(shares, ident):
