@@ -9,11 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
-from broker_sim.hash_order.java_order import HashTable, hash_order
+from broker_sim.hash_order.java_order import HashTable
 from broker_sim.share.persister import SharePartitionKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from broker_sim.errors import ErrorCode
     from broker_sim.group.share.state_partitions import Numbers
@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 A = TypeVar("A")
+K = TypeVar("K", bound="Hashable")
 
 
 def keys_of(group_id: str, numbers: Numbers) -> list[SharePartitionKey]:
@@ -48,16 +49,20 @@ def is_refused(group_id: str, numbers: Numbers) -> bool:
 
 
 def topics_in_order(topic_ids: Iterable[bytes]) -> list[bytes]:
-    """Return topic ids in the order of Kafka's hash map of them."""
-    return hash_order(list(topic_ids), uuid_hash)
+    """Return topic ids, each once, in the order of the hash map of what the persister is asked."""
+    return _in_order(topic_ids, uuid_hash)
 
 
 def partitions_in_order(numbers: Iterable[int]) -> list[int]:
-    """Return partitions, each once, in the order of the hash map of what the persister is asked."""
-    table: HashTable[int, None] = HashTable(integer_hash)
-    for number in numbers:
-        if number not in table:
-            table.add(number, None)
+    """Return partitions, each once, in the order of such a map."""
+    return _in_order(numbers, integer_hash)
+
+
+def _in_order(keys: Iterable[K], hash_code: Callable[[K], int]) -> list[K]:
+    table: HashTable[K, None] = HashTable(hash_code)
+    for key in keys:
+        if key not in table:
+            table.add(key, None)
     return table.in_order()
 
 

@@ -348,5 +348,8 @@ def _check_epoch(member: ShareMember, received: int) -> None:
 
 def _assignment(member: ShareMember) -> messages.ShareGroupHeartbeatResponse.Assignment:
     return Response.Assignment(
-        [Response.TopicPartitions(*topic) for topic in records.assigned_in_order(member.assigned)]
+        [
+            Response.TopicPartitions(topic_id, list(numbers))
+            for topic_id, numbers in member.assigned_in_order
+        ]
     )
