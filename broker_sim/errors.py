@@ -157,6 +157,14 @@ ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
         "The server experienced an unexpected error when processing the request."
     ),
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NOT_HOSTED_TEXT,
+    ErrorCode.LEADER_NOT_AVAILABLE: (
+        "There is no leader for this topic-partition as we are in the middle of a leadership election."
+    ),
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: (
+        "For requests intended only for the leader, this error indicates that the broker is not the"
+        " current leader. For requests intended for any replica, this error indicates that the broker"
+        " is not a replica of the topic partition."
+    ),
     ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
     ErrorCode.NETWORK_EXCEPTION: "The server disconnected before a response was received.",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (
@@ -164,6 +172,9 @@ ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
     ),
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
     ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
+    ErrorCode.NOT_ENOUGH_REPLICAS: (
+        "Messages are rejected since there are fewer in-sync replicas than required."
+    ),
     ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",

@@ -42,7 +42,6 @@ from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transac
 from broker_sim.metadata import ImageChanges, MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
-from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import ACKS_ALL
 from broker_sim.quota import ConnectionQuotas, QuotaManagers, ReplicationQuotas
 from broker_sim.replica import Purgatories
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from broker_sim.log import LogManager
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.network import SendResponse
+    from broker_sim.protocol import messages
     from broker_sim.replica import ProducePartitionStatus
     from broker_sim.runtime.process import Process
     from broker_sim.share.state_apis import StateApi
@@ -322,9 +322,8 @@ class Broker:
         self._serve(self.share_coordinator.serve, api, request, respond)
 
     def remove_member(self, group_id: str, member_id: str) -> None:
-        """Remove a member from a group coordinated here, as an admin client does."""
-        member = messages.LeaveGroupRequest.MemberIdentity(member_id)
-        self._serve(self.groups.leave_group, group_id, [member], lambda _: None, lambda _: None)
+        """Remove a member from a group of any kind that is coordinated here."""
+        self._serve(self.groups.remove_member, group_id, member_id)
 
     def append_acked(
         self,

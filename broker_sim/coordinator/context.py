@@ -19,7 +19,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from broker_sim.coordinator.errors import coordinator_error
+from broker_sim.coordinator.errors import AppendError, coordinator_error
 from broker_sim.coordinator.transactions import NO_TRANSACTION
 from broker_sim.coordinator.write_buffer import WriteBuffer
 from broker_sim.errors import ApiError, ErrorCode
@@ -225,12 +225,11 @@ def _settle(
     on_error: Callable[[ApiError], object],
     error_code: ErrorCode,
 ) -> None:
-    error_code = coordinator_error(error_code)
     if result.on_settled is not None:
-        result.on_settled(error_code)
+        result.on_settled(coordinator_error(error_code))
     if result.response is None:
         return
     if error_code:
-        on_error(ApiError(error_code))
+        on_error(AppendError(error_code))
     else:
         on_response(result.response)

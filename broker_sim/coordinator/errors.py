@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
 
-__all__ = ["coordinator_error"]
+__all__ = ["AppendError", "coordinator_error"]
 
 _TOLD: Final = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -19,6 +19,15 @@ _TOLD: Final = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
+
+
+class AppendError(ApiError):
+    """Records were not appended, or not committed in time; its `error_code` is what clients are told."""
+
+    def __init__(self, append_error: ErrorCode) -> None:
+        """`append_error` is the error of the append as it is."""
+        super().__init__(coordinator_error(append_error))
+        self.append_error = append_error
 
 
 def coordinator_error(error_code: ErrorCode) -> ErrorCode:

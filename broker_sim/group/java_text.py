@@ -1,8 +1,13 @@
-"""Texts as Java sees them, where a limit of Kafka depends on it."""
+"""Texts as Java sees them, where what Kafka does depends on it."""
 
 from __future__ import annotations
 
-__all__ = ["java_length"]
+from typing import Final
+
+__all__ = ["java_length", "java_trim"]
+
+_TRIMMED: Final = "".join(map(chr, range(ord(" ") + 1)))
+"""What `String.trim` takes away: blanks and control characters of ASCII, no other space."""
 
 
 def java_length(text: str) -> int:
@@ -10,3 +15,8 @@ def java_length(text: str) -> int:
     if text.isascii():
         return len(text)
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def java_trim(text: str) -> str:
+    """Return the text without what `String.trim` takes away at its ends."""
+    return text.strip(_TRIMMED)

@@ -158,6 +158,15 @@ class GroupCoordinatorService:
         """Remove members from a group, and tell what became of each."""
         self._write(group_id, lambda shard: shard.leave_group(group_id, members), on_left, on_error)
 
+    def remove_member(self, group_id: str, member_id: str) -> None:
+        """Remove a member from a group of any kind, as if it had left."""
+        self._write(
+            group_id,
+            lambda shard: shard.remove_member(group_id, member_id),
+            lambda _: None,
+            lambda _: None,
+        )
+
     def consumer_group_heartbeat(
         self,
         request: messages.ConsumerGroupHeartbeatRequest,
@@ -301,22 +310,29 @@ class GroupCoordinatorService:
 
         def states_deleted(kept: dict[str, ErrorCode]) -> None:
             wanted = [group_id for group_id in group_ids if group_id not in kept]
-            # The order is that of the set that Kafka makes of them.
+            # The orders are those of the set and of the maps that Kafka makes of them.
             left = hash_order(wanted, string_hash, copied_capacity(len(group_ids)))
+            errors_of_kept = {
+                group_id: kept[group_id] for group_id in hash_order(kept, string_hash)
+            }
             if not left:
-                on_errors(kept)
+                on_errors(errors_of_kept)
                 return
             self.runtime.write(
                 left[0],
                 lambda shard: shard.offset_metadata.delete_groups(left),
-                lambda errors: on_errors({**kept, **errors}),
-                lambda error: on_errors({**kept, **dict.fromkeys(left, error.error_code)}),
+                lambda errors: on_errors({**errors_of_kept, **errors}),
+                lambda error: on_errors(
+                    {**errors_of_kept, **dict.fromkeys(left, error.error_code)}
+                ),
             )
 
         self.shares.delete_states(
             group_ids,
             states_deleted,
-            lambda error: on_errors(dict.fromkeys(group_ids, error.error_code)),
+            lambda error: on_errors(
+                dict.fromkeys(hash_order(group_ids, string_hash), error.error_code)
+            ),
         )
 
     def list_groups(

@@ -6,7 +6,7 @@ and replays them here, as it replays those that it loads from the log.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
@@ -133,6 +133,12 @@ class GroupShard:
         if isinstance(group, ConsumerGroup):
             return self.consumer.classic_members.leave(group, members)
         return Result([left(member, ErrorCode.UNKNOWN_MEMBER_ID) for member in members])
+
+    def remove_member(self, group_id: str, member_id: str) -> Result[Any]:
+        """Remove a member from a group of any kind; see the methods for each."""
+        if isinstance(self.groups.get(group_id), ShareGroup):
+            return self.share.leave(group_id, member_id)
+        return self.leave_group(group_id, [messages.LeaveGroupRequest.MemberIdentity(member_id)])
 
     # -- offsets and administration -------------------------------------------------------------
 

@@ -13,26 +13,31 @@ both asks them one after the other:
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
 from broker_sim.group.by_partition import groups_by_partition
+from broker_sim.group.share.offset_rows import has_lag, offsets_row
+from broker_sim.group.share.persister_calls import (
+    ask_all,
+    errors_by_topic,
+    is_refused,
+    keys_of,
+    partitions_in_order,
+    topics_in_order,
+)
 from broker_sim.group.share.requests import check_heartbeat
-from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
-from broker_sim.hash_order.java_order import HashTable, hash_order
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.share.persister import (
-    UNINITIALIZED_DELIVERY_COMPLETE_COUNT,
     UNINITIALIZED_EPOCH,
     UNINITIALIZED_START_OFFSET,
     SharePartitionKey,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from broker_sim.coordinator.result import Result
     from broker_sim.coordinator.runtime import CoordinatorRuntime
@@ -50,7 +55,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ShareGroupService"]
 
-A = TypeVar("A")
 R = TypeVar("R")
 Described = messages.ShareGroupDescribeResponse.DescribedGroup
 OffsetsGroup = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
@@ -121,8 +125,8 @@ class ShareGroupService:
             else:
                 self._note_initialized(group_id, numbers)
 
-        _ask_all(
-            _keys(group_id, numbers),
+        ask_all(
+            keys_of(group_id, numbers),
             lambda key, on_done: self._persister.initialize_state(
                 key, asked.group_epoch, UNINITIALIZED_START_OFFSET, on_done
             ),
@@ -185,7 +189,7 @@ class ShareGroupService:
         for named in asked.topics or ():
             topic = image.topics.get(named.topic_name)
             if topic is not None:
-                if not group_id or not named.partitions or min(named.partitions) < 0:
+                if is_refused(group_id, {topic.topic_id: named.partitions}):
                     on_error(_error(ErrorCode.UNKNOWN_SERVER_ERROR))  # the persister refuses it
                     return
                 numbers[topic.topic_id] = [*numbers.get(topic.topic_id, ()), *named.partitions]
@@ -201,7 +205,7 @@ class ShareGroupService:
             wanted = {
                 key: TopicPartition(names[key.topic_id], key.partition)
                 for key, summary in summaries.items()
-                if _has_lag(summary)
+                if has_lag(summary)
             }
             self._environment.latest_offsets(
                 wanted.values(), lambda latest: tell(summaries, latest)
@@ -212,15 +216,15 @@ class ShareGroupService:
             latest: Mapping[TopicPartition, LatestOffset],
         ) -> None:
             found: list[OffsetsTopic] = []
-            for topic_id in _in_order(numbers):
+            for topic_id in topics_in_order(numbers):
                 name = names[topic_id]
                 told = [
-                    _offsets_row(
+                    offsets_row(
                         summaries[SharePartitionKey(group_id, topic_id, number)],
                         number,
                         latest.get(TopicPartition(name, number)),
                     )
-                    for number in _partitions_in_order(numbers[topic_id])
+                    for number in partitions_in_order(numbers[topic_id])
                 ]
                 found.append(OffsetsTopic(name, topic_id, told))
             on_group(OffsetsGroup(group_id, found + rows))
@@ -228,8 +232,8 @@ class ShareGroupService:
         if not numbers:
             on_group(OffsetsGroup(group_id, rows))
             return
-        _ask_all(
-            _keys(group_id, numbers),
+        ask_all(
+            keys_of(group_id, numbers),
             lambda key, on_done: self._persister.read_summary(key, UNINITIALIZED_EPOCH, on_done),
             read,
         )
@@ -247,9 +251,8 @@ class ShareGroupService:
             numbers = {
                 topic_id: list(offsets) for topic_id, offsets in altered.start_offsets.items()
             }
-            refused = [key for key in _keys(group_id, numbers) if key.partition < 0]
-            if refused:
-                on_error(_refused_by_persister(refused[0]))
+            if is_refused(group_id, numbers):
+                on_error(_refused_by_persister(group_id, numbers))
                 return
 
             def begun(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
@@ -267,8 +270,8 @@ class ShareGroupService:
                             row.error_message = outcome.error_message
                 respond(altered.response)
 
-            _ask_all(
-                _keys(group_id, numbers),
+            ask_all(
+                keys_of(group_id, numbers),
                 lambda key, on_done: self._persister.initialize_state(
                     key,
                     altered.state_epoch,
@@ -296,9 +299,9 @@ class ShareGroupService:
             names = self._environment.image().topic_names
 
             def gone(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
-                errors = _errors_by_topic(outcomes)
+                errors = errors_by_topic(outcomes)
                 done = []
-                for topic_id in _in_order(deleted.numbers):
+                for topic_id in topics_in_order(deleted.numbers):
                     code = errors.get(topic_id, ErrorCode.NONE)
                     if code:
                         text = ERROR_TEXTS.get(code)
@@ -318,7 +321,7 @@ class ShareGroupService:
             def finish(rows: Sequence[DeletedTopic]) -> None:
                 respond(messages.DeleteShareGroupOffsetsResponse(responses=[*rows, *failed]))
 
-            _ask_all(_keys(group_id, deleted.numbers), self._persister.delete_state, gone)
+            ask_all(keys_of(group_id, deleted.numbers), self._persister.delete_state, gone)
 
         self._write(
             group_id,
@@ -339,20 +342,28 @@ class ShareGroupService:
 
         def noted(found: dict[str, ErrorCode | Numbers]) -> None:
             errors: dict[str, ErrorCode] = {}
-            keys: list[SharePartitionKey] = []
+            asked: dict[str, Numbers] = {}
             for group_id, outcome in found.items():
                 if isinstance(outcome, ErrorCode):
                     errors[group_id] = outcome
-                else:
-                    keys += _keys(group_id, outcome)
+                elif not is_refused(group_id, outcome):
+                    asked[group_id] = outcome
+                elif any(outcome.values()):
+                    # As in Kafka, it is told of partitions, so not of topics without any.
+                    errors[group_id] = ErrorCode.UNKNOWN_SERVER_ERROR
 
             def gone(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
-                for key, outcome in outcomes.items():
-                    if outcome.error_code:
-                        errors.setdefault(key.group_id, outcome.error_code)
+                for group_id, numbers in asked.items():
+                    of_group = {key: outcomes[key] for key in keys_of(group_id, numbers)}
+                    by_topic = errors_by_topic(of_group)
+                    failed = [each for each in topics_in_order(numbers) if each in by_topic]
+                    if failed:
+                        # As in Kafka, the error of the last topic is told.
+                        errors[group_id] = by_topic[failed[-1]]
                 on_errors(errors)
 
-            _ask_all(keys, self._persister.delete_state, gone)
+            keys = chain.from_iterable(keys_of(*each) for each in asked.items())
+            ask_all(keys, self._persister.delete_state, gone)
 
         self._runtime.write(
             group_ids[0],
@@ -366,85 +377,14 @@ def _error(error_code: ErrorCode) -> ApiError:
     return ApiError(error_code, ERROR_TEXTS[error_code])
 
 
-def _refused_by_persister(key: SharePartitionKey) -> ApiError:
-    """Return what comes of a negative partition, which Kafka's persister is not made for."""
+def _refused_by_persister(group_id: str, numbers: Numbers) -> ApiError:
+    """Return what comes of negative partitions, which Kafka's persister is not made for; the first is named."""
+    key = next(
+        SharePartitionKey(group_id, topic_id, number)
+        for topic_id in topics_in_order(numbers)
+        for number in partitions_in_order(numbers[topic_id])
+        if number < 0
+    )
     names = " ".join(key.coordinator_key().rsplit(":", 2))
     text = f"Initialize share group parameters has invalid partitionId - {names}"
     return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
-
-
-def _keys(group_id: str, numbers: Numbers) -> list[SharePartitionKey]:
-    return [
-        SharePartitionKey(group_id, topic_id, number)
-        for topic_id, partitions in numbers.items()
-        for number in partitions
-    ]
-
-
-def _in_order(topic_ids: Iterable[bytes]) -> list[bytes]:
-    """Return topic ids in the order of Kafka's hash map of them."""
-    return hash_order(list(topic_ids), uuid_hash)
-
-
-def _partitions_in_order(numbers: Iterable[int]) -> list[int]:
-    """Return partitions, each once, in the order of the hash map of what the persister is asked."""
-    table: HashTable[int, None] = HashTable(integer_hash)
-    for number in numbers:
-        if number not in table:
-            table.add(number, None)
-    return table.in_order()
-
-
-def _ask_all(
-    keys: Iterable[SharePartitionKey],
-    ask: Callable[[SharePartitionKey, Callable[[A], object]], object],
-    on_all: Callable[[Mapping[SharePartitionKey, A]], object],
-) -> None:
-    """Ask the persister about each share partition, and tell of all of them at once."""
-    wanted = list(dict.fromkeys(keys))
-    answers: dict[SharePartitionKey, A] = {}
-
-    def take(key: SharePartitionKey, answer: A) -> None:
-        answers[key] = answer
-        if len(answers) == len(wanted):
-            on_all({each: answers[each] for each in wanted})
-
-    if not wanted:
-        on_all(answers)
-    for key in wanted:
-        ask(key, partial(take, key))
-
-
-def _errors_by_topic(
-    outcomes: Mapping[SharePartitionKey, StateOutcome],
-) -> dict[bytes, ErrorCode]:
-    """Return the first error of each topic that has one."""
-    errors: dict[bytes, ErrorCode] = {}
-    for key, outcome in outcomes.items():
-        if outcome.error_code:
-            errors.setdefault(key.topic_id, outcome.error_code)
-    return errors
-
-
-def _has_lag(summary: StateSummary) -> bool:
-    """Whether it is known how far the group has come."""
-    return (
-        not summary.error_code
-        and summary.start_offset != UNINITIALIZED_START_OFFSET
-        and summary.delivery_complete_count != UNINITIALIZED_DELIVERY_COMPLETE_COUNT
-    )
-
-
-def _offsets_row(
-    summary: StateSummary, number: int, latest: LatestOffset | None
-) -> messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition:
-    """Return the row of a partition; without a state it is told as one without offsets."""
-    if latest is not None and latest.error_code:
-        text = ERROR_TEXTS.get(latest.error_code)
-        return OffsetsRow(number, error_code=latest.error_code, error_message=text)
-    if summary.error_code:
-        return OffsetsRow(number, UNINITIALIZED_START_OFFSET)
-    row = OffsetsRow(number, summary.start_offset, summary.leader_epoch)
-    if latest is not None and _has_lag(summary):
-        row.lag = latest.offset - summary.start_offset - summary.delivery_complete_count
-    return row

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.coordinator.environment import RuntimeEnvironment
+from broker_sim.coordinator.errors import AppendError
 from broker_sim.coordinator.runtime import CoordinatorRuntime
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
@@ -55,6 +56,14 @@ _NAMES: Final = {
     DELETE: "delete share group state",
     SUMMARY: "read share group state summary",
 }
+_EVENTS: Final = {
+    INITIALIZE: "initialize-share-group-state",
+    READ: "read-update-leader-epoch-state",
+    WRITE: "write-share-group-state",
+    DELETE: "delete-share-group-state",
+    SUMMARY: "read-share-group-state-summary",
+}
+"""What Kafka's runtime calls the operations; texts tell it."""
 
 
 class ShareCoordinator:
@@ -110,8 +119,7 @@ class ShareCoordinator:
                 respond(api.response_of(outcomes))
 
         def fail(key: SharePartitionKey, error: ApiError) -> None:
-            reason = error.error_message or ERROR_TEXTS.get(error.error_code, "")
-            text = f"Unable to {_NAMES[api]}: {reason}"
+            text = f"Unable to {_NAMES[api]}: {self._reason(api, error)}"
             take(key, api.failed(error.error_code, text))
 
         batches = 0
@@ -127,6 +135,18 @@ class ShareCoordinator:
                 partial(take, key),
                 partial(fail, key),
             )
+
+    def _reason(self, api: StateApi, error: ApiError) -> str:
+        """Return the text of what Kafka's runtime raises, which need not be that of the error's code."""
+        append_error = error.append_error if isinstance(error, AppendError) else error.error_code
+        if append_error is ErrorCode.REQUEST_TIMED_OUT:
+            timeout_ms = self.environment.config.share_coordinator_write_timeout_ms
+            return f"CoordinatorWriteEvent(name={_EVENTS[api]}) timed out after {timeout_ms}ms"
+        if append_error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            append_error = (
+                error.error_code
+            )  # the runtime hears first that it is no coordinator any more
+        return ERROR_TEXTS.get(append_error, "")
 
     # -- upkeep ---------------------------------------------------------------------------------
 

@@ -78,13 +78,16 @@ PARTS: Final = {
         ),
     ),
     "fuzz": Part(
-        "700 random sequences of requests do the same here and on a real Kafka",
+        "800 random sequences of requests do the same here and on a real Kafka",
         (
             _make("images"),
             _make("compiled-build"),
             (
                 *(NATIVE_COMPARE, "fuzz", "--seeds", "120", "--out", "out/soak/fuzz"),
-                *("--areas", "groups,transactions,log,topics,share_groups,share_states"),
+                *(
+                    "--areas",
+                    "groups,transactions,log,topics,share_groups,share_states,share_kinds",
+                ),
             ),
             (
                 *(NATIVE_COMPARE, "fuzz", "--seeds", "10", "--out", "out/soak/fuzz"),

@@ -19,7 +19,6 @@ from broker_sim.cluster.faults.stalls import stalls
 from broker_sim.cluster.status.coordinator_status import groups_status
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
-from broker_sim.group.group import SHARE
 from broker_sim.handlers.faults import Fault
 from broker_sim.metadata.topic_name import (
     GROUP_METADATA_TOPIC,
@@ -278,21 +277,17 @@ class ClusterFaults:
             self.nodes.transfer_leadership(topic, partition, broker_id)
 
     def rebalance(self, _broker_id: int | None, number: str) -> None:
-        """Remove a member from each group, counted as they have come; it joins again when it hears of it.
-
-        Those of share groups stay: an admin client cannot remove them.
-        """
+        """Remove a member from each group, counted as they have come; it joins again when it hears of it."""
         removed = 0
         for group in groups_status(self.nodes):
             process = self.nodes.node(group.coordinator).process
-            is_removable = group.members and group.type != SHARE
-            if is_removable and process is not None and process.runs:
+            if group.members and process is not None and process.runs:
                 member = group.members[int(number) % len(group.members)]
                 broker = self.nodes.brokers[group.coordinator]
                 process.deliver(broker.remove_member, group.id, member.id)
                 removed += 1
         if not removed:
-            raise WrongStateError("no group has members that can be removed")
+            raise WrongStateError("no group has members")
 
     # -- requests ---------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker_sim.cluster.status.leaders import leaders_log, leads
 from broker_sim.cluster.status.share_status import share_partitions_status
+from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer_protocol import MalformedConsumerProtocolError, read_assignment
 from broker_sim.group.group import CONSUMER
 from broker_sim.group.share.describe import describe_group
@@ -153,8 +154,8 @@ def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group)
         members = tuple(map(_share_member, shared.members))
         assignor = shared.assignor_name
         share_partitions = tuple(share_partitions_status(nodes, group))
-    elif group.group_type == CONSUMER:
-        described = shard.consumer.describe(group.group_id)
+    elif isinstance(group, ConsumerGroup):
+        described = shard.consumer.describe_now(group)
         members = tuple(map(_consumer_member, described.members))
         assignor = described.assignor_name
     else:

@@ -210,10 +210,9 @@ class ClassicGroups:
     def _leave_one(self, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
         member_id, instance_id = identity.member_id, identity.group_instance_id
         if member_id == UNKNOWN_MEMBER_ID:  # an administrator removes a static member
-            known_id = group.static_members.get(instance_id or "")
-            if known_id is None:
+            if instance_id is None or instance_id not in group.static_members:
                 return ErrorCode.UNKNOWN_MEMBER_ID
-            member_id = known_id
+            member_id = group.static_members[instance_id]
         elif member_id in group.pending_join_members:
             self.rebalance.sessions.end_pending(group, member_id)
             return ErrorCode.NONE

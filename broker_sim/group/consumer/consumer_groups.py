@@ -211,7 +211,12 @@ class ConsumerGroups:
 
     def describe(self, group_id: str) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
         """Return what is known of a group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
-        group = _of_this_kind(group_id, self._parts.groups.committed(group_id))
+        return self.describe_now(_of_this_kind(group_id, self._parts.groups.committed(group_id)))
+
+    def describe_now(
+        self, group: ConsumerGroup
+    ) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
+        """Return what is known of a group, which need not be committed."""
         return describe_group(
             group, self._parts.settings.default_assignor, self._parts.environment.image()
         )

@@ -111,6 +111,10 @@ class _Draft:
             self._changed = copy
         return self._changed
 
+    def copy(self) -> None:
+        """Copy the target before, though nothing need change."""
+        _ = self.changed
+
     def add(self, topic_id: bytes, number: int) -> None:
         """Give the member a partition."""
         numbers = self.changed.get(topic_id)
@@ -276,7 +280,11 @@ def _assign_together(
                 balance.note(member, (topic_id, number))
         if balance.count(member) < wanted[member]:
             balance.unfilled.put(member, None)
-        elif balance.count(member) > wanted[member]:
+            continue
+        if balance.count(member):
+            # As in Kafka, the target of who has enough is copied, which may change its order.
+            draft.copy()
+        if balance.count(member) > wanted[member]:
             overfilled.append(member)
     balance.revoke_overfilled(overfilled)
     balance.revoke_overshared()

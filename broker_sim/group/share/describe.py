@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.group.share.records import assigned_in_order
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import copied_capacity, hash_order
 from broker_sim.protocol import messages
@@ -51,8 +50,8 @@ def _describe_member(
         subscribed_topic_names=hash_order(names, string_hash, copied_capacity(len(names))),
         assignment=Response.Assignment(
             [
-                Response.TopicPartitions(topic_id, image.topic_names[topic_id], numbers)
-                for topic_id, numbers in assigned_in_order(member.assigned)
+                Response.TopicPartitions(topic_id, image.topic_names[topic_id], list(numbers))
+                for topic_id, numbers in member.assigned_in_order
                 if topic_id in image.topic_names
             ]
         ),

@@ -9,13 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from broker_sim.group.modern.assignment import target_from_record
+from broker_sim.hash_order.hash_codes import uuid_hash
+from broker_sim.hash_order.java_order import hash_order, table_capacity
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from broker_sim.group import record_messages
     from broker_sim.group.modern.assignment import Partitions
 
-__all__ = ["LEAVE_GROUP_EPOCH", "Assigned", "ShareMember", "assigned_of"]
+__all__ = ["LEAVE_GROUP_EPOCH", "Assigned", "ShareMember"]
 
 LEAVE_GROUP_EPOCH: Final = -1
 """The epoch of a member that leaves."""
@@ -26,11 +30,6 @@ Assigned: TypeAlias = Mapping[bytes, frozenset[int]]
 """Partitions by topic id; as in Kafka, a topic may be without partitions."""
 
 NOTHING: Final[Assigned] = {}
-
-
-def assigned_of(target: Partitions) -> Assigned:
-    """Return partitions as a member has them."""
-    return {topic_id: frozenset(numbers) for topic_id, numbers in target.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,8 @@ class ShareMember:
     names_in_order: tuple[str, ...] = field(default=(), compare=False)
     """The subscribed names in the order in which they were told."""
     assigned: Assigned = field(default_factory=lambda: NOTHING)
+    assigned_in_order: tuple[tuple[bytes, tuple[int, ...]], ...] = field(default=(), compare=False)
+    """The same as Kafka's tables hand it out, which depends on whether it was just computed, or is of a record."""
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Return whether it has the target of that epoch."""
@@ -75,19 +76,23 @@ class ShareMember:
         """
         if target_epoch == self.member_epoch and not subscription_changed:
             return self
-        assigned = {
-            topic_id: numbers
-            for topic_id, numbers in assigned_of(target).items()
-            if topic_id in subscribed_topic_ids
-        }
+        member = self._with_partitions(_without_others(target, subscribed_topic_ids))
         if target_epoch == self.member_epoch:
-            return replace(self, assigned=assigned)
+            return member
         return replace(
-            self,
+            member,
             state=STABLE,
-            assigned=assigned,
             member_epoch=target_epoch,
             previous_member_epoch=self.member_epoch,
+        )
+
+    def _with_partitions(self, partitions: Partitions) -> ShareMember:
+        return replace(
+            self,
+            assigned={topic_id: frozenset(numbers) for topic_id, numbers in partitions.items()},
+            assigned_in_order=tuple(
+                (topic_id, tuple(numbers)) for topic_id, numbers in partitions.items()
+            ),
         )
 
     def without_partitions(self) -> ShareMember:
@@ -97,6 +102,7 @@ class ShareMember:
             member_epoch=LEAVE_GROUP_EPOCH,
             previous_member_epoch=LEAVE_GROUP_EPOCH,
             assigned=NOTHING,
+            assigned_in_order=(),
         )
 
     def with_metadata(self, value: record_messages.ShareGroupMemberMetadataValue) -> ShareMember:
@@ -112,12 +118,19 @@ class ShareMember:
         self, value: record_messages.ShareGroupCurrentMemberAssignmentValue
     ) -> ShareMember:
         """Return the member with what a record says of its partitions."""
+        stored = ((topic.topic_id, topic.partitions) for topic in value.assigned_partitions)
         return replace(
-            self,
+            self._with_partitions(target_from_record(stored)),
             member_epoch=value.member_epoch,
             previous_member_epoch=value.previous_member_epoch,
             state=value.state,
-            assigned={
-                topic.topic_id: frozenset(topic.partitions) for topic in value.assigned_partitions
-            },
         )
+
+
+def _without_others(target: Partitions, topic_ids: Collection[bytes]) -> Partitions:
+    """Return the target without other topics; as in Kafka, it is copied where there are some."""
+    if all(topic_id in topic_ids for topic_id in target):
+        return target
+    capacity = table_capacity(int(len(target) / 0.75 + 1))
+    copied = hash_order(target, uuid_hash, capacity)
+    return {topic_id: target[topic_id] for topic_id in copied if topic_id in topic_ids}

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 from broker_sim.group import record_messages as messages
 from broker_sim.group.records import GroupRecord
 from broker_sim.group.share.state_partitions import UNKNOWN_NAME
-from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
-from broker_sim.hash_order.java_order import copied_capacity, hash_order
+from broker_sim.hash_order.hash_codes import uuid_hash
+from broker_sim.hash_order.java_order import hash_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from broker_sim.group.modern.assignment import Partitions
-    from broker_sim.group.share.member import Assigned, ShareMember
+    from broker_sim.group.share.member import ShareMember
     from broker_sim.group.share.state_partitions import StatePartitions, Topics
     from broker_sim.metadata import MetadataImage
 
 __all__ = [
-    "assigned_in_order",
     "current_assignment",
     "group_epoch",
     "group_tombstones",
@@ -32,19 +31,6 @@ __all__ = [
     "target_assignment",
     "target_assignment_metadata",
 ]
-
-
-def assigned_in_order(assigned: Assigned) -> list[tuple[bytes, list[int]]]:
-    """Return topics and partitions as Kafka's tables hand them out."""
-    return [
-        (
-            topic_id,
-            hash_order(
-                sorted(assigned[topic_id]), integer_hash, copied_capacity(len(assigned[topic_id]))
-            ),
-        )
-        for topic_id in hash_order(assigned, uuid_hash)
-    ]
 
 
 def member_metadata(group_id: str, member: ShareMember) -> GroupRecord:
@@ -95,7 +81,8 @@ def current_assignment(group_id: str, member: ShareMember) -> GroupRecord:
             previous_member_epoch=member.previous_member_epoch,
             state=member.state,
             assigned_partitions=[
-                value.TopicPartitions(*topic) for topic in assigned_in_order(member.assigned)
+                value.TopicPartitions(topic_id, list(numbers))
+                for topic_id, numbers in member.assigned_in_order
             ],
         ),
     )

@@ -154,11 +154,14 @@ class ShareGroups:
         GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
         """
         if request.member_epoch == LEAVE_GROUP_EPOCH:
-            group = self.find(request.group_id)
-            member = group.member(request.member_id)
-            left = Response(member_id=request.member_id, member_epoch=request.member_epoch)
-            return self._fence(group, member, HeartbeatAnswer(left))
+            return self.leave(request.group_id, request.member_id)
         return self._stay(request, client)
+
+    def leave(self, group_id: str, member_id: str) -> Result[HeartbeatAnswer]:
+        """Remove a member. Raises `ApiError`: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
+        group = self.find(group_id)
+        left = Response(member_id=member_id, member_epoch=LEAVE_GROUP_EPOCH)
+        return self._fence(group, group.member(member_id), HeartbeatAnswer(left))
 
     def _stay(
         self, request: messages.ShareGroupHeartbeatRequest, client: GroupClient
@@ -346,5 +349,8 @@ def _check_epoch(member: ShareMember, received: int) -> None:
 
 def _assignment(member: ShareMember) -> messages.ShareGroupHeartbeatResponse.Assignment:
     return Response.Assignment(
-        [Response.TopicPartitions(*topic) for topic in records.assigned_in_order(member.assigned)]
+        [
+            Response.TopicPartitions(topic_id, list(numbers))
+            for topic_id, numbers in member.assigned_in_order
+        ]
     )

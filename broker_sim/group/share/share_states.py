@@ -124,7 +124,9 @@ class ShareStates:
                     row.error_message = NOT_HOSTED_TEXT
                 told.partitions.append(row)
             if topic is not None:
-                numbers = frozenset(offsets.get(topic.topic_id, ()))
+                # As in Kafka, of a topic that is named twice the last entry is noted.
+                named_numbers = (partition.partition_index for partition in asked.partitions)
+                numbers = frozenset(number for number in named_numbers if number < count)
                 initializing[topic.topic_id] = Partitions(topic.name, numbers, now_ms)
             response.responses.append(told)
         written = []

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError
+from broker_sim.group.java_text import java_trim
 from broker_sim.handlers.support.authorization import is_authorized, unauthorized_names
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
@@ -35,7 +36,7 @@ def handle_list_groups(
     respond: Callable[[messages.ListGroupsResponse], None],
 ) -> None:
     """List the groups that match the filters."""
-    states = {state.strip().lower() for state in request.states_filter}
+    states = {java_trim(state.lower()) for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     try:
         groups = context.broker.groups.list_groups(states, types)

@@ -10,6 +10,7 @@ from integration.fuzz.areas import (
     log,
     replication,
     share_groups,
+    share_kinds,
     share_states,
     topics,
     transactions,
@@ -29,6 +30,7 @@ AREAS: Final[dict[str, Area]] = {
         topics,
         share_groups,
         share_states,
+        share_kinds,
         replication,
         elections,
     )

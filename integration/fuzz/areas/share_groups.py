@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from integration.fuzz.areas.area import Area, pick, request, several
+from integration.fuzz.areas.area import Area, pick, request
 from integration.fuzz.areas.log import batch
 from integration.fuzz.areas.share_fetches import (
     CLIENTS,
@@ -13,9 +13,9 @@ from integration.fuzz.areas.share_fetches import (
     WAIT_MS,
     acknowledge,
     group_of,
-    member_of,
     share_fetch,
 )
+from integration.fuzz.areas.share_members import coordinator_of, heartbeat, look, offsets
 from integration.fuzz.sequence import TopicPlan
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AREA"]
 
-NO_TOPICS: Final = ("<nothing>", "")
 GROUP_RESOURCE: Final = 32
 CONFIGS: Final = (
     ("share.auto.offset.reset", "earliest"),
@@ -49,33 +48,6 @@ BAD_CONFIGS: Final = (
     ("share.session.timeout.ms", "1"),
     ("share.own", "1"),
 )
-
-
-def _coordinator(rng: random.Random, group: str) -> str:
-    name = group if "<" in group else "<group1>"
-    return f"other {name}" if rng.randrange(30) == 0 else f"coordinator {name}"
-
-
-def _heartbeat(rng: random.Random, client: str = "", group: str = "") -> Request:
-    client, group = client or rng.choice(CLIENTS), group or pick(rng, [group_of(rng)], ("",), 40)
-    own = f"<{client}.member_epoch>"
-    names = pick(
-        rng,
-        [["<topic1>"], ["<topic1>", "<topic2>"], ["<topic1>", "<topic3>"]],
-        (None, [], ["<nothing>"]),
-        4,
-    )
-    return request(
-        client,
-        _coordinator(rng, group),
-        "ShareGroupHeartbeat",
-        1,
-        group_id=group,
-        member_id=member_of(rng, client),
-        member_epoch=pick(rng, [own, own, 0], (-1, -2, own[:-1] + "+1>", own[:-1] + "-1>"), 5),
-        rack_id=pick(rng, [None], ("rack", ""), 12),
-        subscribed_topic_names=names,
-    )
 
 
 def _produce(rng: random.Random) -> Request:
@@ -168,56 +140,6 @@ def _configured(group: str, name: str, value: str, operation: int = 0) -> Reques
     )
 
 
-def _partitions(rng: random.Random) -> list[int]:
-    return several(rng, [0, 1, pick(rng, [0], (7, -1))])
-
-
-def _offsets(rng: random.Random) -> Request:
-    """Describe, alter or delete the offsets of a group."""
-    group = pick(rng, [group_of(rng)], ("",), 30)
-    at = _coordinator(rng, group)
-    names = several(rng, ["<topic1>", pick(rng, ["<topic1>", "<topic2>", "<topic3>"], NO_TOPICS)])
-    match rng.randrange(5):
-        case 0 | 1:
-            numbers = pick(rng, [_partitions(rng)], ([],), 12)
-            topics = [{"topic_name": name, "partitions": numbers} for name in names]
-            asked = {"group_id": group, "topics": pick(rng, [topics, None], ([],), 10)}
-            version = rng.choice([0, 1])
-            return request("x", at, "DescribeShareGroupOffsets", version, groups=[asked])
-        case 2 | 3:
-            altered = [
-                {
-                    "topic_name": name,
-                    "partitions": [
-                        {"partition_index": index, "start_offset": rng.choice([0, 0, 1, 3, 50])}
-                        for index in pick(rng, [_partitions(rng)], ([],), 12)
-                    ],
-                }
-                for name in names
-            ]
-            return request("x", at, "AlterShareGroupOffsets", 0, group_id=group, topics=altered)
-        case _:
-            deleted = [{"topic_name": name} for name in names]
-            return request("x", at, "DeleteShareGroupOffsets", 0, group_id=group, topics=deleted)
-
-
-def _look(rng: random.Random) -> Request:
-    """Describe and list groups."""
-    groups = several(rng, [*GROUPS, pick(rng, GROUPS, ("<nothing>", ""))])
-    at = _coordinator(rng, groups[0])
-    if rng.random() < 0.7:
-        return request("x", at, "ShareGroupDescribe", 1, group_ids=groups)
-    states = ("Stable", "Empty", "Dead", "own")
-    return request(
-        "x",
-        at,
-        "ListGroups",
-        5,
-        states_filter=several(rng, states) if rng.random() < 0.4 else [],
-        types_filter=several(rng, ("share", "Share", "classic")) if rng.random() < 0.5 else [],
-    )
-
-
 def _as_others(rng: random.Random) -> Request:
     """Do to a share group what is for groups of other kinds."""
     group = pick(rng, GROUPS)
@@ -239,7 +161,7 @@ def _as_others(rng: random.Random) -> Request:
 
 def _delete_groups(rng: random.Random) -> Request:
     group = pick(rng, GROUPS, ("<nothing>", ""))
-    return request("x", _coordinator(rng, group), "DeleteGroups", 2, groups_names=[group])
+    return request("x", coordinator_of(rng, group), "DeleteGroups", 2, groups_names=[group])
 
 
 def _delete_records(rng: random.Random) -> Request:
@@ -320,11 +242,11 @@ AREA = Area(
         share_fetch: 6,
         acknowledge: 4,
         _end_session: 1,
-        _heartbeat: 5,
+        heartbeat: 5,
         _produce: 5,
         _transaction: 2,
-        _offsets: 4,
-        _look: 2,
+        offsets: 4,
+        look: 2,
         _configure: 2,
         _as_others: 1,
         _delete_groups: 1,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = ["AREA"]
+__all__ = ["AREA", "delete", "initialize", "read", "summarize", "write"]
 
 AT: Final = "share state"
 TOPICS: Final = ("<topic1>", "<topic1>", "<topic1>", "<topic2>", "<topic3>")
@@ -44,7 +44,8 @@ def _initial(rng: random.Random) -> dict[str, Any]:
     return {"state_epoch": rng.choice(EPOCHS), "start_offset": rng.choice([-1, 0, 0, 3])}
 
 
-def _initialize(rng: random.Random) -> Request:
+def initialize(rng: random.Random) -> Request:
+    """Begin the state of share partitions."""
     return _state(rng, "InitializeShareGroupState", _initial, (0,))
 
 
@@ -68,7 +69,8 @@ def _written(rng: random.Random) -> dict[str, Any]:
     }
 
 
-def _write(rng: random.Random) -> Request:
+def write(rng: random.Random) -> Request:
+    """Write what has changed."""
     return _state(rng, "WriteShareGroupState", _written, (0, 1))
 
 
@@ -76,15 +78,18 @@ def _reader(rng: random.Random) -> dict[str, Any]:
     return {"leader_epoch": rng.choice(EPOCHS)}
 
 
-def _read(rng: random.Random) -> Request:
+def read(rng: random.Random) -> Request:
+    """Read the state, as a leader."""
     return _state(rng, "ReadShareGroupState", _reader, (0,))
 
 
-def _summarize(rng: random.Random) -> Request:
+def summarize(rng: random.Random) -> Request:
+    """Read the summary of the state."""
     return _state(rng, "ReadShareGroupStateSummary", _reader, (0, 1))
 
 
-def _delete(rng: random.Random) -> Request:
+def delete(rng: random.Random) -> Request:
+    """Delete the state."""
     return _state(rng, "DeleteShareGroupState", lambda _: {}, (0,))
 
 
@@ -98,6 +103,6 @@ def _delete_topic(rng: random.Random) -> Request:
 AREA = Area(
     "share_states",
     (TopicPlan("topic1", 2), TopicPlan("topic2"), TopicPlan("topic3")),
-    {_initialize: 5, _write: 9, _read: 7, _summarize: 4, _delete: 1, _delete_topic: 1},
+    {initialize: 5, write: 9, read: 7, summarize: 4, delete: 1, _delete_topic: 1},
     lengths=(15, 40),
 )

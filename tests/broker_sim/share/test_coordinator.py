@@ -60,11 +60,24 @@ def test_answer_waits_for_the_replicas(bench, key):
     assert bench.summary().state_epoch == 1
 
 
-def test_failed_append_is_told_and_changes_nothing(bench):
-    bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "Messages are rejected since there are fewer in-sync replicas than required.",
+        ),
+        (
+            ErrorCode.REQUEST_TIMED_OUT,
+            "CoordinatorWriteEvent(name=initialize-share-group-state) timed out after 5000ms",
+        ),
+    ],
+)
+def test_failed_append_is_told_and_changes_nothing(bench, error, text):
+    bench.log.fails_with = error
     assert bench.initialize() == (
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        "Unable to initialize share group state: The coordinator is not available.",
+        f"Unable to initialize share group state: {text}",
     )
     bench.log.fails_with = ErrorCode.NONE
     assert bench.summary() == StateSummary()

@@ -94,3 +94,43 @@ def test_group_is_told_by_its_new_coordinator_only(user):
     user.cluster.run_until(lambda: user.leader("g") != old)
     user.cluster.run_until(user.cluster.groups)
     assert [group.coordinator for group in user.cluster.groups()] == [user.leader("g")]
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share"])
+def test_group_that_is_not_committed_yet_is_told(make_user, kind):
+    user = make_user(replica_lag_time_max_ms=60_000)
+    leader = user.leader("g")
+    request = messages.ShareGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["t"])
+    if kind == "consumer":
+        request = messages.ConsumerGroupHeartbeatRequest(
+            "g",
+            "m",
+            0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=["t"],
+            topic_partitions=[],
+        )
+    for follower in {1, 2, 3} - {leader}:
+        user.cluster.pause(follower)
+    pending = user.client.send(leader, request, 1)
+    user.cluster.advance(100)
+    assert not pending.done
+    assert [(group.id, group.type) for group in user.cluster.groups()] == [("g", kind)]
+
+
+def share_heartbeat(user, **fields):
+    request = messages.ShareGroupHeartbeatRequest(
+        **{"group_id": "s", "member_id": "m", "subscribed_topic_names": ["t"], **fields}
+    )
+    answer = user.ask(request, 1, user.leader("s"))
+    assert not answer.error_code
+    return answer
+
+
+def test_member_that_is_removed_from_a_share_group_joins_again(user):
+    share_heartbeat(user)
+    user.cluster.advance(1_000)
+    user.cluster.nodes.brokers[user.leader("s")].remove_member("s", "m")
+    assert user.cluster.group("s").members == ()
+    share_heartbeat(user)
+    assert [member.id for member in user.cluster.group("s").members] == ["m"]

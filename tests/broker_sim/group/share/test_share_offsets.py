@@ -4,6 +4,7 @@ import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.environment import LatestOffset
+from broker_sim.group.share.persister_calls import topics_in_order
 from broker_sim.metadata.topic_partition import TopicPartition
 
 NONE = ErrorCode.NONE
@@ -45,7 +46,10 @@ def test_lag_is_what_is_left_after_the_start(shares, ident):
 def test_leader_that_is_not_there_is_the_partitions_error(shares, ident):
     shares.alter(("t", {0: 3}))
     shares.bench.latest[TopicPartition("t", 0)] = LatestOffset(-1, ErrorCode.LEADER_NOT_AVAILABLE)
-    assert rows(shares.offsets(("t", [0]))) == {"t": [(0, 0, -1, ErrorCode.LEADER_NOT_AVAILABLE)]}
+    group = shares.offsets(("t", [0]))
+    assert rows(group) == {"t": [(0, 0, -1, ErrorCode.LEADER_NOT_AVAILABLE)]}
+    text = group.topics[0].partitions[0].error_message
+    assert text.startswith("There is no leader for this topic-partition")
 
 
 def test_state_that_cannot_be_read_is_no_error(shares, ident):
@@ -175,3 +179,65 @@ def test_deleted_topic_is_forgotten(shares, ident):
     context = shares.bench.context
     context.perform(lambda: context.shard.share_states.topics_deleted({ident}))
     assert shares.group.state_partitions.initialized == {}
+
+
+def test_group_with_a_topic_without_partitions_is_deleted_by_the_second_attempt(shares, ident):
+    # Kafka's persister refuses the first one; what it was to delete is all of the topic then.
+    other = shares.bench.set_topic("other", 1)
+    shares.alter(("t", {0: 3}), ("other", {5: 1}))
+    assert shares.delete_group() == {"share": ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert shares.group.state_partitions.deleting == {ident, other}
+    assert len(shares.states.states) == 2
+    assert shares.delete_group() == {"share": NONE}
+    assert shares.states.states == {}
+
+
+def test_group_with_nothing_but_topics_without_partitions_is_deleted(shares):
+    shares.bench.set_topic("t", 1)
+    shares.alter(("t", {5: 1}))
+    assert shares.delete_group() == {"share": NONE}
+    assert shares.group is None
+
+
+def test_group_is_kept_for_the_error_of_the_last_topic(shares, ident):
+    idents = [ident, *(shares.bench.set_topic(name, 1) for name in "uvw")]
+    shares.alter(*((name, {0: 1}) for name in "tuvw"))
+    codes = (ErrorCode.NOT_COORDINATOR, ErrorCode.FENCED_STATE_EPOCH)
+    first, *_, last = topics_in_order(idents)
+    for topic_id, code in zip((first, last), codes, strict=True):
+        shares.states.errors[shares.key(topic_id, 0)] = code
+    assert shares.delete_group() == {"share": codes[1]}
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_groups_that_stay_are_told_in_the_order_of_kafkas_hash_map(shares, backwards):
+    shares.bench.set_topic("t", 1)
+    groups = ["zz", "aa", "mm", "b", "Q"]
+    for group_id in groups:
+        shares.member("a", "t").join(group_id=group_id)
+    told = shares.delete_group(*(reversed(groups) if backwards else groups))
+    first = ["mm", "aa", "zz"] if backwards else ["zz", "aa", "mm"]  # these are in one bucket
+    assert list(told) == [*first, "Q", "b"]
+    assert set(told.values()) == {ErrorCode.NON_EMPTY_GROUP}
+
+
+def test_of_a_topic_that_is_altered_twice_the_last_entry_begins(shares, ident):
+    shares.states.errors[shares.key(ident, 0)] = ErrorCode.FENCED_STATE_EPOCH
+    told = shares.alter(("t", {0: 7}), ("t", {1: 8}))
+    assert len(told.responses) == 2
+    assert shares.group.state_partitions.initializing[ident].partitions == {1}
+
+
+@pytest.mark.parametrize(
+    ("start_offset", "lag"),
+    [(-5, 22), (30, -13), (-(1 << 63), -(1 << 63) + 17), (1 << 62, 17 - (1 << 62))],
+)
+def test_lag_wraps_around_as_in_java(shares, ident, start_offset, lag):
+    shares.alter(("t", {0: start_offset}))
+    shares.bench.latest[TopicPartition("t", 0)] = LatestOffset(17)
+    assert rows(shares.offsets(("t", [0]))) == {"t": [(0, start_offset, lag, NONE)]}
+
+
+def test_first_negative_partition_of_kafkas_hash_map_is_named(shares, ident):
+    failed = shares.alter(("t", {-2: 7, 0: 1, -1: 1}))
+    assert failed.error_message.endswith(" -1")

@@ -116,6 +116,8 @@ def test_every_broker_lists_its_own_groups(user, version):
     ("filters", "is_listed"),
     [
         ({"states_filter": [" eMPty"]}, True),
+        ({"states_filter": ["Empty\0"]}, True),
+        ({"states_filter": ["\u2003Empty"]}, False),
         ({"states_filter": ["Stable"]}, False),
         ({"states_filter": ["nonsense", "Empty"]}, True),
         ({"types_filter": ["Classic"]}, True),

@@ -36,6 +36,15 @@ def test_unknown_members_are_told_where_the_version_can(user, version):
     assert leave(user, "stranger", version=version) == told
 
 
+def test_member_without_an_id_is_no_static_member_of_an_empty_name(user):
+    join = user.join()
+    join.group_instance_id = ""
+    joined = user.ask(join, 9, user.leader(GROUP))
+    assert not joined.error_code
+    assert leave(user, "") == (0, [("", ErrorCode.UNKNOWN_MEMBER_ID)])
+    assert list(user.group().members) == [joined.member_id]
+
+
 def test_errors_of_the_whole_request(user):
     assert leave(user, "me", broker=user.another()) == (ErrorCode.NOT_COORDINATOR, [])
     assert leave(user, "me", group_id="") == (ErrorCode.INVALID_GROUP_ID, [])

@@ -1,0 +1,61 @@
+"""The orders in which Kafka's hash maps hand out topics and partitions of share groups."""
+
+import pytest
+
+from broker_sim.group.record_messages import ShareGroupCurrentMemberAssignmentValue as Value
+from broker_sim.group.share.assignors import ShareGroupSpec, ShareMemberSpec, assign
+from broker_sim.group.share.member import ShareMember
+from broker_sim.group.share.persister_calls import partitions_in_order, topics_in_order
+
+
+def topic_id(number):
+    """Return an id whose hash code is the number."""
+    return number.to_bytes(16, "big")
+
+
+ONE, FOUR, FIVE = map(topic_id, (1, 4, 5))
+"""In a map of four buckets FOUR comes first, in one of sixteen ONE does."""
+
+
+def topics_of(member):
+    return [each for each, _ in member.assigned_in_order]
+
+
+@pytest.mark.parametrize(
+    "last", [{}, {ONE: (0,), FOUR: (0,)}], ids=["new member", "member that has enough"]
+)
+def test_target_is_a_copy_of_the_last_one_which_has_as_few_buckets_as_it_can(last):
+    spec = ShareGroupSpec(
+        {"m": ShareMemberSpec([ONE, FOUR], last)},
+        homogeneous=True,
+        assignable={ONE: [0], FOUR: [0]},
+    )
+    assert list(assign(spec)["m"]) == [FOUR, ONE]
+
+
+def test_member_is_told_its_target_in_the_targets_order_and_later_in_that_of_its_record():
+    target = {FOUR: (17, 0), ONE: (0,)}
+    member = ShareMember("m").towards(1, target, [ONE, FOUR], subscription_changed=True)
+    assert member.assigned_in_order == ((FOUR, (17, 0)), (ONE, (0,)))
+    stored = [Value.TopicPartitions(*topic) for topic in member.assigned_in_order]
+    loaded = member.with_assignment(Value(1, 0, 0, stored))
+    assert loaded == member
+    assert loaded.assigned_in_order == ((ONE, (0,)), (FOUR, (0, 17)))
+
+
+def test_target_with_topics_that_are_not_subscribed_to_is_copied():
+    target = {FIVE: (0,), ONE: (0,), FOUR: (0,)}
+    member = ShareMember("m").towards(1, target, [FIVE, ONE, FOUR], subscription_changed=True)
+    assert topics_of(member) == [FIVE, ONE, FOUR]
+    member = ShareMember("m").towards(1, target, [FIVE, FOUR], subscription_changed=True)
+    assert topics_of(member) == [FOUR, FIVE]  # of eight buckets
+
+
+def test_what_the_persister_is_asked_later_comes_first_in_its_bucket():
+    assert topics_in_order([topic_id(1), topic_id(17), FOUR, topic_id(33)]) == [
+        topic_id(33),
+        topic_id(17),
+        topic_id(1),
+        FOUR,
+    ]
+    assert partitions_in_order([1, 17, 4, 1]) == [17, 1, 4]
