@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer_protocol import MalformedConsumerProtocolError, read_assignment
-from broker_sim.group.group import CONSUMER, SHARE
+from broker_sim.group.group import CONSUMER
 from broker_sim.group.share.describe import describe_group
 from broker_sim.group.share.share_group import ShareGroup
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC
@@ -168,7 +168,7 @@ def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group)
         members,
         tuple(
             _share_offsets(nodes, shard, group.group_id)
-            if group.group_type == SHARE
+            if isinstance(group, ShareGroup)
             else _offsets(nodes, shard, group.group_id, members)
         ),
     )
