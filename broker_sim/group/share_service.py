@@ -115,7 +115,10 @@ class ShareGroupService:
 
     def _initialize(self, group_id: str, asked: StateToInitialize) -> None:
         """Begin the state of share partitions; they may be assigned once all of them have it."""
-        numbers = {topic_id: topic.partitions for topic_id, topic in asked.topics.items()}
+        numbers = {
+            topic_id: asked.topics[topic_id].partitions
+            for topic_id in topics_in_order(asked.topics)
+        }
 
         def begun(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
             if any(outcome.error_code for outcome in outcomes.values()):

@@ -16,6 +16,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from broker_sim.hash_order.hash_codes import string_hash, uuid_hash
+from broker_sim.hash_order.java_order import HashTable, hash_order
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -73,7 +76,8 @@ class StatePartitions:
     ) -> Topics:
         """Return which partitions of these topics are to be initialized.
 
-        Those that were asked for `retry_ms` ago, and are not there yet, are asked for again.
+        Those that were asked for `retry_ms` ago, and are not there yet, are asked for again. The topics
+        are in the order of Kafka's hash map.
         """
         recent = {
             topic_id: topic
@@ -81,8 +85,8 @@ class StatePartitions:
             if now_ms - topic.timestamp_ms < retry_ms
         }
         known = _combined(self.initialized, recent)
-        found = {}
-        for name in names:
+        found: HashTable[bytes, TopicStatePartitions] = HashTable(uuid_hash)
+        for name in hash_order(list(names), string_hash):
             topic = image.topics.get(name)
             if topic is None:
                 continue
@@ -90,8 +94,8 @@ class StatePartitions:
             there = known[topic.topic_id].partitions if topic.topic_id in known else frozenset()
             if not there or len(there) < count:
                 partitions = frozenset(range(count)) - there
-                found[topic.topic_id] = TopicStatePartitions(name, partitions, now_ms)
-        return found
+                found.add(topic.topic_id, TopicStatePartitions(name, partitions, now_ms))
+        return {topic_id: found[topic_id] for topic_id in found.in_order()}
 
     def with_initializing(self, topics: Topics) -> StatePartitions:
         """Return it with partitions that are asked for."""

@@ -6,6 +6,8 @@ from broker_sim.group.record_messages import ShareGroupCurrentMemberAssignmentVa
 from broker_sim.group.share.assignors import ShareGroupSpec, ShareMemberSpec, assign
 from broker_sim.group.share.member import ShareMember
 from broker_sim.group.share.persister_calls import partitions_in_order, topics_in_order
+from broker_sim.hash_order.hash_codes import string_hash, uuid_hash
+from broker_sim.hash_order.java_order import hash_order
 
 
 def topic_id(number):
@@ -59,3 +61,14 @@ def test_what_the_persister_is_asked_later_comes_first_in_its_bucket():
         FOUR,
     ]
     assert partitions_in_order([1, 17, 4, 1]) == [17, 1, 4]
+
+
+def test_offsets_of_all_topics_are_in_the_order_in_which_their_state_began(shares):
+    names = [f"topic{number}" for number in range(30)]  # of which some are in one bucket
+    ids = {name: shares.bench.set_topic(name, 1) for name in names}
+    member = shares.member("m", *names)
+    member.join()
+    shares.settle(member)
+    told = [topic.topic_id for topic in shares.offsets().topics]
+    assert told == topics_in_order(ids[name] for name in hash_order(names, string_hash))
+    assert told != hash_order([ids[name] for name in names], uuid_hash)
