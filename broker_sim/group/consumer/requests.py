@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.member import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from broker_sim.group.group import NO_TIMEOUT
+from broker_sim.group.request_checks import check_text, invalid_request
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -45,36 +46,27 @@ def check_heartbeat(
     """Raise `ApiError` INVALID_REQUEST or UNSUPPORTED_ASSIGNOR for a request that makes no sense."""
     epoch = request.member_epoch
     if api_version >= MEMBER_ID_VERSION or epoch > 0 or epoch == LEAVE_GROUP_EPOCH:
-        _check_text(request.member_id, "MemberId can't be empty.")
-    _check_text(request.group_id, "GroupId can't be empty.")
-    _check_text(request.instance_id, "InstanceId can't be empty.")
-    _check_text(request.rack_id, "RackId can't be empty.")
+        check_text(request.member_id, "MemberId can't be empty.")
+    check_text(request.group_id, "GroupId can't be empty.")
+    check_text(request.instance_id, "InstanceId can't be empty.")
+    check_text(request.rack_id, "RackId can't be empty.")
     if epoch == 0:
         if request.rebalance_timeout_ms == NO_TIMEOUT:
-            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+            raise invalid_request("RebalanceTimeoutMs must be provided in first request.")
         if request.topic_partitions is None or request.topic_partitions:
-            raise _invalid("TopicPartitions must be empty when (re-)joining.")
+            raise invalid_request("TopicPartitions must be empty when (re-)joining.")
         if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-            raise _invalid(
+            raise invalid_request(
                 "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
             )
     elif epoch == LEAVE_GROUP_STATIC_EPOCH:
         if request.instance_id is None:
-            raise _invalid("InstanceId can't be null.")
+            raise invalid_request("InstanceId can't be null.")
     elif epoch < LEAVE_GROUP_STATIC_EPOCH:
-        raise _invalid("MemberEpoch is invalid.")
+        raise invalid_request("MemberEpoch is invalid.")
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise ApiError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {request.server_assignor} is not supported. "
             f"Supported assignors: {', '.join(assignors)}.",
         )
-
-
-def _check_text(text: str | None, message: str) -> None:
-    if text is not None and not text.strip():
-        raise _invalid(message)
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError(ErrorCode.INVALID_REQUEST, message)
