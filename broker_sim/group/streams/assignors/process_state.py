@@ -26,7 +26,7 @@ class ProcessState:
         """Active tasks by member, as they were added."""
         self.standby: dict[str, list[TaskId]] = {}
         """Standby tasks by member, as they were added."""
-        self._tasks: list[TaskId] = []
+        self._tasks: set[TaskId] = set()
         self._by_load: PriorityQueue[str] | None = None
 
     def add_member(self, member_id: str) -> None:
@@ -61,7 +61,7 @@ class ProcessState:
         return count
 
     def _add(self, member_id: str, task: TaskId, *, is_active: bool) -> int:
-        self._tasks.append(task)
+        self._tasks.add(task)
         kind = self.active if is_active else self.standby
         kind.setdefault(member_id, []).append(task)
         count = self.task_counts[member_id] + 1
