@@ -29,8 +29,6 @@ COORDINATORS = {
     "transaction": "kafka-transaction-coordinator",
 }
 """The jars of the coordinators by the folders of their records."""
-NOT_SERVED = ("StreamsGroup",)
-"""Records of groups that are not served."""
 MESSAGE_FACTS = (
     "name",
     "type",
@@ -104,7 +102,6 @@ def write(directory: Path, schemas: str, stub: str, jar_name: str, version: str)
     definitions = [
         strip_message(definition)
         for definition in fetch_definitions(jar_name, version)
-        if not definition["name"].startswith(NOT_SERVED) or jar_name == CLIENTS
     ]
     lines = [json.dumps(definition, separators=(",", ":")) for definition in definitions]
     (directory / schemas).write_text("\n".join(lines) + "\n")

@@ -19,7 +19,7 @@ from broker_sim.protocol.records import Record, build_batch
 
 LINES = Path(__file__).with_name("kafka_records.jsonl").read_text().splitlines()
 KAFKA_RECORDS = [json.loads(line) for line in LINES]
-STREAMS_GROUP_KEY = b"\0\x11\0\1g"
+UNKNOWN_KEY = b"\0\x7f\0\1g"
 
 OffsetCommitKey = record_messages.OffsetCommitKey
 OffsetCommitValue = record_messages.OffsetCommitValue
@@ -81,11 +81,11 @@ def test_batch_gives_back_records_with_offsets(codec):
     assert (header.codec, header.base_timestamp, header.records_count) == (codec, 77, 2)
 
 
-def test_records_of_groups_that_are_not_served_are_skipped():
+def test_records_of_types_that_are_not_known_are_skipped():
     with pytest.raises(UnknownRecordError):
-        serde.decode_record(STREAMS_GROUP_KEY, b"\0\0")
+        serde.decode_record(UNKNOWN_KEY, b"\0\0")
     key = serde.encode_key(OffsetCommitKey("g", "t", 0))
-    batch = build_batch([Record(b"\0\0", STREAMS_GROUP_KEY), Record(None, key), Record(b"no key")])
+    batch = build_batch([Record(b"\0\0", UNKNOWN_KEY), Record(None, key), Record(b"no key")])
     assert [offset for offset, _ in serde.decode_batch(batch)] == [1]
 
 
