@@ -12,11 +12,15 @@ committed. Whether there is a group is told as it is committed (`GroupTimeline`)
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import TimelineMap
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
 
 __all__ = ["AssignedGroup"]
 
@@ -26,7 +30,7 @@ M = TypeVar("M")
 T = TypeVar("T")
 
 
-class AssignedGroup(Generic[M, T]):
+class AssignedGroup(ABC, Generic[M, T]):
     """A group of members `M` that have targets `T`."""
 
     def __init__(self, group_id: str) -> None:
@@ -66,6 +70,10 @@ class AssignedGroup(Generic[M, T]):
         """Return whether the shortest time between two targets is over (wall clock)."""
         computed_ms = self.assignment_timestamp_ms
         return not computed_ms or not interval_ms or now_ms >= computed_ms + interval_ms
+
+    @abstractmethod
+    def depends_on(self, topics: AbstractSet[str]) -> bool:
+        """Return whether a change of one of these topics may change the target."""
 
     # -- the topics' metadata ---------------------------------------------------------------------
 

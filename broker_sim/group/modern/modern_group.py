@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from broker_sim.group.modern.assigned_group import AssignedGroup
 from broker_sim.group.modern.assignment import Partitions
 from broker_sim.group.modern.topic_counts import TopicCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
 
 __all__ = ["ModernGroup"]
 
@@ -25,3 +28,7 @@ class ModernGroup(AssignedGroup[M, Partitions], Generic[M]):
     def is_subscribed_to_topic(self, topic: str) -> bool:
         """Whether a member names the topic, or an expression matches it."""
         return topic in self.topics
+
+    def depends_on(self, topics: AbstractSet[str]) -> bool:
+        """Return whether one of these topics is subscribed to."""
+        return not topics.isdisjoint(self.topics)

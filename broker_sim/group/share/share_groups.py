@@ -20,10 +20,11 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.keys import MemberKey
 from broker_sim.group.modern.assignment import NO_PARTITIONS
 from broker_sim.group.modern.member_timers import DelayedShareMemberTimeout, MemberTimers
+from broker_sim.group.records import group_id_of
 from broker_sim.group.share import records
 from broker_sim.group.share.describe import describe_group
 from broker_sim.group.share.member import LEAVE_GROUP_EPOCH, ShareMember
-from broker_sim.group.share.replay import group_id_of, replay_into
+from broker_sim.group.share.replay import replay_into
 from broker_sim.group.share.settings import ShareGroupSettings
 from broker_sim.group.share.share_group import ShareGroup
 from broker_sim.group.share.target_assignment import compute_target, subscribed_topic_ids
