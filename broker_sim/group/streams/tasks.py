@@ -8,15 +8,13 @@ task prepares such a copy, to become active.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 __all__ = ["NO_TASKS", "Tasks", "TasksTuple"]
 
 Tasks: TypeAlias = Mapping[str, frozenset[int]]
 """Partitions by subtopology; no subtopology is without partitions."""
-
-_NOTHING: Final[Tasks] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +24,9 @@ class TasksTuple:
     Two are equal if they have the same tasks, in whatever order.
     """
 
-    active: Tasks = _NOTHING
-    standby: Tasks = _NOTHING
-    warmup: Tasks = _NOTHING
+    active: Tasks = field(default_factory=dict)
+    standby: Tasks = field(default_factory=dict)
+    warmup: Tasks = field(default_factory=dict)
 
 
 NO_TASKS: Final = TasksTuple()

@@ -108,7 +108,9 @@ class StreamsTopology:
         found: dict[str, str] = {}
         for subtopology_id, subtopology in self.subtopologies.items():
             found.update(dict.fromkeys(subtopology.source_topics, subtopology_id))
-            found.update((topic.name, subtopology_id) for topic in subtopology.repartition_source_topics)
+            found.update(
+                (topic.name, subtopology_id) for topic in subtopology.repartition_source_topics
+            )
         return found
 
     def describe(self) -> Described.Topology:

@@ -64,8 +64,8 @@ class GroupSpec:
 class SubtopologyTasks(NamedTuple):
     """What there is to assign of one subtopology."""
 
-    count: int
-    """How many tasks, of the partitions from 0 on."""
+    number_of_tasks: int
+    """They are for the partitions from 0 on."""
     is_stateful: bool
     """Whether it has changelog topics: its tasks may have standby tasks."""
 

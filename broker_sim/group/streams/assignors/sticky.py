@@ -80,7 +80,7 @@ def _task_ids(topology: TopologyDescriber, *, stateful_only: bool) -> list[TaskI
         TaskId(subtopology_id, partition)
         for subtopology_id, tasks in topology.items()
         if tasks.is_stateful or not stateful_only
-        for partition in range(tasks.count)
+        for partition in range(tasks.number_of_tasks)
     ]
 
 
@@ -99,8 +99,8 @@ class _Assignment:
 
     def __init__(self, spec: GroupSpec, topology: TopologyDescriber) -> None:
         self._replicas = spec.standby_replicas
-        active = sum(tasks.count for tasks in topology.values())
-        stateful = sum(tasks.count for tasks in topology.values() if tasks.is_stateful)
+        active = sum(tasks.number_of_tasks for tasks in topology.values())
+        stateful = sum(tasks.number_of_tasks for tasks in topology.values() if tasks.is_stateful)
         self._active_quota = _Quota(active, len(spec.members))
         self._quota = _Quota(active + stateful * self._replicas, len(spec.members))
         self._processes: HashTable[str, ProcessState]
@@ -126,7 +126,9 @@ class _Assignment:
     def assign_active(self, tasks: Iterable[TaskId]) -> None:
         """Do A, B and C."""
         by_partition = sorted(tasks, key=_by_partition)
-        after_a = [task for task in by_partition if not self._keeps(self._had_active.get(task), task)]
+        after_a = [
+            task for task in by_partition if not self._keeps(self._had_active.get(task), task)
+        ]
         rest = []
         for task in after_a:
             previous = _least_loaded(self._had_standby.get(task, ()), None)
@@ -164,13 +166,18 @@ class _Assignment:
         missing.sort(key=lambda wanted: _by_subtopology(wanted[0]), reverse=True)
         queue = self._process_queue()
         for task, replicas in missing:
-            while replicas and self._assign_to_least_loaded(queue, task):
-                replicas -= 1
+            for _ in range(replicas):
+                if not self._assign_to_least_loaded(queue, task):
+                    break
 
     def _keeps_standby(self, task: TaskId) -> bool:
         """Do D or E for one standby task; returns whether a member has got it."""
         active = self._had_active.get(task)
-        if active is not None and not active.process.has_task(task) and self._add_standby(active, task):
+        if (
+            active is not None
+            and not active.process.has_task(task)
+            and self._add_standby(active, task)
+        ):
             return True
         previous = _least_loaded(self._had_standby.get(task, ()), task)
         return previous is not None and self._add_standby(previous, task)

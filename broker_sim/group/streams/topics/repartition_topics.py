@@ -50,7 +50,9 @@ def repartition_topic_counts(
                 "Failed to compute number of partitions for all repartition topics."
                 " There may be loops in the topology that cannot be resolved.",
             )
-    if any(_lacks_sink(subtopology.repartition_source_topics, counts) for subtopology in subtopologies):
+    if any(
+        _lacks_sink(subtopology.repartition_source_topics, counts) for subtopology in subtopologies
+    ):
         raise ApiError(
             ErrorCode.STREAMS_INVALID_TOPOLOGY,
             "Failed to compute number of partitions for all repartition topics, because"
@@ -67,7 +69,9 @@ def _largest(
     As in Kafka a repartition topic that is not known yet is left out, so the order of subtopologies counts.
     """
     known = [
-        counts[topic.name] for topic in subtopology.repartition_source_topics if topic.name in counts
+        counts[topic.name]
+        for topic in subtopology.repartition_source_topics
+        if topic.name in counts
     ]
     known += [partition_count(topic) for topic in subtopology.source_topics]
     return max(known, default=None)

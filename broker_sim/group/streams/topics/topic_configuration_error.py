@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from broker_sim.group.streams.status import Status
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker_sim.group.streams.status import Status
 
 __all__ = ["TopicConfigurationError"]
 
