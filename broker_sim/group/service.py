@@ -81,7 +81,7 @@ class GroupCoordinatorService:
             self,
         )
         self.shares = ShareGroupService(environment, self.runtime)
-        self.streams = StreamsGroupService(self.runtime)
+        self.streams = StreamsGroupService(environment, self.runtime)
         self._assignors = offered_assignors(config)
         self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
 

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.by_partition import groups_by_partition
 from broker_sim.group.streams.requests import check_heartbeat
+from broker_sim.group.streams.settings import StreamsGroupSettings
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.coordinator.runtime import CoordinatorRuntime
+    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.shard import GroupShard
     from broker_sim.group.streams.streams_groups import HeartbeatAnswer
@@ -29,9 +31,16 @@ Described = messages.StreamsGroupDescribeResponse.DescribedGroup
 class StreamsGroupService:
     """Serves the streams groups of this broker. Thread rule: the broker's loop."""
 
-    def __init__(self, runtime: CoordinatorRuntime[GroupShard]) -> None:
+    def __init__(
+        self, environment: GroupEnvironment, runtime: CoordinatorRuntime[GroupShard]
+    ) -> None:
         """Serve the streams groups among the groups of the runtime's shards."""
         self._runtime = runtime
+        self._settings = StreamsGroupSettings(environment)
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        """Return how often members of that group are told to send heartbeats."""
+        return self._settings.heartbeat_interval_ms(group_id)
 
     def heartbeat(
         self,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from broker_sim.group.streams.tasks import Tasks, TasksTuple
+if TYPE_CHECKING:
+    from broker_sim.group.streams.tasks import Tasks, TasksTuple
 
 __all__ = ["NO_ASSIGNED_TASKS", "ActiveTasks", "AssignedTasks"]
 

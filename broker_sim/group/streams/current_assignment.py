@@ -69,9 +69,7 @@ class Reconciliation:
         is_free = self._is_free_for_copy(member)
         standby = _Step(assigned.standby, target.standby, is_free)
         warmup = _Step(assigned.warmup, target.warmup, is_free)
-        kept = AssignedTasks(
-            _with_epochs(active.kept, assigned.active), standby.kept, warmup.kept
-        )
+        kept = AssignedTasks(_with_epochs(active.kept, assigned.active), standby.kept, warmup.kept)
         revoked = AssignedTasks(
             _with_epochs(active.revoked, assigned.active), standby.revoked, warmup.revoked
         )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from broker_sim.group.streams.member import StreamsMember
-    from broker_sim.group.streams.member_updates import MemberChange
+    from broker_sim.group.streams.member_change import MemberChange
     from broker_sim.group.streams.streams_group import StreamsGroup
     from broker_sim.group.streams.topics import ConfiguredTopology
     from broker_sim.metadata import MetadataImage

@@ -5,7 +5,6 @@ A member never changes: each change makes another one with `dataclasses.replace`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker_sim.group.streams.assigned_tasks import NO_ASSIGNED_TASKS, AssignedTasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from broker_sim.group import record_messages
     from broker_sim.group.streams.assigned_tasks import ActiveTasks

@@ -14,7 +14,7 @@ All records of it are written in one batch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from broker_sim.coordinator.result import Result
@@ -26,7 +26,7 @@ from broker_sim.group.request_checks import invalid_request
 from broker_sim.group.streams import records
 from broker_sim.group.streams.assignors import TaskAssignorError
 from broker_sim.group.streams.current_assignment import Reconciliation
-from broker_sim.group.streams.member import Endpoint, MemberState, StreamsMember
+from broker_sim.group.streams.member import Endpoint, MemberState
 from broker_sim.group.streams.membership import check_tasks
 from broker_sim.group.streams.requests import owned_tasks, told_tags
 from broker_sim.group.streams.status import Status
@@ -35,39 +35,21 @@ from broker_sim.group.streams.target_assignment import compute_target
 from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple
 from broker_sim.group.streams.topics import configure_topics
 from broker_sim.group.streams.topology import StreamsTopology, topology_record_value
-from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker_sim.group.group_client import GroupClient
-    from broker_sim.group.records import GroupRecord
     from broker_sim.group.streams.fencing import Fencing
+    from broker_sim.group.streams.member_change import MemberChange
     from broker_sim.group.streams.shard_parts import ShardParts
     from broker_sim.group.streams.topics import ConfiguredTopology
 
-__all__ = ["MemberChange", "MemberUpdates", "StatusList"]
+__all__ = ["MemberUpdates"]
 
-StatusList = list[messages.StreamsGroupHeartbeatResponse.Status]
 UNVALIDATED_EPOCH = -1
 INITIAL_DELAY = "Assignment delayed due to the configured initial rebalance delay."
 INTERVAL = "Assignment delayed due to the configured assignment interval."
-
-
-@dataclass(slots=True)
-class MemberChange:
-    """A member of a group before and after its heartbeat; each step adds its records, and what it has to say."""
-
-    group: StreamsGroup
-    member: StreamsMember
-    updated: StreamsMember
-    request: messages.StreamsGroupHeartbeatRequest
-    written: list[GroupRecord] = field(default_factory=list)
-    statuses: StatusList = field(default_factory=list)
-
-    def say(self, status: Status, detail: str) -> None:
-        """Tell the member something beside its tasks."""
-        self.statuses.append(messages.StreamsGroupHeartbeatResponse.Status(status, detail))
 
 
 class MemberUpdates:
@@ -260,9 +242,7 @@ def _topology(change: MemberChange) -> StreamsTopology:
         return _checked(change, known)
     asked = StreamsTopology.from_request(told)
     if known is None:
-        change.written.append(
-            records.topology_record(group.group_id, topology_record_value(told))
-        )
+        change.written.append(records.topology_record(group.group_id, topology_record_value(told)))
         return asked
     if known.topology_epoch <= asked.topology_epoch and known != asked:
         raise invalid_request("Topology updates are not supported yet.")

@@ -79,9 +79,7 @@ def group_metadata(
     )
 
 
-def topology_record(
-    group_id: str, topology: messages.StreamsGroupTopologyValue
-) -> GroupRecord:
+def topology_record(group_id: str, topology: messages.StreamsGroupTopologyValue) -> GroupRecord:
     """Return the record of the group's topology."""
     return GroupRecord(messages.StreamsGroupTopologyKey(group_id), topology)
 

@@ -74,7 +74,8 @@ def _replay_of_member(group: StreamsGroup, record: GroupRecord) -> None:
         )
         return
     assert isinstance(
-        key, messages.StreamsGroupMemberMetadataKey | messages.StreamsGroupCurrentMemberAssignmentKey
+        key,
+        messages.StreamsGroupMemberMetadataKey | messages.StreamsGroupCurrentMemberAssignmentKey,
     )
     member = group.members.get(key.member_id)
     if isinstance(value, messages.StreamsGroupMemberMetadataValue):

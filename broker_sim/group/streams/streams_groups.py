@@ -22,7 +22,8 @@ from broker_sim.group.streams.heartbeat_response import (
     tell_statuses,
 )
 from broker_sim.group.streams.member import LEAVE_GROUP_EPOCH, MemberState
-from broker_sim.group.streams.member_updates import MemberChange, MemberUpdates
+from broker_sim.group.streams.member_change import MemberChange
+from broker_sim.group.streams.member_updates import MemberUpdates
 from broker_sim.group.streams.membership import check_capacity, find_or_make_member
 from broker_sim.group.streams.replay import replay_into
 from broker_sim.group.streams.streams_group import StreamsGroup
@@ -162,16 +163,12 @@ class StreamsGroups:
         topics = {} if configured.is_ready else configured.internal_topics_to_be_created
         return Result(HeartbeatAnswer(response, topics), written)
 
-    def _leave(
-        self, request: messages.StreamsGroupHeartbeatRequest
-    ) -> Result[HeartbeatAnswer]:
+    def _leave(self, request: messages.StreamsGroupHeartbeatRequest) -> Result[HeartbeatAnswer]:
         group = _of_this_kind(request.group_id, self._parts.groups.get(request.group_id))
         if request.shutdown_application:
             group.request_shutdown(request.member_id)
         member = group.member(request.member_id)
-        left = Response(
-            member_id=request.member_id, member_epoch=request.member_epoch, status=[]
-        )
+        left = Response(member_id=request.member_id, member_epoch=request.member_epoch, status=[])
         return self._fencing.fence(group, member, HeartbeatAnswer(left, {}))
 
 
