@@ -7,7 +7,7 @@ that epoch and all later ones (KIP-1251).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -18,17 +18,14 @@ __all__ = ["NO_ASSIGNED_TASKS", "ActiveTasks", "AssignedTasks"]
 ActiveTasks: TypeAlias = Mapping[str, Mapping[int, int]]
 """By subtopology and partition the member epoch in which the task was assigned."""
 
-_NOTHING: Final[Tasks] = {}
-_NOTHING_ACTIVE: Final[ActiveTasks] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class AssignedTasks:
     """Tasks of one member by their kind. Two are equal if they have the same tasks, in whatever order."""
 
-    active: ActiveTasks = _NOTHING_ACTIVE
-    standby: Tasks = _NOTHING
-    warmup: Tasks = _NOTHING
+    active: ActiveTasks = field(default_factory=dict)
+    standby: Tasks = field(default_factory=dict)
+    warmup: Tasks = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
