@@ -45,9 +45,14 @@ def configure_topics(
     Raises ApiError STREAMS_INVALID_TOPOLOGY for a topology that no topics can be right for, and as Kafka
     UNKNOWN_SERVER_ERROR for one that contradicts itself.
     """
+    groups = [
+        group
+        for subtopology in topology.subtopologies.values()
+        for group in _copartition_groups(subtopology)
+    ]
     try:
         _check_source_topics(topology, image)
-        counts = _Counts(topology, image)
+        counts = _Counts(topology, groups, image)
         configured = {
             subtopology_id: _configure(topology.subtopologies[subtopology_id], counts)
             for subtopology_id in sorted(topology.subtopologies, key=text_order)
@@ -81,12 +86,14 @@ def _check_source_topics(topology: StreamsTopology, image: MetadataImage) -> Non
 class _Counts:
     """How many partitions topics have; what is decided here counts for topics that do not exist."""
 
-    def __init__(self, topology: StreamsTopology, image: MetadataImage) -> None:
+    def __init__(
+        self, topology: StreamsTopology, groups: Iterable[Sequence[str]], image: MetadataImage
+    ) -> None:
         self._image = image
         self.decided: dict[str, int] = {}
         subtopologies = topology.subtopologies.values()
         self.decided.update(repartition_topic_counts(subtopologies, self.of))
-        self._enforce_copartitioning(subtopologies)
+        self._enforce_copartitioning(subtopologies, groups)
         self.decided.update(changelog_topic_counts(subtopologies, self.of))
 
     def of(self, topic: str) -> int:
@@ -94,7 +101,9 @@ class _Counts:
         existing = self._image.topics.get(topic)
         return self.decided[topic] if existing is None else len(existing.partitions)
 
-    def _enforce_copartitioning(self, subtopologies: Collection[Subtopology]) -> None:
+    def _enforce_copartitioning(
+        self, subtopologies: Iterable[Subtopology], groups: Iterable[Sequence[str]]
+    ) -> None:
         topics = [
             topic
             for subtopology in subtopologies
@@ -102,9 +111,6 @@ class _Counts:
         ]
         fixed = {topic.name for topic in topics if topic.partitions != 0}
         flexible = {topic.name for topic in topics if topic.partitions == 0}
-        groups = [
-            group for subtopology in subtopologies for group in _copartition_groups(subtopology)
-        ]
         for group in groups:
             self.decided.update(enforce_copartitioning(group, fixed, flexible, self.of))
 

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -61,13 +62,15 @@ public class StreamsPeer {
   private static final LogContext LOG = new LogContext();
 
   public static void main(String[] arguments) throws Exception {
+    PrintStream out = System.out;
+    System.setOut(System.err); // for what Kafka logs
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
     for (String line = in.readLine(); line != null; line = in.readLine()) {
       String[] words = line.split(" ", 2);
       JsonNode told = JSON.readTree(words[1]);
       JsonNode answer = words[0].equals("assign") ? assign(told) : configure(told);
-      System.out.println(JSON.writeValueAsString(answer));
-      System.out.println("done");
+      out.println(JSON.writeValueAsString(answer));
+      out.println("done");
     }
   }
 
@@ -249,7 +252,8 @@ public class StreamsPeer {
       stored.add(
           new StreamsGroupCurrentMemberAssignmentValue.TaskIds()
               .setSubtopologyId(of.get(0).asText())
-              .setPartitions(numbers(of.get(1))));
+              .setPartitions(numbers(of.get(1)))
+              .setAssignmentEpochs(null));
     }
     return stored;
   }
@@ -272,7 +276,7 @@ public class StreamsPeer {
       implements CoordinatorMetadataImage.TopicMetadata {
     @Override
     public List<String> partitionRacks(int partition) {
-      return List.of();
+      return new ArrayList<>();
     }
   }
 
