@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.group.consumer_protocol import MalformedConsumerProtocolError, read_assignment
-from broker_sim.group.group import CONSUMER
+from broker_sim.cluster.status.group_members import GroupMemberStatus, members_of
+from broker_sim.group.group import SHARE
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 
@@ -21,28 +21,9 @@ if TYPE_CHECKING:
     from broker_sim.group.group import Group
     from broker_sim.group.shard import GroupShard
     from broker_sim.log import PartitionLog
-    from broker_sim.protocol import messages
 
 __all__ = ["GroupMemberStatus", "GroupOffsetStatus", "GroupStatus", "GroupsStatus", "groups_status",
            "leaders_log", "leads"]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class GroupMemberStatus:
-    """One member of a group."""
-
-    id: str
-    instance_id: str | None
-    """The id of a static member."""
-    client_id: str
-    client_host: str
-    assignment: tuple[TopicPartition, ...]
-    """What it has been assigned. A classic group tells it while it is stable."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        assignment = [each._asdict() for each in self.assignment]
-        return {**asdict(self), "assignment": assignment}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +46,7 @@ class GroupStatus:
 
     id: str
     type: str
-    """`classic` or `consumer`."""
+    """`classic`, `consumer`, `share` or `streams`."""
     state: str
     """As Kafka's tools call it: `Stable`, `Empty`, `PreparingRebalance`, ..."""
     assignor: str
@@ -139,17 +120,9 @@ def leads(nodes: Nodes, broker: Broker, topic: str, partition: int) -> bool:
 
 
 def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group) -> GroupStatus:
-    if group.group_type == CONSUMER:
-        described = shard.consumer.describe(group.group_id)
-        members = tuple(map(_consumer_member, described.members))
-        assignor = described.assignor_name
-    else:
-        classic = group.describe()
-        assert classic is not None
-        members = tuple(
-            _classic_member(member, classic.protocol_type) for member in classic.members
-        )
-        assignor = classic.protocol_data
+    assignor, members = members_of(group, broker.config, nodes.controller.image)
+    # A share group commits nothing: the share coordinator knows where its share partitions stand.
+    offsets = () if group.group_type == SHARE else _offsets(nodes, shard, group.group_id, members)
     return GroupStatus(
         group.group_id,
         group.group_type,
@@ -157,44 +130,7 @@ def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group)
         assignor,
         broker.broker_id,
         members,
-        tuple(_offsets(nodes, shard, group.group_id, members)),
-    )
-
-
-def _consumer_member(member: messages.ConsumerGroupDescribeResponse.Member) -> GroupMemberStatus:
-    return GroupMemberStatus(
-        member.member_id,
-        member.instance_id,
-        member.client_id,
-        member.client_host,
-        _partitions(
-            (each.topic_name, each.partitions) for each in member.assignment.topic_partitions
-        ),
-    )
-
-
-def _classic_member(
-    member: messages.DescribeGroupsResponse.DescribedGroupMember, protocol_type: str
-) -> GroupMemberStatus:
-    assignment: tuple[TopicPartition, ...] = ()
-    if protocol_type == CONSUMER and member.member_assignment:
-        try:
-            assigned = read_assignment(bytes(member.member_assignment)).assigned_partitions
-        except MalformedConsumerProtocolError:
-            assigned = []  # the members may tell each other what they like
-        assignment = _partitions((each.topic, each.partitions) for each in assigned)
-    return GroupMemberStatus(
-        member.member_id,
-        member.group_instance_id,
-        member.client_id,
-        member.client_host,
-        assignment,
-    )
-
-
-def _partitions(topics: Iterable[tuple[str, Iterable[int]]]) -> tuple[TopicPartition, ...]:
-    return tuple(
-        sorted(TopicPartition(topic, each) for topic, numbers in topics for each in numbers)
+        tuple(offsets),
     )
 
 

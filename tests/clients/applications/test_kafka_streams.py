@@ -12,7 +12,6 @@ from integration.cluster_under_test.polling import poll_until
 pytestmark = [pytest.mark.clients, pytest.mark.soak(part="clients")]
 
 PROGRAM = Path(__file__).with_name("WordCounts.java")
-APPLICATION = "word-counts"
 BROKERS = (1, 2, 3)
 INSTANCES = 2
 LINES = [f"apple pear berry-{number % 7}" for number in range(300)]
@@ -26,7 +25,7 @@ class Counts:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": cluster.bootstrap_servers,
-                "group.id": "reader",
+                "group.id": f"reader of {topic}",
                 "auto.offset.reset": "earliest",
                 "isolation.level": "read_committed",
             }
@@ -59,12 +58,19 @@ def counts(cluster, topics):
     counts.close()
 
 
+@pytest.fixture(params=["classic", "streams"])
+def protocol(request):
+    """Return the protocol of the application's group."""
+    return request.param
+
+
 @pytest.fixture
-def instance(cluster, topics, run_java, tmp_path):
+def instance(cluster, topics, run_java, tmp_path, protocol):
     """Return a context manager that runs the instance of a number."""
 
     def run(number):
-        told = [cluster.bootstrap_servers, APPLICATION, *topics, tmp_path / f"state-{number}"]
+        application, state = f"word-counts-{protocol}", tmp_path / f"state-{number}"
+        told = [cluster.bootstrap_servers, application, *topics, state, protocol]
         return run_java(["kafka-streams"], f"instance-{number}.log", PROGRAM, *told)
 
     return run

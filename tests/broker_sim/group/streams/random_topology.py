@@ -76,7 +76,9 @@ class RandomTopology:
 
     def _topic(self, name, partitions):
         rng = self.rng
-        keys = rng.sample(["cleanup.policy", "segment.bytes", "retention.ms", "max.message.bytes"], 3)
+        keys = rng.sample(
+            ["cleanup.policy", "segment.bytes", "retention.ms", "max.message.bytes"], 3
+        )
         if self._is_wrong():
             keys.append(keys[0])
         configs = [Request.KeyValue(key, str(rng.randrange(9))) for key in keys]
@@ -98,9 +100,7 @@ class RandomTopology:
     def topics(self, created=()):
         """Return some of the topics there are, by name with their partitions; of `created` some as well."""
         rng = self.rng
-        topics = {
-            name: count for name, count in self.counts.items() if rng.random() < 0.97
-        }
+        topics = {name: count for name, count in self.counts.items() if rng.random() < 0.97}
         share = rng.choice([0, 0.5, 1])
         for topic in created:
             if rng.random() < share:

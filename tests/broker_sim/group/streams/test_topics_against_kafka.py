@@ -91,9 +91,7 @@ def _made(told, image, tasks):
         "readers": topology.source_topic_map(),
         "topology": to_dict(topology.describe()),
         "ready": configured.is_ready,
-        "create": [
-            to_dict(topic) for topic in configured.internal_topics_to_be_created.values()
-        ],
+        "create": [to_dict(topic) for topic in configured.internal_topics_to_be_created.values()],
     }
     if configured.error is not None:
         made |= {"status": int(configured.error.status), "status_text": str(configured.error)}
