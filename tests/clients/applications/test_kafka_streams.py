@@ -18,6 +18,15 @@ LINES = [f"apple pear berry-{number % 7}" for number in range(300)]
 PATIENCE_MS = 180_000
 
 
+def application(protocol):
+    return f"word-counts-{protocol}"
+
+
+def group_types(cluster):
+    """Return the types of all groups by id."""
+    return {group["id"]: group["type"] for group in cluster.control.get("/status")["groups"]}
+
+
 class Counts:
     """The counts of each word in the order of the output, as a reader of committed records sees them."""
 
@@ -69,15 +78,15 @@ def instance(cluster, topics, run_java, tmp_path, protocol):
     """Return a context manager that runs the instance of a number."""
 
     def run(number):
-        application, state = f"word-counts-{protocol}", tmp_path / f"state-{number}"
-        told = [cluster.bootstrap_servers, application, *topics, state, protocol]
+        state = tmp_path / f"state-{number}"
+        told = [cluster.bootstrap_servers, application(protocol), *topics, state, protocol]
         return run_java(["kafka-streams"], f"instance-{number}.log", PROGRAM, *told)
 
     return run
 
 
 def test_each_word_is_counted_once_while_instances_and_brokers_die(
-    cluster, topics, counts, instance
+    cluster, topics, counts, instance, protocol
 ):
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
     sent = 0
@@ -102,6 +111,7 @@ def test_each_word_is_counted_once_while_instances_and_brokers_die(
         with instance(2):
             send_lines()
             poll_until(all_are_counted, "both instances have counted", PATIENCE_MS)
+            assert group_types(cluster)[application(protocol)] == protocol
             send_lines()
             poll_until(both_are_at_it, "both have counts in open transactions", PATIENCE_MS)
         running.enter_context(instance(2))
