@@ -66,4 +66,10 @@ def compiled_peer(source, classes):
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
-    return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars}", f"{PACKAGE}.{source.stem}"]
+    return [
+        "java",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        f"{classes}:{jars}",
+        f"{PACKAGE}.{source.stem}",
+    ]

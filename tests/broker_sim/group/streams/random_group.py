@@ -5,7 +5,11 @@ from broker_sim.group.streams.tasks import TasksTuple
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable
 
-SUBTOPOLOGY_IDS = [*map(str, range(14)), "\uffff", "\U0001f600"]  # Java orders the last two the other way
+SUBTOPOLOGY_IDS = [
+    *map(str, range(14)),
+    "\uffff",
+    "\U0001f600",
+]  # Java orders the last two the other way
 
 
 class RandomGroup:
@@ -16,7 +20,9 @@ class RandomGroup:
         self.targets = {}
         self.standby = rng.choice([None, 0, 0, 1, 1, 2, 3])
         count = rng.choice([1, 1, 2, 3, 5, 16])
-        chosen = SUBTOPOLOGY_IDS[:count] if rng.random() < 0.7 else rng.sample(SUBTOPOLOGY_IDS, count)
+        chosen = (
+            SUBTOPOLOGY_IDS[:count] if rng.random() < 0.7 else rng.sample(SUBTOPOLOGY_IDS, count)
+        )
         self.subtopologies = {
             subtopology_id: SubtopologyTasks(rng.choice([1, 2, 3, 5, 8, 13]), rng.random() < 0.6)
             for subtopology_id in sorted(chosen, key=lambda text: text.encode("utf-16-be"))
