@@ -95,7 +95,7 @@ def test_standby_tasks_are_in_another_process_and_of_stateful_tasks_alone():
 
 
 def test_members_of_one_process_have_no_standby_tasks():
-    members = {name: ("same", NO_TASKS) for name in ("a", "b")}
+    members = dict.fromkeys(("a", "b"), ("same", NO_TASKS))
     assert assign(spec(members, standby=1), ONE) == {"a": target("0_0 0_2"), "b": target("0_1 0_3")}
 
 

@@ -183,13 +183,17 @@ def test_joined_repartition_topics_take_the_number_of_the_fixed_one():
     [
         (
             [subtopology("0", reads=[topic("r")], writes="r")],
-            "Failed to compute number of partitions for all repartition topics."
-            " There may be loops in the topology that cannot be resolved.",
+            (
+                "Failed to compute number of partitions for all repartition topics."
+                " There may be loops in the topology that cannot be resolved."
+            ),
         ),
         (
             [subtopology("0", "words", reads=[topic("r")])],
-            "Failed to compute number of partitions for all repartition topics, because"
-            " a repartition source topic is never used as a sink topic.",
+            (
+                "Failed to compute number of partitions for all repartition topics, because"
+                " a repartition source topic is never used as a sink topic."
+            ),
         ),
         ([subtopology("0")], "No source topics found for subtopology 0"),
     ],
