@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ..kafka_peer import compiled_peer
+from tests.broker_sim.group.kafka_peer import compiled_peer
 
 SOURCE = Path(__file__).parent / "java" / "GroupPeer.java"
 

@@ -19,8 +19,7 @@ from broker_sim.group.records import serde
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import decode, encode
 from broker_sim.protocol.message import to_dict
-
-from ..kafka_peer import Peer, with_configs
+from tests.broker_sim.group.kafka_peer import Peer, with_configs
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.soak(part="kafka_classes")]
 

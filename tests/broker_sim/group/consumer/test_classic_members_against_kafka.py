@@ -15,8 +15,8 @@ from broker_sim.group.offset_commit import OffsetCommit, OffsetToCommit
 from broker_sim.group.records import serde
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import decode, encode
+from tests.broker_sim.group.kafka_peer import Peer, with_configs
 
-from ..kafka_peer import Peer, with_configs
 from .test_against_kafka import STEPS, BothSides, ClassicMembers, RandomMembers
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.soak(part="kafka_classes")]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ..kafka_peer import Peer, compiled_peer
-from .members import Streams
+from tests.broker_sim.group.kafka_peer import Peer, compiled_peer
+from tests.broker_sim.group.streams.members import Streams
 
 SOURCE = Path(__file__).parent / "java" / "StreamsPeer.java"
 

@@ -41,6 +41,19 @@ class RandomTopology:
                 -1 if self._is_wrong() else 1, [self._subtopology(name) for name in ids]
             )
         )
+        if rng.random() < 0.85:
+            self._write_what_is_read()
+
+    def _write_what_is_read(self):
+        """Give each repartition topic a subtopology that writes into it, and each subtopology a source."""
+        subtopologies = self.request.topology.subtopologies
+        written = {name for each in subtopologies for name in each.repartition_sink_topics}
+        for each in subtopologies:
+            if not each.source_topics and not each.repartition_source_topics:
+                each.source_topics.append(self.rng.choice(SOURCES))
+            for topic in each.repartition_source_topics:
+                if topic.name not in written:
+                    self.rng.choice(subtopologies).repartition_sink_topics.append(topic.name)
 
     def _is_wrong(self):
         return self.is_odd and self.rng.random() < 0.1

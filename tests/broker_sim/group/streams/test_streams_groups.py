@@ -5,7 +5,7 @@ import pytest
 from broker_sim.errors import ErrorCode
 from broker_sim.group.streams.status import Status
 
-from .members import GROUP, Request, subtopology
+from tests.broker_sim.group.streams.members import GROUP, Request, subtopology
 
 NONE = ErrorCode.NONE
 CHANGELOG = [("app-store-changelog", 0, 1, [])]
