@@ -4,7 +4,6 @@ import pytest
 
 from broker_sim.errors import ErrorCode
 from broker_sim.group.streams.status import Status
-
 from tests.broker_sim.group.streams.members import GROUP, Request, subtopology
 
 NONE = ErrorCode.NONE
