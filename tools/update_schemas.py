@@ -29,8 +29,6 @@ COORDINATORS = {
     "transaction": "kafka-transaction-coordinator",
 }
 """The jars of the coordinators by the folders of their records."""
-NOT_SERVED = ("StreamsGroup",)
-"""Records of groups that are not served."""
 MESSAGE_FACTS = (
     "name",
     "type",
@@ -101,11 +99,7 @@ def strip_field(definition: dict[str, Any]) -> dict[str, Any]:
 
 def write(directory: Path, schemas: str, stub: str, jar_name: str, version: str) -> None:
     """Write the schemas and the stub of one jar's messages."""
-    definitions = [
-        strip_message(definition)
-        for definition in fetch_definitions(jar_name, version)
-        if not definition["name"].startswith(NOT_SERVED) or jar_name == CLIENTS
-    ]
+    definitions = [strip_message(definition) for definition in fetch_definitions(jar_name, version)]
     lines = [json.dumps(definition, separators=(",", ":")) for definition in definitions]
     (directory / schemas).write_text("\n".join(lines) + "\n")
     specs: list[MessageSpec] = [parse_message(definition) for definition in definitions]

@@ -33,6 +33,7 @@ from broker_sim.broker.replication import (
     make_replica_manager,
 )
 from broker_sim.broker.share_partitions import make_share_partition_manager
+from broker_sim.broker.streams_internal_topics import StreamsInternalTopics
 from broker_sim.broker.throttling import Throttling
 from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
 from broker_sim.fetch_session import FetchManager
@@ -154,6 +155,7 @@ class Broker:
         self.groups = make_group_coordinator(
             base, self.replica_manager, self.transactional_appends, self.persister
         )
+        self.streams_internal_topics = StreamsInternalTopics(self)
         self._txn_markers = TxnMarkerWriter(
             self.replica_manager, self.groups, process.clock, config.request_timeout_ms
         )

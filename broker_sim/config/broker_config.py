@@ -38,6 +38,7 @@ from broker_sim.config.share_configs import (
     ShareGroupConfigs,
     check_share_configs,
 )
+from broker_sim.config.streams_configs import StreamsGroupConfigs, check_streams_configs
 from broker_sim.errors import ConfigError
 
 _MINUTE_MS: Final = 60_000
@@ -56,6 +57,7 @@ class BrokerConfig(
     TransactionConfigs,
     ShareGroupConfigs,
     ShareCoordinatorConfigs,
+    StreamsGroupConfigs,
     QuotaConfigs,
     AuthorizerConfigs,
     SecurityConfigs,
@@ -93,6 +95,7 @@ class BrokerConfig(
                 f" {', '.join(filter(None, AUTHORIZERS))}"
             )
         check_share_configs(self)
+        check_streams_configs(self)
         check_connections_per_ip(self.max_connections_per_ip, self.max_connections_per_ip_overrides)
         for name, limit_ms in (
             ("replica.socket.timeout.ms", self.replica_socket_timeout_ms),

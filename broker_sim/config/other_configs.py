@@ -67,7 +67,6 @@ REASONS: Final = (
         "a coordinator writes what one turn of the event loop has, on one thread",
     ),
     ("group.share.assignors", "share groups have one assignor, which is Kafka's"),
-    ("group.", "groups of this kind are not served"),
     (
         "share.coordinator.",
         "a coordinator writes what one turn of the event loop has, on one thread",

@@ -5,7 +5,6 @@ Mirrors the share groups' part of `GroupCoordinatorConfig`, `ShareGroupConfig` a
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 from broker_sim.config.definition import (
@@ -16,14 +15,16 @@ from broker_sim.config.definition import (
     at_least,
     declare,
 )
-from broker_sim.errors import ConfigError
+from broker_sim.config.group_limits import (
+    HEARTBEAT_AND_SESSION,
+    check_heartbeat_interval,
+    check_limits,
+)
 
 __all__ = ["ShareCoordinatorConfigs", "ShareGroupConfigs", "check_share_configs"]
 
 _ORDERED: Final = (
-    ("min_heartbeat_interval_ms", "heartbeat_interval_ms", "max_heartbeat_interval_ms"),
-    ("min_session_timeout_ms", "session_timeout_ms", "max_session_timeout_ms"),
-    ("min_assignment_interval_ms", "assignment_interval_ms", "max_assignment_interval_ms"),
+    *HEARTBEAT_AND_SESSION,
     ("min_delivery_count_limit", "delivery_count_limit", "max_delivery_count_limit"),
     ("min_record_lock_duration_ms", "record_lock_duration_ms", "max_record_lock_duration_ms"),
     (
@@ -162,20 +163,5 @@ class ShareCoordinatorConfigs:
 
 def check_share_configs(config: Any) -> None:
     """Raise ConfigError when these configurations of a broker do not fit together; mirrors `validate`."""
-    for row in _ORDERED:
-        names = [f"group_share_{name}" for name in row]
-        for low, high in pairwise(names):
-            if getattr(config, low) > getattr(config, high):
-                raise _unfit(config, low, "must be at most", high)
-    if config.group_share_heartbeat_interval_ms >= config.group_share_session_timeout_ms:
-        raise _unfit(
-            config,
-            "group_share_heartbeat_interval_ms",
-            "must be less than",
-            "group_share_session_timeout_ms",
-        )
-
-
-def _unfit(config: Any, name: str, relation: str, other: str) -> ConfigError:
-    left, right = (f"{n.replace('_', '.')}={getattr(config, n)}" for n in (name, other))
-    return ConfigError(f"{left} {relation} {right}")
+    check_limits(config, "group_share_", _ORDERED)
+    check_heartbeat_interval(config, "group_share_")

@@ -128,7 +128,7 @@ class ConfigurationValidator:
                     if without_listener(name) not in PER_LISTENER | CONNECTION_LIMITS
                 }
             case ConfigResourceType.GROUP:
-                without_effect = {name for name in configs if name.startswith("streams.")}
+                without_effect = set()
             case _:
                 without_effect = set(configs)
         names = sorted(without_effect - self._logged_without_effect)

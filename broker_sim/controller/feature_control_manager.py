@@ -1,7 +1,8 @@
 """The finalized levels of features; mirrors `FeatureControlManager`.
 
 Deliberate differences: `kraft.version` is unknown, as there is no quorum; and of the others only
-`transaction.version` and `share.version` can be changed. Error messages are like Kafka's, because clients see them.
+`transaction.version`, `share.version` and `streams.version` can be changed. Error messages are like Kafka's, because
+clients see them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ ELR_FEATURE: Final = "eligible.leader.replicas.version"
 METADATA_VERSION: Final = "metadata.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 SHARE_VERSION: Final = "share.version"
-CHANGEABLE: Final = (TRANSACTION_VERSION, SHARE_VERSION)
+STREAMS_VERSION: Final = "streams.version"
+CHANGEABLE: Final = (TRANSACTION_VERSION, SHARE_VERSION, STREAMS_VERSION)
 
 DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -42,6 +44,7 @@ DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(
         ELR_FEATURE: 1,
         TRANSACTION_VERSION: 2,
         SHARE_VERSION: 1,
+        STREAMS_VERSION: 1,
     }
 )
 """The features of a cluster formatted by Kafka 4.3, as far as the controller has them."""
@@ -61,6 +64,7 @@ SUPPORTED_FEATURES: Final[tuple[SupportedFeature, ...]] = (
     SupportedFeature(TRANSACTION_VERSION, 0, 2),
     SupportedFeature(ELR_FEATURE, 0, 1),
     SupportedFeature(SHARE_VERSION, 0, 1),
+    SupportedFeature(STREAMS_VERSION, 0, 1),
 )
 
 

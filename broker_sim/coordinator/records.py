@@ -34,7 +34,7 @@ class CoordinatorRecord(NamedTuple):
 
 
 class UnknownRecordError(ValueError):
-    """A record of a type that is not served, such as one of a streams group; loading skips it."""
+    """A record of a type that is not known, such as one of a later release; loading skips it."""
 
 
 class RecordSerde:
@@ -86,7 +86,7 @@ class RecordSerde:
         return Record(value, self.encode_key(record.key), timestamp_ms)
 
     def decode_batch(self, batch: bytes | memoryview) -> Iterator[tuple[int, CoordinatorRecord]]:
-        """Yield the batch's records with their offsets, without those that are not served.
+        """Yield the batch's records with their offsets, without those that are not known.
 
         Raises `ApiError` and ProtocolError as the decoders of batches and messages do.
         """

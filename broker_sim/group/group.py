@@ -17,6 +17,7 @@ __all__ = [
     "KNOWN_MEMBER_ID_VERSION",
     "NO_TIMEOUT",
     "SHARE",
+    "STREAMS",
     "UNKNOWN_MEMBER_ID",
     "CommitPartitionValidator",
     "Group",
@@ -26,6 +27,7 @@ __all__ = [
 CLASSIC = "classic"
 CONSUMER = "consumer"
 SHARE = "share"
+STREAMS = "streams"
 UNKNOWN_MEMBER_ID = ""
 """The id of who is no member so far."""
 KNOWN_MEMBER_ID_VERSION = 4
@@ -63,7 +65,7 @@ class Group(Protocol):
 
     @property
     def group_type(self) -> str:
-        """`classic`, `consumer` or `share`, as ListGroups calls it."""
+        """`classic`, `consumer`, `share` or `streams`, as ListGroups calls it."""
 
     @property
     def protocol_type(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["java_length", "java_trim"]
+__all__ = ["java_length", "java_trim", "text_order"]
 
 _TRIMMED: Final = "".join(map(chr, range(ord(" ") + 1)))
 """What `String.trim` takes away: blanks and control characters of ASCII, no other space."""
@@ -20,3 +20,8 @@ def java_length(text: str) -> int:
 def java_trim(text: str) -> str:
     """Return the text without what `String.trim` takes away at its ends."""
     return text.strip(_TRIMMED)
+
+
+def text_order(text: str) -> bytes:
+    """Return what texts are sorted by to stand as `String.compareTo` orders them: units of UTF-16."""
+    return text.encode("utf-16-be", "surrogatepass")

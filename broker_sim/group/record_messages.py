@@ -2,7 +2,7 @@
 
 `record_messages.OffsetCommitKey`, `record_messages.OffsetCommitValue`: Kafka's names, with fields in
 snake_case. `record_messages.pyi` has the static types. Kafka: the generated package
-`org.apache.kafka.coordinator.group.generated`. Left out are the records of streams groups.
+`org.apache.kafka.coordinator.group.generated`.
 """
 
 import os

@@ -444,3 +444,244 @@ class ShareGroupTargetAssignmentMetadataValue(Message):
         assignment_epoch: int = ...,
         assignment_timestamp: int = ...,
     ) -> None: ...
+
+class StreamsGroupCurrentMemberAssignmentKey(Message):
+    group_id: str
+    member_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
+
+class StreamsGroupCurrentMemberAssignmentValue(Message):
+    class TaskIds(Struct):
+        subtopology_id: str
+        partitions: list[int]
+        assignment_epochs: list[int] | None
+        def __init__(
+            self,
+            subtopology_id: str = ...,
+            partitions: list[int] = ...,
+            assignment_epochs: list[int] | None = ...,
+        ) -> None: ...
+
+    member_epoch: int
+    previous_member_epoch: int
+    state: int
+    active_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
+    standby_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
+    warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
+    active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
+    standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
+    warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
+    def __init__(
+        self,
+        member_epoch: int = ...,
+        previous_member_epoch: int = ...,
+        state: int = ...,
+        active_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
+        standby_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
+        warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
+        active_tasks_pending_revocation: list[
+            StreamsGroupCurrentMemberAssignmentValue.TaskIds
+        ] = ...,
+        standby_tasks_pending_revocation: list[
+            StreamsGroupCurrentMemberAssignmentValue.TaskIds
+        ] = ...,
+        warmup_tasks_pending_revocation: list[
+            StreamsGroupCurrentMemberAssignmentValue.TaskIds
+        ] = ...,
+    ) -> None: ...
+
+class StreamsGroupMemberMetadataKey(Message):
+    group_id: str
+    member_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
+
+class StreamsGroupMemberMetadataValue(Message):
+    class Endpoint(Struct):
+        host: str
+        port: int
+        def __init__(
+            self,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
+
+    class KeyValue(Struct):
+        key: str
+        value: str
+        def __init__(
+            self,
+            key: str = ...,
+            value: str = ...,
+        ) -> None: ...
+
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    topology_epoch: int
+    process_id: str
+    user_endpoint: StreamsGroupMemberMetadataValue.Endpoint | None
+    client_tags: list[StreamsGroupMemberMetadataValue.KeyValue]
+    def __init__(
+        self,
+        instance_id: str | None = ...,
+        rack_id: str | None = ...,
+        client_id: str = ...,
+        client_host: str = ...,
+        rebalance_timeout_ms: int = ...,
+        topology_epoch: int = ...,
+        process_id: str = ...,
+        user_endpoint: StreamsGroupMemberMetadataValue.Endpoint | None = ...,
+        client_tags: list[StreamsGroupMemberMetadataValue.KeyValue] = ...,
+    ) -> None: ...
+
+class StreamsGroupMetadataKey(Message):
+    group_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
+
+class StreamsGroupMetadataValue(Message):
+    class LastAssignmentConfig(Struct):
+        key: str
+        value: str
+        def __init__(
+            self,
+            key: str = ...,
+            value: str = ...,
+        ) -> None: ...
+
+    epoch: int
+    metadata_hash: int
+    validated_topology_epoch: int
+    last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None
+    def __init__(
+        self,
+        epoch: int = ...,
+        metadata_hash: int = ...,
+        validated_topology_epoch: int = ...,
+        last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupTargetAssignmentMemberKey(Message):
+    group_id: str
+    member_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
+
+class StreamsGroupTargetAssignmentMemberValue(Message):
+    class TaskIds(Struct):
+        subtopology_id: str
+        partitions: list[int]
+        def __init__(
+            self,
+            subtopology_id: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
+
+    active_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
+    standby_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
+    warmup_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
+    def __init__(
+        self,
+        active_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...,
+        standby_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...,
+        warmup_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...,
+    ) -> None: ...
+
+class StreamsGroupTargetAssignmentMetadataKey(Message):
+    group_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
+
+class StreamsGroupTargetAssignmentMetadataValue(Message):
+    assignment_epoch: int
+    assignment_timestamp: int
+    def __init__(
+        self,
+        assignment_epoch: int = ...,
+        assignment_timestamp: int = ...,
+    ) -> None: ...
+
+class StreamsGroupTopologyKey(Message):
+    group_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
+
+class StreamsGroupTopologyValue(Message):
+    class TopicConfig(Struct):
+        key: str
+        value: str
+        def __init__(
+            self,
+            key: str = ...,
+            value: str = ...,
+        ) -> None: ...
+
+    class TopicInfo(Struct):
+        name: str
+        partitions: int
+        replication_factor: int
+        topic_configs: list[StreamsGroupTopologyValue.TopicConfig]
+        def __init__(
+            self,
+            name: str = ...,
+            partitions: int = ...,
+            replication_factor: int = ...,
+            topic_configs: list[StreamsGroupTopologyValue.TopicConfig] = ...,
+        ) -> None: ...
+
+    class CopartitionGroup(Struct):
+        source_topics: list[int]
+        source_topic_regex: list[int]
+        repartition_source_topics: list[int]
+        def __init__(
+            self,
+            source_topics: list[int] = ...,
+            source_topic_regex: list[int] = ...,
+            repartition_source_topics: list[int] = ...,
+        ) -> None: ...
+
+    class Subtopology(Struct):
+        subtopology_id: str
+        source_topics: list[str]
+        source_topic_regex: list[str]
+        state_changelog_topics: list[StreamsGroupTopologyValue.TopicInfo]
+        repartition_sink_topics: list[str]
+        repartition_source_topics: list[StreamsGroupTopologyValue.TopicInfo]
+        copartition_groups: list[StreamsGroupTopologyValue.CopartitionGroup]
+        def __init__(
+            self,
+            subtopology_id: str = ...,
+            source_topics: list[str] = ...,
+            source_topic_regex: list[str] = ...,
+            state_changelog_topics: list[StreamsGroupTopologyValue.TopicInfo] = ...,
+            repartition_sink_topics: list[str] = ...,
+            repartition_source_topics: list[StreamsGroupTopologyValue.TopicInfo] = ...,
+            copartition_groups: list[StreamsGroupTopologyValue.CopartitionGroup] = ...,
+        ) -> None: ...
+
+    epoch: int
+    subtopologies: list[StreamsGroupTopologyValue.Subtopology]
+    def __init__(
+        self,
+        epoch: int = ...,
+        subtopologies: list[StreamsGroupTopologyValue.Subtopology] = ...,
+    ) -> None: ...

@@ -16,7 +16,7 @@ from broker_sim.protocol.record_batch import NO_TIMESTAMP
 if TYPE_CHECKING:
     from broker_sim.protocol.message import Message
 
-__all__ = ["GroupRecord", "decode_record", "serde"]
+__all__ = ["GroupRecord", "decode_record", "group_id_of", "serde"]
 
 _NAMES: Final = {
     0: "LegacyOffsetCommit",
@@ -35,6 +35,12 @@ _NAMES: Final = {
     14: "ShareGroupCurrentMemberAssignment",
     15: "ShareGroupStatePartitionMetadata",
     16: "ConsumerGroupRegularExpression",
+    17: "StreamsGroupMetadata",
+    19: "StreamsGroupMemberMetadata",
+    20: "StreamsGroupTargetAssignmentMetadata",
+    21: "StreamsGroupTargetAssignmentMember",
+    22: "StreamsGroupCurrentMemberAssignment",
+    23: "StreamsGroupTopology",
 }
 """The types of records by the number in front of their keys; mirrors `CoordinatorRecordType`."""
 
@@ -50,3 +56,9 @@ def _written_version(value: Message) -> int:
 
 serde: Final = RecordSerde(record_messages, _NAMES, _written_version)
 decode_record = serde.decode_record
+
+
+def group_id_of(record: GroupRecord) -> str:
+    """Return the group that a record belongs to; not for offsets, nor for groups of the classic protocol."""
+    group_id: str = getattr(record.key, "group_id")  # noqa: B009 - a field of every key of these kinds
+    return group_id

@@ -22,6 +22,8 @@ from broker_sim.group.consumer.settings import offered_assignors
 from broker_sim.group.records import serde
 from broker_sim.group.shard import GroupShard
 from broker_sim.group.share_service import ShareGroupService
+from broker_sim.group.streams.streams_group import NOT_READY
+from broker_sim.group.streams_service import StreamsGroupService
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import copied_capacity, hash_order
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
@@ -79,6 +81,7 @@ class GroupCoordinatorService:
             self,
         )
         self.shares = ShareGroupService(environment, self.runtime)
+        self.streams = StreamsGroupService(environment, self.runtime)
         self._assignors = offered_assignors(config)
         self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
 
@@ -350,7 +353,7 @@ class GroupCoordinatorService:
             )
             for shard in self.shards()
             for group in shard.groups.all_committed()
-            if (not states or group.state_name.lower() in states)
+            if (not states or _filter_name(group.state_name) in states)
             and (not types or group.group_type in types)
         ]
 
@@ -433,3 +436,8 @@ class GroupCoordinatorService:
     def shutdown(self) -> None:
         """Forget all groups without a word, as a broker that dies."""
         self.runtime.shutdown()
+
+
+def _filter_name(state_name: str) -> str:
+    """Return what a filter of ListGroups calls a state; the name is the same but for this one."""
+    return "not_ready" if state_name == NOT_READY else state_name.lower()

@@ -19,13 +19,17 @@ from broker_sim.group.consumer.shard_parts import ShardParts
 from broker_sim.group.group import UNKNOWN_MEMBER_ID
 from broker_sim.group.group_timeline import GroupTimeline
 from broker_sim.group.migration import Migration
+from broker_sim.group.modern.assigned_group import AssignedGroup
 from broker_sim.group.modern.metadata_hash import TopicHashes
-from broker_sim.group.modern.modern_group import ModernGroup
 from broker_sim.group.offset_metadata import OffsetMetadataManager
 from broker_sim.group.share.replay import is_of_share_group
 from broker_sim.group.share.share_group import ShareGroup
 from broker_sim.group.share.share_groups import ShareGroups
 from broker_sim.group.share.share_states import ShareStates
+from broker_sim.group.streams.replay import is_of_streams_group
+from broker_sim.group.streams.shard_parts import ShardParts as StreamsParts
+from broker_sim.group.streams.streams_group import StreamsGroup
+from broker_sim.group.streams.streams_groups import StreamsGroups
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID
 from broker_sim.runtime.event_log import get_logger
@@ -74,6 +78,7 @@ class GroupShard:
         self.consumer = ConsumerGroups(parts)
         self.share = ShareGroups(environment, runtime, self.groups, hashes)
         self.share_states = ShareStates(environment, self.groups, self.share)
+        self.streams = StreamsGroups(StreamsParts(environment, runtime, self.groups, hashes))
         self.offset_metadata = OffsetMetadataManager(
             environment, runtime, self.groups, self.classic.get_or_create, bound
         )
@@ -93,7 +98,8 @@ class GroupShard:
         group = self.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
             return self.consumer.classic_members.join(group, request, client, respond)
-        if isinstance(group, ShareGroup):
+        is_streams = isinstance(group, StreamsGroup) and not group.is_empty
+        if is_streams or isinstance(group, ShareGroup):
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             return Result(messages.JoinGroupResponse(error_code=code, member_id=UNKNOWN_MEMBER_ID))
         return self.classic.join(request, client, respond)
@@ -181,6 +187,8 @@ class GroupShard:
             self.classic.replay(record)
         elif is_of_share_group(record):
             self.share.replay(record)
+        elif is_of_streams_group(record):
+            self.streams.replay(record)
         else:
             self.consumer.replay(record)
 
@@ -198,7 +206,7 @@ class GroupShard:
         if not changed:
             return
         for group in self.groups.values():
-            if isinstance(group, ModernGroup) and not changed.isdisjoint(group.topics):
+            if isinstance(group, AssignedGroup) and group.depends_on(changed):
                 group.request_metadata_refresh()
 
     def on_loaded(self) -> None:
@@ -208,6 +216,8 @@ class GroupShard:
                 self.consumer.on_loaded(group)
             elif isinstance(group, ShareGroup):
                 self.share.on_loaded(group)
+            elif isinstance(group, StreamsGroup):
+                self.streams.on_loaded(group)
             elif isinstance(group, ClassicGroup):
                 self.classic.rebalance.start(group)
 
@@ -218,6 +228,8 @@ class GroupShard:
                 self.consumer.on_unloaded(group)
             elif isinstance(group, ShareGroup):
                 self.share.on_unloaded(group)
+            elif isinstance(group, StreamsGroup):
+                self.streams.on_unloaded(group)
             elif isinstance(group, ClassicGroup):
                 self.classic.rebalance.stop(group)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from broker_sim.config import BrokerConfig
     from broker_sim.errors import ErrorCode
@@ -40,6 +40,7 @@ __all__ = [
     "ClientConnection",
     "DynamicConfigCheck",
     "InjectedErrors",
+    "InternalTopicCreation",
     "Permissions",
     "ProducerIdSource",
     "RequestContext",
@@ -186,6 +187,20 @@ class ProducerIdSource(Protocol):
         """Return an id that no other producer has, or None while none is here."""
 
 
+class InternalTopicCreation(Protocol):
+    """Who creates the internal topics of Kafka Streams applications, and knows what has failed."""
+
+    def create(
+        self,
+        topics: Iterable[messages.CreateTopicsRequest.CreatableTopic],
+        keeps_errors_ms: int,
+    ) -> None:
+        """Ask the controller for those topics that are not being created, and have not failed just now."""
+
+    def errors_of(self, names: Sequence[str]) -> dict[str, str]:
+        """Return why some of these topics could not be created."""
+
+
 class BrokerServices(Protocol):
     """The parts of a broker that handlers use."""
 
@@ -248,6 +263,10 @@ class BrokerServices(Protocol):
     @property
     def share_partitions(self) -> SharePartitionManager:
         """The share partitions that this broker leads."""
+
+    @property
+    def streams_internal_topics(self) -> InternalTopicCreation:
+        """What this broker creates for Kafka Streams applications."""
 
     @property
     def controller_quotas(self) -> ControllerMutationQuotaManager:

@@ -1,4 +1,4 @@
-"""The order in which Java's, Scala's and Kafka's hash tables hand out their keys.
+"""The order in which hash tables of Java, Scala and Kafka hand out their keys, and a heap of Java its elements.
 
-Kafka walks over such tables where it answers and assigns, so clients see their order.
+Kafka walks over such tables and takes from such heaps where it answers and assigns, so clients see their order.
 """

@@ -8,12 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.cluster.status.group_members import GroupMemberStatus, members_of
 from broker_sim.cluster.status.leaders import leaders_log, leads
 from broker_sim.cluster.status.share_status import share_partitions_status
-from broker_sim.group.consumer.consumer_group import ConsumerGroup
-from broker_sim.group.consumer_protocol import MalformedConsumerProtocolError, read_assignment
-from broker_sim.group.group import CONSUMER
-from broker_sim.group.share.describe import describe_group
 from broker_sim.group.share.share_group import ShareGroup
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -26,27 +23,8 @@ if TYPE_CHECKING:
     from broker_sim.cluster.status.share_status import SharePartitionStatus
     from broker_sim.group.group import Group
     from broker_sim.group.shard import GroupShard
-    from broker_sim.protocol import messages
 
 __all__ = ["GroupMemberStatus", "GroupOffsetStatus", "GroupStatus", "GroupsStatus", "groups_status"]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupMemberStatus:
-    """One member of a group."""
-
-    id: str
-    instance_id: str | None
-    """The id of a static member."""
-    client_id: str
-    client_host: str
-    assignment: tuple[TopicPartition, ...]
-    """What it has been assigned. A classic group tells it while it is stable."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        assignment = [each._asdict() for each in self.assignment]
-        return {**asdict(self), "assignment": assignment}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +47,7 @@ class GroupStatus:
 
     id: str
     type: str
-    """`classic`, `consumer` or `share`."""
+    """`classic`, `consumer`, `share` or `streams`."""
     state: str
     """As Kafka's tools call it: `Stable`, `Empty`, `PreparingRebalance`, ..."""
     assignor: str
@@ -148,23 +126,10 @@ def groups_status(nodes: Nodes, group_id: str | None = None) -> GroupsStatus:
 
 
 def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group) -> GroupStatus:
+    assignor, members = members_of(group, broker.config, nodes.controller.image)
     share_partitions: tuple[SharePartitionStatus, ...] = ()
     if isinstance(group, ShareGroup):
-        shared = describe_group(group, nodes.controller.image)
-        members = tuple(map(_share_member, shared.members))
-        assignor = shared.assignor_name
         share_partitions = tuple(share_partitions_status(nodes, group))
-    elif isinstance(group, ConsumerGroup):
-        described = shard.consumer.describe_now(group)
-        members = tuple(map(_consumer_member, described.members))
-        assignor = described.assignor_name
-    else:
-        classic = group.describe()
-        assert classic is not None
-        members = tuple(
-            _classic_member(member, classic.protocol_type) for member in classic.members
-        )
-        assignor = classic.protocol_data
     return GroupStatus(
         group.group_id,
         group.group_type,
@@ -184,55 +149,6 @@ def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group)
 def _share_offset(one: SharePartitionStatus) -> GroupOffsetStatus:
     return GroupOffsetStatus(
         one.topic, one.partition, one.start_offset, one.high_watermark, one.lag
-    )
-
-
-def _share_member(member: messages.ShareGroupDescribeResponse.Member) -> GroupMemberStatus:
-    return GroupMemberStatus(
-        member.member_id,
-        None,
-        member.client_id,
-        member.client_host,
-        _partitions(
-            (each.topic_name, each.partitions) for each in member.assignment.topic_partitions
-        ),
-    )
-
-
-def _consumer_member(member: messages.ConsumerGroupDescribeResponse.Member) -> GroupMemberStatus:
-    return GroupMemberStatus(
-        member.member_id,
-        member.instance_id,
-        member.client_id,
-        member.client_host,
-        _partitions(
-            (each.topic_name, each.partitions) for each in member.assignment.topic_partitions
-        ),
-    )
-
-
-def _classic_member(
-    member: messages.DescribeGroupsResponse.DescribedGroupMember, protocol_type: str
-) -> GroupMemberStatus:
-    assignment: tuple[TopicPartition, ...] = ()
-    if protocol_type == CONSUMER and member.member_assignment:
-        try:
-            assigned = read_assignment(bytes(member.member_assignment)).assigned_partitions
-        except MalformedConsumerProtocolError:
-            assigned = []  # the members may tell each other what they like
-        assignment = _partitions((each.topic, each.partitions) for each in assigned)
-    return GroupMemberStatus(
-        member.member_id,
-        member.group_instance_id,
-        member.client_id,
-        member.client_host,
-        assignment,
-    )
-
-
-def _partitions(topics: Iterable[tuple[str, Iterable[int]]]) -> tuple[TopicPartition, ...]:
-    return tuple(
-        sorted(TopicPartition(topic, each) for topic, numbers in topics for each in numbers)
     )
 
 

@@ -30,11 +30,12 @@ from broker_sim.group.consumer.membership import (
     new_member_id,
 )
 from broker_sim.group.consumer.regexes import Regexes
-from broker_sim.group.consumer.replay import group_id_of, replay_into
+from broker_sim.group.consumer.replay import replay_into
 from broker_sim.group.consumer.requests import is_full, owned_partitions
 from broker_sim.group.group import CLASSIC, NO_TIMEOUT
 from broker_sim.group.keys import MemberKey
 from broker_sim.group.modern.assignment import epochs_in_order
+from broker_sim.group.records import group_id_of
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from broker_sim.errors import ApiError
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.keys import MemberKey
-from broker_sim.group.modern.member_timers import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,14 +87,9 @@ class Fencing:
         key = MemberKey(group_id, member_id)
         if timeout_ms is None:
             timeout_ms = self._parts.settings.session_timeout_ms(group_id)
-        if not self._parts.timers.prolong(Wait.SESSION, key, timeout_ms):
-            self._parts.timers.begin(
-                Wait.SESSION,
-                key,
-                timeout_ms,
-                lambda: self.expire(group_id, member_id),
-                member.client_id,
-            )
+        self._parts.timers.keep_alive(
+            key, timeout_ms, lambda: self.expire(group_id, member_id), member.client_id
+        )
 
     def expire(self, group_id: str, member_id: str) -> None:
         """Fence a member whose time is over, if it is still there and this is still the coordinator."""

@@ -20,15 +20,9 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.protocol.message import Message
 
-__all__ = ["group_id_of", "replay_into"]
+__all__ = ["replay_into"]
 
 NO_TARGET_EPOCH = -1
-
-
-def group_id_of(record: GroupRecord) -> str:
-    """Return the group that the record belongs to."""
-    group_id: str = getattr(record.key, "group_id")  # noqa: B009 - a field of every key of the kind
-    return group_id
 
 
 def replay_into(group: ConsumerGroup, record: GroupRecord) -> bool:

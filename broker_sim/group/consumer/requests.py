@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.member import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from broker_sim.group.group import NO_TIMEOUT
-from broker_sim.group.modern.request_checks import check_text, invalid_request
+from broker_sim.group.request_checks import check_text, invalid_request
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

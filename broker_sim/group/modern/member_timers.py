@@ -2,7 +2,7 @@
 
 Mirrors the timers that `GroupMetadataManager` schedules for members of groups. Each is a delayed
 operation that does nothing but expire: sessions in the purgatory "Heartbeat", the others in
-"Rebalance", all keyed by the member.
+"Rebalance", all keyed by the member, or by the group for all its members.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.keys import MemberKey
+    from broker_sim.group.keys import GroupKey, MemberKey
 
-__all__ = ["DelayedMemberTimeout", "DelayedShareMemberTimeout", "MemberTimers", "Wait"]
+__all__ = [
+    "DelayedMemberTimeout",
+    "DelayedShareMemberTimeout",
+    "DelayedStreamsMemberTimeout",
+    "MemberTimers",
+    "Wait",
+]
 
 
 class Wait(Enum):
@@ -32,6 +38,8 @@ class Wait(Enum):
     """As a member of the classic protocol, to join again."""
     SYNC = "sync"
     """As a member of the classic protocol, to ask for its assignment."""
+    FIRST_TARGET = "first target"
+    """As a member of a new streams group, to join before tasks are assigned; it runs for the group."""
 
 
 class DelayedMemberTimeout(DelayedTimeout):
@@ -50,6 +58,14 @@ class DelayedShareMemberTimeout(DelayedMemberTimeout):
     api = "ShareGroupHeartbeat"
 
 
+class DelayedStreamsMemberTimeout(DelayedMemberTimeout):
+    """The same for a member of a streams group."""
+
+    __slots__ = ()
+
+    api = "StreamsGroupHeartbeat"
+
+
 class MemberTimers:
     """The running times of the members of a shard's groups."""
 
@@ -61,12 +77,12 @@ class MemberTimers:
         self._operation = operation
         rebalance = environment.rebalance
         self._purgatories = dict.fromkeys(Wait, rebalance) | {Wait.SESSION: environment.heartbeat}
-        self._running: dict[tuple[Wait, MemberKey], DelayedMemberTimeout] = {}
+        self._running: dict[tuple[Wait, MemberKey | GroupKey], DelayedMemberTimeout] = {}
 
     def begin(
         self,
         wait: Wait,
-        key: MemberKey,
+        key: MemberKey | GroupKey,
         delay_ms: int,
         on_timeout: Callable[[], object],
         client_id: str | None = None,
@@ -82,7 +98,7 @@ class MemberTimers:
         self._running[wait, key] = operation
         self._purgatories[wait].try_complete_else_watch(operation, [key])
 
-    def prolong(self, wait: Wait, key: MemberKey, delay_ms: int) -> bool:
+    def prolong(self, wait: Wait, key: MemberKey | GroupKey, delay_ms: int) -> bool:
         """Let a running time of that length begin anew; return whether there was one and it does."""
         operation = self._running.get((wait, key))
         return (
@@ -91,11 +107,22 @@ class MemberTimers:
             and self._purgatories[wait].postpone(operation)
         )
 
-    def is_running(self, wait: Wait, key: MemberKey) -> bool:
+    def keep_alive(
+        self,
+        key: MemberKey,
+        delay_ms: int,
+        on_timeout: Callable[[], object],
+        client_id: str,
+    ) -> None:
+        """Begin the member's session anew; a running one of that length is prolonged."""
+        if not self.prolong(Wait.SESSION, key, delay_ms):
+            self.begin(Wait.SESSION, key, delay_ms, on_timeout, client_id)
+
+    def is_running(self, wait: Wait, key: MemberKey | GroupKey) -> bool:
         """Return whether the time is running."""
         return (wait, key) in self._running
 
-    def end(self, wait: Wait, key: MemberKey) -> None:
+    def end(self, wait: Wait, key: MemberKey | GroupKey) -> None:
         """End the time without consequences, if it is running."""
         operation = self._running.pop((wait, key), None)
         if operation is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.group.share.share_group import ShareGroup
 
-__all__ = ["group_id_of", "is_of_share_group", "replay_into"]
+__all__ = ["is_of_share_group", "replay_into"]
 
 NO_TARGET_EPOCH = -1
 
@@ -25,12 +25,6 @@ NO_TARGET_EPOCH = -1
 def is_of_share_group(record: GroupRecord) -> bool:
     """Whether the record is one of a share group."""
     return type(record.key).__name__.startswith("ShareGroup")
-
-
-def group_id_of(record: GroupRecord) -> str:
-    """Return the group that the record belongs to."""
-    group_id: str = getattr(record.key, "group_id")  # noqa: B009 - a field of every key of the kind
-    return group_id
 
 
 def replay_into(group: ShareGroup, record: GroupRecord, now_ms: int) -> bool:

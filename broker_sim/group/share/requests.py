@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.group.modern.request_checks import check_text, invalid_request
+from broker_sim.group.request_checks import check_text, invalid_request
 from broker_sim.group.share.member import LEAVE_GROUP_EPOCH
 
 if TYPE_CHECKING:

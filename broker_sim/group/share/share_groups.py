@@ -19,11 +19,12 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.keys import MemberKey
 from broker_sim.group.modern.assignment import NO_PARTITIONS
-from broker_sim.group.modern.member_timers import DelayedShareMemberTimeout, MemberTimers, Wait
+from broker_sim.group.modern.member_timers import DelayedShareMemberTimeout, MemberTimers
+from broker_sim.group.records import group_id_of
 from broker_sim.group.share import records
 from broker_sim.group.share.describe import describe_group
 from broker_sim.group.share.member import LEAVE_GROUP_EPOCH, ShareMember
-from broker_sim.group.share.replay import group_id_of, replay_into
+from broker_sim.group.share.replay import replay_into
 from broker_sim.group.share.settings import ShareGroupSettings
 from broker_sim.group.share.share_group import ShareGroup
 from broker_sim.group.share.target_assignment import compute_target, subscribed_topic_ids
@@ -291,14 +292,12 @@ class ShareGroups:
         key = MemberKey(group_id, member_id)
         if timeout_ms is None:
             timeout_ms = self.settings.session_timeout_ms(group_id)
-        if not self._timers.prolong(Wait.SESSION, key, timeout_ms):
-            self._timers.begin(
-                Wait.SESSION,
-                key,
-                timeout_ms,
-                lambda: self._runtime.perform(lambda: self._expired(group_id, member_id)),
-                member.client_id,
-            )
+        self._timers.keep_alive(
+            key,
+            timeout_ms,
+            lambda: self._runtime.perform(lambda: self._expired(group_id, member_id)),
+            member.client_id,
+        )
 
     def _expired(self, group_id: str, member_id: str) -> Result[None]:
         """Fence a member whose session is over, if it is still there."""

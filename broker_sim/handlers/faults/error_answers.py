@@ -302,6 +302,7 @@ _ROWS: Mapping[ApiKey, _Rows] = {
     ApiKey.DESCRIBE_GROUPS: _Rows("groups", "groups", "DescribedGroup", ["group_id"]),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _Rows("group_ids", "groups", "DescribedGroup", ["group_id"]),
     ApiKey.SHARE_GROUP_DESCRIBE: _Rows("group_ids", "groups", "DescribedGroup", ["group_id"]),
+    ApiKey.STREAMS_GROUP_DESCRIBE: _Rows("group_ids", "groups", "DescribedGroup", ["group_id"]),
     ApiKey.DELETE_GROUPS: _Rows("groups_names", "results", "DeletableGroupResult", ["group_id"]),
     ApiKey.DESCRIBE_TRANSACTIONS: _Rows(
         "transactional_ids", "transaction_states", "TransactionState", ["transactional_id"]

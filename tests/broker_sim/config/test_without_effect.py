@@ -41,6 +41,7 @@ IS_A_CONFIG = re.compile(r"(config|_static)$")
 READ_BY_NAME = {
     "group.consumer.assignment.interval.ms",
     "group.share.assignment.interval.ms",
+    "group.streams.assignment.interval.ms",
 }
 """Dynamic configurations that are looked up by their names when they are needed."""
 

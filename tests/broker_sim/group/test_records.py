@@ -19,7 +19,10 @@ from broker_sim.protocol.records import Record, build_batch
 
 LINES = Path(__file__).with_name("kafka_records.jsonl").read_text().splitlines()
 KAFKA_RECORDS = [json.loads(line) for line in LINES]
-STREAMS_GROUP_KEY = b"\0\x11\0\1g"
+CURRENT_TASKS = (
+    "0000 00000003 00000002 00 02 0230 02 00000001 01 00 05 02 00000003 01 01 01 01 01 00"
+)
+UNKNOWN_KEY = b"\0\x7f\0\1g"
 
 OffsetCommitKey = record_messages.OffsetCommitKey
 OffsetCommitValue = record_messages.OffsetCommitValue
@@ -81,11 +84,11 @@ def test_batch_gives_back_records_with_offsets(codec):
     assert (header.codec, header.base_timestamp, header.records_count) == (codec, 77, 2)
 
 
-def test_records_of_groups_that_are_not_served_are_skipped():
+def test_records_of_types_that_are_not_known_are_skipped():
     with pytest.raises(UnknownRecordError):
-        serde.decode_record(STREAMS_GROUP_KEY, b"\0\0")
+        serde.decode_record(UNKNOWN_KEY, b"\0\0")
     key = serde.encode_key(OffsetCommitKey("g", "t", 0))
-    batch = build_batch([Record(b"\0\0", STREAMS_GROUP_KEY), Record(None, key), Record(b"no key")])
+    batch = build_batch([Record(b"\0\0", UNKNOWN_KEY), Record(None, key), Record(b"no key")])
     assert [offset for offset, _ in serde.decode_batch(batch)] == [1]
 
 
@@ -98,3 +101,23 @@ def test_message_that_kafka_does_not_have_is_no_attribute():
     with pytest.raises(AttributeError, match="NoSuchKey"):
         _ = record_messages.NoSuchKey
     assert "GroupMetadataValue" in dir(record_messages)
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "value"),
+    [
+        (17, "StreamsGroupMetadata", "0000 00000003 0000000000000007 01 00 04 00000001"),
+        (19, "StreamsGroupMemberMetadata", "0000 00 00 0263 0268 00000005 00000001 0270 ff 01 00"),
+        (20, "StreamsGroupTargetAssignmentMetadata", "0000 00000003 01 00 08 0000000000000009"),
+        (21, "StreamsGroupTargetAssignmentMember", "0000 02 0230 03 00000000 00000002 00 01 01 00"),
+        (22, "StreamsGroupCurrentMemberAssignment", CURRENT_TASKS),
+        (23, "StreamsGroupTopology", "0000 00000001 01 00"),
+    ],
+)
+def test_records_of_streams_groups_have_kafkas_numbers_and_bytes(number, name, value):
+    key = number.to_bytes(2, "big") + b"\0\1g" + (b"\0\1m" if "Member" in name else b"")
+    read = serde.decode_record(key, bytes.fromhex(value))
+    assert type(read.key).__name__ == f"{name}Key"
+    assert type(read.value).__name__ == f"{name}Value"
+    assert serde.encode_key(read.key) == key
+    assert serde.encode_value(read.value) == bytes.fromhex(value)

@@ -1,6 +1,7 @@
 // Counts words by Kafka Streams, exactly once, until it is ended. Every count of a word is a record of the output.
 //
-// Arguments: bootstrap servers, application id, topic of lines, topic of counts, state directory.
+// Arguments: bootstrap servers, application id, topic of lines, topic of counts, state directory, and the group
+// protocol: classic or streams. A streams group has its session timeout and standby replicas from the broker.
 
 import java.util.Arrays;
 import java.util.Properties;
@@ -36,11 +37,14 @@ public class WordCounts {
         settings.put(StreamsConfig.STATE_DIR_CONFIG, arguments[4]);
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
         settings.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 3);
-        settings.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, 1);
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, COMMIT_MS);
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG), "earliest");
-        settings.put(StreamsConfig.mainConsumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), SESSION_MS);
+        settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, arguments[5]);
+        if (arguments[5].equals("classic")) {
+            settings.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, 1);
+            settings.put(StreamsConfig.mainConsumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), SESSION_MS);
+        }
         KafkaStreams streams = new KafkaStreams(builder.build(), settings);
         streams.setUncaughtExceptionHandler(error -> StreamThreadExceptionResponse.REPLACE_THREAD);
         streams.start();

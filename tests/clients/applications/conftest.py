@@ -1,4 +1,4 @@
-"""A cluster whose dead brokers are fenced soon, and Java programs that run beside it."""
+"""A cluster whose dead brokers and members of streams groups are fenced soon, and Java programs that run beside it."""
 
 import subprocess
 from contextlib import contextmanager
@@ -9,12 +9,19 @@ SHORT_SESSION = (
     *("--config", "broker.session.timeout.ms=2000"),
     *("--config", "broker.heartbeat.interval.ms=500"),
 )
+STREAMS_GROUPS = (
+    *("--config", "group.streams.min.session.timeout.ms=6000"),
+    *("--config", "group.streams.session.timeout.ms=6000"),
+    *("--config", "group.streams.min.heartbeat.interval.ms=500"),
+    *("--config", "group.streams.heartbeat.interval.ms=500"),
+    *("--config", "group.streams.num.standby.replicas=1"),
+)
 QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @pytest.fixture(scope="module")
 def cluster(run_simulator):
-    with run_simulator(*SHORT_SESSION) as running:
+    with run_simulator(*SHORT_SESSION, *STREAMS_GROUPS) as running:
         yield running
 
 

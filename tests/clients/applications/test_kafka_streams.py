@@ -12,11 +12,19 @@ from integration.cluster_under_test.polling import poll_until
 pytestmark = [pytest.mark.clients, pytest.mark.soak(part="clients")]
 
 PROGRAM = Path(__file__).with_name("WordCounts.java")
-APPLICATION = "word-counts"
 BROKERS = (1, 2, 3)
 INSTANCES = 2
 LINES = [f"apple pear berry-{number % 7}" for number in range(300)]
 PATIENCE_MS = 180_000
+
+
+def application(protocol):
+    return f"word-counts-{protocol}"
+
+
+def group_types(cluster):
+    """Return the types of all groups by id."""
+    return {group["id"]: group["type"] for group in cluster.control.get("/status")["groups"]}
 
 
 class Counts:
@@ -26,7 +34,7 @@ class Counts:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": cluster.bootstrap_servers,
-                "group.id": "reader",
+                "group.id": f"reader of {topic}",
                 "auto.offset.reset": "earliest",
                 "isolation.level": "read_committed",
             }
@@ -59,19 +67,26 @@ def counts(cluster, topics):
     counts.close()
 
 
+@pytest.fixture(params=["classic", "streams"])
+def protocol(request):
+    """Return the protocol of the application's group."""
+    return request.param
+
+
 @pytest.fixture
-def instance(cluster, topics, run_java, tmp_path):
+def instance(cluster, topics, run_java, tmp_path, protocol):
     """Return a context manager that runs the instance of a number."""
 
     def run(number):
-        told = [cluster.bootstrap_servers, APPLICATION, *topics, tmp_path / f"state-{number}"]
+        state = tmp_path / f"state-{number}"
+        told = [cluster.bootstrap_servers, application(protocol), *topics, state, protocol]
         return run_java(["kafka-streams"], f"instance-{number}.log", PROGRAM, *told)
 
     return run
 
 
 def test_each_word_is_counted_once_while_instances_and_brokers_die(
-    cluster, topics, counts, instance
+    cluster, topics, counts, instance, protocol
 ):
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
     sent = 0
@@ -96,6 +111,7 @@ def test_each_word_is_counted_once_while_instances_and_brokers_die(
         with instance(2):
             send_lines()
             poll_until(all_are_counted, "both instances have counted", PATIENCE_MS)
+            assert group_types(cluster)[application(protocol)] == protocol
             send_lines()
             poll_until(both_are_at_it, "both have counts in open transactions", PATIENCE_MS)
         running.enter_context(instance(2))

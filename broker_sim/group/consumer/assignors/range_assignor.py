@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from broker_sim.group.java_text import text_order
 from broker_sim.hash_order.hash_codes import uuid_hash
 from broker_sim.hash_order.java_order import hash_order, table_capacity
 
@@ -64,4 +65,4 @@ def assign_ranges(spec: GroupSpec) -> dict[str, Partitions]:
 def _rank(spec: GroupSpec, member_id: str) -> tuple[bool, bytes]:
     instance_id = spec.members[member_id].instance_id
     text = member_id if instance_id is None else instance_id
-    return instance_id is None, text.encode("utf-16-be", "surrogatepass")
+    return instance_id is None, text_order(text)

@@ -61,6 +61,51 @@ def test_group_of_the_consumer_protocol_has_its_members(user):
     )
 
 
+def test_share_group_has_its_members_and_no_offsets(user):
+    def beat(epoch, topics):
+        request = messages.ShareGroupHeartbeatRequest("g", "m", epoch, None, topics)
+        return user.ask(request, 1, user.leader("g")).member_epoch
+
+    epoch = beat(0, ["t"])
+    for _ in range(20):
+        if user.cluster.group("g").members[0].assignment:
+            break
+        user.cluster.advance(1_000)
+        epoch = beat(epoch, None)
+    group = user.cluster.group("g")
+    assert (group.type, group.state, group.assignor) == ("share", "Stable", "simple")
+    (member,) = group.members
+    assert (member.id, member.assignment) == (
+        "m",
+        (TopicPartition("t", 0), TopicPartition("t", 1)),
+    )
+    assert group.offsets == ()
+
+
+def test_streams_group_has_its_members_and_the_partitions_that_they_read(user):
+    told = messages.StreamsGroupHeartbeatRequest
+    request = told(
+        "g",
+        "m",
+        0,
+        rebalance_timeout_ms=60_000,
+        topology=told.Topology(0, [told.Subtopology("0", ["t"])]),
+        active_tasks=[],
+        standby_tasks=[],
+        warmup_tasks=[],
+    )
+    assert not user.ask(request, 0, user.leader("g")).error_code
+    user.cluster.advance(3_000)
+    beat = told("g", "m", 1, active_tasks=[], standby_tasks=[], warmup_tasks=[])
+    assert not user.ask(beat, 0, user.leader("g")).error_code
+    group = user.cluster.group("g")
+    assert (group.type, group.state, group.assignor) == ("streams", "Stable", "sticky")
+    (member,) = group.members
+    partitions = TopicPartition("t", 0), TopicPartition("t", 1)
+    assert (member.id, member.assignment) == ("m", partitions)
+    assert [(each.topic, each.partition) for each in group.offsets] == [*partitions]
+
+
 @pytest.mark.parametrize("assignment", [b"", b"\x00", b"no assignment at all"])
 def test_assignment_that_only_the_members_understand_is_empty(user, assignment):
     stable_group(user, assignment)

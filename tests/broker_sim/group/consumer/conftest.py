@@ -1,8 +1,12 @@
 """Groups of the consumer protocol; their targets may change as often as their members do."""
 
+from pathlib import Path
+
 import pytest
 
-from .kafka_peer import compiled_peer
+from tests.broker_sim.group.kafka_peer import compiled_peer
+
+SOURCE = Path(__file__).parent / "java" / "GroupPeer.java"
 
 
 @pytest.fixture
@@ -13,4 +17,4 @@ def bench(make_bench):
 @pytest.fixture(scope="session")
 def peer_command(tmp_path_factory):
     """Return the command that starts Kafka's group manager."""
-    return compiled_peer(tmp_path_factory.mktemp("classes"))
+    return compiled_peer(SOURCE, tmp_path_factory.mktemp("classes"))

@@ -19,8 +19,7 @@ from broker_sim.group.records import serde
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import decode, encode
 from broker_sim.protocol.message import to_dict
-
-from .kafka_peer import Peer
+from tests.broker_sim.group.kafka_peer import Peer, with_configs
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.soak(part="kafka_classes")]
 
@@ -461,7 +460,7 @@ def play(make_bench, peer_command, configs, make_members):
     first, runs = (FIRST_SEED, RUNS) if chosen is None else (int(chosen), 1)
     for seed in range(first, first + runs):
         rng = random.Random(seed)
-        with Peer(peer_command, 1_000_000, configs) as peer:
+        with Peer(peer_command, 1_000_000, *with_configs(configs)) as peer:
             sides = BothSides(make_bench(**configs), peer, lambda _name, r=rng: r.random())
             members = make_members(sides, rng)
             for step in range(STEPS):

@@ -15,8 +15,8 @@ from broker_sim.group.offset_commit import OffsetCommit, OffsetToCommit
 from broker_sim.group.records import serde
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import decode, encode
+from tests.broker_sim.group.kafka_peer import Peer, with_configs
 
-from .kafka_peer import Peer
 from .test_against_kafka import STEPS, BothSides, ClassicMembers, RandomMembers
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.soak(part="kafka_classes")]
@@ -195,7 +195,7 @@ class NewMembers(StaticMembers):
 def test_members_stand_in_kafkas_order_when_static_ones_are_replaced(bench, peer_command):
     """In the answer to the leader and in the records, and so the next leader is the same."""
     metadata = bench.metadata("topic-0")
-    with Peer(peer_command, WALL_START_MS, {}) as peer:
+    with Peer(peer_command, WALL_START_MS) as peer:
         kafkas = NewMembers(KafkaSide(peer), metadata)
         expected = kafkas.play()
     ours = make_ours(bench, kafkas.all_ids, metadata)
@@ -301,7 +301,7 @@ def test_random_commits_in_transactions_by_classic_members_are_kafkas(make_bench
     seen = set()
     for seed in range(first, first + runs):
         rng = random.Random(seed)
-        with Peer(peer_command, WALL_START_MS, configs) as peer:
+        with Peer(peer_command, WALL_START_MS, *with_configs(configs)) as peer:
             sides = CommittingSides(make_bench(**configs), peer, lambda _name, r=rng: r.random())
             classic = ClassicMembers(sides, rng, [["range"]])
             members = CommittingMembers(sides, rng, classic, seed)

@@ -42,6 +42,7 @@ REQUESTS = {
     ApiKey.DESCRIBE_GROUPS: messages.DescribeGroupsRequest(["g"]),
     ApiKey.CONSUMER_GROUP_DESCRIBE: messages.ConsumerGroupDescribeRequest(["g"]),
     ApiKey.SHARE_GROUP_DESCRIBE: messages.ShareGroupDescribeRequest(["g"]),
+    ApiKey.STREAMS_GROUP_DESCRIBE: messages.StreamsGroupDescribeRequest(["g"]),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: messages.DescribeShareGroupOffsetsRequest(
         [messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup("g")]
     ),

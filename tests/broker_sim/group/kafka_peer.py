@@ -1,23 +1,20 @@
-"""Kafka's own group manager in a process of its own; needs Java and Maven."""
+"""Kafka's own classes in a process of their own; needs Java and Maven."""
 
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent / "java" / "GroupPeer.java"
-MAIN = "org.apache.kafka.coordinator.group.GroupPeer"
+PACKAGE = "org.apache.kafka.coordinator.group"
 
 
 class Peer:
-    """Kafka's manager in a process of its own."""
+    """A Java program of ours around Kafka's classes, which answers commands."""
 
-    def __init__(self, command, wall_start_ms, configs):
-        options = [f"{name.replace('_', '.')}={value}" for name, value in configs.items()]
+    def __init__(self, command, *arguments):
         self._process = subprocess.Popen(
-            [*command, str(wall_start_ms), *options],
+            [*command, *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -43,8 +40,13 @@ class Peer:
         return lines
 
 
-def compiled_peer(classes):
-    """Compile the peer into that folder; return the command that starts it.
+def with_configs(configs):
+    """Return the arguments for these configurations."""
+    return [f"{name.replace('_', '.')}={value}" for name, value in configs.items()]
+
+
+def compiled_peer(source, classes):
+    """Compile the program into that folder; return the command that starts it.
 
     Without Java the test is skipped, or fails with REQUIRE_REAL_KAFKA set.
     """
@@ -59,9 +61,15 @@ def compiled_peer(classes):
     except ReferenceUnavailableError as unavailable:
         give_up(str(unavailable))
     done = subprocess.run(
-        ["javac", "-nowarn", "-cp", jars, "-d", str(classes), str(SOURCE)],
+        ["javac", "-nowarn", "-cp", jars, "-d", str(classes), str(source)],
         capture_output=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
-    return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars}", MAIN]
+    return [
+        "java",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        f"{classes}:{jars}",
+        f"{PACKAGE}.{source.stem}",
+    ]

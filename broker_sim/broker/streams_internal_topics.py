@@ -1,0 +1,106 @@
+"""Internal topics of Kafka Streams applications that a broker creates for their groups.
+
+Mirrors the streams groups' part of `AutoTopicCreationManager` and its `ExpiringErrorCache`: why a topic could
+not be created is kept for a while, and until then it is not tried again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.controller import CreatableTopic
+from broker_sim.errors import ERROR_TEXTS
+from broker_sim.handlers.support.forwarding import forward
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.scala_order import to_map_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from broker_sim.controller import CreateTopicResult, Outcome
+    from broker_sim.handlers.context import BrokerServices
+    from broker_sim.protocol import messages
+
+__all__ = ["StreamsInternalTopics"]
+
+MAX_ERRORS: Final = 1_000
+"""Of so many topics the errors are kept; of more the one is forgotten that would be first."""
+
+
+class _Failure(NamedTuple):
+    text: str
+    until_ms: int
+
+
+class StreamsInternalTopics:
+    """What one broker creates, and what has failed. Thread rule: the broker's loop."""
+
+    def __init__(self, broker: BrokerServices) -> None:
+        self._broker = broker
+        self._in_flight: set[str] = set()
+        self._failures: dict[str, _Failure] = {}
+
+    def _now_ms(self) -> int:
+        return self._broker.clock.wall_clock_ms()
+
+    def create(
+        self,
+        topics: Iterable[messages.CreateTopicsRequest.CreatableTopic],
+        keeps_errors_ms: int,
+    ) -> None:
+        """Ask the controller for those topics that are not being created, and have not failed just now."""
+        known = {**self._known_failures(), **dict.fromkeys(self._in_flight)}
+        wanted = [
+            CreatableTopic(
+                topic.name,
+                topic.num_partitions,
+                topic.replication_factor,
+                configs={config.name: config.value for config in topic.configs},
+            )
+            for topic in topics
+            if topic.name not in known
+        ]
+        if not wanted:
+            return
+        names = [topic.name for topic in wanted]
+        self._in_flight.update(names)
+
+        def created(results: Sequence[CreateTopicResult]) -> None:
+            self._in_flight.difference_update(names)
+            for result in results:
+                if not result.outcome.ok:
+                    self._keep(result.name, _text_of(result.outcome), keeps_errors_ms)
+
+        def refused(outcome: Outcome) -> None:
+            self._in_flight.difference_update(names)
+            for name in names:
+                self._keep(name, _text_of(outcome), keeps_errors_ms)
+
+        forward(
+            self._broker,
+            self._broker.config.request_timeout_ms,
+            lambda controller: controller.create_topics(wanted, validate_only=False),
+            created,
+            refused,
+        )
+
+    def errors_of(self, names: Sequence[str]) -> dict[str, str]:
+        """Return why some of these topics could not be created, in the order of Kafka's map."""
+        known = self._known_failures()
+        failed = to_map_order([name for name in names if name in known], string_hash)
+        return {name: known[name].text for name in failed}
+
+    def _known_failures(self) -> dict[str, _Failure]:
+        now_ms = self._now_ms()
+        return {name: known for name, known in self._failures.items() if known.until_ms > now_ms}
+
+    def _keep(self, name: str, text: str, keeps_ms: int) -> None:
+        self._failures = self._known_failures()
+        self._failures[name] = _Failure(text, self._now_ms() + keeps_ms)
+        if len(self._failures) > MAX_ERRORS:
+            first = min(self._failures, key=lambda known: self._failures[known].until_ms)
+            del self._failures[first]
+
+
+def _text_of(outcome: Outcome) -> str:
+    return outcome.error_message or ERROR_TEXTS[outcome.error_code]

@@ -1,0 +1,26 @@
+"""Who runs which tasks. Kafka's coordinator has one assignor for streams groups, `StickyTaskAssignor`.
+
+Deliberate difference: Kafka's `MockAssignor` is left out, because no broker uses it.
+"""
+
+from __future__ import annotations
+
+from broker_sim.group.streams.assignors.spec import (
+    GroupSpec,
+    MemberSpec,
+    SubtopologyTasks,
+    TaskAssignorError,
+    TaskId,
+    TopologyDescriber,
+)
+from broker_sim.group.streams.assignors.sticky import assign
+
+__all__ = [
+    "GroupSpec",
+    "MemberSpec",
+    "SubtopologyTasks",
+    "TaskAssignorError",
+    "TaskId",
+    "TopologyDescriber",
+    "assign",
+]

@@ -1,0 +1,74 @@
+"""What the assignor is told of a group; mirrors `GroupSpecImpl`, `AssignmentMemberSpec` and `TopologyDescriber`.
+
+Deliberate difference: what no assignor of Kafka looks at is left out, such as racks and client tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from broker_sim.group.streams.tasks import TasksTuple
+
+__all__ = [
+    "NUM_STANDBY_REPLICAS",
+    "GroupSpec",
+    "MemberSpec",
+    "SubtopologyTasks",
+    "TaskAssignorError",
+    "TaskId",
+    "TopologyDescriber",
+]
+
+NUM_STANDBY_REPLICAS: Final = "num.standby.replicas"
+"""The name of the one assignment configuration."""
+
+
+class TaskAssignorError(Exception):
+    """No assignment can be computed; mirrors `TaskAssignorException`."""
+
+
+class TaskId(NamedTuple):
+    """One task."""
+
+    subtopology_id: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.subtopology_id}_{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSpec:
+    """One member: its process, which may have several members, and its last target."""
+
+    process_id: str
+    target: TasksTuple
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """A group: its members in the order of Kafka's table, and the assignment configurations."""
+
+    members: Mapping[str, MemberSpec]
+    configs: Mapping[str, str]
+
+    @property
+    def standby_replicas(self) -> int:
+        """How many standby tasks each stateful task is to have."""
+        return int(self.configs[NUM_STANDBY_REPLICAS]) if self.configs else 0
+
+
+class SubtopologyTasks(NamedTuple):
+    """What there is to assign of one subtopology."""
+
+    number_of_tasks: int
+    """They are for the partitions from 0 on."""
+    is_stateful: bool
+    """Whether it has changelog topics: its tasks may have standby tasks."""
+
+
+TopologyDescriber: TypeAlias = Mapping[str, SubtopologyTasks]
+"""All subtopologies by their ids, in the order of the ids."""

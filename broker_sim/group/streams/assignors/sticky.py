@@ -1,0 +1,273 @@
+"""Tasks stay where they are, as far as that is fair; mirrors `StickyTaskAssignor`.
+
+A member is to have about as many tasks as any other, first counting active tasks alone, then all tasks.
+
+Active tasks:
+A. a task stays with the member that had it, unless that has its share
+B. else it goes to a member that had it as a standby task: the state is there already
+C. the rest go, by subtopology, to the least loaded member of the least loaded process
+
+Standby tasks, as many for each stateful task as are wanted, and none in a process that has the task:
+D. one goes to the member that had the task as an active one, if that has given it up
+E. then to members that had it as a standby task
+F. the rest go as in C, as far as there are processes
+
+The order in which Kafka's tables and heaps hand out members and processes decides between equals.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker_sim.group.java_text import text_order
+from broker_sim.group.streams.assignors.process_state import ProcessState
+from broker_sim.group.streams.assignors.spec import TaskAssignorError, TaskId
+from broker_sim.group.streams.tasks import Tasks, TasksTuple
+from broker_sim.hash_order.hash_codes import INT_MASK, string_hash
+from broker_sim.hash_order.java_order import HashTable, hash_order, table_capacity
+from broker_sim.hash_order.priority_queue import PriorityQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from broker_sim.group.streams.assignors.spec import GroupSpec, TopologyDescriber
+
+__all__ = ["assign"]
+
+
+class _Member(NamedTuple):
+    process: ProcessState
+    member_id: str
+
+    @property
+    def task_count(self) -> int:
+        """How many tasks it has."""
+        return self.process.task_counts[self.member_id]
+
+
+class _Quota:
+    """How many tasks a member may have. Members that have their share leave, with their tasks."""
+
+    __slots__ = ("_members", "_tasks", "per_member")
+
+    def __init__(self, tasks: int, members: int) -> None:
+        self._tasks = tasks
+        self._members = members
+        self.per_member = self._share()
+
+    def note(self, task_count: int) -> None:
+        """Note that a member has so many tasks now."""
+        if task_count == self.per_member:
+            self._members -= 1
+            self._tasks -= task_count
+            self.per_member = self._share()
+
+    def _share(self) -> int:
+        return -(-self._tasks // self._members) if self._members else 0
+
+
+def assign(spec: GroupSpec, topology: TopologyDescriber) -> dict[str, TasksTuple]:
+    """Return the new target of every member. Raises `TaskAssignorError` if there are tasks but no members."""
+    assignment = _Assignment(spec, topology)
+    assignment.assign_active(_task_ids(topology, stateful_only=False))
+    if spec.standby_replicas > 0:
+        assignment.assign_standby(_task_ids(topology, stateful_only=True))
+    return assignment.targets()
+
+
+def _task_ids(topology: TopologyDescriber, *, stateful_only: bool) -> list[TaskId]:
+    return [
+        TaskId(subtopology_id, partition)
+        for subtopology_id, tasks in topology.items()
+        if tasks.is_stateful or not stateful_only
+        for partition in range(tasks.number_of_tasks)
+    ]
+
+
+class _Assignment:
+    """Who had which tasks, and who has got which by now."""
+
+    __slots__ = (
+        "_active_quota",
+        "_had_active",
+        "_had_standby",
+        "_members",
+        "_processes",
+        "_quota",
+        "_replicas",
+    )
+
+    def __init__(self, spec: GroupSpec, topology: TopologyDescriber) -> None:
+        self._replicas = spec.standby_replicas
+        active = sum(tasks.number_of_tasks for tasks in topology.values())
+        stateful = sum(tasks.number_of_tasks for tasks in topology.values() if tasks.is_stateful)
+        self._active_quota = _Quota(active, len(spec.members))
+        self._quota = _Quota(active + stateful * self._replicas, len(spec.members))
+        self._processes: HashTable[str, ProcessState]
+        self._processes = HashTable(string_hash, table_capacity(len(spec.members)))
+        self._members: list[_Member] = []
+        self._had_active: dict[TaskId, _Member] = {}
+        self._had_standby: dict[TaskId, list[_Member]] = {}
+        for member_id, member_spec in spec.members.items():
+            process = self._processes.get(member_spec.process_id)
+            if process is None:
+                process = ProcessState()
+                self._processes.put(member_spec.process_id, process)
+            process.add_member(member_id)
+            member = _Member(process, member_id)
+            self._members.append(member)
+            for task in _tasks_of(member_spec.target.active):
+                self._had_active[task] = member
+            for task in _tasks_of(member_spec.target.standby):
+                self._had_standby.setdefault(task, []).append(member)
+
+    # -- active tasks -----------------------------------------------------------------------------
+
+    def assign_active(self, tasks: Iterable[TaskId]) -> None:
+        """Do A, B and C."""
+        by_partition = sorted(tasks, key=_by_partition)
+        after_a = [
+            task for task in by_partition if not self._keeps(self._had_active.get(task), task)
+        ]
+        rest = []
+        for task in after_a:
+            previous = _least_loaded(self._had_standby.get(task, ()), None)
+            if not self._keeps(previous, task):
+                rest.append(task)
+        queue = self._process_queue()
+        for task in sorted(rest, key=_by_subtopology):
+            process = queue.poll()
+            if process is None:
+                raise TaskAssignorError(f"No process available to assign active task {task}.")
+            self._note_active(process.add_task_to_least_loaded_member(task, is_active=True))
+            queue.add(process)
+
+    def _keeps(self, member: _Member | None, task: TaskId) -> bool:
+        """Give the task to a member that had it, if there is one that may have more; returns whether."""
+        if member is None or member.task_count >= self._active_quota.per_member:
+            return False
+        self._note_active(member.process.add_task(member.member_id, task, is_active=True))
+        return True
+
+    def _note_active(self, task_count: int) -> None:
+        self._active_quota.note(task_count)
+        self._quota.note(task_count)
+
+    # -- standby tasks ----------------------------------------------------------------------------
+
+    def assign_standby(self, tasks: Iterable[TaskId]) -> None:
+        """Do D, E and F."""
+        missing = []
+        for task in sorted(tasks, key=_by_partition, reverse=True):
+            replicas = self._replicas
+            while replicas and self._keeps_standby(task):
+                replicas -= 1
+            missing.append((task, replicas))
+        missing.sort(key=lambda wanted: _by_subtopology(wanted[0]), reverse=True)
+        queue = self._process_queue()
+        for task, replicas in missing:
+            for _ in range(replicas):
+                if not self._assign_to_least_loaded(queue, task):
+                    break
+
+    def _keeps_standby(self, task: TaskId) -> bool:
+        """Do D or E for one standby task; returns whether a member has got it."""
+        active = self._had_active.get(task)
+        if (
+            active is not None
+            and not active.process.has_task(task)
+            and self._add_standby(active, task)
+        ):
+            return True
+        previous = _least_loaded(self._had_standby.get(task, ()), task)
+        return previous is not None and self._add_standby(previous, task)
+
+    def _add_standby(self, member: _Member, task: TaskId) -> bool:
+        if member.task_count >= self._quota.per_member:
+            return False
+        self._quota.note(member.process.add_task(member.member_id, task, is_active=False))
+        return True
+
+    def _assign_to_least_loaded(self, queue: PriorityQueue[ProcessState], task: TaskId) -> bool:
+        """Do F for one standby task; returns whether there was a process without the task.
+
+        The processes that have the task go back into the queue from the last one to the first.
+        """
+        polled = []
+        process = queue.poll()
+        while process is not None and process.has_task(task):
+            polled.append(process)
+            process = queue.poll()
+        if process is not None:
+            self._quota.note(process.add_task_to_least_loaded_member(task, is_active=False))
+            queue.add(process)
+        for passed in reversed(polled):
+            queue.add(passed)
+        return process is not None
+
+    # -- both ---------------------------------------------------------------------------------------
+
+    def _process_queue(self) -> PriorityQueue[ProcessState]:
+        queue: PriorityQueue[ProcessState] = PriorityQueue(lambda process: process.load)
+        for process in self._processes.values_in_order():
+            queue.add(process)
+        return queue
+
+    def targets(self) -> dict[str, TasksTuple]:
+        """Return the tasks that each member has got."""
+        return {
+            member_id: TasksTuple(
+                active=_in_table_order(process.active.get(member_id, ())),
+                standby=_in_table_order(process.standby.get(member_id, ())),
+            )
+            for process, member_id in self._members
+        }
+
+
+def _least_loaded(members: Sequence[_Member], task: TaskId | None) -> _Member | None:
+    """Return the member of those that is to get a task back; None if there is none.
+
+    A member comes before the ones in front of it only if both its process and itself have less to do, and
+    its process has no `task` (None: of no interest). As in Kafka nobody gets the task if the first
+    member's process has it.
+    """
+    if not members or (task is not None and members[0].process.has_task(task)):
+        return None
+    candidate = members[0]
+    for member in members[1:]:
+        if (
+            member.process.load < candidate.process.load
+            and not (task is not None and member.process.has_task(task))
+            and member.task_count < candidate.task_count
+        ):
+            candidate = member
+    return candidate
+
+
+def _tasks_of(tasks: Tasks) -> Iterable[TaskId]:
+    for subtopology_id, partitions in tasks.items():
+        for partition in partitions:
+            yield TaskId(subtopology_id, partition)
+
+
+def _by_partition(task: TaskId) -> tuple[int, bytes]:
+    return task.partition, text_order(task.subtopology_id)
+
+
+def _by_subtopology(task: TaskId) -> tuple[bytes, int]:
+    return text_order(task.subtopology_id), task.partition
+
+
+def _task_hash(task: TaskId) -> int:
+    """Return the hash code of the record `TaskId`."""
+    return (31 * string_hash(task.subtopology_id) + task.partition) & INT_MASK
+
+
+def _in_table_order(tasks: Sequence[TaskId]) -> Tasks:
+    """Return the tasks with their subtopologies in the order of the table that Kafka makes of a set of tasks."""
+    partitions: dict[str, set[int]] = {}
+    for subtopology_id, partition in hash_order(tasks, _task_hash):
+        partitions.setdefault(subtopology_id, set()).add(partition)
+    grouped = hash_order(partitions, string_hash)
+    ordered = hash_order(grouped, string_hash, table_capacity(int(len(grouped) / 0.75 + 1)))
+    return {subtopology_id: frozenset(partitions[subtopology_id]) for subtopology_id in ordered}

@@ -1,0 +1,153 @@
+"""A member of a streams group; mirrors `StreamsGroupMember` and its `MemberState`.
+
+A member never changes: each change makes another one with `dataclasses.replace`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.group.streams.assigned_tasks import NO_ASSIGNED_TASKS, AssignedTasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from broker_sim.group import record_messages
+    from broker_sim.group.streams.assigned_tasks import ActiveTasks
+    from broker_sim.group.streams.tasks import Tasks
+
+    TaskIds = record_messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds
+
+__all__ = [
+    "LEAVE_GROUP_EPOCH",
+    "LEAVE_GROUP_STATIC_EPOCH",
+    "Endpoint",
+    "MemberState",
+    "StreamsMember",
+]
+
+LEAVE_GROUP_EPOCH: Final = -1
+"""The epoch of a member that leaves."""
+
+LEAVE_GROUP_STATIC_EPOCH: Final = -2
+"""The epoch of a static member that leaves and will come back; Kafka has no static members here so far."""
+
+
+class MemberState(IntEnum):
+    """How far a member is on the way to its target; the numbers are stored in the log."""
+
+    STABLE = 1
+    """It has its target."""
+    UNREVOKED_TASKS = 2
+    """It has to give tasks up first."""
+    UNRELEASED_TASKS = 3
+    """It waits for tasks that others still own."""
+    UNKNOWN = 127
+
+    @classmethod
+    def of(cls, number: int) -> MemberState:
+        """Return the state of that number, UNKNOWN for a number of a later Kafka."""
+        return cls(number) if number in _KNOWN_STATES else cls.UNKNOWN
+
+
+_KNOWN_STATES: Final = frozenset(MemberState)
+
+
+class Endpoint(NamedTuple):
+    """Where other instances of the application can ask a process for its state."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsMember:
+    """One member: a thread of a process of the application."""
+
+    member_id: str
+    member_epoch: int = 0
+    previous_member_epoch: int = 0
+    state: MemberState = MemberState.STABLE
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    topology_epoch: int = -1
+    process_id: str = ""
+    user_endpoint: Endpoint | None = None
+    client_tags: Mapping[str, str] = field(default_factory=dict)
+    assigned: AssignedTasks = NO_ASSIGNED_TASKS
+    pending_revocation: AssignedTasks = NO_ASSIGNED_TASKS
+    """What it has to give up: until then nobody else gets it."""
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        """Return whether it has the target of that epoch."""
+        return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
+
+    def without_tasks(self) -> StreamsMember:
+        """Return a member that has left."""
+        return replace(
+            self,
+            member_epoch=LEAVE_GROUP_EPOCH,
+            previous_member_epoch=LEAVE_GROUP_EPOCH,
+            assigned=NO_ASSIGNED_TASKS,
+            pending_revocation=NO_ASSIGNED_TASKS,
+        )
+
+    def with_metadata(
+        self, value: record_messages.StreamsGroupMemberMetadataValue
+    ) -> StreamsMember:
+        """Return the member with what a record says of it beside its tasks."""
+        endpoint = value.user_endpoint
+        return replace(
+            self,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            topology_epoch=value.topology_epoch,
+            process_id=value.process_id,
+            user_endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+            client_tags={tag.key: tag.value for tag in value.client_tags},
+        )
+
+    def with_assignment(
+        self, value: record_messages.StreamsGroupCurrentMemberAssignmentValue
+    ) -> StreamsMember:
+        """Return the member with what a record says of its tasks."""
+        epoch = value.member_epoch
+        return replace(
+            self,
+            member_epoch=epoch,
+            previous_member_epoch=value.previous_member_epoch,
+            state=MemberState.of(value.state),
+            assigned=AssignedTasks(
+                _active(value.active_tasks, epoch),
+                _tasks(value.standby_tasks),
+                _tasks(value.warmup_tasks),
+            ),
+            pending_revocation=AssignedTasks(
+                _active(value.active_tasks_pending_revocation, epoch),
+                _tasks(value.standby_tasks_pending_revocation),
+                _tasks(value.warmup_tasks_pending_revocation),
+            ),
+        )
+
+
+def _active(stored: Iterable[TaskIds], member_epoch: int) -> ActiveTasks:
+    """Return active tasks; where a record does not tell the epochs of a subtopology, all have the member's."""
+    found = {}
+    for tasks in stored:
+        epochs = tasks.assignment_epochs
+        if epochs is None or len(epochs) != len(tasks.partitions):
+            epochs = [member_epoch] * len(tasks.partitions)
+        found[tasks.subtopology_id] = dict(zip(tasks.partitions, epochs, strict=True))
+    return found
+
+
+def _tasks(stored: Iterable[TaskIds]) -> Tasks:
+    return {tasks.subtopology_id: frozenset(tasks.partitions) for tasks in stored}

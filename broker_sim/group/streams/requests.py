@@ -1,0 +1,121 @@
+"""What is checked of a heartbeat before a group is looked at, and what it says.
+
+Mirrors `throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures` and
+`throwIfStreamsGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorService`. What Kafka 4.3 does not serve is
+refused as there: static members, offsets of tasks, warm-up tasks, expressions for source topics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.group import NO_TIMEOUT
+from broker_sim.group.request_checks import check_text, invalid_request
+from broker_sim.group.streams.member import LEAVE_GROUP_STATIC_EPOCH
+from broker_sim.group.streams.tasks import TasksTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from broker_sim.group.streams.tasks import Tasks
+    from broker_sim.protocol import messages
+
+    Request = messages.StreamsGroupHeartbeatRequest
+
+__all__ = ["check_heartbeat", "owned_tasks", "told_tags"]
+
+V = TypeVar("V")
+
+
+def check_heartbeat(request: messages.StreamsGroupHeartbeatRequest) -> None:
+    """Raise `ApiError` for what is not served or makes no sense.
+
+    INVALID_REQUEST, or STREAMS_INVALID_TOPOLOGY for a changelog topic that names its partitions.
+    """
+    _check_features(request)
+    check_text(request.member_id, "MemberId can't be empty.")
+    check_text(request.group_id, "GroupId can't be empty.")
+    check_text(request.instance_id, "InstanceId can't be empty.")
+    check_text(request.rack_id, "RackId can't be empty.")
+    if request.member_epoch == 0:
+        _check_joining(request)
+    elif request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
+        raise invalid_request("InstanceId can't be null.")
+    elif request.member_epoch < LEAVE_GROUP_STATIC_EPOCH:
+        raise invalid_request(
+            f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2."
+        )
+    told = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    if None in told and told != (None, None, None):
+        raise invalid_request("If one task-type is non-null, all must be non-null.")
+    if request.member_epoch != 0 and request.topology is not None:
+        raise invalid_request("Topology can only be provided when (re-)joining.")
+
+
+def _check_features(request: messages.StreamsGroupHeartbeatRequest) -> None:
+    if request.instance_id is not None:
+        raise invalid_request("Static membership is not yet supported.")
+    if request.task_offsets is not None:
+        raise invalid_request("TaskOffsets are not supported yet.")
+    if request.task_end_offsets is not None:
+        raise invalid_request("TaskEndOffsets are not supported yet.")
+    if request.warmup_tasks:
+        raise invalid_request("WarmupTasks are not supported yet.")
+    if request.topology is not None and any(
+        subtopology.source_topic_regex for subtopology in request.topology.subtopologies
+    ):
+        raise invalid_request("Regular expressions for source topics are not supported yet.")
+
+
+def _check_joining(request: messages.StreamsGroupHeartbeatRequest) -> None:
+    if request.rebalance_timeout_ms == NO_TIMEOUT:
+        raise invalid_request("RebalanceTimeoutMs must be provided in first request.")
+    for name, tasks in (
+        ("ActiveTasks", request.active_tasks),
+        ("StandbyTasks", request.standby_tasks),
+        ("WarmupTasks", request.warmup_tasks),
+    ):
+        if tasks is None or tasks:
+            raise invalid_request(f"{name} must be empty when (re-)joining.")
+    if request.topology is None:
+        raise invalid_request("Topology must be non-null when (re-)joining.")
+    for subtopology in request.topology.subtopologies:
+        for topic in subtopology.state_changelog_topics:
+            if topic.partitions != 0:
+                raise ApiError(
+                    ErrorCode.STREAMS_INVALID_TOPOLOGY,
+                    f"Changelog topic {topic.name} must have an undefined partition count, but it is "
+                    f"set to {topic.partitions}.",
+                )
+
+
+def owned_tasks(request: messages.StreamsGroupHeartbeatRequest) -> TasksTuple | None:
+    """Return what the member says that it owns; None if it does not say.
+
+    As in Kafka a subtopology that comes twice is UNKNOWN_SERVER_ERROR.
+    """
+    active, standby, warmup = request.active_tasks, request.standby_tasks, request.warmup_tasks
+    if active is None or standby is None or warmup is None:
+        return None
+    return TasksTuple(_tasks(active), _tasks(standby), _tasks(warmup))
+
+
+def _tasks(told: Sequence[Request.TaskIds]) -> Tasks:
+    return _unique((tasks.subtopology_id, frozenset(tasks.partitions)) for tasks in told)
+
+
+def told_tags(request: messages.StreamsGroupHeartbeatRequest) -> dict[str, str] | None:
+    """Return the client's tags; None if it does not say. As in Kafka a tag that comes twice is an error."""
+    if request.client_tags is None:
+        return None
+    return _unique((tag.key, tag.value) for tag in request.client_tags)
+
+
+def _unique(pairs: Iterable[tuple[str, V]]) -> dict[str, V]:
+    found: dict[str, V] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        found[key] = value
+    return found

@@ -1,0 +1,21 @@
+"""What a heartbeat's answer says of the group beside errors; mirrors `StreamsGroupHeartbeatResponse.Status`."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+__all__ = ["Status"]
+
+
+class Status(IntEnum):
+    """The codes; each comes with a text for people."""
+
+    STALE_TOPOLOGY = 0
+    """The member has an older topology than the group."""
+    MISSING_SOURCE_TOPICS = 1
+    INCORRECTLY_PARTITIONED_TOPICS = 2
+    """Topics that are read together have different numbers of partitions."""
+    MISSING_INTERNAL_TOPICS = 3
+    SHUTDOWN_APPLICATION = 4
+    """A member wants all members to end."""
+    ASSIGNMENT_DELAYED = 5

@@ -1,0 +1,21 @@
+"""How many partitions the topics of a topology have, and which internal topics are missing."""
+
+from __future__ import annotations
+
+from broker_sim.group.streams.topics.configured_topology import (
+    ConfiguredInternalTopic,
+    ConfiguredSubtopology,
+    ConfiguredTopology,
+)
+from broker_sim.group.streams.topics.endpoint_to_partitions import endpoint_to_partitions
+from broker_sim.group.streams.topics.internal_topic_manager import configure_topics
+from broker_sim.group.streams.topics.topic_configuration_error import TopicConfigurationError
+
+__all__ = [
+    "ConfiguredInternalTopic",
+    "ConfiguredSubtopology",
+    "ConfiguredTopology",
+    "TopicConfigurationError",
+    "configure_topics",
+    "endpoint_to_partitions",
+]

@@ -1,0 +1,196 @@
+"""What follows for a topology from the topics there are; mirrors `InternalTopicManager`.
+
+1. all source topics have to exist
+2. repartition topics get their numbers of partitions, then copartition groups equal ones
+3. changelog topics get theirs, and subtopologies their tasks
+4. internal topics that do not exist are to be created, those that do have to have that number
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.java_text import text_order
+from broker_sim.group.streams.status import Status
+from broker_sim.group.streams.topics.changelog_topics import changelog_topic_counts, source_names
+from broker_sim.group.streams.topics.configured_topology import (
+    ConfiguredInternalTopic,
+    ConfiguredSubtopology,
+    ConfiguredTopology,
+)
+from broker_sim.group.streams.topics.copartitioned_topics import enforce_copartitioning
+from broker_sim.group.streams.topics.repartition_topics import repartition_topic_counts
+from broker_sim.group.streams.topics.topic_configuration_error import TopicConfigurationError
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import HashTable, copied_capacity, hash_order
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from broker_sim.group.streams.topology import StreamsTopology, Subtopology, TopicInfo
+    from broker_sim.metadata import MetadataImage
+    from broker_sim.protocol import messages
+
+__all__ = ["configure_topics"]
+
+_SHOWN_TOPICS: Final = 3
+
+
+def configure_topics(
+    topology: StreamsTopology, metadata_hash: int, image: MetadataImage
+) -> ConfiguredTopology:
+    """Return the topology as configured for the topics of the image, or with the error that prevents it.
+
+    Raises ApiError STREAMS_INVALID_TOPOLOGY for a topology that no topics can be right for, and as Kafka
+    UNKNOWN_SERVER_ERROR for one that contradicts itself.
+    """
+    groups = [
+        group
+        for subtopology in topology.subtopologies.values()
+        for group in _copartition_groups(subtopology)
+    ]
+    try:
+        _check_source_topics(topology, image)
+        counts = _Counts(topology, groups, image)
+        configured = {
+            subtopology_id: _configure(topology.subtopologies[subtopology_id], counts)
+            for subtopology_id in sorted(topology.subtopologies, key=text_order)
+        }
+        missing = _missing_internal_topics(configured.values(), topology, image)
+    except TopicConfigurationError as error:
+        return ConfiguredTopology(topology.topology_epoch, metadata_hash, None, {}, error)
+    incomplete = None
+    if missing:
+        text = f"Internal topics are missing: {_summary(missing)}"
+        incomplete = TopicConfigurationError(Status.MISSING_INTERNAL_TOPICS, text)
+    return ConfiguredTopology(
+        topology.topology_epoch, metadata_hash, configured, missing, incomplete
+    )
+
+
+def _check_source_topics(topology: StreamsTopology, image: MetadataImage) -> None:
+    missing = {
+        topic
+        for subtopology in topology.subtopologies.values()
+        for topic in subtopology.source_topics
+        if topic not in image.topics
+    }
+    if missing:
+        raise TopicConfigurationError(
+            Status.MISSING_SOURCE_TOPICS,
+            f"Source topics {_summary(sorted(missing, key=text_order))} are missing.",
+        )
+
+
+class _Counts:
+    """How many partitions topics have; what is decided here counts for topics that do not exist."""
+
+    def __init__(
+        self, topology: StreamsTopology, groups: Iterable[Sequence[str]], image: MetadataImage
+    ) -> None:
+        self._image = image
+        self.decided: dict[str, int] = {}
+        subtopologies = topology.subtopologies.values()
+        self.decided.update(repartition_topic_counts(subtopologies, self.of))
+        self._enforce_copartitioning(subtopologies, groups)
+        self.decided.update(changelog_topic_counts(subtopologies, self.of))
+
+    def of(self, topic: str) -> int:
+        """Return the number of partitions of a topic that exists, or of one that it was decided for."""
+        existing = self._image.topics.get(topic)
+        return self.decided[topic] if existing is None else len(existing.partitions)
+
+    def _enforce_copartitioning(
+        self, subtopologies: Iterable[Subtopology], groups: Iterable[Sequence[str]]
+    ) -> None:
+        topics = [
+            topic
+            for subtopology in subtopologies
+            for topic in subtopology.repartition_source_topics
+        ]
+        fixed = {topic.name for topic in topics if topic.partitions != 0}
+        flexible = {topic.name for topic in topics if topic.partitions == 0}
+        for group in groups:
+            self.decided.update(enforce_copartitioning(group, fixed, flexible, self.of))
+
+
+def _copartition_groups(subtopology: Subtopology) -> Iterable[Sequence[str]]:
+    """Yield the names of the topics of each group; the topology tells them by their places."""
+    sources = subtopology.source_topics
+    repartition = [topic.name for topic in subtopology.repartition_source_topics]
+    for group in subtopology.copartition_groups:
+        names = [_at(sources, place) for place in group.source_topics]
+        names += [_at(repartition, place) for place in group.repartition_source_topics]
+        yield hash_order(dict.fromkeys(names), string_hash)
+
+
+def _at(names: Sequence[str], place: int) -> str:
+    if not 0 <= place < len(names):
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return names[place]
+
+
+def _configure(subtopology: Subtopology, counts: _Counts) -> ConfiguredSubtopology:
+    number_of_tasks = max(counts.of(topic) for topic in source_names(subtopology))
+    sources, sinks = subtopology.source_topics, subtopology.repartition_sink_topics
+    return ConfiguredSubtopology(
+        number_of_tasks,
+        hash_order(dict.fromkeys(sources), string_hash, copied_capacity(len(sources))),
+        _configured_topics(subtopology.repartition_source_topics, counts),
+        hash_order(dict.fromkeys(sinks), string_hash, copied_capacity(len(sinks))),
+        _configured_topics(subtopology.state_changelog_topics, counts),
+    )
+
+
+def _configured_topics(
+    topics: Sequence[TopicInfo], counts: _Counts
+) -> dict[str, ConfiguredInternalTopic]:
+    """Return the topics by name. Kafka cannot use a name or a configuration that comes twice."""
+    found = {topic.name: _configured_topic(topic, counts) for topic in topics}
+    if len(found) < len(topics):
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return {name: found[name] for name in hash_order(found, string_hash)}
+
+
+def _configured_topic(topic: TopicInfo, counts: _Counts) -> ConfiguredInternalTopic:
+    partitions = topic.partitions or counts.decided[topic.name]
+    configs = {config.key: config.value for config in topic.topic_configs}
+    if partitions < 1 or len(configs) < len(topic.topic_configs):
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return ConfiguredInternalTopic(
+        topic.name,
+        partitions,
+        topic.replication_factor,
+        {key: configs[key] for key in hash_order(configs, string_hash)},
+    )
+
+
+def _missing_internal_topics(
+    subtopologies: Iterable[ConfiguredSubtopology], topology: StreamsTopology, image: MetadataImage
+) -> Mapping[str, messages.CreateTopicsRequest.CreatableTopic]:
+    """Return the internal topics that do not exist, by name, in the order of Kafka's table."""
+    wanted: HashTable[str, ConfiguredInternalTopic] = HashTable(string_hash)
+    for subtopology in subtopologies:
+        for kind in (subtopology.repartition_source_topics, subtopology.state_changelog_topics):
+            for name, topic in kind.items():
+                wanted.put(name, topic)
+    for name in topology.required_topics():
+        existing = image.topics.get(name)
+        if existing is None or name not in wanted:
+            continue
+        expected, found = wanted.pop(name).partitions, len(existing.partitions)
+        if found != expected:
+            raise TopicConfigurationError(
+                Status.INCORRECTLY_PARTITIONED_TOPICS,
+                f"Existing topic {name} has different number of partitions:"
+                f" expected {expected}, found {found}",
+            )
+    return {name: wanted[name].creatable() for name in wanted.in_order()}
+
+
+def _summary(topics: Collection[str]) -> str:
+    """Return the first three names, and how many more there are."""
+    shown = ", ".join(list(topics)[:_SHOWN_TOPICS])
+    hidden = len(topics) - _SHOWN_TOPICS
+    return f"{shown} and {hidden} additional topics" if hidden > 0 else shown

@@ -1,0 +1,81 @@
+"""The streams groups of one broker, as their APIs see them; mirrors their part of `GroupCoordinatorService`.
+
+`on_error` gets an `ApiError` with what clients are told, as in `GroupCoordinatorService`.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.by_partition import groups_by_partition
+from broker_sim.group.streams.requests import check_heartbeat
+from broker_sim.group.streams.settings import StreamsGroupSettings
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.coordinator.runtime import CoordinatorRuntime
+    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.shard import GroupShard
+    from broker_sim.group.streams.streams_groups import HeartbeatAnswer
+
+__all__ = ["StreamsGroupService"]
+
+Described = messages.StreamsGroupDescribeResponse.DescribedGroup
+
+
+class StreamsGroupService:
+    """Serves the streams groups of this broker. Thread rule: the broker's loop."""
+
+    def __init__(
+        self, environment: GroupEnvironment, runtime: CoordinatorRuntime[GroupShard]
+    ) -> None:
+        """Serve the streams groups among the groups of the runtime's shards."""
+        self._runtime = runtime
+        self._settings = StreamsGroupSettings(environment)
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        """Return how often members of that group are told to send heartbeats."""
+        return self._settings.heartbeat_interval_ms(group_id)
+
+    def heartbeat(
+        self,
+        request: messages.StreamsGroupHeartbeatRequest,
+        client: GroupClient,
+        on_answer: Callable[[HeartbeatAnswer], object],
+        on_error: Callable[[ApiError], object],
+    ) -> None:
+        """Serve a member: it joins, stays or leaves."""
+        try:
+            check_heartbeat(request)
+        except ApiError as error:
+            on_error(error)
+            return
+        self._runtime.write(
+            request.group_id,
+            lambda shard: shard.streams.heartbeat(request, client),
+            on_answer,
+            on_error,
+        )
+
+    def describe(
+        self, group_ids: Sequence[str]
+    ) -> list[messages.StreamsGroupDescribeResponse.DescribedGroup]:
+        """Describe streams groups; one that cannot be has its error."""
+        described = [
+            Described(ErrorCode.INVALID_GROUP_ID, group_id=group_id)
+            for group_id in group_ids
+            if not group_id
+        ]
+        parts = groups_by_partition(filter(None, group_ids), self._runtime.partition_for)
+        for group_id in chain.from_iterable(parts):
+            try:
+                described.append(self._runtime.find(group_id).shard.streams.describe(group_id))
+            except ApiError as error:
+                failed = Described(error.error_code, error.error_message, group_id)
+                described.append(failed)
+        return described

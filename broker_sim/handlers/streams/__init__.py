@@ -1,0 +1,1 @@
+"""APIs of streams groups (KIP-1071)."""

@@ -1,0 +1,32 @@
+"""Kafka's pure parts of streams groups, for the tests that compare with them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.broker_sim.group.kafka_peer import Peer, compiled_peer
+from tests.broker_sim.group.streams.members import Streams
+
+SOURCE = Path(__file__).parent / "java" / "StreamsPeer.java"
+
+
+@pytest.fixture(scope="session")
+def streams_peer(tmp_path_factory):
+    """Return the running peer."""
+    with Peer(compiled_peer(SOURCE, tmp_path_factory.mktemp("classes"))) as peer:
+        yield peer
+
+
+@pytest.fixture
+def streams(make_bench):
+    """Return streams groups that wait for nothing."""
+    return Streams(
+        make_bench(
+            group_streams_initial_rebalance_delay_ms=0, group_streams_assignment_interval_ms=0
+        )
+    )
+
+
+@pytest.fixture
+def make_streams(make_bench):
+    return lambda **configs: Streams(make_bench(**configs))

@@ -1,0 +1,417 @@
+"""Members of streams groups: they join with their topology, get tasks, give some up, and leave."""
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+from broker_sim.group.streams.status import Status
+from tests.broker_sim.group.streams.members import GROUP, Request, subtopology
+
+NONE = ErrorCode.NONE
+CHANGELOG = [("app-store-changelog", 0, 1, [])]
+HEARTBEAT_MS = 5_000
+
+
+def stateful(name="0"):
+    return subtopology(name, "in", state_changelog_topics=CHANGELOG)
+
+
+def test_first_member_gets_all_tasks(streams):
+    streams.bench.set_topic("in", 2)
+    member = streams.member("a")
+    assert member.join() == NONE
+    assert (member.epoch, member.active, member.standby) == (2, {"0": [0, 1]}, {})
+    assert member.answer.heartbeat_interval_ms == HEARTBEAT_MS
+    assert member.statuses == {}
+    assert streams.group.state_name == "Stable"
+    assert member.beat() == NONE
+    assert member.answer.active_tasks is None
+
+
+def test_task_goes_to_another_member_once_it_is_given_up(streams):
+    streams.bench.set_topic("in", 2)
+    first, second = streams.member("a"), streams.member("b")
+    first.join()
+    assert second.join() == NONE
+    assert (second.epoch, second.active) == (3, {})
+    kept = dict(first.active)
+    first.beat(owned=(kept, {}, {}))
+    assert (first.epoch, first.active) == (2, {"0": [0]})
+    assert streams.group.state_name == "Reconciling"
+    second.beat()
+    assert second.active == {}
+    # It says that it still has both tasks, then only one.
+    first.beat(owned=(kept, {}, {}))
+    assert (first.epoch, first.answer.active_tasks) == (2, None)
+    first.beat()
+    assert first.epoch == 3
+    second.beat()
+    assert second.active == {"0": [1]}
+    assert streams.group.state_name == "Stable"
+
+
+def test_member_that_gives_nothing_up_in_time_is_fenced(streams):
+    streams.bench.set_topic("in", 2)
+    first, second = streams.member("a"), streams.member("b")
+    first.join(rebalance_timeout_ms=10_000)
+    second.join()
+    kept = (dict(first.active), {}, {})
+    first.beat(owned=kept)
+    streams.bench.advance(9_999)
+    assert "a" in streams.group.members
+    streams.bench.advance(1)
+    assert "a" not in streams.group.members
+    assert first.beat(owned=kept) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_member_that_gives_up_in_time_stays(streams):
+    streams.bench.set_topic("in", 2)
+    first, second = streams.member("a"), streams.member("b")
+    first.join(rebalance_timeout_ms=10_000)
+    second.join()
+    first.beat()
+    first.beat()
+    assert first.epoch == 3
+    streams.bench.advance(10_000)
+    assert "a" in streams.group.members
+
+
+def test_silent_member_is_fenced_after_its_session(streams):
+    streams.bench.set_topic("in", 1)
+    member = streams.member("a")
+    member.join()
+    streams.bench.advance(44_999)
+    assert member.beat() == NONE
+    streams.bench.advance(45_000)
+    assert member.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert streams.group.state_name == "Empty"
+
+
+def test_member_that_leaves_gives_its_tasks_to_others(streams):
+    streams.bench.set_topic("in", 2)
+    first, second = streams.member("a"), streams.member("b")
+    first.join()
+    second.join()
+    streams.settle(first, second)
+    assert first.leave() == NONE
+    assert (first.answer.member_epoch, first.answer.status) == (-1, [])
+    second.beat()
+    assert second.active == {"0": [0, 1]}
+    assert second.leave() == NONE
+    assert second.leave() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_new_group_waits_for_more_members(make_streams):
+    streams = make_streams(group_streams_assignment_interval_ms=0)
+    streams.bench.set_topic("in", 2)
+    first, second = streams.member("a"), streams.member("b")
+    delayed = {
+        Status.ASSIGNMENT_DELAYED: "Assignment delayed due to the configured initial rebalance delay."
+    }
+    assert first.join() == NONE
+    assert (first.epoch, first.active, first.statuses) == (1, {}, delayed)
+    streams.bench.advance(2_999)
+    second.join()
+    assert (second.active, second.statuses) == ({}, delayed)
+    streams.bench.advance(1)
+    assert streams.group.assignment_epoch == 3
+    streams.settle(first, second)
+    assert [first.active, second.active] == [{"0": [0]}, {"0": [1]}]
+
+
+def test_next_heartbeat_assigns_if_one_alone_came_in_the_delay(make_streams):
+    streams = make_streams(group_streams_assignment_interval_ms=0)
+    streams.bench.set_topic("in", 1)
+    member = streams.member("a")
+    member.join()
+    streams.bench.advance(3_000)
+    assert streams.group.assignment_epoch == 1
+    member.beat()
+    assert (member.epoch, member.active) == (2, {"0": [0]})
+
+
+def test_targets_are_computed_once_in_an_interval(make_streams):
+    streams = make_streams(group_streams_initial_rebalance_delay_ms=0)
+    streams.bench.set_topic("in", 2)
+    first, second = streams.member("a"), streams.member("b")
+    first.join()
+    second.join()
+    assert second.statuses == {
+        Status.ASSIGNMENT_DELAYED: "Assignment delayed due to the configured assignment interval."
+    }
+    assert (second.epoch, second.active) == (2, {})
+    streams.bench.advance(999)
+    second.beat()
+    assert second.epoch == 2
+    streams.bench.advance(1)
+    second.beat()
+    assert second.epoch == 3
+
+
+def test_tasks_wait_for_source_topics(streams):
+    member = streams.member("a")
+    assert member.join() == NONE
+    assert set(member.statuses) == {Status.MISSING_SOURCE_TOPICS}
+    assert (member.epoch, member.active) == (2, {})
+    assert streams.group.state_name == "NotReady"
+    streams.bench.set_topic("in", 1)
+    member.beat()
+    assert (member.active, member.statuses) == ({"0": [0]}, {})
+    assert streams.group.state_name == "Stable"
+
+
+def test_missing_internal_topics_are_to_be_created(streams):
+    streams.bench.set_topic("in", 3)
+    member = streams.member("a", stateful())
+    member.join()
+    assert set(member.statuses) == {Status.MISSING_INTERNAL_TOPICS}
+    (topic,) = member.to_create.values()
+    assert (topic.name, topic.num_partitions) == ("app-store-changelog", 3)
+    assert member.active == {}
+    streams.bench.set_topic("app-store-changelog", 3)
+    member.beat()
+    assert (member.to_create, member.active) == ({}, {"0": [0, 1, 2]})
+
+
+def test_deleted_topic_stops_the_group(streams):
+    streams.bench.set_topic("in", 1)
+    member = streams.member("a")
+    member.join()
+    streams.bench.delete_topic("in")
+    member.beat()
+    assert set(member.statuses) == {Status.MISSING_SOURCE_TOPICS}
+    assert streams.group.state_name == "NotReady"
+    member.beat()
+    assert member.active == {}
+
+
+def test_member_with_an_older_topology_is_told_so(streams):
+    streams.bench.set_topic("in", 1)
+    first, second = streams.member("a", epoch=2), streams.member("b", epoch=1)
+    first.join()
+    assert second.join() == NONE
+    told = {
+        Status.STALE_TOPOLOGY: "The member's topology epoch 1 is behind the group's topology epoch 2."
+    }
+    assert second.statuses == told
+    second.beat()
+    assert second.statuses == told
+
+
+def test_another_topology_is_refused(streams):
+    streams.bench.set_topic("in", 1)
+    streams.member("a").join()
+    other = streams.member("b", subtopology("1", "in"))
+    assert other.join() == ErrorCode.INVALID_REQUEST
+    assert other.answer.error_message == "Topology updates are not supported yet."
+
+
+def test_member_can_ask_all_to_end(streams):
+    streams.bench.set_topic("in", 1)
+    first, second = streams.member("a"), streams.member("b")
+    first.join()
+    second.join()
+    first.beat(shutdown_application=True)
+    told = {
+        Status.SHUTDOWN_APPLICATION: "Streams group member a encountered a fatal error and requested a "
+        "shutdown for the entire application."
+    }
+    assert first.statuses == told
+    first.leave()
+    second.beat()
+    assert second.statuses == told
+    second.leave()
+    second.join()
+    assert second.statuses == {}
+
+
+def test_member_that_leaves_can_ask_all_to_end(streams):
+    streams.bench.set_topic("in", 1)
+    first, second = streams.member("a"), streams.member("b")
+    first.join()
+    second.join()
+    first.leave(shutdown_application=True)
+    second.beat()
+    assert set(second.statuses) == {Status.SHUTDOWN_APPLICATION}
+
+
+def test_standby_tasks_are_in_other_processes(make_streams):
+    streams = make_streams(
+        group_streams_initial_rebalance_delay_ms=0,
+        group_streams_assignment_interval_ms=0,
+        group_streams_num_standby_replicas=1,
+    )
+    streams.bench.set_topic("in", 2)
+    streams.bench.set_topic("app-store-changelog", 2)
+    members = [streams.member(name, stateful()) for name in "ab"]
+    for member in members:
+        member.join()
+    streams.settle(*members)
+    assert [member.active for member in members] == [{"0": [0]}, {"0": [1]}]
+    assert [member.standby for member in members] == [{"0": [1]}, {"0": [0]}]
+
+
+def test_configuration_of_the_group_counts(streams):
+    streams.bench.set_topic("in", 1)
+    streams.bench.set_topic("app-store-changelog", 1)
+    members = [streams.member(name, stateful()) for name in "ab"]
+    for member in members:
+        member.join()
+    streams.settle(*members)
+    assert [member.standby for member in members] == [{}, {}]
+    streams.bench.configure_group(
+        GROUP, streams_num_standby_replicas=1, streams_heartbeat_interval_ms=7_000
+    )
+    streams.settle(*members)
+    assert [member.standby for member in members] == [{}, {"0": [0]}]
+    assert members[0].answer.heartbeat_interval_ms == 7_000
+
+
+def test_endpoints_are_told_when_tasks_change(streams):
+    streams.bench.set_topic("in", 2)
+    first, second = streams.member("a"), streams.member("b")
+    endpoint = Request.Endpoint("host-a", 8080)
+    first.join(user_endpoint=endpoint)
+    # The group of the first heartbeat is forgotten, so its epoch of endpoints begins anew.
+    assert first.answer.endpoint_information_epoch == 0
+    (told,) = first.answer.partitions_by_user_endpoint
+    assert (told.user_endpoint.host, told.user_endpoint.port) == ("host-a", 8080)
+    assert [(each.topic, each.partitions) for each in told.active_partitions] == [("in", [0, 1])]
+    second.join()
+    first.beat()
+    assert first.answer.endpoint_information_epoch == 1
+    second.beat(endpoint_information_epoch=1)
+    assert second.answer.partitions_by_user_endpoint is None
+    second.beat(endpoint_information_epoch=0)
+    (told,) = second.answer.partitions_by_user_endpoint
+    assert [(each.topic, each.partitions) for each in told.active_partitions] == [("in", [0])]
+
+
+def test_full_group_takes_nobody(make_streams):
+    streams = make_streams(group_streams_max_size=1)
+    streams.bench.set_topic("in", 1)
+    first = streams.member("a")
+    assert first.join() == NONE
+    assert streams.member("b").join() == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert first.beat() == NONE
+    assert first.join() == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+@pytest.mark.parametrize(
+    ("epoch", "owned", "code"),
+    [
+        (3, "kept", ErrorCode.FENCED_MEMBER_EPOCH),
+        (1, "kept", ErrorCode.FENCED_MEMBER_EPOCH),
+        (2, ({"0": [5]}, {}, {}), ErrorCode.INVALID_REQUEST),
+        (2, ({"9": [0]}, {}, {}), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_epochs_and_tasks_of_heartbeats_are_checked(streams, epoch, owned, code):
+    streams.bench.set_topic("in", 1)
+    member = streams.member("a")
+    member.join()
+    assert member.epoch == 2
+    assert member.beat(member_epoch=epoch, owned=owned) == code
+
+
+def test_epoch_before_is_accepted_while_its_answer_may_be_lost(streams):
+    streams.bench.set_topic("in", 2)
+    first, second = streams.member("a"), streams.member("b")
+    first.join()
+    second.join()
+    first.beat()
+    first.beat()
+    assert first.epoch == 3
+    lost = {"member_epoch": 2}
+    assert first.beat(owned=({"0": [0]}, {}, {}), **lost) == NONE
+    assert first.beat(owned=({"0": [0, 1]}, {}, {}), **lost) == ErrorCode.FENCED_MEMBER_EPOCH
+    assert first.beat(owned=None, **lost) == ErrorCode.FENCED_MEMBER_EPOCH
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"instance_id": "i"}, "Static membership is not yet supported."),
+        ({"task_offsets": []}, "TaskOffsets are not supported yet."),
+        ({"task_end_offsets": []}, "TaskEndOffsets are not supported yet."),
+        ({"warmup_tasks": [Request.TaskIds("0", [0])]}, "WarmupTasks are not supported yet."),
+        ({"member_id": " "}, "MemberId can't be empty."),
+        ({"group_id": ""}, "GroupId can't be empty."),
+        ({"rack_id": ""}, "RackId can't be empty."),
+        (
+            {"rebalance_timeout_ms": -1},
+            "RebalanceTimeoutMs must be provided in first request.",
+        ),
+        ({"active_tasks": None}, "ActiveTasks must be empty when (re-)joining."),
+        (
+            {"standby_tasks": [Request.TaskIds("0", [0])]},
+            "StandbyTasks must be empty when (re-)joining.",
+        ),
+        ({"topology": None}, "Topology must be non-null when (re-)joining."),
+        ({"member_epoch": -2}, "InstanceId can't be null."),
+        (
+            {"member_epoch": -3},
+            "MemberEpoch is -3, but must be greater than or equal to -2.",
+        ),
+        (
+            {"member_epoch": 1, "topology": None, "warmup_tasks": None},
+            "If one task-type is non-null, all must be non-null.",
+        ),
+        ({"member_epoch": 1}, "Topology can only be provided when (re-)joining."),
+        (
+            {"topology": Request.Topology(0, [subtopology("0", source_topic_regex=["x.*"])])},
+            "Regular expressions for source topics are not supported yet.",
+        ),
+    ],
+)
+def test_requests_that_make_no_sense_are_refused(streams, fields, message):
+    member = streams.member("a")
+    assert member.join(**fields) == ErrorCode.INVALID_REQUEST
+    assert member.answer.error_message == message
+    assert streams.group is None
+
+
+def test_changelog_topic_that_names_its_partitions_is_an_invalid_topology(streams):
+    told = subtopology("0", "in", state_changelog_topics=[("c", 2, 1, [])])
+    member = streams.member("a", told)
+    assert member.join() == ErrorCode.STREAMS_INVALID_TOPOLOGY
+    assert member.answer.error_message == (
+        "Changelog topic c must have an undefined partition count, but it is set to 2."
+    )
+
+
+def test_group_of_another_kind_takes_no_member(streams):
+    streams.bench.set_topic("in", 1)
+    consumer = streams.bench.consumer("c", "in", group_id=GROUP)
+    consumer.join()
+    member = streams.member("a")
+    assert member.join() == ErrorCode.GROUP_ID_NOT_FOUND
+    assert member.answer.error_message == f"Group {GROUP} is not a streams group."
+    assert member.beat(member_epoch=1) == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_group_is_the_same_after_a_failover(streams):
+    streams.bench.set_topic("in", 3)
+    members = [streams.member(name) for name in "ab"]
+    for member in members:
+        member.join(client_tags=[Request.KeyValue("zone", "z")], rack_id="r")
+    streams.settle(*members)
+    before = streams.describe()
+    streams.bench.fail_over()
+    assert streams.describe() == before
+    assert before.group_state == "Stable"
+    assert [member.beat() for member in members] == [NONE, NONE]
+    assert members[0].answer.active_tasks is None
+    streams.bench.advance(45_000)
+    assert streams.group.state_name == "Empty"
+
+
+def test_revocation_is_timed_after_a_failover(streams):
+    streams.bench.set_topic("in", 2)
+    first, second = streams.member("a"), streams.member("b")
+    first.join(rebalance_timeout_ms=10_000)
+    second.join()
+    first.beat()
+    assert streams.group.state_name == "Reconciling"
+    streams.bench.fail_over()
+    streams.bench.advance(10_000)
+    assert "a" not in streams.group.members
