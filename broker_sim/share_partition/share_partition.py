@@ -299,7 +299,7 @@ class SharePartition:
                 has_moved = self.records.maybe_move_start_offset()
             on_done(error)
             if has_moved:
-                self._environment.complete_delayed_share_fetch(self.key)
+                self._environment.announce(self.key)
 
         self._write([update.written for update in updates], written)
 
