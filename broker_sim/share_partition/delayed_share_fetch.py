@@ -246,7 +246,7 @@ class DelayedShareFetch(DelayedRequest):
             fetched = FetchedRecords(
                 data.records,
                 data.aborted_transactions,
-                last_offset=share_partition.records.last_acquirable_offset(
+                last_offset=share_partition.last_acquirable_offset(
                     offsets[partition], wanted.max_records
                 ),
             )
