@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from broker_sim.group.consumer_protocol import MalformedConsumerProtocolError, read_assignment
 from broker_sim.group.group import CONSUMER
+from broker_sim.group.share.describe import describe_group
+from broker_sim.group.share.share_group import ShareGroup
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 
@@ -143,6 +145,10 @@ def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group)
         described = shard.consumer.describe(group.group_id)
         members = tuple(map(_consumer_member, described.members))
         assignor = described.assignor_name
+    elif isinstance(group, ShareGroup):
+        shared = describe_group(group, nodes.controller.image)
+        members = tuple(map(_share_member, shared.members))
+        assignor = shared.assignor_name
     else:
         classic = group.describe()
         assert classic is not None
@@ -170,6 +176,17 @@ def _consumer_member(member: messages.ConsumerGroupDescribeResponse.Member) -> G
         _partitions(
             (each.topic_name, each.partitions) for each in member.assignment.topic_partitions
         ),
+    )
+
+
+def _share_member(member: messages.ShareGroupDescribeResponse.Member) -> GroupMemberStatus:
+    assigned = member.assignment.topic_partitions
+    return GroupMemberStatus(
+        member.member_id,
+        None,
+        member.client_id,
+        member.client_host,
+        _partitions((each.topic_name, each.partitions) for each in assigned),
     )
 
 

@@ -6,7 +6,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.log import AbortedTxn
 from broker_sim.protocol.record_batch import rebase
 from broker_sim.protocol.records import build_batch, build_end_txn_marker
-from broker_sim.share.persister import ReadState
+from broker_sim.share.persister import ReadState, StateBatch
 from broker_sim.share_partition.acquisition import WantedRecords
 from broker_sim.share_partition.fetched_records import FetchedRecords
 from broker_sim.share_partition.share_partition import SharePartitionState
@@ -99,13 +99,13 @@ def test_natural_gap_is_not_acquired(bench):
 
 
 @pytest.mark.parametrize(
-    "batches",
-    [[(5, 9, AVAILABLE, 1)], [(12, 11, AVAILABLE, 1)], [(10, 11, 5, 1)]],
+    "batch",
+    [(5, 9, AVAILABLE, 1), (12, 11, AVAILABLE, 1), (10, 11, 5, 1)],
     ids=["before start", "reversed", "state that there is not"],
 )
-def test_invalid_state_fails_for_good(make_bench, batches):
+def test_invalid_state_fails_for_good(make_bench, batch):
     bench = make_bench()
-    bench.coordinator.read = ReadState(start_offset=10, state_batches=batches)
+    bench.coordinator.read = ReadState(start_offset=10, state_batches=(StateBatch(*batch),))
     for _ in range(2):
         result = bench.result(bench.partition.maybe_initialize)
         assert code_of(result) == ErrorCode.UNKNOWN_SERVER_ERROR

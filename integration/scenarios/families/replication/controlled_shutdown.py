@@ -80,12 +80,12 @@ def a_stopped_leader_hands_over_before_it_goes_and_is_let_in_again_after_its_ses
     cluster.faults.start(cluster.second)
     joined_ms = cluster.wait_until.brokers(*cluster.brokers)
     due = on_event(
-        DEFAULT_SESSION_TIMEOUT_MS,
-        earliest_ms=DEFAULT_SESSION_TIMEOUT_MS - DEFAULT_HEARTBEAT_INTERVAL_MS,
+        ended_ms - stopped_ms + DEFAULT_SESSION_TIMEOUT_MS,
+        earliest_ms=DEFAULT_SESSION_TIMEOUT_MS,
         spread_ms=DEFAULT_HEARTBEAT_INTERVAL_MS + STARTED_WITHIN_MS,
         reason="a refused registration is repeated every 2 s, and the process takes time to start",
     )
-    listed_ms = joined_ms - ended_ms
+    listed_ms = joined_ms - stopped_ms
     yield Observation("listed again", elapsed_ms=listed_ms, answered_ms=joined_ms, timing=due)
     cluster.wait_until.isr(led, *cluster.brokers)
     yield described("led before, all back", cluster, led)

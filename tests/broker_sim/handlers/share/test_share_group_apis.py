@@ -105,6 +105,9 @@ def test_member_is_assigned_and_described(user):
     described = user.describe()
     assert (described.error_code, described.group_state) == (NONE, "Stable")
     assert [member.member_id for member in described.members] == ["member"]
+    seen = user.cluster.groups().of(GROUP)
+    assert (seen.type, seen.state, seen.assignor) == ("share", "Stable", "simple")
+    assert [[str(key) for key in member.assignment] for member in seen.members] == [["t-0", "t-1"]]
     assert user.beat(member_epoch=-1).error_code == NONE
     assert user.describe().group_state == "Empty"
 
