@@ -34,6 +34,7 @@ def make_share_partition_manager(
 
     def partition_environment(
         complete_delayed: Callable[[SharePartitionKey], int],
+        announce: Callable[[SharePartitionKey], object],
     ) -> SharePartitionEnvironment:
         return SharePartitionEnvironment(
             persister=persister,
@@ -41,6 +42,7 @@ def make_share_partition_manager(
             clock=process.clock,
             settings=ShareGroupSettings(base.config, lambda: base.metadata.image),
             complete_delayed_share_fetch=complete_delayed,
+            announce=announce,
         )
 
     return SharePartitionManager(

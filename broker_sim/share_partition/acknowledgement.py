@@ -41,7 +41,7 @@ __all__ = [
     "FailedRequestError",
 ]
 
-MOST_CHANGES: Final = 5_000
+MOST_CHANGES: Final = 2_500
 """So many ranges of records may one request change, in all partitions together."""
 
 _CANNOT_COMPLETE = (

@@ -44,6 +44,9 @@ __all__ = ["DelayedShareFetch", "FetchedSharePartitions"]
 class FetchedSharePartitions(Protocol):
     """The share partition manager, as an operation sees it."""
 
+    round: int
+    """Which tries belong together; each operation tries once in a round. 0 for a try by itself."""
+
     def handle_error(self, group_id: str, partition: TopicIdPartition, error: ApiError) -> None:
         """Fence the share partition, if this broker has no right to it any more."""
 
@@ -54,7 +57,16 @@ class FetchedSharePartitions(Protocol):
 class DelayedShareFetch(DelayedRequest):
     """Waits until records can be acquired, or for `max_wait_ms`."""
 
-    __slots__ = ("_acquired", "_fetch", "_manager", "_partitions", "_read", "_reader", "_rng")
+    __slots__ = (
+        "_acquired",
+        "_fetch",
+        "_manager",
+        "_partitions",
+        "_read",
+        "_reader",
+        "_rng",
+        "_tried_in",
+    )
 
     api = "ShareFetch"
 
@@ -72,6 +84,8 @@ class DelayedShareFetch(DelayedRequest):
         self._reader = reader
         self._manager = manager
         self._rng = rng
+        self._tried_in = 0
+        """The round of the last try."""
         self._acquired: dict[TopicIdPartition, int] = {}
         """The partitions whose fetch locks it has when it completes, with the offsets to fetch from."""
         self._read: dict[TopicIdPartition, FetchPartitionData] = {}
@@ -86,6 +100,9 @@ class DelayedShareFetch(DelayedRequest):
 
     def try_complete(self) -> bool:
         """Complete if a read fails, or if there are `min_bytes` to acquire."""
+        tried_in, self._tried_in = self._tried_in, self._manager.round
+        if tried_in and tried_in == self._tried_in:
+            return False
         offsets = self._acquirable_partitions()
         if not offsets:
             return False
@@ -229,7 +246,7 @@ class DelayedShareFetch(DelayedRequest):
             fetched = FetchedRecords(
                 data.records,
                 data.aborted_transactions,
-                last_offset=share_partition.records.last_acquirable_offset(
+                last_offset=share_partition.last_acquirable_offset(
                     offsets[partition], wanted.max_records
                 ),
             )

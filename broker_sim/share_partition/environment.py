@@ -90,3 +90,5 @@ class SharePartitionEnvironment:
     settings: ShareGroupSettings
     complete_delayed_share_fetch: Callable[[SharePartitionKey], int]
     """Tries the share fetches that wait for a share partition; returns how many that completes."""
+    announce: Callable[[SharePartitionKey], object]
+    """Does the same after the running handler has returned."""

@@ -215,6 +215,11 @@ class SharePartition:
             return True
         return records.count < self._settings.partition_max_record_locks(self.key.group_id)
 
+    def last_acquirable_offset(self, fetch_offset: int, max_records: int) -> int:
+        """Return up to where a fetch from there may acquire, which is no further than locks are allowed."""
+        most = self._settings.partition_max_record_locks(self.key.group_id)
+        return self.records.last_acquirable_offset(fetch_offset, min(max_records, most))
+
     def acquire(
         self, wanted: WantedRecords, fetch_offset: int, fetched: FetchedRecords
     ) -> list[AcquiredRange]:
@@ -299,7 +304,7 @@ class SharePartition:
                 has_moved = self.records.maybe_move_start_offset()
             on_done(error)
             if has_moved:
-                self._environment.complete_delayed_share_fetch(self.key)
+                self._environment.announce(self.key)
 
         self._write([update.written for update in updates], written)
 

@@ -59,10 +59,11 @@ class SharePartitionManager:
         self,
         environment: SharePartitionManagerEnvironment,
         make_partition_environment: Callable[
-            [Callable[[SharePartitionKey], int]], SharePartitionEnvironment
+            [Callable[[SharePartitionKey], int], Callable[[SharePartitionKey], object]],
+            SharePartitionEnvironment,
         ],
     ) -> None:
-        """`make_partition_environment(complete_delayed)` is called once."""
+        """`make_partition_environment(complete_delayed, announce)` is called once."""
         self._environment = environment
         self._purgatory = environment.purgatory
         self._reader = environment.reader
@@ -70,8 +71,15 @@ class SharePartitionManager:
         self.sessions = ShareSessions(ShareSessionCache(environment.max_share_sessions))
         self.acknowledged_records = dict.fromkeys(AcknowledgeType, 0)
         """How many records were acknowledged in which way; Kafka's `RecordAcknowledgementsPerSec`."""
-        self._partition_environment = make_partition_environment(self._complete_delayed)
+        self._partition_environment = make_partition_environment(
+            self._complete_delayed, lambda key: self._announce([DelayedShareFetchGroupKey(*key)])
+        )
         self._listeners: dict[SharePartitionKey, Callable[[], object]] = {}
+        self._announced: dict[object, None] = {}
+        """Watched keys under which share fetches are tried after the running handler has returned."""
+        self.round = 0
+        """Which tries belong together, see `_try_all`; 0 between them."""
+        self._rounds = 0
         cache = self.sessions.cache
         cache.on_member_leave = lambda *key: self.release_session(ShareSessionKey(*key))
         cache.on_group_empty = self._group_is_empty
@@ -136,7 +144,7 @@ class SharePartitionManager:
                 self._remove(share_partition.key)
                 fetch.add_erroneous([partition], error)
             if is_waited_for:
-                self._complete_delayed(share_partition.key)
+                self._announce([DelayedShareFetchGroupKey(*share_partition.key)])
 
         share_partition.maybe_initialize(done)
         is_waited_for = True
@@ -152,15 +160,36 @@ class SharePartitionManager:
 
     def fetch_locks_released(self, group_id: str, partitions: Iterable[TopicIdPartition]) -> None:
         """Try the share fetches that wait for these, after the running handler has returned."""
-        waited_for = list(partitions)
+        for one in partitions:
+            self._announce(
+                (
+                    DelayedShareFetchGroupKey(*_key(group_id, one)),
+                    DelayedShareFetchPartitionKey(one.topic_id, one.partition),
+                )
+            )
 
-        def complete() -> None:
-            for one in waited_for:
-                self._complete_delayed(_key(group_id, one))
-                watched = DelayedShareFetchPartitionKey(one.topic_id, one.partition)
-                self._purgatory.check_and_complete(watched)
+    def _announce(self, keys: Iterable[object]) -> None:
+        """Try the share fetches under these keys after the running handler has returned."""
+        if not self._announced:
+            self._environment.after_serving(self._try_announced)
+        self._announced.update(dict.fromkeys(keys))
 
-        self._environment.after_serving(complete)
+    def _try_announced(self) -> None:
+        announced, self._announced = self._announced, {}
+        self._try_all(announced)
+
+    def _try_all(self, keys: Iterable[object]) -> None:
+        """Try the share fetches under these keys, each once: a try looks at all of its partitions.
+
+        What one of them takes or gives back it announces when it completes, so another try would find the same.
+        """
+        self._rounds += 1
+        self.round = self._rounds
+        try:
+            for key in keys:
+                self._purgatory.check_and_complete(key)
+        finally:
+            self.round = 0
 
     def _complete_delayed(self, key: SharePartitionKey) -> int:
         return self._purgatory.check_and_complete(DelayedShareFetchGroupKey(*key))
@@ -196,8 +225,8 @@ class SharePartitionManager:
                     self.handle_error(key.group_id, partition, error)
                 answers.add(partition, error)
 
+            self._announce([DelayedShareFetchGroupKey(*share_partition.key)])
             share_partition.acknowledge(key.member_id, acknowledged, changes, done)
-            self._complete_delayed(share_partition.key)
         answers.finish()
 
     def _count(self, batches: Iterable[AcknowledgementBatch]) -> None:
@@ -219,7 +248,7 @@ class SharePartitionManager:
                 share_partition.release_acquired_records(
                     key.member_id, partial(self._released, key.group_id, partition)
                 )
-                self._complete_delayed(share_partition.key)
+                self._announce([DelayedShareFetchGroupKey(*share_partition.key)])
 
     def _released(self, group_id: str, partition: TopicIdPartition, error: ApiError | None) -> None:
         if error is not None:
@@ -238,7 +267,7 @@ class SharePartitionManager:
             share_partition.mark_fenced()
             listener = self._listeners.pop(key)
             self._environment.listeners.remove(share_partition.topic_partition, listener)
-            self._complete_delayed(key)
+            self._announce([DelayedShareFetchGroupKey(*key)])
 
     def on_image(self, image: MetadataImage) -> None:
         """End all sessions and share partitions if the cluster does not serve share groups any more."""

@@ -77,6 +77,7 @@ class Bench:
             clock=self.timer.clock,
             settings=ShareGroupSettings(BrokerConfig(), self._image),
             complete_delayed_share_fetch=self._wake,
+            announce=self._wake,
         )
         return SharePartition(
             KEY, TopicPartition("topic", 0), LEADER_EPOCH, environment, self._find_offset

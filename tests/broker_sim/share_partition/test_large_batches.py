@@ -1,8 +1,11 @@
 """What one member may cost the others: work grows with what stands differently, not with the number of records."""
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share_partition import acknowledgement
-from broker_sim.share_partition.acknowledgement import AcknowledgementBatch, Changes
+from broker_sim.share_partition.acknowledgement import (
+    MOST_CHANGES,
+    AcknowledgementBatch,
+    Changes,
+)
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 OTHER = "other"
@@ -56,12 +59,14 @@ def test_done_records_before_the_start_offset_are_one_part(bench):
     assert [(first, last) for first, last, _ in parts(bench)] == [(0, 5), (6, 99)]
 
 
-def test_batches_of_a_request_that_say_the_same_are_one_change(bench, monkeypatch):
-    monkeypatch.setattr(acknowledgement, "MOST_CHANGES", 3)
-    bench.acquire((0, 99), (100, 149), (200, 299), batch_size=50)
-    asked = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(50, 120)]
+def test_batches_of_a_request_that_say_the_same_are_one_change(make_bench):
+    end = MOST_CHANGES + 200
+    batches = ((0, end - 51), (end - 50, end + 49), (end + 50, end + 149))
+    bench = make_bench().open(*((first, last, 0, 1) for first, last in batches))
+    bench.acquire(*batches, max_records=2 * end)
+    asked = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(50, end)]
     assert bench.acknowledge_all(*asked) is None
-    assert bench.last_written == (0, [(50, 119, 2, 1)])
+    assert bench.last_written == (0, [(50, end - 1, 2, 2)])
     # As in Kafka a batch in flight of which each record is named by itself is not whole any more.
     assert [batch.batch_state is None for batch in bench.records.batches] == [True, True, False]
 
@@ -78,20 +83,19 @@ def test_batches_that_say_the_same_fail_where_nothing_is_in_flight(bench):
     assert bench.offsets == (10, 10, 10)
 
 
-def test_request_with_too_many_changes_fails_and_is_taken_back(bench, monkeypatch):
-    monkeypatch.setattr(acknowledgement, "MOST_CHANGES", 4)
-    bench.acquire((0, 9))
-    types = [ACCEPT, REJECT]
-    assert bench.acknowledge(0, 9, *(types * 5)) == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert parts(bench) == [(0, 9, "ACQUIRED")]
+def test_request_with_too_many_changes_fails_and_is_taken_back(bench):
+    count = MOST_CHANGES + 1
+    bench.acquire((0, count))
+    types = [ACCEPT if offset % 2 else REJECT for offset in range(count)]
+    assert bench.acknowledge(0, count - 1, *types) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert parts(bench) == [(0, count, "ACQUIRED")]
     assert bench.records.delivery_complete_count == 0
     assert bench.coordinator.written == []
-    assert bench.acknowledge(0, 3, *(types * 2)) is None
     changes = Changes()
-    batch = AcknowledgementBatch(4, 6, [ACCEPT, REJECT, ACCEPT])
+    batch = AcknowledgementBatch(0, count - 2, types[:-1])
     assert bench.acknowledge_all(batch, changes=changes) is None
-    # What the request does elsewhere counts, too.
-    batch = AcknowledgementBatch(7, 8, [REJECT, ACCEPT])
+    # What the request has changed elsewhere counts, too.
+    batch = AcknowledgementBatch(count, count, [ACCEPT])
     assert bench.acknowledge_all(batch, changes=changes) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 

@@ -281,3 +281,11 @@ def test_fetch_of_nothing_but_aborted_records(bench):
 
 def test_records_are_not_aborted_that_are_read_uncommitted(bench):
     assert acquire(bench, [transactional(0, 4, 1)], None) == [(0, 3, 1)]
+
+
+def test_fetch_looks_no_further_than_locks_are_allowed(bench):
+    """However many records a member wants, of however many small batches."""
+    bench.configs["share.partition.max.record.locks"] = "100"
+    bench.acquire((0, 9))
+    last = bench.partition.last_acquirable_offset
+    assert (last(10, 20), last(10, 2**31 - 1), last(0, 2**31 - 1)) == (29, 109, 109)
