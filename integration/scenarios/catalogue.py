@@ -61,6 +61,11 @@ from integration.scenarios.families.share import (
     share_sessions,
     share_starts,
 )
+from integration.scenarios.families.streams import (
+    streams_groups,
+    streams_times,
+    streams_topics,
+)
 from integration.scenarios.families.timing import changes, purgatories, waits, wake_ups
 from integration.scenarios.families.topics import (
     config_admin,
@@ -138,6 +143,9 @@ FAMILIES: Final = (
     share_fetches,
     share_sessions,
     share_starts,
+    streams_groups,
+    streams_topics,
+    streams_times,
     read_committed,
     sequence_numbers,
     fencing,

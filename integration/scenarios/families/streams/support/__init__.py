@@ -1,0 +1,1 @@
+"""Streams groups of a scenario, their members and topologies."""
