@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.cluster.status.metric_families import counter, gauge
 from broker_sim.cluster.status.share_metrics import share_families
 from broker_sim.errors import MissingExtraError
-from broker_sim.group.group import CLASSIC, CONSUMER, SHARE
+from broker_sim.group.group import CLASSIC, CONSUMER, SHARE, STREAMS
 from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ CLASSIC_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", 
 STATES: Final = {
     CONSUMER: ("Empty", "Assigning", "Reconciling", "Stable", "Dead"),
     SHARE: ("Empty", "Stable", "Dead"),
+    STREAMS: ("Empty", "Assigning", "Reconciling", "Stable", "Dead", "NotReady"),
 }
 """Of the other kinds of groups."""
 
@@ -213,7 +214,7 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
         groups = [group for shard in shards for group in shard.groups.values()]
         offsets.add_metric((label,), sum(shard.offsets.count() for shard in shards))
         found = Counter((group.group_type, group.state_name) for group in groups)
-        for kind in (CLASSIC, CONSUMER, SHARE):
+        for kind in (CLASSIC, CONSUMER, SHARE, STREAMS):
             kinds.add_metric((kind, label), sum(group.group_type == kind for group in groups))
         for state, family in states.items():
             family.add_metric((label,), found[CLASSIC, state])
