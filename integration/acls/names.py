@@ -20,6 +20,8 @@ __all__ = [
     "SHARE_RESOURCE",
     "STATE_GROUP",
     "STATE_RESOURCE",
+    "STREAMS_GROUP",
+    "STREAMS_RESOURCE",
     "TOKENS_RESOURCE",
     "TOPIC",
     "TOPIC_RESOURCE",
@@ -33,6 +35,8 @@ SHARE_GROUP: Final = "acl-share"
 """A share group with the member `MEMBER`, which has all partitions of `TOPIC`."""
 STATE_GROUP: Final = "acl-share-state"
 """A share group without members; it has state of `TOPIC`."""
+STREAMS_GROUP: Final = "acl-streams"
+"""A streams group with the member `MEMBER`, which reads `TOPIC`."""
 MEMBER: Final = "member"
 TRANSACTIONAL_ID: Final = "acl-id"
 OTHER_USER: Final = "User:acl-owner"
@@ -42,6 +46,7 @@ NEW_RESOURCE: Final = (ResourceType.TOPIC, NEW_TOPIC)
 GROUP_RESOURCE: Final = (ResourceType.GROUP, GROUP)
 SHARE_RESOURCE: Final = (ResourceType.GROUP, SHARE_GROUP)
 STATE_RESOURCE: Final = (ResourceType.GROUP, STATE_GROUP)
+STREAMS_RESOURCE: Final = (ResourceType.GROUP, STREAMS_GROUP)
 ID_RESOURCE: Final = (ResourceType.TRANSACTIONAL_ID, TRANSACTIONAL_ID)
 CLUSTER_RESOURCE: Final = (ResourceType.CLUSTER, CLUSTER_NAME)
 TOKENS_RESOURCE: Final = (ResourceType.DELEGATION_TOKEN, WILDCARD)

@@ -13,6 +13,7 @@ from integration.acls.outcome import outcome_of
 from integration.acls.rules import NAMES, RULE_SETS, random_rules
 from integration.acls.share_set_up import set_up_share_groups
 from integration.acls.situation import situations_of
+from integration.acls.streams_rows import set_up_streams_group
 from integration.acls.table import TABLE
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def set_up(broker: TableBroker) -> bytes:
     (found,) = broker.ask_as_admin(messages.MetadataRequest([topic]), 10).topics
     topic_id = bytes(found.topic_id)
     set_up_share_groups(broker, topic_id)
+    set_up_streams_group(broker)
     return topic_id
 
 

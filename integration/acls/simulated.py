@@ -34,6 +34,8 @@ CONFIGS = {
     # The table takes longer than the sessions of its members would last.
     "group.share.session.timeout.ms": "3600000",
     "group.share.max.session.timeout.ms": "3600000",
+    "group.streams.session.timeout.ms": "3600000",
+    "group.streams.max.session.timeout.ms": "3600000",
 }
 
 

@@ -27,6 +27,7 @@ from integration.acls.names import (
 )
 from integration.acls.share_rows import share_rows
 from integration.acls.situation import Asked, by_id, fixed
+from integration.acls.streams_rows import streams_rows
 
 __all__ = ["TABLE"]
 
@@ -560,6 +561,7 @@ def _tokens() -> list[Asked]:
 TABLE: Final = (
     *_data(),
     *share_rows(),
+    *streams_rows(),
     *_topics(),
     *_groups(),
     *_transactions(),
