@@ -142,8 +142,11 @@ class GroupShard:
 
     def remove_member(self, group_id: str, member_id: str) -> Result[Any]:
         """Remove a member from a group of any kind; see the methods for each."""
-        if isinstance(self.groups.get(group_id), ShareGroup):
+        group = self.groups.get(group_id)
+        if isinstance(group, ShareGroup):
             return self.share.leave(group_id, member_id)
+        if isinstance(group, StreamsGroup):
+            return self.streams.leave(group_id, member_id)
         return self.leave_group(group_id, [messages.LeaveGroupRequest.MemberIdentity(member_id)])
 
     # -- offsets and administration -------------------------------------------------------------

@@ -126,8 +126,20 @@ class StreamsGroups:
         STREAMS_INVALID_TOPOLOGY, UNKNOWN_SERVER_ERROR.
         """
         if request.member_epoch == LEAVE_GROUP_EPOCH:
-            return self._leave(request)
+            return self.leave(
+                request.group_id, request.member_id, stops_all=request.shutdown_application
+            )
         return self._stay(request, client)
+
+    def leave(
+        self, group_id: str, member_id: str, *, stops_all: bool = False
+    ) -> Result[HeartbeatAnswer]:
+        """Remove a member, which may ask all others to stop. Raises `ApiError`: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
+        group = _of_this_kind(group_id, self._parts.groups.get(group_id))
+        if stops_all:
+            group.request_shutdown(member_id)
+        left = Response(member_id=member_id, member_epoch=LEAVE_GROUP_EPOCH, status=[])
+        return self._fencing.fence(group, group.member(member_id), HeartbeatAnswer(left, {}))
 
     def _stay(
         self, request: messages.StreamsGroupHeartbeatRequest, client: GroupClient
@@ -162,14 +174,6 @@ class StreamsGroups:
         tell_statuses(response, change, configured)
         topics = {} if configured.is_ready else configured.internal_topics_to_be_created
         return Result(HeartbeatAnswer(response, topics), written)
-
-    def _leave(self, request: messages.StreamsGroupHeartbeatRequest) -> Result[HeartbeatAnswer]:
-        group = _of_this_kind(request.group_id, self._parts.groups.get(request.group_id))
-        if request.shutdown_application:
-            group.request_shutdown(request.member_id)
-        member = group.member(request.member_id)
-        left = Response(member_id=request.member_id, member_epoch=request.member_epoch, status=[])
-        return self._fencing.fence(group, member, HeartbeatAnswer(left, {}))
 
 
 def _of_this_kind(group_id: str, group: Group | None) -> StreamsGroup:

@@ -61,27 +61,6 @@ def test_group_of_the_consumer_protocol_has_its_members(user):
     )
 
 
-def test_share_group_has_its_members_and_no_offsets(user):
-    def beat(epoch, topics):
-        request = messages.ShareGroupHeartbeatRequest("g", "m", epoch, None, topics)
-        return user.ask(request, 1, user.leader("g")).member_epoch
-
-    epoch = beat(0, ["t"])
-    for _ in range(20):
-        if user.cluster.group("g").members[0].assignment:
-            break
-        user.cluster.advance(1_000)
-        epoch = beat(epoch, None)
-    group = user.cluster.group("g")
-    assert (group.type, group.state, group.assignor) == ("share", "Stable", "simple")
-    (member,) = group.members
-    assert (member.id, member.assignment) == (
-        "m",
-        (TopicPartition("t", 0), TopicPartition("t", 1)),
-    )
-    assert group.offsets == ()
-
-
 def test_streams_group_has_its_members_and_the_partitions_that_they_read(user):
     told = messages.StreamsGroupHeartbeatRequest
     request = told(
@@ -104,6 +83,9 @@ def test_streams_group_has_its_members_and_the_partitions_that_they_read(user):
     partitions = TopicPartition("t", 0), TopicPartition("t", 1)
     assert (member.id, member.assignment) == ("m", partitions)
     assert [(each.topic, each.partition) for each in group.offsets] == [*partitions]
+    user.cluster.nodes.brokers[user.leader("g")].remove_member("g", "m")
+    user.cluster.advance(1_000)
+    assert user.cluster.group("g").members == ()
 
 
 @pytest.mark.parametrize("assignment", [b"", b"\x00", b"no assignment at all"])
