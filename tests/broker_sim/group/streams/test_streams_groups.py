@@ -172,16 +172,22 @@ def test_missing_internal_topics_are_to_be_created(streams):
     assert (member.to_create, member.active) == ({}, {"0": [0, 1, 2]})
 
 
-def test_deleted_topic_stops_the_group(streams):
-    streams.bench.set_topic("in", 1)
-    member = streams.member("a")
-    member.join()
+def test_deleted_topic_stops_the_group_and_a_new_one_starts_it(streams):
+    streams.bench.set_topic("in", 2)
+    members = [streams.member(name) for name in "ab"]
+    for member in members:
+        member.join()
+    streams.settle(*members)
+    assert streams.group.state_name == "Stable"
     streams.bench.delete_topic("in")
-    member.beat()
-    assert set(member.statuses) == {Status.MISSING_SOURCE_TOPICS}
+    members[0].beat()
+    assert set(members[0].statuses) == {Status.MISSING_SOURCE_TOPICS}
     assert streams.group.state_name == "NotReady"
-    member.beat()
-    assert member.active == {}
+    streams.settle(*members)
+    assert [member.active for member in members] == [{}, {}]
+    streams.bench.set_topic("in", 2)
+    streams.settle(*members)
+    assert [member.active for member in members] == [{"0": [0]}, {"0": [1]}]
 
 
 def test_member_with_an_older_topology_is_told_so(streams):
