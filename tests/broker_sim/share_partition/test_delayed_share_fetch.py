@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from random import Random
 
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.replica import FetchIsolation, FetchParams
 from broker_sim.share_partition.acquisition import WantedRecords
 from broker_sim.share_partition.delayed_share_fetch import DelayedShareFetch
@@ -46,7 +47,9 @@ def test_fetch_tries_once_in_a_round():
     )
     fetch = ShareFetch("group", params, WantedRecords("member", 1, 1), [], lambda _: None)
     partitions, manager = Partitions(), Manager()
-    operation = DelayedShareFetch(fetch, partitions, LogReader(None), manager, Random(1))
+    (broker,) = VirtualCluster(brokers=1, seed=1).nodes.brokers.values()
+    logs = LogReader(broker.replica_manager)
+    operation = DelayedShareFetch(fetch, partitions, logs, manager, Random(1))
     for manager.round, looks in ((1, 1), (1, 1), (2, 2), (2, 2), (0, 3), (0, 4), (2, 5)):
         assert not operation.try_complete()
         assert partitions.looks == looks
