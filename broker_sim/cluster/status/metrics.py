@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import MissingExtraError
-from broker_sim.group.group import CLASSIC, CONSUMER
+from broker_sim.group.group import CLASSIC, CONSUMER, SHARE, STREAMS
 from broker_sim.runtime.process import ProcessState
 from broker_sim.share_partition import AcknowledgeType
 
@@ -262,7 +262,7 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
         shards = broker.groups.shards()
         groups = [group for shard in shards for group in shard.groups.values()]
         offsets.add_metric((label,), sum(shard.offsets.count() for shard in shards))
-        for kind in (CLASSIC, CONSUMER):
+        for kind in (CLASSIC, CONSUMER, SHARE, STREAMS):
             kinds.add_metric((kind, label), sum(group.group_type == kind for group in groups))
         in_state = Counter(group.state_name for group in groups if group.group_type == CLASSIC)
         for state, family in states.items():
