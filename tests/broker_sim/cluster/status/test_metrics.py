@@ -59,6 +59,11 @@ def test_coordinator_counts_groups_and_offsets(make_user):
     user.commit("g", {0: 5, 1: 7})
     user.commit("h", {0: 5})
     user.delete_offsets("h", [0])
+    told = messages.StreamsGroupHeartbeatRequest
+    topology = told.Topology(0, [told.Subtopology("0", ["t"])])
+    nothing = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+    joins = told("s", "m", 0, rebalance_timeout_ms=1_000, topology=topology, **nothing)
+    assert not user.ask(joins, 0, 1).error_code
     lines = user.cluster.metrics().splitlines()
     found = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     metadata = "kafka_coordinator_group_groupmetadatamanager"
@@ -68,9 +73,9 @@ def test_coordinator_counts_groups_and_offsets(make_user):
     assert float(found[f'{metadata}_numgroupsstable{{broker="1"}}']) == 0
     kinds = (
         f'{coordinator}_group_count{{broker="1",protocol="{kind}"}}'
-        for kind in ("classic", "consumer")
+        for kind in ("classic", "consumer", "share", "streams")
     )
-    assert [float(found[kind]) for kind in kinds] == [2, 0]
+    assert [float(found[kind]) for kind in kinds] == [2, 0, 0, 1]
     assert float(found[f'{coordinator}_offset_commit_count_total{{broker="1"}}']) == 3
     assert float(found[f'{coordinator}_offset_deletion_count_total{{broker="1"}}']) == 1
     assert float(found[f'{coordinator}_offset_expiration_count_total{{broker="1"}}']) == 0
