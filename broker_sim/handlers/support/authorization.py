@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     OnDenial = Callable[[RequestContext, AclOperation, ResourceType, str, Decision], object]
 
 __all__ = [
-    "TOPICS_HIDDEN",
     "RequestAuthorizer",
     "authorization_error",
     "authorized_operations",
@@ -34,11 +33,6 @@ __all__ = [
     "make_authorizer",
     "unauthorized_names",
 ]
-
-TOPICS_HIDDEN: Final = (
-    "The group has described topic(s) that the client is not authorized to describe."
-)
-"""The text of a group that is not described because of its members' topics."""
 
 _NONE: Final[AbstractSet[str]] = frozenset()
 

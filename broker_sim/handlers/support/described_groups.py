@@ -1,0 +1,97 @@
+"""What ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe have in common; mirrors `KafkaApis`.
+
+First come the groups that the client may not describe, in the order of the request, then the others in that of the
+coordinator. A group that has topics which the client may not describe is told with an error alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorization import authorized_operations, unauthorized_names
+from broker_sim.metadata.acl import AclOperation, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["described_groups"]
+
+TOPICS_HIDDEN: Final = (
+    "The group has described topic(s) that the client is not authorized to describe."
+)
+
+
+class DescribeRequest(Protocol):
+    """One of the three requests."""
+
+    group_ids: list[str]
+    include_authorized_operations: bool
+
+
+class DescribedGroup(Protocol):
+    """A group in one of the three answers."""
+
+    error_code: int
+    group_id: str
+    authorized_operations: int
+
+
+G = TypeVar("G", bound=DescribedGroup)
+G_co = TypeVar("G_co", bound=DescribedGroup, covariant=True)
+
+
+class GroupType(Protocol[G_co]):
+    """The class of the groups in one of the three answers."""
+
+    def __call__(
+        self, error_code: int = ..., error_message: str | None = ..., *, group_id: str = ...
+    ) -> G_co:
+        """Make one."""
+
+
+def described_groups(
+    context: RequestContext,
+    request: DescribeRequest,
+    *,
+    group_type: GroupType[G],
+    is_served: bool,
+    describe: Callable[[Sequence[str]], list[G]],
+    topics_of: Callable[[G], Iterable[str]],
+    hidden_text: str = TOPICS_HIDDEN,
+) -> list[G]:
+    """Return the groups of a request.
+
+    `is_served` is whether there are groups of the kind at all. `describe` asks the coordinator.
+    """
+    asked = request.group_ids
+    if not is_served:
+        return [group_type(ErrorCode.UNSUPPORTED_VERSION, group_id=each) for each in asked]
+    operation = AclOperation.DESCRIBE
+    denied = unauthorized_names(context, operation, ResourceType.GROUP, asked)
+    refused = [
+        group_type(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=each)
+        for each in asked
+        if each in denied
+    ]
+    groups = describe([each for each in asked if each not in denied])
+    names = (name for group in groups for name in topics_of(group))
+    hidden_names = unauthorized_names(context, operation, ResourceType.TOPIC, names)
+    if hidden_names:
+        groups = [
+            group
+            if hidden_names.isdisjoint(topics_of(group))
+            else group_type(
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED, hidden_text, group_id=group.group_id
+            )
+            for group in groups
+        ]
+    if request.include_authorized_operations:
+        for group in groups:
+            if not group.error_code:
+                group.authorized_operations = authorized_operations(
+                    context, ResourceType.GROUP, group.group_id
+                )
+    return refused + groups
