@@ -333,58 +333,6 @@ def test_epoch_before_is_accepted_while_its_answer_may_be_lost(streams):
     assert first.beat(owned=None, **lost) == ErrorCode.FENCED_MEMBER_EPOCH
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"instance_id": "i"}, "Static membership is not yet supported."),
-        ({"task_offsets": []}, "TaskOffsets are not supported yet."),
-        ({"task_end_offsets": []}, "TaskEndOffsets are not supported yet."),
-        ({"warmup_tasks": [Request.TaskIds("0", [0])]}, "WarmupTasks are not supported yet."),
-        ({"member_id": " "}, "MemberId can't be empty."),
-        ({"group_id": ""}, "GroupId can't be empty."),
-        ({"rack_id": ""}, "RackId can't be empty."),
-        (
-            {"rebalance_timeout_ms": -1},
-            "RebalanceTimeoutMs must be provided in first request.",
-        ),
-        ({"active_tasks": None}, "ActiveTasks must be empty when (re-)joining."),
-        (
-            {"standby_tasks": [Request.TaskIds("0", [0])]},
-            "StandbyTasks must be empty when (re-)joining.",
-        ),
-        ({"topology": None}, "Topology must be non-null when (re-)joining."),
-        ({"member_epoch": -2}, "InstanceId can't be null."),
-        (
-            {"member_epoch": -3},
-            "MemberEpoch is -3, but must be greater than or equal to -2.",
-        ),
-        (
-            {"member_epoch": 1, "topology": None, "warmup_tasks": None},
-            "If one task-type is non-null, all must be non-null.",
-        ),
-        ({"member_epoch": 1}, "Topology can only be provided when (re-)joining."),
-        (
-            {"topology": Request.Topology(0, [subtopology("0", source_topic_regex=["x.*"])])},
-            "Regular expressions for source topics are not supported yet.",
-        ),
-    ],
-)
-def test_requests_that_make_no_sense_are_refused(streams, fields, message):
-    member = streams.member("a")
-    assert member.join(**fields) == ErrorCode.INVALID_REQUEST
-    assert member.answer.error_message == message
-    assert streams.group is None
-
-
-def test_changelog_topic_that_names_its_partitions_is_an_invalid_topology(streams):
-    told = subtopology("0", "in", state_changelog_topics=[("c", 2, 1, [])])
-    member = streams.member("a", told)
-    assert member.join() == ErrorCode.STREAMS_INVALID_TOPOLOGY
-    assert member.answer.error_message == (
-        "Changelog topic c must have an undefined partition count, but it is set to 2."
-    )
-
-
 def test_group_of_another_kind_takes_no_member(streams):
     streams.bench.set_topic("in", 1)
     consumer = streams.bench.consumer("c", "in", group_id=GROUP)
