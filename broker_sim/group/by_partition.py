@@ -6,15 +6,19 @@ visible to clients.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.hash_order.hash_codes import INT_MASK, java_hash_code
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["groups_by_partition"]
+__all__ = ["describe_each", "groups_by_partition"]
+
+G = TypeVar("G")
 
 _FIRST_BUCKETS: Final = 16
 _LOAD_FACTOR: Final = 0.75
@@ -32,6 +36,29 @@ def groups_by_partition(
         buckets *= 2
     order = sorted(partitions, key=lambda partition: _spread_hash(partition) % buckets)
     return [partitions[partition] for partition in order]
+
+
+def describe_each(
+    group_ids: Sequence[str],
+    partition_for: Callable[[str], int],
+    describe: Callable[[str], G],
+    failed: Callable[[ErrorCode, str | None, str], G],
+    texts: Mapping[ErrorCode, str] | None = None,
+) -> list[G]:
+    """Return what `describe` tells of each group, first those without an id, which are INVALID_GROUP_ID.
+
+    Where it raises `ApiError`, the group is `failed` with that error; `texts` are for errors that have none.
+    """
+    described = [failed(ErrorCode.INVALID_GROUP_ID, None, each) for each in group_ids if not each]
+    for group_id in chain.from_iterable(
+        groups_by_partition(filter(None, group_ids), partition_for)
+    ):
+        try:
+            described.append(describe(group_id))
+        except ApiError as error:
+            text = error.error_message or (texts or {}).get(error.error_code)
+            described.append(failed(error.error_code, text, group_id))
+    return described
 
 
 def _spread_hash(partition: int) -> int:

@@ -16,7 +16,7 @@ from broker_sim.coordinator.errors import coordinator_error
 from broker_sim.coordinator.runtime import CoordinatorRuntime
 from broker_sim.coordinator.transactions import VerifiedTransaction
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.by_partition import groups_by_partition
+from broker_sim.group.by_partition import describe_each, groups_by_partition
 from broker_sim.group.consumer.requests import check_heartbeat
 from broker_sim.group.consumer.settings import offered_assignors
 from broker_sim.group.records import serde
@@ -371,19 +371,12 @@ class GroupCoordinatorService:
 
     def consumer_group_describe(self, group_ids: Sequence[str]) -> list[DescribedConsumers]:
         """Describe groups of the consumer protocol; one that cannot be has its error."""
-        described = [
-            DescribedConsumers(ErrorCode.INVALID_GROUP_ID, group_id=group_id)
-            for group_id in group_ids
-            if not group_id
-        ]
-        for part in groups_by_partition(filter(None, group_ids), self.partition_for):
-            for group_id in part:
-                try:
-                    described.append(self.shard(group_id).consumer.describe(group_id))
-                except ApiError as error:
-                    failed = DescribedConsumers(error.error_code, error.error_message, group_id)
-                    described.append(failed)
-        return described
+        return describe_each(
+            group_ids,
+            self.partition_for,
+            lambda group_id: self.shard(group_id).consumer.describe(group_id),
+            DescribedConsumers,
+        )
 
     # -- the runtime's shards: see `ShardOwner` ---------------------------------------------------
 

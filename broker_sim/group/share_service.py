@@ -17,7 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
-from broker_sim.group.by_partition import groups_by_partition
+from broker_sim.group.by_partition import describe_each
 from broker_sim.group.share.offset_rows import has_lag, offsets_row
 from broker_sim.group.share.persister_calls import (
     ask_all,
@@ -147,19 +147,13 @@ class ShareGroupService:
         self, group_ids: Sequence[str]
     ) -> list[messages.ShareGroupDescribeResponse.DescribedGroup]:
         """Describe share groups; one that cannot be has its error."""
-        described = [
-            Described(ErrorCode.INVALID_GROUP_ID, group_id=group_id)
-            for group_id in group_ids
-            if not group_id
-        ]
-        parts = groups_by_partition(filter(None, group_ids), self._runtime.partition_for)
-        for group_id in chain.from_iterable(parts):
-            try:
-                described.append(self._runtime.find(group_id).shard.share.describe(group_id))
-            except ApiError as error:
-                text = error.error_message or ERROR_TEXTS[error.error_code]
-                described.append(Described(error.error_code, text, group_id))
-        return described
+        return describe_each(
+            group_ids,
+            self._runtime.partition_for,
+            lambda group_id: self._runtime.find(group_id).shard.share.describe(group_id),
+            Described,
+            ERROR_TEXTS,
+        )
 
     # -- offsets --------------------------------------------------------------------------------
 

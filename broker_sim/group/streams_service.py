@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
-from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.by_partition import groups_by_partition
+from broker_sim.errors import ApiError
+from broker_sim.group.by_partition import describe_each
 from broker_sim.group.streams.requests import check_heartbeat
 from broker_sim.group.streams.settings import StreamsGroupSettings
 from broker_sim.protocol import messages
@@ -66,16 +65,9 @@ class StreamsGroupService:
         self, group_ids: Sequence[str]
     ) -> list[messages.StreamsGroupDescribeResponse.DescribedGroup]:
         """Describe streams groups; one that cannot be has its error."""
-        described = [
-            Described(ErrorCode.INVALID_GROUP_ID, group_id=group_id)
-            for group_id in group_ids
-            if not group_id
-        ]
-        parts = groups_by_partition(filter(None, group_ids), self._runtime.partition_for)
-        for group_id in chain.from_iterable(parts):
-            try:
-                described.append(self._runtime.find(group_id).shard.streams.describe(group_id))
-            except ApiError as error:
-                failed = Described(error.error_code, error.error_message, group_id)
-                described.append(failed)
-        return described
+        return describe_each(
+            group_ids,
+            self._runtime.partition_for,
+            lambda group_id: self._runtime.find(group_id).shard.streams.describe(group_id),
+            Described,
+        )
