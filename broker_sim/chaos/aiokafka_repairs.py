@@ -13,10 +13,13 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
+from broker_sim.chaos.aiokafka_stable_offsets import StableOffsets
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    Method = Callable[..., Awaitable[Any]]
+    Method = Callable[..., Any]
+    AsyncMethod = Callable[..., Awaitable[Any]]
 
 __all__ = ["REPAIRS", "repaired_aiokafka"]
 
@@ -27,13 +30,18 @@ REPAIRS: Final = (
     "stop() of a consumer that knows no coordinator ends without a last commit",
     "metadata is asked for once in retry_backoff_ms at most",
     "a request that times out after its connection was replaced raises RequestTimedOutError",
+    "a client that is told of no broker when it starts raises KafkaConnectionError",
+    "a consumer with isolation_level=read_committed asks for stable offsets",
 )
 
 
 @contextmanager
 def repaired_aiokafka() -> Iterator[None]:
     """Repair aiokafka for as long as this lasts. Raises ImportError without aiokafka."""
+    stable = StableOffsets()
     repairs: list[tuple[str, str, str, Callable[[Method], Method]]] = [
+        ("aiokafka.consumer.fetcher", "Fetcher", "__init__", stable.isolation_noted),
+        ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_send_req", stable.asked_for),
         ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_send_req", _refused),
         ("aiokafka.consumer.fetcher", "Fetcher", "_proc_offset_request", _with_new_metadata),
         ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_stop_heartbeat_task", _ended),
@@ -45,6 +53,7 @@ def repaired_aiokafka() -> Iterator[None]:
         ),
         ("aiokafka.client", "AIOKafkaClient", "_metadata_update", _with_pauses),
         ("aiokafka.client", "AIOKafkaClient", "send", _timed_out),
+        ("aiokafka.client", "AIOKafkaClient", "bootstrap", _with_brokers),
     ]
     replaced: list[tuple[type, str, Method]] = []
     try:
@@ -54,11 +63,11 @@ def repaired_aiokafka() -> Iterator[None]:
             setattr(owner, name, repair(getattr(owner, name)))
         yield
     finally:
-        for owner, name, method in replaced:
+        for owner, name, method in reversed(replaced):
             setattr(owner, name, method)
 
 
-def _refused(send_req: Method) -> Method:
+def _refused(send_req: AsyncMethod) -> AsyncMethod:
     """Raise the error of a refused OffsetFetch, which is taken for "no offset is committed"."""
     errors, commit = import_module("aiokafka.errors"), import_module("aiokafka.protocol.commit")
 
@@ -75,7 +84,7 @@ def _refused(send_req: Method) -> Method:
     return _send_req
 
 
-def _with_new_metadata(proc_offset_request: Method) -> Method:
+def _with_new_metadata(proc_offset_request: AsyncMethod) -> AsyncMethod:
     """Ask for metadata when a broker does not lead; it is asked again until the metadata is old."""
     errors = import_module("aiokafka.errors")
 
@@ -90,7 +99,7 @@ def _with_new_metadata(proc_offset_request: Method) -> Method:
     return _proc_offset_request
 
 
-def _ended(stop_heartbeat_task: Method) -> Method:
+def _ended(stop_heartbeat_task: AsyncMethod) -> AsyncMethod:
     """Take the end of a heartbeat task that was cancelled while it left the group."""
 
     async def _stop_heartbeat_task(self: Any) -> None:
@@ -105,7 +114,7 @@ def _ended(stop_heartbeat_task: Method) -> Method:
     return _stop_heartbeat_task
 
 
-def _known(ensure_coordinator_known: Method) -> Method:
+def _known(ensure_coordinator_known: AsyncMethod) -> AsyncMethod:
     """Raise an error where the coordinator is not looked for any more; a commit is tried for ever without."""
     errors = import_module("aiokafka.errors")
 
@@ -117,7 +126,7 @@ def _known(ensure_coordinator_known: Method) -> Method:
     return _ensure_coordinator_known
 
 
-def _with_pauses(metadata_update: Method) -> Method:
+def _with_pauses(metadata_update: AsyncMethod) -> AsyncMethod:
     """Wait before the next request for metadata: a producer forces it while there is no leader."""
     asked_at_s: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
@@ -132,7 +141,7 @@ def _with_pauses(metadata_update: Method) -> Method:
     return _metadata_update
 
 
-def _timed_out(send: Method) -> Method:
+def _timed_out(send: AsyncMethod) -> AsyncMethod:
     """Raise RequestTimedOutError where the connection to be closed, looked up again, is gone."""
     errors = import_module("aiokafka.errors")
 
@@ -145,3 +154,16 @@ def _timed_out(send: Method) -> Method:
             raise
 
     return _send
+
+
+def _with_brokers(bootstrap: AsyncMethod) -> AsyncMethod:
+    """Raise KafkaConnectionError where the answer names no broker: they are fenced, all of them."""
+    errors = import_module("aiokafka.errors")
+
+    async def _bootstrap(self: Any) -> None:
+        await bootstrap(self)
+        if not self.cluster.brokers():
+            await self.close()
+            raise errors.KafkaConnectionError(f"No broker is known to {self.hosts}")
+
+    return _bootstrap

@@ -28,7 +28,9 @@ async def mended(chaos):
     """
     producers, next_offset = {}, {}
     async with AsyncExitStack() as open_clients:
-        orders = await open_clients.enter_async_context(consumer(chaos, "orders"))
+        orders = await open_clients.enter_async_context(
+            consumer(chaos, "orders", isolation_level="read_committed")
+        )
         async for order in orders:
             place = TopicPartition(order.topic, order.partition)
             if place not in producers:

@@ -19,9 +19,12 @@ async def wrong(chaos, me):
 
 
 async def mended(chaos, me):
-    """Commit it in the transaction."""
+    """Commit it in the transaction, and go on from what is stable."""
     place = own_partition(me)
-    async with producer(chaos, **transactional(me)) as bills, consumer(chaos) as orders:
+    async with (
+        producer(chaos, **transactional(me)) as bills,
+        consumer(chaos, isolation_level="read_committed") as orders,
+    ):
         orders.assign([place])
         async for order in orders:
             async with bills.transaction():

@@ -7,7 +7,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
-from aiokafka.errors import RequestTimedOutError
+from aiokafka.errors import KafkaConnectionError, RequestTimedOutError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from broker_sim.chaos import Schedule, run_chaos
@@ -15,6 +15,8 @@ from broker_sim.chaos.search import ChaosTest, examine
 
 CALM = Schedule(1, duration_ms=1_000)
 PLACE = TopicPartition("orders", 0)
+LATE_HEARTBEATS = {"broker.heartbeat.interval.ms": 60_000}
+"""Brokers are fenced for most of the time."""
 
 
 async def place_order(chaos):
@@ -131,7 +133,46 @@ async def requests_time_out_together(chaos):
     assert isinstance(second, RequestTimedOutError)
 
 
+async def offset_of_a_transaction_is_awaited(chaos):
+    servers = await place_order(chaos)
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=servers,
+        group_id="shop",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+    )
+    consumer.assign([PLACE])
+    async with (
+        consumer,
+        AIOKafkaProducer(bootstrap_servers=servers, transactional_id="t") as sender,
+    ):
+        await consumer.commit({PLACE: 1})
+        async with sender.transaction():
+            await sender.send_offsets_to_transaction({PLACE: 2}, "shop")
+            committed = asyncio.create_task(consumer.committed(PLACE))
+            await asyncio.sleep(1)
+        assert await committed == 2
+
+
+async def producer_starts_while_all_brokers_are_fenced(chaos):
+    """It fails with an error that an application expects."""
+    controller = chaos.kafka.nodes.controller
+    await chaos.eventually(
+        lambda: not controller.image.alive_brokers(), "all are fenced", within_s=10
+    )
+    await asyncio.sleep(0.5)  # until the brokers know of it
+    servers = chaos.kafka.bootstrap_servers
+    producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id="t")
+    try:
+        with pytest.raises(KafkaConnectionError):
+            await producer.start()
+    finally:
+        await producer.stop()
+
+
 CORRECT = [
+    producer_starts_while_all_brokers_are_fenced,
+    offset_of_a_transaction_is_awaited,
     requests_time_out_together,
     producer_asks_for_a_leader_with_pauses,
     committed_is_known_after_a_move,
@@ -143,8 +184,9 @@ CORRECT = [
 
 @pytest.mark.parametrize("test", CORRECT)
 def test_correct_application_fails_on_the_bug_and_passes_with_the_repair(test):
-    assert run_chaos(test, CALM).error is not None
-    repaired = run_chaos(test, CALM, repair_aiokafka=True)
+    configs = LATE_HEARTBEATS if test is producer_starts_while_all_brokers_are_fenced else None
+    assert run_chaos(test, CALM, configs=configs).error is not None
+    repaired = run_chaos(test, CALM, configs=configs, repair_aiokafka=True)
     assert repaired.error is None
     assert repaired.repairs
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol import messages
 from integration.broker_verbs import Fault
-from integration.clients.admin import elect_leader
-from integration.clients.admin_requests import move
-from integration.clients.groups import Offset, committed_of_groups
-from integration.clients.topics import Topic
+from integration.clients.groups import Offset, commit, committed_of_groups
 from integration.observations import untimed
 from integration.scenarios.families.transactions.support.transactions_under_test import (
     COMMITTED,
@@ -20,14 +19,18 @@ from integration.scenarios.families.transactions.support.transactions_under_test
 )
 from integration.scenarios.helpers.broker_configs import LONG_SESSION, SHORT_LAG
 from integration.scenarios.helpers.coordinators import next_coordinator
-from integration.scenarios.helpers.groups import partition_of, ready_group
+from integration.scenarios.helpers.due import after
+from integration.scenarios.helpers.groups import OFFSETS_TOPIC, partition_of, ready_group
+from integration.scenarios.helpers.mechanisms import NEXT_FETCH
 from integration.scenarios.helpers.observe import concluded, produced
+from integration.scenarios.helpers.preferred_leader import elect, prefer
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.clients.broker_client import BrokerClient
+    from integration.clients.topics import Topic
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
     from integration.scenarios.families.transactions.support.transactional_producer import (
@@ -39,6 +42,13 @@ MOVED: Final = untimed("what a new leader has loaded counts when its followers h
 SHORT_TIMEOUT_MS: Final = 6000
 TRANSACTION_LAG: Final = QUICK_TRANSACTIONS | LONG_SESSION | SHORT_LAG
 """A paused follower leaves the ISR after 1.5 s, and is not fenced."""
+IDLE_FETCH_MS: Final = 5_000
+SLOW_FOLLOWERS: Final = (
+    QUICK_TRANSACTIONS | LONG_SESSION | {"replica.fetch.wait.max.ms": str(IDLE_FETCH_MS)}
+)
+"""A follower learns a new high watermark from its next fetch: up to 5 s later, if nothing is written."""
+BY_NAME: Final = 8
+"""A version of OffsetFetch that names topics and has several groups."""
 
 
 def _stable_end(client: BrokerClient, topic: Topic, partition: int = 0) -> int:
@@ -92,14 +102,14 @@ def a_transaction_that_ends_is_ended_by_the_next_coordinator(
     producer = transactions.producer(cluster.second)
     count = len(cluster.metadata.describe_all(STATE_TOPIC))
     partition = partition_of(producer.transactional_id, count)
-    _prefer(cluster, partition, cluster.first, cluster.second, cluster.third)
+    prefer(cluster, STATE_TOPIC, partition, cluster.first, cluster.second, cluster.third)
     producer.produce(leader, topic, b"0")
     producer.produce(other, topic, b"1", partition=1)
     cluster.faults.pause(cluster.third)
     yield transactions.seen("commit", producer.end(), untimed("the frozen one is in the ISR"))
     _wait_for_end(cluster, leader, topic, 2)
     yield concluded("frozen", state=_state(transactions, producer))
-    _elect(cluster, partition)
+    elect(cluster, STATE_TOPIC, partition)
     transactions.moved(producer)
     yield concluded("moved", state=_state(transactions, producer))
     reply = producer.again().init()
@@ -108,31 +118,13 @@ def a_transaction_that_ends_is_ended_by_the_next_coordinator(
     transactions.completed(producer)
     yield transactions.seen("described by the next", transactions.describe(producer), MOVED)
     yield transactions.read("first partition", leader, topic)
-    yield transactions.read("second partition", other, topic, partition=1)
+    seen = transactions.read("second partition", other, topic, partition=1)
+    # The marker of the old coordinator waited too. Written before that of the next one it is a second
+    # marker, after it it is refused.
+    yield concluded("second partition", found=seen.fields["found"][:2])
     yield produced("next", producer.produce(leader, topic, b"2"), MOVED, topic=topic)
-    _prefer(cluster, partition, cluster.second, cluster.first, cluster.third)
-    _elect(cluster, partition)
-
-
-def _prefer(cluster: ClusterUnderTest, partition: int, *order: int) -> None:
-    """Give a partition of the transaction state another preferred leader; the leader stays."""
-    move(cluster.clients.ask(cluster.first), (STATE_TOPIC, partition, order))
-    cluster.wait_until(
-        lambda: cluster.metadata.describe_all(STATE_TOPIC)[partition].replicas == order,
-        f"{STATE_TOPIC}-{partition} has another preferred leader",
-    )
-
-
-def _elect(cluster: ClusterUnderTest, partition: int) -> None:
-    """Let the preferred leader lead a partition of the transaction state."""
-    state = Topic(STATE_TOPIC, bytes(16), ())
-    elect_leader(cluster.clients.ask(cluster.first), state, partition=partition)
-
-    def is_elected() -> bool:
-        found = cluster.metadata.describe_all(STATE_TOPIC)[partition]
-        return found.leader == found.replicas[0]
-
-    cluster.wait_until(is_elected, f"{STATE_TOPIC}-{partition} has its preferred leader")
+    prefer(cluster, STATE_TOPIC, partition, cluster.second, cluster.first, cluster.third)
+    elect(cluster, STATE_TOPIC, partition)
 
 
 def _state(transactions: TransactionsUnderTest, producer: TransactionalProducer) -> str:
@@ -272,3 +264,56 @@ def a_marker_is_written_below_the_minimum_of_replicas_later(
     transactions.completed(producer)
     _wait_for_end(cluster, leader, topic, 2)
     yield transactions.read("whole again", leader, topic)
+
+
+@scenario(topology="a group", configs=SLOW_FOLLOWERS, needs={Fault.PAUSE})
+def a_new_coordinator_shows_the_offset_before_the_last_transaction(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """Whoever asks for stable offsets waits for the right one; others may do the same work twice.
+
+    The transaction is over, so neither is told of it. The last follower is frozen, so that the new
+    leader's high watermark stays where it was.
+    """
+    transactions = TransactionsUnderTest(cluster)
+    group = ready_group(cluster)
+    topic = transactions.topic([cluster.first])
+    partition = partition_of(group.name, len(cluster.metadata.describe_all(OFFSETS_TOPIC)))
+    prefer(cluster, OFFSETS_TOPIC, partition, cluster.second, cluster.first, cluster.third)
+    for _ in range(2):  # followers learn with the second one that the first is committed
+        commit(group.tool, group.name, Offset(topic, 0, 1))
+    producer = transactions.producer(cluster.second)
+    producer.commit_offsets(group.tool, group.name, Offset(topic, 0, 2))
+    transactions.ended(producer)
+    asked = {group.name: {topic: [0]}}
+    yield group.seen("before", committed_of_groups(group.tool, asked, require_stable=True))
+    cluster.faults.pause(cluster.third)
+    elect(cluster, OFFSETS_TOPIC, partition)
+    client = next_coordinator(cluster, group, partial(_answers, group))
+    yield group.seen("at the new leader", committed_of_groups(client, asked))
+    request = messages.OffsetFetchRequest
+    wanted = request.OffsetFetchRequestTopics(name=topic.name, partition_indexes=[0])
+    stable = client.send(
+        request(
+            groups=[request.OffsetFetchRequestGroup(group_id=group.name, topics=[wanted])],
+            require_stable=True,
+        ),
+        BY_NAME,
+        messages.OffsetFetchResponse,
+    )
+    again = committed_of_groups(cluster.connect(cluster.second), asked)
+    yield group.seen("again", again)
+    resumed = cluster.faults.resume(cluster.third)
+    answer = stable.result()
+    yield group.seen(
+        "stable", answer, after(answer, resumed, spread_ms=IDLE_FETCH_MS, reason=NEXT_FETCH)
+    )
+    yield group.seen("replicated", committed_of_groups(client, asked))
+    prefer(cluster, OFFSETS_TOPIC, partition, cluster.first, cluster.second, cluster.third)
+    elect(cluster, OFFSETS_TOPIC, partition)
+
+
+def _answers(group: GroupUnderTest, client: BrokerClient) -> bool:
+    """Tell whether a broker has loaded the group."""
+    answer = committed_of_groups(client, {group.name: None}).message.groups[0]
+    return answer.error_code == ErrorCode.NONE

@@ -1,0 +1,141 @@
+"""Lets consumers of aiokafka that read committed records ask for stable offsets, as Java's do (KIP-447).
+
+aiokafka's newest OffsetFetch is version 3, which cannot ask for them: an offset that a transaction is
+about to commit looks as it was before. The same is seen for a moment after the group has moved to another
+coordinator, whose high watermark is behind, although the transaction is over.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    Method = Callable[..., Awaitable[Any]]
+
+__all__ = ["StableOffsets"]
+
+API_KEY: Final = 9
+REQUIRE_STABLE_VERSION: Final = 7
+UNSTABLE_OFFSET_COMMIT: Final = 88
+COORDINATOR_LOAD_IN_PROGRESS: Final = 14
+"""An error after which aiokafka asks again; it does not know UNSTABLE_OFFSET_COMMIT."""
+
+
+class StableOffsets:
+    """Knows which clients read committed records; wraps two methods, of Fetcher and GroupCoordinator."""
+
+    def __init__(self) -> None:
+        self._readers: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+
+    def isolation_noted(self, init: Callable[..., None]) -> Callable[..., None]:
+        """Wrap `Fetcher.__init__`, which is told the isolation level."""
+
+        def noted(fetcher: Any, client: Any, *arguments: Any, **options: Any) -> None:
+            self._readers[client] = options.get("isolation_level") == "read_committed"
+            init(fetcher, client, *arguments, **options)
+
+        return noted
+
+    def asked_for(self, send_req: Method) -> Method:
+        """Wrap `GroupCoordinator._send_req`: an OffsetFetch becomes one that requires stable offsets."""
+        commit = import_module("aiokafka.protocol.commit")
+
+        async def sent(coordinator: Any, request: Any) -> Any:
+            is_fetch = isinstance(request, commit.OffsetFetchRequest)
+            if not (is_fetch and self._readers.get(vars(coordinator)["_client"])):
+                return await send_req(coordinator, request)
+            asked = vars(request)
+            stable = _request_type()(asked["_consumer_group"], asked["_partitions"])
+            return _without_version(commit, await send_req(coordinator, stable))
+
+        return sent
+
+
+@cache
+def _request_type() -> Any:
+    """Return a class as aiokafka has one for each API, for OffsetFetch that requires stable offsets."""
+    api, types = import_module("aiokafka.protocol.api"), import_module("aiokafka.protocol.types")
+    text, tags = types.CompactString("utf-8"), ("tags", types.TaggedFields)
+
+    class OffsetFetchResponse_v7(api.Response):  # type: ignore[misc, name-defined]  # noqa: N801
+        API_KEY = API_KEY
+        API_VERSION = REQUIRE_STABLE_VERSION
+        SCHEMA = types.Schema(
+            ("throttle_time_ms", types.Int32),
+            (
+                "topics",
+                types.CompactArray(
+                    ("topic", text),
+                    (
+                        "partitions",
+                        types.CompactArray(
+                            ("partition", types.Int32),
+                            ("offset", types.Int64),
+                            ("leader_epoch", types.Int32),
+                            ("metadata", text),
+                            ("error_code", types.Int16),
+                            tags,
+                        ),
+                    ),
+                    tags,
+                ),
+            ),
+            ("error_code", types.Int16),
+            tags,
+        )
+
+    class OffsetFetchRequest_v7(api.RequestStruct):  # type: ignore[misc, name-defined]  # noqa: N801
+        FLEXIBLE_VERSION = True
+        API_KEY = API_KEY
+        API_VERSION = REQUIRE_STABLE_VERSION
+        RESPONSE_TYPE = OffsetFetchResponse_v7
+        SCHEMA = types.Schema(
+            ("consumer_group", text),
+            (
+                "topics",
+                types.CompactArray(
+                    ("topic", text), ("partitions", types.CompactArray(types.Int32)), tags
+                ),
+            ),
+            ("require_stable", types.Boolean),
+            tags,
+        )
+
+    class StableOffsetFetchRequest(api.Request[OffsetFetchRequest_v7]):  # type: ignore[misc, name-defined]
+        API_KEY = API_KEY
+
+        def __init__(self, group: str, partitions: list[tuple[str, list[int]]] | None) -> None:
+            self._group, self._partitions = group, partitions
+
+        def build(self, request_struct_class: Any) -> Any:
+            asked = self._partitions
+            tags: dict[int, bytes] = {}
+            topics = None if asked is None else [(topic, indexes, tags) for topic, indexes in asked]
+            return request_struct_class(self._group, topics, True, tags)
+
+    return StableOffsetFetchRequest
+
+
+def _without_version(commit: Any, response: Any) -> Any:
+    """Return the answer as aiokafka knows it; it asks again for an offset that is not stable."""
+    topics = [
+        (
+            topic,
+            [
+                (
+                    partition,
+                    offset,
+                    metadata,
+                    COORDINATOR_LOAD_IN_PROGRESS if error == UNSTABLE_OFFSET_COMMIT else error,
+                )
+                for partition, offset, _, metadata, error, _ in partitions
+            ],
+        )
+        for topic, partitions, _ in response.topics
+    ]
+    return commit.OffsetFetchResponse_v3(response.throttle_time_ms, topics, response.error_code)
