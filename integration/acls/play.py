@@ -10,10 +10,10 @@ from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, 
 from broker_sim.protocol import messages
 from integration.acls.names import GROUP, OTHER_USER, TOPIC, TRANSACTIONAL_ID
 from integration.acls.outcome import outcome_of
+from integration.acls.requests.streams import set_up_streams_group
 from integration.acls.rules import NAMES, RULE_SETS, random_rules
 from integration.acls.share_set_up import set_up_share_groups
 from integration.acls.situation import situations_of
-from integration.acls.streams_rows import set_up_streams_group
 from integration.acls.table import TABLE
 
 if TYPE_CHECKING:
