@@ -57,6 +57,8 @@ def cluster_requests() -> list[Asked]:
             1,
             CLUSTER_RESOURCE,
         ),
+        # A broker that there is would be gone for the rows after it.
+        fixed("UnregisterBroker", messages.UnregisterBrokerRequest(77), 0, CLUSTER_RESOURCE),
         fixed(
             "DescribeUserScramCredentials",
             messages.DescribeUserScramCredentialsRequest([]),

@@ -19,6 +19,8 @@ def configs_requests() -> list[Asked]:
     """Return them with the resources whose rights they need."""
     described, alter = messages.DescribeConfigsRequest, messages.AlterConfigsRequest
     incremental = messages.IncrementalAlterConfigsRequest
+    directories = messages.AlterReplicaLogDirsRequest
+    moved = directories.AlterReplicaLogDirTopic
 
     def describe(kind: int, name: str) -> messages.DescribeConfigsRequest:
         keys = ["no.such.key"]
@@ -31,6 +33,12 @@ def configs_requests() -> list[Asked]:
         return incremental([incremental.AlterConfigsResource(kind, name)], validate_only=True)
 
     return [
+        fixed(
+            "AlterReplicaLogDirs",
+            directories([directories.AlterReplicaLogDir("/acl", [moved(TOPIC, [0])])]),
+            2,
+            CLUSTER_RESOURCE,
+        ),
         fixed("DescribeLogDirs", messages.DescribeLogDirsRequest([]), 4, CLUSTER_RESOURCE),
         fixed("DescribeConfigs of a topic", describe(2, TOPIC), 4, TOPIC_RESOURCE),
         fixed("DescribeConfigs of a broker", describe(4, "1"), 4, CLUSTER_RESOURCE),

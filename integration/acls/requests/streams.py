@@ -23,7 +23,7 @@ from integration.acls.names import (
 from integration.acls.situation import Asked, fixed
 
 if TYPE_CHECKING:
-    from integration.acls.play import TableBroker
+    from integration.acls.table_broker import TableBroker
 
 __all__ = ["set_up_streams_group", "streams_requests"]
 
