@@ -12,6 +12,8 @@ from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.sockets import address_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from broker_sim.metadata import (
         BrokerState,
         ImageChanges,
@@ -34,8 +36,7 @@ def log_changes(before: MetadataImage, after: MetadataImage, clock: Clock) -> No
         return
     log = _log.bind(clock, node="controller")
     if before.brokers is not after.brokers:
-        for broker_id, broker in after.brokers.items():
-            _log_broker(log, before.brokers.get(broker_id), broker)
+        _log_brokers(log, before.brokers, after.brokers)
     changes = changes_between(before, after)
     _log_topics(log, before, after, changes)
     for topic_partition, topic, state in changes.partitions:
@@ -60,6 +61,16 @@ def _log_acls(log: EventLogger, before: Acls, after: Acls) -> None:
     for acl in before:
         if acl not in after:
             log.info("acl_deleted", acl=str(acl))
+
+
+def _log_brokers(
+    log: EventLogger, before: Mapping[int, BrokerState], after: Mapping[int, BrokerState]
+) -> None:
+    for broker_id, broker in after.items():
+        _log_broker(log, before.get(broker_id), broker)
+    for broker_id, broker in before.items():
+        if broker_id not in after:
+            log.info("broker_unregistered", broker=broker_id, epoch=broker.epoch)
 
 
 def _log_broker(log: EventLogger, before: BrokerState | None, after: BrokerState) -> None:

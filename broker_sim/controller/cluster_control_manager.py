@@ -87,6 +87,19 @@ class ClusterControlManager:
         delta.set_broker(broker)
         return broker
 
+    def unregister(self, delta: MetadataDelta, broker_id: int) -> None:
+        """Forget the broker's registration, whether it is fenced or not. Its session is left to end.
+
+        Raises ApiError with BROKER_ID_NOT_REGISTERED.
+        """
+        if broker_id not in delta.brokers:
+            raise ApiError(
+                ErrorCode.BROKER_ID_NOT_REGISTERED,
+                f"Broker ID {broker_id} is not currently registered",
+            )
+        delta.remove_broker(broker_id)
+        del self._heartbeats[broker_id]
+
     def check_broker_epoch(self, delta: MetadataDelta, broker_id: int, broker_epoch: int) -> None:
         """Raise ApiError with STALE_BROKER_EPOCH unless this is the broker's present epoch."""
         broker = delta.brokers.get(broker_id)

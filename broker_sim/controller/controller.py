@@ -184,6 +184,16 @@ class Controller(SecurityRequests):
             is_fenced=stops or state is BrokerControlState.FENCED, should_shutdown=stops
         )
 
+    def unregister_broker(self, broker_id: int) -> None:
+        """Forget a broker, whatever its state; it is known again once it registers.
+
+        A broker that runs on does not: its heartbeats are refused with STALE_BROKER_EPOCH until it is
+        started anew. Raises ApiError with BROKER_ID_NOT_REGISTERED.
+        """
+        with self._change() as delta:
+            self._cluster.unregister(delta, broker_id)
+            self._replication.handle_broker_unregistered(delta, broker_id)
+
     def tick(self) -> None:
         """Do the work that is due: fence brokers whose session has ended, balance and elect leaders."""
         with self._change() as delta:

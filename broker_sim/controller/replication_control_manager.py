@@ -93,6 +93,14 @@ class ReplicationControlManager:
             delta.set_broker(replace(broker, fenced=True))
         self._remove_from_isrs(delta, broker.broker_id)
 
+    def handle_broker_unregistered(self, delta: MetadataDelta, broker_id: int) -> None:
+        """Take a broker that is no longer registered out of every ISR; it stays a replica, and in ELRs."""
+        in_elrs = list(_partitions(delta, lambda p: broker_id in p.elr))
+        self._remove_from_isrs(delta, broker_id)
+        for topic, number, partition in in_elrs:
+            self._update_leader_and_isr(delta, topic, number, partition)
+        self._offline_logs.pop(broker_id, None)
+
     def handle_broker_unfenced(self, delta: MetadataDelta, broker: BrokerState) -> None:
         """Unfence the broker, and elect it where there is no leader."""
         delta.set_broker(replace(broker, fenced=False))

@@ -1,46 +1,38 @@
 """The group coordinator of one broker, as its APIs see it; mirrors `GroupCoordinatorService`.
 
-Each partition of `__consumer_offsets` that the broker leads is a `GroupShard`, which the runtime loads,
-writes and drops. A method finds the shard of a group, lets it decide, and answers when the runtime has
-carried the result out. `on_error` gets an `ApiError` with what clients are told: that of the shard,
+A method finds the shard of a group (`shards.py`), lets it decide, and answers when the runtime has carried the
+result out. `on_error` gets an `ApiError` with what clients are told: that of the shard,
 NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and after a write COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from broker_sim.coordinator.environment import RuntimeEnvironment
 from broker_sim.coordinator.errors import coordinator_error
-from broker_sim.coordinator.runtime import CoordinatorRuntime
 from broker_sim.coordinator.transactions import VerifiedTransaction
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.by_partition import describe_each, groups_by_partition
 from broker_sim.group.consumer.requests import check_heartbeat
 from broker_sim.group.consumer.settings import offered_assignors
-from broker_sim.group.records import serde
-from broker_sim.group.shard import GroupShard
+from broker_sim.group.shards import GroupShards
 from broker_sim.group.share_service import ShareGroupService
 from broker_sim.group.streams.streams_group import NOT_READY
 from broker_sim.group.streams_service import StreamsGroupService
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import copied_capacity, hash_order
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.protocol import messages
-from broker_sim.protocol.compression import CompressionCodec
-from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from broker_sim.coordinator.context import CoordinatorContext
-    from broker_sim.coordinator.result import Result, ShardRuntime
     from broker_sim.coordinator.transactions import TransactionMarker
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.offset_commit import OffsetCommit
     from broker_sim.group.offset_fetch import OffsetQuery
+    from broker_sim.group.shard import GroupShard
     from broker_sim.log import VerificationGuard
     from broker_sim.metadata import ImageChanges, MetadataImage
 
@@ -50,9 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupCoordinatorService"]
 
-log = get_logger(__name__)
-
-R = TypeVar("R")
 Described = messages.DescribeGroupsResponse.DescribedGroup
 DescribedConsumers = messages.ConsumerGroupDescribeResponse.DescribedGroup
 DeletedGroup = messages.DeleteGroupsResponse.DeletableGroupResult
@@ -63,27 +52,11 @@ class GroupCoordinatorService:
 
     def __init__(self, environment: GroupEnvironment) -> None:
         self.environment = environment
-        config = environment.config
-        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
-            RuntimeEnvironment(
-                broker_id=environment.broker_id,
-                topic=GROUP_METADATA_TOPIC,
-                default_partitions=config.offsets_topic_num_partitions,
-                clock=environment.clock,
-                call_later=environment.call_later,
-                storage=environment.storage,
-                serde=serde,
-                codec=CompressionCodec(config.offsets_topic_compression_codec),
-                timeout_ms=config.offsets_commit_timeout_ms,
-                base_sequence=0,
-                keeps_shards_when_reelected=True,
-            ),
-            self,
-        )
-        self.shares = ShareGroupService(environment, self.runtime)
-        self.streams = StreamsGroupService(environment, self.runtime)
-        self._assignors = offered_assignors(config)
-        self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
+        self._shards = GroupShards(environment)
+        self.runtime = self._shards.runtime
+        self.shares = ShareGroupService(environment, self._shards)
+        self.streams = StreamsGroupService(environment, self._shards)
+        self._assignors = offered_assignors(environment.config)
 
     # -- look-up --------------------------------------------------------------------------------
 
@@ -93,26 +66,11 @@ class GroupCoordinatorService:
 
     def shard(self, group_id: str) -> GroupShard:
         """Return the shard of the group, to look at. Raises `ApiError` as `on_error` gets it."""
-        if not group_id:
-            raise ApiError(ErrorCode.INVALID_GROUP_ID)
-        return self.runtime.find(group_id).shard
+        return self._shards.find(group_id)
 
     def shards(self) -> list[GroupShard]:
         """Return the shards that are loaded, by partition."""
-        return [context.shard for context in self.runtime.loaded()]
-
-    def _write(
-        self,
-        group_id: str,
-        decide: Callable[[GroupShard], Result[R]],
-        on_response: Callable[[R], object],
-        on_error: OnError,
-    ) -> None:
-        """Let the shard of a group decide; an empty id is INVALID_GROUP_ID."""
-        if group_id:
-            self.runtime.write(group_id, decide, on_response, on_error)
-        else:
-            on_error(ApiError(ErrorCode.INVALID_GROUP_ID))
+        return self._shards.loaded_shards()
 
     # -- members ----------------------------------------------------------------------------------
 
@@ -124,7 +82,7 @@ class GroupCoordinatorService:
         on_error: OnError,
     ) -> None:
         """Let a member into a group; a join that waits is parked with `respond`."""
-        self._write(
+        self._shards.write(
             request.group_id,
             lambda shard: shard.join_group(request, client, respond),
             respond,
@@ -138,7 +96,7 @@ class GroupCoordinatorService:
         on_error: OnError,
     ) -> None:
         """Tell a member its assignment, when the leader has brought it; `respond` as in `join_group`."""
-        self._write(
+        self._shards.write(
             request.group_id, lambda shard: shard.sync_group(request, respond), respond, on_error
         )
 
@@ -149,7 +107,9 @@ class GroupCoordinatorService:
         on_error: OnError,
     ) -> None:
         """Keep a member's session alive, and tell it NONE or REBALANCE_IN_PROGRESS."""
-        self._write(request.group_id, lambda shard: shard.heartbeat(request), on_result, on_error)
+        self._shards.write(
+            request.group_id, lambda shard: shard.heartbeat(request), on_result, on_error
+        )
 
     def leave_group(
         self,
@@ -159,11 +119,13 @@ class GroupCoordinatorService:
         on_error: OnError,
     ) -> None:
         """Remove members from a group, and tell what became of each."""
-        self._write(group_id, lambda shard: shard.leave_group(group_id, members), on_left, on_error)
+        self._shards.write(
+            group_id, lambda shard: shard.leave_group(group_id, members), on_left, on_error
+        )
 
     def remove_member(self, group_id: str, member_id: str) -> None:
         """Remove a member from a group of any kind, as if it had left."""
-        self._write(
+        self._shards.write(
             group_id,
             lambda shard: shard.remove_member(group_id, member_id),
             lambda _: None,
@@ -183,7 +145,7 @@ class GroupCoordinatorService:
         except ApiError as error:
             on_error(error)
             return
-        self._write(
+        self._shards.write(
             request.group_id,
             lambda shard: shard.consumer.heartbeat(request, client),
             respond,
@@ -276,7 +238,7 @@ class GroupCoordinatorService:
         on_error: OnError,
     ) -> None:
         """Delete offsets of a group; `on_errors` gets the error of each partition."""
-        self._write(
+        self._shards.write(
             group_id,
             lambda shard: shard.offset_metadata.delete(group_id, partitions),
             on_errors,
@@ -378,53 +340,11 @@ class GroupCoordinatorService:
             DescribedConsumers,
         )
 
-    # -- the runtime's shards: see `ShardOwner` ---------------------------------------------------
-
-    def make_shard(self, partition: int, runtime: ShardRuntime) -> GroupShard:
-        """Return a shard without groups."""
-        return GroupShard(partition, self.environment, runtime)
-
-    def loaded(self, context: CoordinatorContext[GroupShard]) -> None:
-        """Let the groups of the shard begin to work."""
-        shard = context.shard
-        self._log.info(
-            "groups_loaded",
-            partition=context.partition,
-            leader_epoch=context.leader_epoch,
-            records=context.loaded_records,
-            groups=len(shard.groups),
-            offsets=shard.offsets.count(),
-        )
-        shard.on_loaded()
-        self._expire_later(context)
-
-    def unloaded(self, context: CoordinatorContext[GroupShard]) -> None:
-        """Let the groups of the shard stop to work."""
-        groups = context.shard.groups
-        self._log.info("groups_unloaded", partition=context.partition, groups=len(groups))
-        context.shard.on_unloaded()
-
-    def _expire_later(self, context: CoordinatorContext[GroupShard]) -> None:
-        interval_ms = self.environment.config.offsets_retention_check_interval_ms
-        self.environment.call_later(interval_ms, self._expire, context)
-
-    def _expire(self, context: CoordinatorContext[GroupShard]) -> None:
-        """Delete expired offsets and groups, every `offsets.retention.check.interval.ms`."""
-        if context.is_active:
-            context.perform(context.shard.offset_metadata.expire)
-            self._expire_later(context)
+    # -- roles ----------------------------------------------------------------------------------
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
-        """Follow new metadata: roles first, then what changes for the groups."""
-        self.runtime.follow(changes, image)
-        for context in self.runtime.loaded():
-            shard = context.shard
-            if changes.deleted_topics:
-                topics = changes.deleted_topics
-                context.perform(partial(shard.offset_metadata.topics_deleted, topics))
-                topic_ids = {topic.topic_id for topic in topics}
-                context.perform(partial(shard.share_states.topics_deleted, topic_ids))
-            shard.on_image(changes, image)
+        """Follow new metadata: which partitions of `__consumer_offsets` are led here, and which topics there are."""
+        self._shards.on_image(changes, image)
 
     def shutdown(self) -> None:
         """Forget all groups without a word, as a broker that dies."""

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from broker_sim.coordinator.result import Result
-    from broker_sim.coordinator.runtime import CoordinatorRuntime
     from broker_sim.group.environment import GroupEnvironment, LatestOffset
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.shard import GroupShard
+    from broker_sim.group.shards import GroupShards
     from broker_sim.group.share.share_groups import HeartbeatAnswer, StateToInitialize
     from broker_sim.group.share.share_states import AlteredOffsets, DeletedOffsets
     from broker_sim.group.share.state_partitions import Numbers
@@ -66,26 +66,11 @@ DeletedRow = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsRes
 class ShareGroupService:
     """Serves the share groups of this broker. Thread rule: the broker's loop."""
 
-    def __init__(
-        self, environment: GroupEnvironment, runtime: CoordinatorRuntime[GroupShard]
-    ) -> None:
-        """Serve the share groups among the groups of the runtime's shards."""
+    def __init__(self, environment: GroupEnvironment, shards: GroupShards) -> None:
+        """Serve the share groups among the groups of these shards."""
         self._environment = environment
-        self._runtime = runtime
+        self._shards = shards
         self._persister = environment.persister
-
-    def _write(
-        self,
-        group_id: str,
-        decide: Callable[[GroupShard], Result[R]],
-        on_response: Callable[[R], object],
-        on_error: OnError,
-    ) -> None:
-        """Let the shard of a group decide; an empty id is INVALID_GROUP_ID."""
-        if group_id:
-            self._runtime.write(group_id, decide, on_response, on_error)
-        else:
-            on_error(_error(ErrorCode.INVALID_GROUP_ID))
 
     # -- members --------------------------------------------------------------------------------
 
@@ -109,7 +94,7 @@ class ShareGroupService:
             if answer.to_initialize is not None:
                 self._environment.call_later(0, self._initialize, group_id, answer.to_initialize)
 
-        self._write(
+        self._shards.write(
             group_id, lambda shard: shard.share.heartbeat(request, client), answer, on_error
         )
 
@@ -141,7 +126,7 @@ class ShareGroupService:
 
     def _note(self, group_id: str, decide: Callable[[GroupShard], Result[Any]]) -> None:
         """Let the shard of a group decide what nobody waits for."""
-        self._runtime.write(group_id, decide, lambda _: None, lambda _: None)
+        self._shards.runtime.write(group_id, decide, lambda _: None, lambda _: None)
 
     def describe(
         self, group_ids: Sequence[str]
@@ -149,8 +134,8 @@ class ShareGroupService:
         """Describe share groups; one that cannot be has its error."""
         return describe_each(
             group_ids,
-            self._runtime.partition_for,
-            lambda group_id: self._runtime.find(group_id).shard.share.describe(group_id),
+            self._shards.runtime.partition_for,
+            lambda group_id: self._shards.find(group_id).share.describe(group_id),
             Described,
             ERROR_TEXTS,
         )
@@ -173,7 +158,7 @@ class ShareGroupService:
         numbers: dict[bytes, Collection[int]] = {}
         if asked.topics is None:
             try:
-                shard = self._runtime.find(group_id).shard
+                shard = self._shards.runtime.find(group_id).shard
             except ApiError as error:
                 on_error(error)
                 return
@@ -278,7 +263,7 @@ class ShareGroupService:
                 begun,
             )
 
-        self._write(
+        self._shards.write(
             group_id, lambda shard: shard.share_states.alter_offsets(request), noted, on_error
         )
 
@@ -308,7 +293,7 @@ class ShareGroupService:
                 if not done:
                     finish([])
                     return
-                self._write(
+                self._shards.write(
                     group_id,
                     lambda shard: shard.share_states.offsets_deleted(group_id, done),
                     finish,
@@ -320,7 +305,7 @@ class ShareGroupService:
 
             ask_all(keys_of(group_id, deleted.numbers), self._persister.delete_state, gone)
 
-        self._write(
+        self._shards.write(
             group_id,
             lambda shard: shard.share_states.begin_deletion_of_offsets(request),
             noted,
@@ -362,7 +347,7 @@ class ShareGroupService:
             keys = chain.from_iterable(keys_of(*each) for each in asked.items())
             ask_all(keys, self._persister.delete_state, gone)
 
-        self._runtime.write(
+        self._shards.runtime.write(
             group_ids[0],
             lambda shard: shard.share_states.begin_deletion_of_groups(group_ids),
             noted,

@@ -16,10 +16,9 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.coordinator.runtime import CoordinatorRuntime
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group_client import GroupClient
-    from broker_sim.group.shard import GroupShard
+    from broker_sim.group.shards import GroupShards
     from broker_sim.group.streams.streams_groups import HeartbeatAnswer
 
 __all__ = ["StreamsGroupService"]
@@ -30,11 +29,9 @@ Described = messages.StreamsGroupDescribeResponse.DescribedGroup
 class StreamsGroupService:
     """Serves the streams groups of this broker. Thread rule: the broker's loop."""
 
-    def __init__(
-        self, environment: GroupEnvironment, runtime: CoordinatorRuntime[GroupShard]
-    ) -> None:
-        """Serve the streams groups among the groups of the runtime's shards."""
-        self._runtime = runtime
+    def __init__(self, environment: GroupEnvironment, shards: GroupShards) -> None:
+        """Serve the streams groups among the groups of these shards."""
+        self._shards = shards
         self._settings = StreamsGroupSettings(environment)
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
@@ -54,7 +51,7 @@ class StreamsGroupService:
         except ApiError as error:
             on_error(error)
             return
-        self._runtime.write(
+        self._shards.write(
             request.group_id,
             lambda shard: shard.streams.heartbeat(request, client),
             on_answer,
@@ -67,7 +64,7 @@ class StreamsGroupService:
         """Describe streams groups; one that cannot be has its error."""
         return describe_each(
             group_ids,
-            self._runtime.partition_for,
-            lambda group_id: self._runtime.find(group_id).shard.streams.describe(group_id),
+            self._shards.runtime.partition_for,
+            lambda group_id: self._shards.find(group_id).streams.describe(group_id),
             Described,
         )

@@ -12,6 +12,7 @@ from broker_sim.controller import SUPPORTED_FEATURES, limited_features
 from broker_sim.handlers.cluster.alter_partition_reassignments import (
     handle_alter_partition_reassignments,
 )
+from broker_sim.handlers.cluster.alter_replica_log_dirs import handle_alter_replica_log_dirs
 from broker_sim.handlers.cluster.api_versions import build_api_versions, handle_api_versions
 from broker_sim.handlers.cluster.describe_cluster import handle_describe_cluster
 from broker_sim.handlers.cluster.describe_log_dirs import handle_describe_log_dirs
@@ -20,6 +21,7 @@ from broker_sim.handlers.cluster.elect_leaders import handle_elect_leaders
 from broker_sim.handlers.cluster.list_partition_reassignments import (
     handle_list_partition_reassignments,
 )
+from broker_sim.handlers.cluster.unregister_broker import handle_unregister_broker
 from broker_sim.handlers.cluster.update_features import handle_update_features
 from broker_sim.handlers.configs.alter_configs import handle_alter_configs
 from broker_sim.handlers.configs.describe_configs import handle_describe_configs
@@ -181,6 +183,13 @@ _SPECS = (
     ApiSpec(ApiKey.DESCRIBE_PRODUCERS, 0, 0, handle_describe_producers),
     ApiSpec(ApiKey.DESCRIBE_QUORUM, 0, 2, handle_describe_quorum, cluster_operations=_DESCRIBE),
     ApiSpec(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, handle_describe_log_dirs, cluster_operations=_DESCRIBE),
+    ApiSpec(
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        1,
+        2,
+        handle_alter_replica_log_dirs,
+        cluster_operations=_ALTER,
+    ),
     ApiSpec(ApiKey.DESCRIBE_CONFIGS, 1, 4, handle_describe_configs),
     ApiSpec(ApiKey.ALTER_CONFIGS, 0, 2, handle_alter_configs),
     ApiSpec(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, handle_incremental_alter_configs),
@@ -220,6 +229,7 @@ _SPECS = (
         cluster_operations=_ALTER,
     ),
     ApiSpec(ApiKey.UPDATE_FEATURES, 0, 2, handle_update_features, cluster_operations=_ALTER),
+    ApiSpec(ApiKey.UNREGISTER_BROKER, 0, 0, handle_unregister_broker, cluster_operations=_ALTER),
     ApiSpec(ApiKey.DESCRIBE_ACLS, 1, 3, handle_describe_acls, cluster_operations=_DESCRIBE),
     ApiSpec(ApiKey.CREATE_ACLS, 1, 3, handle_create_acls, cluster_operations=_ALTER),
     ApiSpec(ApiKey.DELETE_ACLS, 1, 3, handle_delete_acls, cluster_operations=_ALTER),

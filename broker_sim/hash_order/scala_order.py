@@ -13,7 +13,7 @@ from broker_sim.hash_order.hash_codes import INT_MASK
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-__all__ = ["mutable_map_order", "to_map_order"]
+__all__ = ["group_by_order", "mutable_map_order", "to_map_order"]
 
 K = TypeVar("K")
 
@@ -51,6 +51,11 @@ def to_map_order(keys: Collection[K], hash_code: Callable[[K], int]) -> list[K]:
     if len(ordered) <= _SMALL_MAP:
         return ordered
     return _trie_order([(_improved(hash_code(key)), key) for key in ordered], 0)
+
+
+def group_by_order(keys: Collection[K], hash_code: Callable[[K], int]) -> list[K]:
+    """Return the keys as the map that a `groupBy` has made iterates over them: a trie, however few they are."""
+    return _trie_order([(_improved(hash_code(key)), key) for key in keys], 0)
 
 
 def _trie_order(entries: Sequence[tuple[int, K]], shift: int) -> list[K]:

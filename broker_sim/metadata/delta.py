@@ -149,6 +149,12 @@ class MetadataDelta:
             self._brokers = dict(self.base.brokers)
         self._brokers[broker.broker_id] = broker
 
+    def remove_broker(self, broker_id: int) -> None:
+        """Forget the broker's registration. Raises KeyError when there is none."""
+        brokers = dict(self.brokers)
+        del brokers[broker_id]
+        self._brokers = brokers
+
     def set_features(self, levels: Mapping[str, int]) -> None:
         """Replace the finalized levels of all features."""
         self._features = levels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from broker_sim.cluster.requests import produce_request
 from broker_sim.errors import ErrorCode
@@ -10,20 +10,20 @@ from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, 
 from broker_sim.protocol import messages
 from integration.acls.names import GROUP, OTHER_USER, TOPIC, TRANSACTIONAL_ID
 from integration.acls.outcome import outcome_of
+from integration.acls.requests.streams import set_up_streams_group
 from integration.acls.rules import NAMES, RULE_SETS, random_rules
 from integration.acls.share_set_up import set_up_share_groups
 from integration.acls.situation import situations_of
-from integration.acls.streams_rows import set_up_streams_group
 from integration.acls.table import TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from broker_sim.protocol.message import Message
+    from integration.acls.table_broker import TableBroker
 
     Row = tuple[str, str, Any]
 
-__all__ = ["TableBroker", "play", "set_acls", "set_up"]
+__all__ = ["play", "set_acls", "set_up"]
 
 _CREATE, _DELETE = messages.CreateAclsRequest, messages.DeleteAclsRequest
 _EVERYTHING = (
@@ -35,24 +35,6 @@ _EVERYTHING = (
     AclOperation.ANY,
     Permission.ANY,
 )
-
-
-class TableBroker(Protocol):
-    """A cluster of one broker, with an authorizer and two clients."""
-
-    principal: str
-    """The principal of the client that the table is about; it is no super user."""
-    host: str
-    """The host from which the broker sees that client connect."""
-
-    def ask(self, message: Message, version: int) -> Any:
-        """Return the answer that this client gets."""
-
-    def ask_as_admin(self, message: Message, version: int) -> Any:
-        """Return the answer that a super user gets."""
-
-    def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Return when `condition()` holds."""
 
 
 def set_up(broker: TableBroker) -> bytes:

@@ -9,7 +9,7 @@ from broker_sim.share.persister import SharePartitionKey
 from integration.acls.names import MEMBER, SHARE_GROUP, STATE_GROUP, TOPIC
 
 if TYPE_CHECKING:
-    from integration.acls.play import TableBroker
+    from integration.acls.table_broker import TableBroker
 
 __all__ = ["set_up_share_groups"]
 

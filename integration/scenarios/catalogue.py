@@ -51,6 +51,7 @@ from integration.scenarios.families.replication import (
     fencing_epochs,
     high_watermark,
     isr,
+    unregistration,
 )
 from integration.scenarios.families.restart import lost_files, recovery, restart
 from integration.scenarios.families.security import scram_credentials
@@ -74,6 +75,7 @@ from integration.scenarios.families.topics import (
     delete_records,
     log_directories,
     metadata,
+    replica_moves,
     retention,
     topic_admin,
 )
@@ -108,6 +110,7 @@ FAMILIES: Final = (
     delete_records,
     elections,
     controlled_shutdown,
+    unregistration,
     idempotence,
     pipelining,
     connectivity,
@@ -121,6 +124,7 @@ FAMILIES: Final = (
     configs,
     retention,
     log_directories,
+    replica_moves,
     api_versions,
     waits,
     wake_ups,

@@ -6,11 +6,10 @@ brokers need per message stands beside it.
 """
 
 import sys
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from statistics import median, quantiles
+from statistics import quantiles
 
 from client_work import consume, produce, synchronous_ms, topic, wake_up_ms
 from options import Options
@@ -27,6 +26,7 @@ from peers import (
     simulator,
 )
 from report import Report
+from turns import Samples
 
 SUITE = "client"
 
@@ -44,14 +44,11 @@ class Sizes:
 FULL = Sizes(messages=200_000, latencies=400)
 TINY = Sizes(messages=1_000, latencies=5)
 
-Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
-"""Name, unit and "lower is better" -> peer -> one figure per round."""
-
 
 def run(options: Options, report: Report) -> None:
     """Measure all peers that there are."""
     sizes = options.choose(FULL, TINY)
-    samples: Samples = defaultdict(lambda: defaultdict(list))
+    samples = Samples()
     with ExitStack() as stack:
         peers = []
         built = [kfake] if options.peers else []
@@ -70,10 +67,7 @@ def run(options: Options, report: Report) -> None:
             # Every other round goes the other way round, so that nobody is always first.
             for peer in peers[:: 1 if index % 2 == 0 else -1]:
                 _round(peer, sizes, samples)
-    for (name, unit, lower), values in samples.items():
-        for peer in peers:
-            if peer.name in values:
-                report.add(SUITE, name, unit, peer.name, median(values[peer.name]), lower=lower)
+    samples.report_medians(report, SUITE)
     report.print_suite(SUITE)
     _judge(report)
 
@@ -105,15 +99,15 @@ def _bulk(
     peer: Peer, samples: Samples, what: str, messages: int, work: Callable[[], float]
 ) -> None:
     before_s = peer.cpu_s()
-    samples[what, "msg/s", False][peer.name].append(work())
+    samples.add(peer.name, what, "msg/s", work(), lower=False)
     used_us = (peer.cpu_s() - before_s) * 1e6 / messages
-    samples[f"{what}: brokers' CPU", "µs/msg", True][peer.name].append(used_us)
+    samples.add(peer.name, f"{what}: brokers' CPU", "µs/msg", used_us, lower=True)
 
 
 def _latency(peer: Peer, samples: Samples, what: str, latencies_ms: list[float]) -> None:
     percentiles = quantiles(latencies_ms, n=100)
-    samples[f"{what}, p50", "ms", True][peer.name].append(percentiles[49])
-    samples[f"{what}, p99", "ms", True][peer.name].append(percentiles[98])
+    samples.add(peer.name, f"{what}, p50", "ms", percentiles[49], lower=True)
+    samples.add(peer.name, f"{what}, p99", "ms", percentiles[98], lower=True)
 
 
 def _judge(report: Report) -> None:

@@ -15,30 +15,18 @@ import asyncio
 import sys
 import time
 import uuid
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
-from statistics import median, quantiles
-from typing import Any
+from statistics import quantiles
 
 from broker_connection import Connection, coordinator_of
 from client_work import PARTITIONS, leader_of, topic
 from group_load import Group
 from options import Options
-from peers import (
-    KAFKA,
-    KFAKE,
-    Peer,
-    PeerMissingError,
-    build_of,
-    kafka,
-    kfake,
-    native_simulator,
-    simulator,
-)
+from peers import KAFKA, KFAKE, Peer, build_of
 from report import Report
+from turns import Samples, measure_in_turns, starters
 
 try:
     from uvloop import new_event_loop
@@ -131,31 +119,24 @@ TINY = Sizes(
 TINY_WITH_PEERS = replace(TINY, session_timeout_ms=FULL.session_timeout_ms)
 """kfake takes no shorter session."""
 
-Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
 Add = Callable[..., None]
 
 
 def run(options: Options, report: Report) -> None:
     """Measure all peers that there are, one after the other, so that only one is running."""
     sizes = options.choose(FULL, TINY_WITH_PEERS if options.peers else TINY)
-    samples: Samples = defaultdict(lambda: defaultdict(list))
     report.say(f"simulator: the {build_of(sys.executable)} build")
     report.say(f"{INITIAL_DELAY} is 0 for the simulator and Kafka, so no time here is that delay")
-    starters = _starters(options, sizes)
-    names = []
-    for index in range(options.rounds):
-        for start in starters[:: 1 if index % 2 == 0 else -1]:
-            try:
-                with start() as peer:
-                    names.append(peer.name)
-                    _round(peer, sizes, samples)
-            except PeerMissingError as missing:
-                report.say(f"missing: {missing}")
-    for (name, unit, lower), values in samples.items():
-        for peer_name in dict.fromkeys(names):
-            if peer_name in values:
-                figure = median(values[peer_name])
-                report.add(SUITE, name, unit, peer_name, figure, lower=lower)
+    configs = {INITIAL_DELAY: "0"}
+    if options.tiny:
+        configs["group.min.session.timeout.ms"] = str(sizes.session_timeout_ms)
+    measured = measure_in_turns(
+        starters(options, configs),
+        options.rounds,
+        lambda peer, samples: _round(peer, sizes, samples),
+        report,
+    )
+    measured.report_medians(report, SUITE)
     report.print_suite(SUITE)
     for peer_name in (KFAKE, KAFKA):
         for name in (
@@ -170,26 +151,9 @@ def run(options: Options, report: Report) -> None:
     report.bar_unmoved(SUITE, sizes.polled, QUIET, at_most=UNMOVED)
 
 
-def _starters(options: Options, sizes: Sizes) -> list[Callable[[], Any]]:
-    """Return what starts each peer that takes part."""
-    configs = {INITIAL_DELAY: "0"}
-    if options.tiny:
-        configs["group.min.session.timeout.ms"] = str(sizes.session_timeout_ms)
-    given = [word for key, value in configs.items() for word in ("--config", f"{key}={value}")]
-    starters: list[Callable[[], Any]] = [
-        partial(simulator, *given),
-        partial(native_simulator, *given),
-    ]
-    if options.peers:
-        starters.append(kfake)
-    if options.kafka:
-        starters.append(partial(kafka, configs))
-    return starters
-
-
 def _round(peer: Peer, sizes: Sizes, samples: Samples) -> None:
     def add(name: str, unit: str, value: float, *, lower: bool = True) -> None:
-        samples[name, unit, lower][peer.name].append(value)
+        samples.add(peer.name, name, unit, value, lower=lower)
 
     servers = [_address(each) for each in peer.bootstrap_servers.split(",")]
     with ExitStack() as topics:

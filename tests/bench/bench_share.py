@@ -8,26 +8,13 @@ only Kafka is asked of: there each acknowledgement is appended and replicated, a
 import asyncio
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from statistics import median
-from typing import Any
 
 from broker_connection import NONE, Connection
 from client_work import leader_of, topic
 from options import Options
-from peers import (
-    KAFKA,
-    Peer,
-    PeerMissingError,
-    build_of,
-    kafka,
-    kfake,
-    native_simulator,
-    simulator,
-)
+from peers import KAFKA, Peer, build_of
 from report import Report
 from share_load import (
     CONFIGS,
@@ -40,6 +27,7 @@ from share_load import (
     accept_and_reject,
     count,
 )
+from turns import Samples, measure_in_turns, starters
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
@@ -74,7 +62,6 @@ class Sizes:
 FULL = Sizes(records=100_000, single=3_000, locks=MOST_LOCKS)
 TINY = Sizes(records=2_000, single=10, locks=2 * MANY)
 
-Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
 Add = Callable[..., None]
 
 
@@ -111,29 +98,14 @@ class Place:
 def run(options: Options, report: Report) -> None:
     """Measure all peers that there are, one after the other, so that only one is running."""
     sizes = options.choose(FULL, TINY)
-    samples: Samples = defaultdict(lambda: defaultdict(list))
     report.say(f"simulator: the {build_of(sys.executable)} build")
-    names = []
-    given = [word for item in CONFIGS.items() for word in ("--config", "=".join(item))]
-    starters: list[Callable[[], Any]] = [
-        partial(simulator, *given),
-        partial(native_simulator, *given),
-        *([kfake] if options.peers else []),
-        *([partial(kafka, CONFIGS)] if options.kafka else []),
-    ]
-    for index in range(options.rounds):
-        for start in starters[:: 1 if index % 2 == 0 else -1]:
-            try:
-                with start() as peer:
-                    names.append(peer.name)
-                    _round(peer, sizes, samples)
-            except PeerMissingError as missing:
-                report.say(f"missing: {missing}")
-    for (name, unit, lower), values in samples.items():
-        for peer_name in dict.fromkeys(names):
-            if peer_name in values:
-                figure = median(values[peer_name])
-                report.add(SUITE, name, unit, peer_name, figure, lower=lower)
+    measured = measure_in_turns(
+        starters(options, CONFIGS),
+        options.rounds,
+        lambda peer, samples: _round(peer, sizes, samples),
+        report,
+    )
+    measured.report_medians(report, SUITE)
     report.print_suite(SUITE)
     for name in (BATCHES, EACH, SINGLE, LIMITED):
         cpu = _cpu(name)
@@ -142,7 +114,7 @@ def run(options: Options, report: Report) -> None:
 
 def _round(peer: Peer, sizes: Sizes, samples: Samples) -> None:
     def add(name: str, unit: str, value: float, *, lower: bool = False) -> None:
-        samples[name, unit, lower][peer.name].append(value)
+        samples.add(peer.name, name, unit, value, lower=lower)
 
     with topic(peer, 1) as batched, topic(peer, 1) as single:
         asyncio.run(asyncio.wait_for(_measure(peer, batched, single, sizes, add), TIMEOUT_S))

@@ -9,11 +9,10 @@ peer at replication factor 1, where nobody has replicas.
 
 import sys
 import time
-from collections import defaultdict
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from statistics import median, quantiles
+from statistics import quantiles
 from typing import Any
 
 from client_work import PARTITIONS, TIMEOUT_S, VALUE, topic
@@ -31,6 +30,7 @@ from peers import (
     simulator,
 )
 from report import Report
+from turns import Samples
 
 SUITE = "transactions"
 RECORDS = 10
@@ -56,13 +56,11 @@ class Sizes:
 FULL = Sizes(transactions=200, warm_up=20)
 TINY = Sizes(transactions=5, warm_up=1)
 
-Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
-
 
 def run(options: Options, report: Report) -> None:
     """Measure the peers of each replication factor, all running, in turns; the medians count."""
     sizes = options.choose(FULL, TINY)
-    samples: Samples = defaultdict(lambda: defaultdict(list))
+    samples = Samples()
     report.say(f"simulator: the {build_of(sys.executable)} build")
     for factor in REPLICATION_FACTORS:
         with ExitStack() as stack:
@@ -72,9 +70,7 @@ def run(options: Options, report: Report) -> None:
                     with topic(peer, factor) as name:
                         for kind in (PLAIN, WITH_OFFSETS):
                             _measure(peer, name, kind, factor, sizes, samples)
-    for (name, unit, lower), values in samples.items():
-        for peer_name, figures in values.items():
-            report.add(SUITE, name, unit, peer_name, median(figures), lower=lower)
+    samples.report_medians(report, SUITE)
     report.print_suite(SUITE)
     _judge(report)
 
@@ -120,7 +116,7 @@ def _measure(peer: Peer, name: str, kind: str, factor: int, sizes: Sizes, sample
     measured = _name(factor, kind)
 
     def add(what: str, unit: str, value: float, *, lower: bool = True) -> None:
-        samples[what, unit, lower][peer.name].append(value)
+        samples.add(peer.name, what, unit, value, lower=lower)
 
     producer = Producer(
         {

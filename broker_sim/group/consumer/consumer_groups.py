@@ -35,7 +35,7 @@ from broker_sim.group.consumer.requests import is_full, owned_partitions
 from broker_sim.group.group import CLASSIC, NO_TIMEOUT
 from broker_sim.group.keys import MemberKey
 from broker_sim.group.modern.assignment import epochs_in_order
-from broker_sim.group.records import group_id_of
+from broker_sim.group.modern.replayed_group import replayed_group
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -104,17 +104,10 @@ class ConsumerGroups:
 
     def replay(self, record: GroupRecord) -> None:
         """Take in a record of a group of the consumer protocol."""
-        group_id = group_id_of(record)
         groups = self._parts.groups
-        group = groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            # A simple group, which only has offsets, becomes one of this kind.
-            if record.value is None or (group is not None and not group.is_empty):
-                return
-            group = ConsumerGroup(group_id)
-            groups.put(group_id, group)
-        if replay_into(group, record):
-            groups.remove(group_id)
+        group = replayed_group(groups, record, ConsumerGroup)
+        if group is not None and replay_into(group, record):
+            groups.remove(group.group_id)
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
         """Let expressions be matched again if there are new topics; mirrors `onMetadataUpdate`."""

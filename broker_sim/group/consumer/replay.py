@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["replay_into"]
 
-NO_TARGET_EPOCH = -1
-
 
 def replay_into(group: ConsumerGroup, record: GroupRecord) -> bool:
     """Take in the record of an existing group; returns whether the group is gone then."""
@@ -72,12 +70,8 @@ def _replay_target(group: ConsumerGroup, key: Message, value: Message | None) ->
 
 def _replay_target_epoch(group: ConsumerGroup, key: Message, value: Message | None) -> None:
     del key
-    if value is None:
-        group.assignment_epoch, group.assignment_timestamp_ms = NO_TARGET_EPOCH, 0
-        return
-    assert isinstance(value, messages.ConsumerGroupTargetAssignmentMetadataValue)
-    group.assignment_epoch = value.assignment_epoch
-    group.assignment_timestamp_ms = value.assignment_timestamp
+    assert value is None or isinstance(value, messages.ConsumerGroupTargetAssignmentMetadataValue)
+    group.update_target_epoch(value)
 
 
 def _replay_regex(group: ConsumerGroup, key: Message, value: Message | None) -> None:

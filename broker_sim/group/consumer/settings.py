@@ -33,10 +33,10 @@ def offered_assignors(config: BrokerConfig) -> tuple[str, ...]:
 class GroupSettings:
     """Reads configurations when they are needed: they can change while groups live."""
 
-    __slots__ = ("_configs", "_environment", "default_assignor")
+    __slots__ = ("_config", "_configs", "default_assignor")
 
     def __init__(self, environment: GroupEnvironment) -> None:
-        self._environment = environment
+        self._config = environment.config
         self._configs = GroupConfigs(environment)
         self.default_assignor = offered_assignors(environment.config)[0]
         """The assignor of groups whose members ask for none."""
@@ -44,24 +44,21 @@ class GroupSettings:
     @property
     def max_size(self) -> int:
         """The most members of a group."""
-        return self._environment.config.group_consumer_max_size
+        return self._config.group_consumer_max_size
 
     def session_timeout_ms(self, group_id: str) -> int:
         """Return how long a member may be silent."""
-        own = self._configs.own(group_id, "consumer.session.timeout.ms")
-        config = self._environment.config
-        return config.group_consumer_session_timeout_ms if own is None else own
+        default = self._config.group_consumer_session_timeout_ms
+        return self._configs.of_group(group_id, "consumer.session.timeout.ms", default)
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """Return how often members are told to send heartbeats."""
-        own = self._configs.own(group_id, "consumer.heartbeat.interval.ms")
-        config = self._environment.config
-        return config.group_consumer_heartbeat_interval_ms if own is None else own
+        default = self._config.group_consumer_heartbeat_interval_ms
+        return self._configs.of_group(group_id, "consumer.heartbeat.interval.ms", default)
 
     def assignment_interval_ms(self, group_id: str) -> int:
         """Return the shortest time between two targets of the group."""
-        own = self._configs.own(group_id, "consumer.assignment.interval.ms")
-        if own is None:
-            own = self._configs.of_brokers(ASSIGNMENT_INTERVAL)
-        config = self._environment.config
-        return config.group_consumer_assignment_interval_ms if own is None else own
+        default = self._configs.of_brokers(
+            ASSIGNMENT_INTERVAL, self._config.group_consumer_assignment_interval_ms
+        )
+        return self._configs.of_group(group_id, "consumer.assignment.interval.ms", default)

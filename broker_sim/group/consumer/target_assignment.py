@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.assignors import GroupSpec, MemberSpec
 from broker_sim.group.consumer.subscription import subscribed_topics
-from broker_sim.group.modern.assignment import NO_PARTITIONS, same_partitions
+from broker_sim.group.modern.assignment import NO_PARTITIONS
 from broker_sim.group.modern.topic_counts import topic_ids_of
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable
@@ -53,12 +53,10 @@ def compute_target(
         assigned=group.inverted_target,
     )
     result = assignor(spec)
-    written = []
-    for member_id in spec.members:
-        target = result.get(member_id, NO_PARTITIONS)
-        old = group.targets.get(member_id)
-        if old is None or not same_partitions(target, old):
-            written.append(records.target_assignment(group.group_id, member_id, target))
+    written = [
+        records.target_assignment(group.group_id, member_id, target)
+        for member_id, target in group.changed_targets(result, spec.members)
+    ]
     written.append(records.target_assignment_metadata(group.group_id, group_epoch, now_ms))
     return result.get(updated.member_id, NO_PARTITIONS), written
 

@@ -13,7 +13,7 @@ committed. Whether there is a group is told as it is committed (`GroupTimeline`)
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.hash_order.hash_codes import string_hash
@@ -25,9 +25,17 @@ if TYPE_CHECKING:
 __all__ = ["AssignedGroup"]
 
 FIRST_EPOCH: Final = 1
+NO_TARGET_EPOCH: Final = -1
 
 M = TypeVar("M")
 T = TypeVar("T")
+
+
+class TargetMetadata(Protocol):
+    """The value of the record that tells of which epoch a target is, of any kind of group."""
+
+    assignment_epoch: int
+    assignment_timestamp: int
 
 
 class AssignedGroup(ABC, Generic[M, T]):
@@ -91,6 +99,14 @@ class AssignedGroup(ABC, Generic[M, T]):
         self._refreshed_epoch = None
 
     # -- changes --------------------------------------------------------------------------------
+
+    def update_target_epoch(self, value: TargetMetadata | None) -> None:
+        """Take the epoch and the time of the target from its record; None if the record was deleted."""
+        if value is None:
+            self.assignment_epoch, self.assignment_timestamp_ms = NO_TARGET_EPOCH, 0
+        else:
+            self.assignment_epoch = value.assignment_epoch
+            self.assignment_timestamp_ms = value.assignment_timestamp
 
     def update_target(self, member_id: str, target: T) -> None:
         """Set a member's target."""

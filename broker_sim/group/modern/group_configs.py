@@ -21,14 +21,14 @@ class GroupConfigs:
     def __init__(self, environment: GroupEnvironment) -> None:
         self._environment = environment
 
-    def own(self, group_id: str, name: str) -> int | None:
-        """Return what is set on the group itself, within this broker's limits; None if nothing is."""
+    def of_group(self, group_id: str, name: str, default: int) -> int:
+        """Return what is set on the group itself, within this broker's limits, or the default."""
         environment = self._environment
         value = environment.image().configs_of_resource(GROUP_RESOURCE, group_id).get(name)
-        return None if value is None else group_number(environment.config, name, value)
+        return default if value is None else group_number(environment.config, name, value)
 
-    def of_brokers(self, name: str) -> int | None:
-        """Return what is set on this broker or on all brokers at run time, None if nothing is."""
+    def of_brokers(self, name: str, default: int) -> int:
+        """Return what is set on this broker or on all brokers at run time, or the default."""
         environment = self._environment
         image = environment.image()
         for dynamic in (
@@ -37,4 +37,4 @@ class GroupConfigs:
         ):
             if name in dynamic:
                 return int(dynamic[name])
-        return None
+        return default

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from broker_sim.group.modern.assigned_group import AssignedGroup
-from broker_sim.group.modern.assignment import Partitions
+from broker_sim.group.modern.assignment import NO_PARTITIONS, Partitions, same_partitions
 from broker_sim.group.modern.topic_counts import TopicCounts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
 __all__ = ["ModernGroup"]
@@ -32,3 +33,13 @@ class ModernGroup(AssignedGroup[M, Partitions], Generic[M]):
     def depends_on(self, topics: AbstractSet[str]) -> bool:
         """Return whether one of these topics is subscribed to."""
         return not topics.isdisjoint(self.topics)
+
+    def changed_targets(
+        self, computed: Mapping[str, Partitions], member_ids: Iterable[str]
+    ) -> Iterator[tuple[str, Partitions]]:
+        """Yield these members whose target is another one than before, each with what was computed for it."""
+        for member_id in member_ids:
+            target = computed.get(member_id, NO_PARTITIONS)
+            old = self.targets.get(member_id)
+            if old is None or not same_partitions(target, old):
+                yield member_id, target

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["is_of_share_group", "replay_into"]
 
-NO_TARGET_EPOCH = -1
-
 
 def is_of_share_group(record: GroupRecord) -> bool:
     """Whether the record is one of a share group."""
@@ -40,11 +38,7 @@ def replay_into(group: ShareGroup, record: GroupRecord, now_ms: int) -> bool:
         group.state_partitions = None if value is None else StatePartitions.of_record(value, now_ms)
     elif isinstance(key, messages.ShareGroupTargetAssignmentMetadataKey):
         assert value is None or isinstance(value, messages.ShareGroupTargetAssignmentMetadataValue)
-        group.assignment_epoch, group.assignment_timestamp_ms = (
-            (NO_TARGET_EPOCH, 0)
-            if value is None
-            else (value.assignment_epoch, value.assignment_timestamp)
-        )
+        group.update_target_epoch(value)
     else:
         _replay_of_member(group, record)
     return False

@@ -20,41 +20,38 @@ ASSIGNMENT_INTERVAL: Final = "group.share.assignment.interval.ms"
 class ShareGroupSettings:
     """Reads configurations when they are needed: they can change while groups live."""
 
-    __slots__ = ("_configs", "_environment")
+    __slots__ = ("_config", "_configs")
 
     def __init__(self, environment: GroupEnvironment) -> None:
-        self._environment = environment
+        self._config = environment.config
         self._configs = GroupConfigs(environment)
 
     @property
     def max_size(self) -> int:
         """The most members of a group."""
-        return self._environment.config.group_share_max_size
+        return self._config.group_share_max_size
 
     @property
     def initialize_retry_ms(self) -> int:
         """After which the state of share partitions that is not there is asked for again."""
-        config = self._environment.config
+        config = self._config
         return max(
             config.group_share_initialize_retry_interval_ms, config.offsets_commit_timeout_ms
         )
 
     def session_timeout_ms(self, group_id: str) -> int:
         """Return how long a member may be silent."""
-        config = self._environment.config
-        own = self._configs.own(group_id, "share.session.timeout.ms")
-        return config.group_share_session_timeout_ms if own is None else own
+        default = self._config.group_share_session_timeout_ms
+        return self._configs.of_group(group_id, "share.session.timeout.ms", default)
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """Return how often members are told to send heartbeats."""
-        config = self._environment.config
-        own = self._configs.own(group_id, "share.heartbeat.interval.ms")
-        return config.group_share_heartbeat_interval_ms if own is None else own
+        default = self._config.group_share_heartbeat_interval_ms
+        return self._configs.of_group(group_id, "share.heartbeat.interval.ms", default)
 
     def assignment_interval_ms(self, group_id: str) -> int:
         """Return the shortest time between two targets of the group."""
-        own = self._configs.own(group_id, "share.assignment.interval.ms")
-        if own is None:
-            own = self._configs.of_brokers(ASSIGNMENT_INTERVAL)
-        config = self._environment.config
-        return config.group_share_assignment_interval_ms if own is None else own
+        default = self._configs.of_brokers(
+            ASSIGNMENT_INTERVAL, self._config.group_share_assignment_interval_ms
+        )
+        return self._configs.of_group(group_id, "share.assignment.interval.ms", default)

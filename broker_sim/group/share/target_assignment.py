@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.group.modern.assignment import NO_PARTITIONS, same_partitions
+from broker_sim.group.modern.assignment import NO_PARTITIONS
 from broker_sim.group.modern.topic_counts import topic_ids_of
 from broker_sim.group.share import records
 from broker_sim.group.share.assignors import ShareGroupSpec, ShareMemberSpec, assign
@@ -59,12 +59,10 @@ def compute_target(
         },
     )
     result = assign(spec)
-    written = []
-    for member_id in spec.members:
-        target = result.get(member_id, NO_PARTITIONS)
-        old = group.targets.get(member_id)
-        if old is None or not same_partitions(target, old):
-            written.append(records.target_assignment(group.group_id, member_id, target))
+    written = [
+        records.target_assignment(group.group_id, member_id, target)
+        for member_id, target in group.changed_targets(result, spec.members)
+    ]
     written.append(records.target_assignment_metadata(group.group_id, group_epoch, now_ms))
     return result.get(updated.member_id, NO_PARTITIONS), written
 

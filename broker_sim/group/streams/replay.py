@@ -6,7 +6,7 @@ and for what it loads.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.group import record_messages as messages
 from broker_sim.group.streams.member import StreamsMember
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.streams_group import StreamsGroup
 
 __all__ = ["is_of_streams_group", "replay_into"]
-
-NO_TARGET_EPOCH: Final = -1
 
 
 def is_of_streams_group(record: GroupRecord) -> bool:
@@ -47,11 +45,7 @@ def replay_into(group: StreamsGroup, record: GroupRecord) -> bool:
         assert value is None or isinstance(
             value, messages.StreamsGroupTargetAssignmentMetadataValue
         )
-        group.assignment_epoch, group.assignment_timestamp_ms = (
-            (NO_TARGET_EPOCH, 0)
-            if value is None
-            else (value.assignment_epoch, value.assignment_timestamp)
-        )
+        group.update_target_epoch(value)
     else:
         _replay_of_member(group, record)
     return False

@@ -13,7 +13,7 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.group import CLASSIC
 from broker_sim.group.keys import GroupKey, MemberKey
 from broker_sim.group.modern.member_timers import Wait
-from broker_sim.group.records import group_id_of
+from broker_sim.group.modern.replayed_group import replayed_group
 from broker_sim.group.streams.describe import describe_group
 from broker_sim.group.streams.fencing import Fencing
 from broker_sim.group.streams.heartbeat_response import (
@@ -87,18 +87,11 @@ class StreamsGroups:
 
     def replay(self, record: GroupRecord) -> None:
         """Take in a record of a streams group."""
-        group_id = group_id_of(record)
         groups = self._parts.groups
-        group = groups.get(group_id)
-        if not isinstance(group, StreamsGroup):
-            # A simple group, which only has offsets, becomes one of this kind.
-            if record.value is None or (group is not None and not group.is_empty):
-                return
-            group = StreamsGroup(group_id)
-            groups.put(group_id, group)
-        if replay_into(group, record):
-            groups.remove(group_id)
-            self._parts.timers.end(Wait.FIRST_TARGET, GroupKey(group_id))
+        group = replayed_group(groups, record, StreamsGroup)
+        if group is not None and replay_into(group, record):
+            groups.remove(group.group_id)
+            self._parts.timers.end(Wait.FIRST_TARGET, GroupKey(group.group_id))
 
     def on_loaded(self, group: StreamsGroup) -> None:
         """Start the timers of a group that was loaded from the log."""

@@ -18,10 +18,10 @@ its directory are described; in Kafka the whole directory is offline then.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.log_directory import log_directory_name
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_describe_log_dirs"]
 
-MEMORY = "/memory"
 NOT_KNOWN = -1
 Directory = messages.DescribeLogDirsResponse.DescribeLogDirsResult
 Topic = messages.DescribeLogDirsResponse.DescribeLogDirsTopic
@@ -59,8 +58,7 @@ def handle_describe_log_dirs(
 
 
 def _describe(broker: BrokerServices, logs: list[PartitionLog]) -> Directory:
-    directory = broker.logs.directory
-    name = MEMORY if directory is None else str(Path(str(directory.path)).absolute())
+    name = log_directory_name(broker.logs)
     try:
         space = broker.logs.space()
     except OSError:

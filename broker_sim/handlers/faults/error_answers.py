@@ -153,6 +153,20 @@ def _write_txn_markers(
     )
 
 
+def _alter_replica_log_dirs(
+    request: messages.AlterReplicaLogDirsRequest, _: int, error_code: ErrorCode
+) -> messages.AlterReplicaLogDirsResponse:
+    response = messages.AlterReplicaLogDirsResponse
+    return response(
+        results=_by_topic(
+            response.AlterReplicaLogDirTopicResult,
+            response.AlterReplicaLogDirPartitionResult,
+            [(topic.name, topic.partitions) for each in request.dirs for topic in each.topics],
+            error_code,
+        )
+    )
+
+
 def _elect_leaders(
     request: messages.ElectLeadersRequest, api_version: int, error_code: ErrorCode
 ) -> messages.ElectLeadersResponse:
@@ -327,6 +341,7 @@ _ANSWERS: Mapping[ApiKey, Answer] = {
     ApiKey.FIND_COORDINATOR: _find_coordinator,
     ApiKey.ADD_PARTITIONS_TO_TXN: _add_partitions_to_txn,
     ApiKey.WRITE_TXN_MARKERS: _write_txn_markers,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: _alter_replica_log_dirs,
     ApiKey.ELECT_LEADERS: _elect_leaders,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_partition_reassignments,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_partition_reassignments,

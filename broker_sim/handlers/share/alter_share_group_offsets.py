@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
-from broker_sim.handlers.share.share_version import has_share_groups
-from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.handlers.share.share_group_refusal import share_group_refusal
+from broker_sim.handlers.support.authorization import unauthorized_names
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
@@ -42,14 +42,10 @@ def handle_alter_share_group_offsets(
     def fail(code: ErrorCode, text: str | None) -> None:
         respond(Response(error_code=code, error_message=text))
 
-    if not has_share_groups(context):
-        code = ErrorCode.UNSUPPORTED_VERSION
-        fail(code, ERROR_TEXTS.get(code))
-        return
     read = AclOperation.READ
-    denial = authorization_error(context, read, ResourceType.GROUP, request.group_id)
-    if denial:
-        fail(denial, ERROR_TEXTS.get(denial))
+    refusal = share_group_refusal(context, read, request.group_id)
+    if refusal:
+        fail(refusal, ERROR_TEXTS.get(refusal))
         return
     names = [topic.topic_name for topic in request.topics]
     denied = unauthorized_names(context, read, ResourceType.TOPIC, names)

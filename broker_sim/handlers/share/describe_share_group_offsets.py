@@ -15,8 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
-from broker_sim.handlers.share.share_version import has_share_groups
-from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.handlers.share.share_group_refusal import share_group_refusal
+from broker_sim.handlers.support.authorization import unauthorized_names
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
@@ -69,12 +69,9 @@ def _describe(
 ) -> None:
     group_id = asked.group_id
     describe = AclOperation.DESCRIBE
-    if not has_share_groups(context):
-        on_group(Group(group_id, error_code=ErrorCode.UNSUPPORTED_VERSION))
-        return
-    denial = authorization_error(context, describe, ResourceType.GROUP, group_id)
-    if denial:
-        on_group(Group(group_id, error_code=denial))
+    refusal = share_group_refusal(context, describe, group_id)
+    if refusal:
+        on_group(Group(group_id, error_code=refusal))
         return
     if asked.topics is not None and not asked.topics:
         on_group(Group(group_id))

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.share.checks import is_member_id
-from broker_sim.handlers.share.share_version import has_share_groups
-from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.handlers.share.share_group_refusal import share_group_refusal
+from broker_sim.handlers.support.authorization import unauthorized_names
 from broker_sim.handlers.support.group_client import group_client
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
@@ -52,15 +52,12 @@ def handle_share_group_heartbeat(
 
 def _refusal(request: messages.ShareGroupHeartbeatRequest, context: RequestContext) -> ErrorCode:
     """Return why the client may not be such a member, NONE if it may."""
-    if not has_share_groups(context):
-        return ErrorCode.UNSUPPORTED_VERSION
-    read, describe = AclOperation.READ, AclOperation.DESCRIBE
-    denial = authorization_error(context, read, ResourceType.GROUP, request.group_id)
-    if denial:
-        return denial
+    refusal = share_group_refusal(context, AclOperation.READ, request.group_id)
+    if refusal:
+        return refusal
     if not is_member_id(request.member_id):
         return ErrorCode.INVALID_REQUEST
     names = request.subscribed_topic_names or ()
-    if unauthorized_names(context, describe, ResourceType.TOPIC, names):
+    if unauthorized_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.NONE

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from crc32c import crc32c
 
 from broker_sim.errors import ApiError
+from broker_sim.log.storage.batch_header import HEADER_FIELDS, is_out_of_place
 from broker_sim.protocol.record_batch import (
     BATCH_OVERHEAD_BYTES,
     CONTROL_FLAG,
@@ -28,16 +29,8 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.storage.log_history import LogHistory
 
-__all__ = [
-    "HEADER_FIELDS",
-    "MAX_RELATIVE_OFFSET",
-    "is_out_of_place",
-    "scan_batches",
-    "scan_segment",
-]
+__all__ = ["MAX_RELATIVE_OFFSET", "scan_batches", "scan_segment"]
 
-HEADER_FIELDS: Final = Struct(">qiibIhi8xqq")
-"""Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, max timestamp, producer."""
 _BASE_OFFSET: Final = Struct(">q")
 _CRC_END: Final = 21
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
@@ -110,18 +103,6 @@ def scan_batches(
         end_offset = next_offset
         position = end
     return position
-
-
-def is_out_of_place(
-    magic: int, size_bytes: int, base_offset: int, last_offset_delta: int, end_offset: int
-) -> bool:
-    """Whether no batch behind `end_offset` can have these numbers."""
-    return (
-        magic != MAGIC_V2
-        or size_bytes < BATCH_OVERHEAD_BYTES
-        or base_offset < end_offset
-        or last_offset_delta < 0
-    )
 
 
 def _offset_at(mapped: memoryview | bytes, position: int) -> int:

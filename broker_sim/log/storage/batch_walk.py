@@ -1,14 +1,14 @@
 """Goes from batch to batch of a `.log` file by their headers; mirrors `FileLogInputStream`.
 
 A search for a batch begins at the position that an index gives, and reads no records on the way. Each batch must
-follow the one before it, as `batch_scan` requires for a whole file.
+follow the one before it, as when a whole file is scanned.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.log.storage.batch_scan import HEADER_FIELDS, is_out_of_place
+from broker_sim.log.storage.batch_header import HEADER_FIELDS, is_out_of_place
 from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, LOG_OVERHEAD_BYTES
 
 if TYPE_CHECKING:

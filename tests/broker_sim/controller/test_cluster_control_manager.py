@@ -249,3 +249,50 @@ def test_status_counts_what_the_image_shows(cluster):
     assert (status.global_topic_count, status.global_partition_count) == (1, 2)
     assert (status.offline_partition_count, status.preferred_replica_imbalance_count) == (1, 1)
     assert status.time_since_last_heartbeat_ms == {1: 250, 2: 250}
+
+
+class TestUnregister:
+    def test_broker_leaves_isrs_and_leaderships_and_stays_a_replica(self, cluster):
+        cluster.create("t", (1, 2), (2, 3))
+        before = len(cluster.images)
+        cluster.controller.unregister_broker(1)
+        assert len(cluster.images) == before + 1
+        assert set(cluster.image.brokers) == {2, 3}
+        state = cluster.partition("t")
+        assert (state.leader, state.isr, state.replicas) == (2, (2,), (1, 2))
+
+    def test_partition_without_another_replica_has_no_leader_until_it_registers(self, cluster):
+        cluster.create("t", (1,))
+        cluster.controller.unregister_broker(1)
+        assert (cluster.partition("t").leader, cluster.partition("t").isr) == (-1, ())
+        cluster.register(1, clean=True)
+        cluster.heartbeat(1)
+        assert cluster.partition("t").leader == 1
+
+    def test_unknown_broker_is_refused_and_changes_nothing(self, cluster):
+        before = len(cluster.images)
+        with raises(ErrorCode.BROKER_ID_NOT_REGISTERED):
+            cluster.controller.unregister_broker(9)
+        assert len(cluster.images) == before
+
+    def test_heartbeats_are_refused_and_the_end_of_the_session_changes_nothing(self, cluster):
+        cluster.controller.unregister_broker(1)
+        with raises(ErrorCode.STALE_BROKER_EPOCH):
+            cluster.heartbeat(1)
+        version = cluster.image.version
+        cluster.pass_time(20_000, alive=(2, 3))
+        assert cluster.image.version == version
+
+    def test_broker_registers_under_a_new_epoch_before_its_old_session_has_ended(self, cluster):
+        old = cluster.epochs[1]
+        cluster.heartbeat(1)
+        cluster.controller.unregister_broker(1)
+        assert cluster.register(1) > old
+        assert cluster.image.brokers[1].fenced
+        assert not cluster.heartbeat(1).is_fenced
+
+    def test_unregistered_broker_gets_no_new_replicas(self, cluster):
+        cluster.controller.unregister_broker(1)
+        cluster.create("t", (2, 3))
+        with pytest.raises(AssertionError, match="no such broker is registered"):
+            cluster.create("u", (1, 2))

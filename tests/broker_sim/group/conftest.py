@@ -22,9 +22,9 @@ from broker_sim.metadata import (
 )
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import encode
-from broker_sim.protocol.record_batch import rebase
 from broker_sim.share.persister import StateOutcome, StateSummary
 from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
+from tests.broker_sim.coordinator_log import CoordinatorLog
 
 GROUP = "group"
 WALL_START_MS = 1_000_000
@@ -46,61 +46,6 @@ SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 INITIAL_DELAY_MS = 3_000
 HOST = "localhost/127.0.0.1"
-
-
-class Log:
-    """A `CoordinatorStorage` that commits at once, unless `is_held`; `fails_with` refuses appends."""
-
-    def __init__(self):
-        self.records = []
-        self.batches = []
-        self.is_held = False
-        self._uncommitted = 0
-        self.fails_with = None
-        self._waiting = []
-
-    def append(self, partition, batch, timeout_ms, on_appended, on_done, **checks):
-        if self.fails_with is not None:
-            on_done(self.fails_with)
-            return
-        self.batches.append(rebase(memoryview(batch), len(self.records), 0))
-        appended = [record for _, record in serde.decode_batch(batch)]
-        self.records += appended
-        self._uncommitted += len(appended) if self.is_held else 0
-        on_appended(len(self.records) - 1)
-        self._wait(on_done)
-
-    def await_committed(self, partition, end_offset, timeout_ms, on_done):
-        self._wait(on_done)
-
-    def _wait(self, on_done):
-        if self.is_held:
-            self._waiting.append(on_done)
-        else:
-            on_done(ErrorCode.NONE)
-
-    def release(self, error_code=ErrorCode.NONE):
-        """Let all that waits be committed, or fail."""
-        self.is_held = False
-        self._uncommitted = 0
-        waiting, self._waiting = self._waiting, []
-        for on_done in waiting:
-            on_done(error_code)
-
-    def high_watermark(self, partition):
-        return len(self.records) - self._uncommitted
-
-    def log_end_offset(self, partition):
-        return len(self.records)
-
-    def max_batch_bytes(self, partition):
-        return 1_000_000
-
-    def check_append(self, partition):
-        return self.fails_with or ErrorCode.NONE
-
-    def read(self, partition):
-        return map(bytes, self.batches)
 
 
 class States:
@@ -313,7 +258,7 @@ class Bench:
 
     def __init__(self, **configs):
         self.clock = VirtualClock(wall_start_ms=WALL_START_MS)
-        self.log = Log()
+        self.log = CoordinatorLog(serde)
         self.image = MetadataImage(version=1, cluster_id="cluster")
         self._later = []
         self.persister = States()

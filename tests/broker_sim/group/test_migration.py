@@ -225,7 +225,7 @@ def test_failed_write_leaves_the_group_classic(bench):
     (classic,) = classic_group(bench, (0, 1, 2, 3))
     bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     assert bench.consumer("new", TOPIC).join() == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    bench.log.fails_with = None
+    bench.log.fails_with = ErrorCode.NONE
     assert (bench.state, classic.beat()) == ("Stable", ErrorCode.NONE)
     bench.advance(6_000)
     assert classic.beat() == ErrorCode.NONE
@@ -369,7 +369,7 @@ def test_failed_write_leaves_the_group_as_it_was(bench):
     bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     epoch = new.epoch
     assert new.leave() == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    bench.log.fails_with = None
+    bench.log.fails_with = ErrorCode.NONE
     new.epoch = epoch
     assert (bench.group.group_type, classic.beat()) == ("consumer", ErrorCode.NONE)
     assert new.beat() == ErrorCode.NONE
@@ -382,7 +382,7 @@ def test_expiry_that_cannot_be_written_is_tried_again(bench):
         bench.advance(5_000)
         classic.beat()
     assert bench.group.group_type == "consumer"
-    bench.log.fails_with = None
+    bench.log.fails_with = ErrorCode.NONE
     bench.advance(500)
     assert bench.group.group_type == "classic"
 

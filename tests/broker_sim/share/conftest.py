@@ -8,7 +8,7 @@ from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.context import CoordinatorState
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import MetadataImage, PartitionState, TopicState
-from broker_sim.protocol.record_batch import parse_header, rebase
+from broker_sim.protocol.record_batch import parse_header
 from broker_sim.share.coordinator import ShareCoordinator
 from broker_sim.share.environment import ShareCoordinatorEnvironment
 from broker_sim.share.persister import SharePartitionKey, WrittenState
@@ -24,6 +24,7 @@ from broker_sim.share.state_apis import (
     ReaderEpoch,
 )
 from purgatory import VirtualClock
+from tests.broker_sim.coordinator_log import CoordinatorLog
 
 GROUP = "group"
 WALL_START_MS = 1_000_000
@@ -46,55 +47,12 @@ def image_with(topics, version=1):
     )
 
 
-class Log:
-    """The `ShareStorage` of one partition that commits at once, unless `is_held`."""
+class Log(CoordinatorLog):
+    """The `ShareStorage` of one partition, which can be deleted from its start on."""
 
     def __init__(self):
-        self.records = []
-        self.batches = []
-        self.is_held = False
-        self.fails_with = ErrorCode.NONE
+        super().__init__(serde)
         self.deleted = []
-        self._committed = 0
-        self._waiting = []
-
-    def append(self, partition, batch, timeout_ms, on_appended, on_done, **checks):
-        if self.fails_with:
-            on_done(self.fails_with)
-            return
-        self.batches.append(rebase(memoryview(batch), len(self.records), 0))
-        self.records += [record for _, record in serde.decode_batch(batch)]
-        on_appended(len(self.records) - 1)
-        self._wait(on_done)
-
-    def await_committed(self, partition, end_offset, timeout_ms, on_done):
-        self._wait(on_done)
-
-    def _wait(self, on_done):
-        if self.is_held:
-            self._waiting.append(on_done)
-        else:
-            self._committed = len(self.records)
-            on_done(ErrorCode.NONE)
-
-    def release(self):
-        self.is_held = False
-        self._committed = len(self.records)
-        waiting, self._waiting = self._waiting, []
-        for on_done in waiting:
-            on_done(ErrorCode.NONE)
-
-    def high_watermark(self, partition):
-        return self._committed
-
-    def log_end_offset(self, partition):
-        return len(self.records)
-
-    def max_batch_bytes(self, partition):
-        return 1_000_000
-
-    def check_append(self, partition):
-        return self.fails_with
 
     def read(self, partition):
         """Return the batches that were not deleted."""

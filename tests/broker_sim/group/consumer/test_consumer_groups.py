@@ -387,7 +387,7 @@ def test_fencing_is_tried_again_when_it_cannot_be_written(bench):
     bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     bench.advance(SESSION_MS)
     assert "m1" in bench.group.members
-    bench.log.fails_with = None
+    bench.log.fails_with = ErrorCode.NONE
     bench.advance(499)
     assert "m1" in bench.group.members
     bench.advance(1)
@@ -453,7 +453,7 @@ def test_departure_that_is_not_written_leaves_the_session_as_it_was(bench):
     bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     assert member.leave() is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert (list(bench.group.members), bench.heartbeat.num_delayed()) == (["m1"], 1)
-    bench.log.fails_with = None
+    bench.log.fails_with = ErrorCode.NONE
     assert member.leave() is ErrorCode.NONE
     assert bench.heartbeat.num_delayed() == 0
 
@@ -467,7 +467,7 @@ def test_member_is_heard_of_although_its_records_are_not_written(make_bench):
     bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     told = member.beat(subscribed_topic_names=["b"])
     assert told is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    bench.log.fails_with = None
+    bench.log.fails_with = ErrorCode.NONE
     bench.advance(30_000)
     assert list(bench.group.members) == ["m1"]
 

@@ -73,6 +73,13 @@ REQUESTS = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: messages.IncrementalAlterConfigsRequest(
         [messages.IncrementalAlterConfigsRequest.AlterConfigsResource(2, "t")]
     ),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: messages.AlterReplicaLogDirsRequest(
+        [
+            messages.AlterReplicaLogDirsRequest.AlterReplicaLogDir(
+                "/d", [messages.AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic("t", [3])]
+            )
+        ]
+    ),
     ApiKey.ELECT_LEADERS: messages.ElectLeadersRequest(
         topic_partitions=[messages.ElectLeadersRequest.TopicPartitions("t", [3])]
     ),

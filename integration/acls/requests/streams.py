@@ -23,9 +23,9 @@ from integration.acls.names import (
 from integration.acls.situation import Asked, fixed
 
 if TYPE_CHECKING:
-    from integration.acls.play import TableBroker
+    from integration.acls.table_broker import TableBroker
 
-__all__ = ["set_up_streams_group", "streams_rows"]
+__all__ = ["set_up_streams_group", "streams_requests"]
 
 
 def _heartbeat(
@@ -49,7 +49,7 @@ def _heartbeat(
     )
 
 
-def streams_rows() -> list[Asked]:
+def streams_requests() -> list[Asked]:
     """Return the rows of streams groups.
 
     A member that has joined may not tell its topology again. So its heartbeats are refused by the

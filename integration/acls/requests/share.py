@@ -40,7 +40,7 @@ from integration.acls.situation import Asked, by_id, fixed
 if TYPE_CHECKING:
     from broker_sim.share.state_apis import StateApi
 
-__all__ = ["share_rows"]
+__all__ = ["share_requests"]
 
 ACCEPT: Final = 1
 TWO_TOPICS: Final = (TOPIC, NEW_TOPIC)
@@ -48,7 +48,7 @@ SOME_KEY: Final = SharePartitionKey(SHARE_GROUP, bytes(range(16)), 0)
 """A share partition, whose topic need not be there to find its coordinator."""
 
 
-def share_rows() -> list[Asked]:
+def share_requests() -> list[Asked]:
     """Return the rows of share groups; those that were there first are compared without texts."""
     acknowledge = messages.ShareAcknowledgeRequest
     begun = partial(_fetch, GROUP, 0)

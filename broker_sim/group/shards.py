@@ -1,0 +1,136 @@
+"""The shards of the group coordinator of one broker: found, loaded, followed and dropped.
+
+Each partition of `__consumer_offsets` that the broker leads is a `GroupShard`. Mirrors what
+`GroupCoordinatorService` has around its `CoordinatorRuntime`, and `GroupCoordinatorShard.Builder`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from broker_sim.coordinator.environment import RuntimeEnvironment
+from broker_sim.coordinator.runtime import CoordinatorRuntime
+from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
+from broker_sim.group.records import serde
+from broker_sim.group.shard import GroupShard
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
+from broker_sim.protocol.compression import CompressionCodec
+from broker_sim.runtime.event_log import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.coordinator.context import CoordinatorContext
+    from broker_sim.coordinator.result import Result, ShardRuntime
+    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.metadata import ImageChanges, MetadataImage
+
+__all__ = ["GroupShards"]
+
+log = get_logger(__name__)
+
+R = TypeVar("R")
+
+
+class GroupShards:
+    """Has the runtime write to shards, and owns them. Thread rule: the broker's loop."""
+
+    def __init__(self, environment: GroupEnvironment) -> None:
+        self._environment = environment
+        config = environment.config
+        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
+            RuntimeEnvironment(
+                broker_id=environment.broker_id,
+                topic=GROUP_METADATA_TOPIC,
+                default_partitions=config.offsets_topic_num_partitions,
+                clock=environment.clock,
+                call_later=environment.call_later,
+                storage=environment.storage,
+                serde=serde,
+                codec=CompressionCodec(config.offsets_topic_compression_codec),
+                timeout_ms=config.offsets_commit_timeout_ms,
+                base_sequence=0,
+                keeps_shards_when_reelected=True,
+            ),
+            self,
+        )
+        self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
+
+    # -- for requests ---------------------------------------------------------------------------
+
+    def find(self, group_id: str) -> GroupShard:
+        """Return the shard of a group, to look at. Raises `ApiError` as `on_error` of `write` gets it."""
+        if not group_id:
+            raise _no_group_id()
+        return self.runtime.find(group_id).shard
+
+    def loaded_shards(self) -> list[GroupShard]:
+        """Return the shards that are loaded, by partition."""
+        return [context.shard for context in self.runtime.loaded()]
+
+    def write(
+        self,
+        group_id: str,
+        decide: Callable[[GroupShard], Result[R]],
+        on_response: Callable[[R], object],
+        on_error: Callable[[ApiError], object],
+    ) -> None:
+        """Let the shard of a group decide; an empty id is INVALID_GROUP_ID."""
+        if group_id:
+            self.runtime.write(group_id, decide, on_response, on_error)
+        else:
+            on_error(_no_group_id())
+
+    # -- for the runtime: see `ShardOwner` --------------------------------------------------------
+
+    def make_shard(self, partition: int, runtime: ShardRuntime) -> GroupShard:
+        """Return a shard without groups."""
+        return GroupShard(partition, self._environment, runtime)
+
+    def loaded(self, context: CoordinatorContext[GroupShard]) -> None:
+        """Let the groups of the shard begin to work."""
+        shard = context.shard
+        self._log.info(
+            "groups_loaded",
+            partition=context.partition,
+            leader_epoch=context.leader_epoch,
+            records=context.loaded_records,
+            groups=len(shard.groups),
+            offsets=shard.offsets.count(),
+        )
+        shard.on_loaded()
+        self._expire_later(context)
+
+    def unloaded(self, context: CoordinatorContext[GroupShard]) -> None:
+        """Let the groups of the shard stop to work."""
+        groups = context.shard.groups
+        self._log.info("groups_unloaded", partition=context.partition, groups=len(groups))
+        context.shard.on_unloaded()
+
+    def _expire_later(self, context: CoordinatorContext[GroupShard]) -> None:
+        interval_ms = self._environment.config.offsets_retention_check_interval_ms
+        self._environment.call_later(interval_ms, self._expire, context)
+
+    def _expire(self, context: CoordinatorContext[GroupShard]) -> None:
+        """Delete expired offsets and groups, every `offsets.retention.check.interval.ms`."""
+        if context.is_active:
+            context.perform(context.shard.offset_metadata.expire)
+            self._expire_later(context)
+
+    def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
+        """Follow new metadata: roles first, then what changes for the groups."""
+        self.runtime.follow(changes, image)
+        for context in self.runtime.loaded():
+            shard = context.shard
+            if changes.deleted_topics:
+                topics = changes.deleted_topics
+                context.perform(partial(shard.offset_metadata.topics_deleted, topics))
+                topic_ids = {topic.topic_id for topic in topics}
+                context.perform(partial(shard.share_states.topics_deleted, topic_ids))
+            shard.on_image(changes, image)
+
+
+def _no_group_id() -> ApiError:
+    code = ErrorCode.INVALID_GROUP_ID
+    return ApiError(code, ERROR_TEXTS[code])

@@ -1,0 +1,83 @@
+"""AlterReplicaLogDirs (key 34), versions 1-2 (KIP-113).
+
+Mirrors `KafkaApis.handleAlterReplicaLogDirsRequest` and `ReplicaManager.alterReplicaLogDirs`.
+
+Behaviour:
+* every broker answers for itself: it has one log directory, so a replica that is here is where it shall be
+* any other path is LOG_DIR_NOT_FOUND, also one that leads to the same place
+* a partition whose replicas are elsewhere is REPLICA_NOT_AVAILABLE, and UNKNOWN_TOPIC_OR_PARTITION if there is none
+* of a partition that is named for several directories the last one counts
+
+Version notes: 2 is flexible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.log_directory import log_directory_name
+from broker_sim.hash_order.hash_codes import INT_MASK, java_hash_code
+from broker_sim.hash_order.scala_order import group_by_order, mutable_map_order
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import BrokerServices, RequestContext
+
+__all__ = ["handle_alter_replica_log_dirs"]
+
+LONGEST_NAME: Final = 255
+"""Of a directory."""
+FUTURE: Final = len(f".{'0' * 32}-future")
+"""What the name of a directory has after the partition's, while its log is moved there."""
+Response = messages.AlterReplicaLogDirsResponse
+Topic = Response.AlterReplicaLogDirTopicResult
+Partition = Response.AlterReplicaLogDirPartitionResult
+
+
+def handle_alter_replica_log_dirs(
+    request: messages.AlterReplicaLogDirsRequest,
+    context: RequestContext,
+    respond: Callable[[messages.AlterReplicaLogDirsResponse], None],
+) -> None:
+    """Check the directory of each replica; none of them moves."""
+    wanted = {
+        TopicPartition(topic.name, number): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for number in topic.partitions
+    }
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for key in wanted:
+        by_topic.setdefault(key.topic, []).append(key)
+    results = [
+        Topic(
+            name,
+            [
+                Partition(key.partition, _error_of(context.broker, key, wanted[key]))
+                for key in mutable_map_order(by_topic[name], _hash_of)
+            ],
+        )
+        for name in group_by_order(by_topic, java_hash_code)
+    ]
+    respond(Response(results=results))
+
+
+def _error_of(broker: BrokerServices, key: TopicPartition, path: str) -> ErrorCode:
+    if len(f"{key.topic}-{key.partition}") + FUTURE > LONGEST_NAME:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if path != log_directory_name(broker.logs):
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    found = broker.replica_manager.get_partition_or_error(key)
+    if not isinstance(found, ErrorCode):
+        return ErrorCode.NONE
+    if found is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        return ErrorCode.REPLICA_NOT_AVAILABLE
+    return found
+
+
+def _hash_of(key: TopicPartition) -> int:
+    return (31 * (31 + key.partition) + java_hash_code(key.topic)) & INT_MASK

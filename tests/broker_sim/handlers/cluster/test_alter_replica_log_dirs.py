@@ -1,0 +1,122 @@
+"""AlterReplicaLogDirs: a replica may stay in the one directory of its broker; answers as Kafka 4.3.1 gives them."""
+
+import pytest
+
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.faults import error_answer
+from broker_sim.log import DiskOptions
+from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.messages import AlterReplicaLogDirsRequest
+
+HERE, NOWHERE = "/memory", "/no/such/directory"
+NONE = ErrorCode.NONE
+NO_DIRECTORY = ErrorCode.LOG_DIR_NOT_FOUND
+ELSEWHERE = ErrorCode.REPLICA_NOT_AVAILABLE
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+TOO_LONG = ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def request_of(*entries):
+    """Return a request of entries (directory, partitions by topic)."""
+    directory = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    topic = AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic
+    return AlterReplicaLogDirsRequest(
+        [
+            directory(path, [topic(name, numbers) for name, numbers in topics.items()])
+            for path, topics in entries
+        ]
+    )
+
+
+def rows(response):
+    return [
+        (topic.topic_name, [(row.partition_index, row.error_code) for row in topic.partitions])
+        for topic in response.results
+    ]
+
+
+class Replicas:
+    """Partitions 0 and 1 of `t` are on broker 1, partition 2 is not."""
+
+    def __init__(self, **options):
+        self.cluster = VirtualCluster(seed=5, **options)
+        self.cluster.create_topic("t", assignments={0: [1, 2], 1: [2, 1], 2: [2, 3]})
+        self.client = self.cluster.client()
+
+    def alter(self, *entries, version=2):
+        pending = self.client.send(1, request_of(*entries), version)
+        self.cluster.run_until(lambda: pending.done, 60_000)
+        return rows(pending.response)
+
+
+@pytest.fixture(scope="module")
+def replicas():
+    return Replicas()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_replica_may_only_stay_where_it_is(replicas, version):
+    told = replicas.alter((HERE, {"t": [0, 1, 2, 7]}), version=version)
+    assert told == [("t", [(2, ELSEWHERE), (1, NONE), (0, NONE), (7, UNKNOWN)])]
+    told = replicas.alter((NOWHERE, {"t": [0], "none": [0]}), version=version)
+    assert sorted(told) == [("none", [(0, NO_DIRECTORY)]), ("t", [(0, NO_DIRECTORY)])]
+
+
+@pytest.mark.parametrize("path", [f"{HERE}/", "memory", "", f"{HERE}/../memory"])
+def test_path_is_compared_letter_by_letter(replicas, path):
+    assert replicas.alter((path, {"t": [0]})) == [("t", [(0, NO_DIRECTORY)])]
+
+
+def test_last_directory_of_a_partition_counts(replicas):
+    here, nowhere = (HERE, {"t": [0]}), (NOWHERE, {"t": [0]})
+    assert replicas.alter(here, nowhere) == [("t", [(0, NO_DIRECTORY)])]
+    assert replicas.alter(nowhere, here) == [("t", [(0, NONE)])]
+
+
+@pytest.mark.parametrize(("length", "told"), [(213, UNKNOWN), (214, TOO_LONG), (300, TOO_LONG)])
+def test_name_must_leave_room_for_that_of_a_moving_log(replicas, length, told):
+    assert replicas.alter((HERE, {"x" * length: [0]})) == [("x" * length, [(0, told)])]
+    # Before anything else is looked at.
+    (row,) = replicas.alter((NOWHERE, {"x" * length: [10]}))
+    assert row[1] == [(10, TOO_LONG)]
+
+
+def test_topics_and_partitions_have_the_order_of_scalas_maps(replicas):
+    asked = {f"n{number}": [3, 0, 2, 1, 40, 17, 5] for number in range(6)}
+    told = replicas.alter((HERE, asked), (NOWHERE, {"t": [1, 3, 0]}))
+    assert [(name, [number for number, _ in found]) for name, found in told] == [
+        ("n2", [5, 3, 2, 1, 17, 0, 40]),
+        ("n5", [40, 5, 3, 2, 1, 17, 0]),
+        ("t", [3, 1, 0]),
+        ("n1", [3, 2, 1, 17, 0, 40, 5]),
+        ("n0", [3, 2, 1, 17, 0, 40, 5]),
+        ("n4", [5, 3, 2, 1, 17, 0, 40]),
+        ("n3", [5, 3, 2, 1, 17, 0, 40]),
+    ]
+
+
+@pytest.mark.parametrize("entries", [(), ((HERE, {}),), ((HERE, {"t": []}),)])
+def test_no_partitions_no_answers(replicas, entries):
+    assert replicas.alter(*entries) == []
+
+
+def test_replica_whose_log_is_offline_is_a_storage_error():
+    replicas = Replicas(disk=DiskOptions())
+    manager = replicas.cluster.nodes.brokers[1].replica_manager
+    (key,) = [each for each in manager.partitions if each == ("t", 0)]
+    del manager.partitions[key]
+    manager.offline_partitions = {key}
+    told = replicas.alter(("/broker-1", {"t": [0, 1]}))
+    assert told == [("t", [(1, NONE), (0, ErrorCode.KAFKA_STORAGE_ERROR)])]
+
+
+def test_request_that_fails_as_a_whole_tells_of_each_partition_as_asked():
+    request = request_of((HERE, {"b": [1, 0], "a": [0]}), (NOWHERE, {"b": [1]}))
+    error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    response = error_answer(ApiKey.ALTER_REPLICA_LOG_DIRS, request, 2, error)
+    assert rows(response) == [
+        ("b", [(1, error), (0, error)]),
+        ("a", [(0, error)]),
+        ("b", [(1, error)]),
+    ]
