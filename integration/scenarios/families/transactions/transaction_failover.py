@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 from integration.broker_verbs import Fault
+from integration.clients.admin import elect_leader
+from integration.clients.admin_requests import move
 from integration.clients.groups import Offset, commit, committed_of_groups
+from integration.clients.topics import Topic
 from integration.observations import untimed
 from integration.scenarios.families.transactions.support.transactions_under_test import (
     COMMITTED,
@@ -23,14 +26,12 @@ from integration.scenarios.helpers.due import after
 from integration.scenarios.helpers.groups import OFFSETS_TOPIC, partition_of, ready_group
 from integration.scenarios.helpers.mechanisms import NEXT_FETCH
 from integration.scenarios.helpers.observe import concluded, produced
-from integration.scenarios.helpers.preferred_leader import elect, prefer
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.clients.broker_client import BrokerClient
-    from integration.clients.topics import Topic
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
     from integration.scenarios.families.transactions.support.transactional_producer import (
@@ -102,14 +103,14 @@ def a_transaction_that_ends_is_ended_by_the_next_coordinator(
     producer = transactions.producer(cluster.second)
     count = len(cluster.metadata.describe_all(STATE_TOPIC))
     partition = partition_of(producer.transactional_id, count)
-    prefer(cluster, STATE_TOPIC, partition, cluster.first, cluster.second, cluster.third)
+    _prefer(cluster, STATE_TOPIC, partition, cluster.first, cluster.second, cluster.third)
     producer.produce(leader, topic, b"0")
     producer.produce(other, topic, b"1", partition=1)
     cluster.faults.pause(cluster.third)
     yield transactions.seen("commit", producer.end(), untimed("the frozen one is in the ISR"))
     _wait_for_end(cluster, leader, topic, 2)
     yield concluded("frozen", state=_state(transactions, producer))
-    elect(cluster, STATE_TOPIC, partition)
+    _elect(cluster, STATE_TOPIC, partition)
     transactions.moved(producer)
     yield concluded("moved", state=_state(transactions, producer))
     reply = producer.again().init()
@@ -123,8 +124,29 @@ def a_transaction_that_ends_is_ended_by_the_next_coordinator(
     # marker, after it it is refused.
     yield concluded("second partition", found=seen.fields["found"][:2])
     yield produced("next", producer.produce(leader, topic, b"2"), MOVED, topic=topic)
-    prefer(cluster, STATE_TOPIC, partition, cluster.second, cluster.first, cluster.third)
-    elect(cluster, STATE_TOPIC, partition)
+    _prefer(cluster, STATE_TOPIC, partition, cluster.second, cluster.first, cluster.third)
+    _elect(cluster, STATE_TOPIC, partition)
+
+
+def _prefer(cluster: ClusterUnderTest, topic: str, partition: int, *order: int) -> None:
+    """Give a partition another preferred leader, the first of `order`; the leader stays."""
+    move(cluster.clients.ask(cluster.first), (topic, partition, order))
+    cluster.wait_until(
+        lambda: cluster.metadata.describe_all(topic)[partition].replicas == order,
+        f"{topic}-{partition} has another preferred leader",
+    )
+
+
+def _elect(cluster: ClusterUnderTest, topic: str, partition: int) -> None:
+    """Let the preferred leader lead a partition."""
+    named = Topic(topic, bytes(16), ())
+    elect_leader(cluster.clients.ask(cluster.first), named, partition=partition)
+
+    def is_elected() -> bool:
+        found = cluster.metadata.describe_all(topic)[partition]
+        return found.leader == found.replicas[0]
+
+    cluster.wait_until(is_elected, f"{topic}-{partition} has its preferred leader")
 
 
 def _state(transactions: TransactionsUnderTest, producer: TransactionalProducer) -> str:
@@ -279,7 +301,7 @@ def a_new_coordinator_shows_the_offset_before_the_last_transaction(
     group = ready_group(cluster)
     topic = transactions.topic([cluster.first])
     partition = partition_of(group.name, len(cluster.metadata.describe_all(OFFSETS_TOPIC)))
-    prefer(cluster, OFFSETS_TOPIC, partition, cluster.second, cluster.first, cluster.third)
+    _prefer(cluster, OFFSETS_TOPIC, partition, cluster.second, cluster.first, cluster.third)
     for _ in range(2):  # followers learn with the second one that the first is committed
         commit(group.tool, group.name, Offset(topic, 0, 1))
     producer = transactions.producer(cluster.second)
@@ -288,7 +310,7 @@ def a_new_coordinator_shows_the_offset_before_the_last_transaction(
     asked = {group.name: {topic: [0]}}
     yield group.seen("before", committed_of_groups(group.tool, asked, require_stable=True))
     cluster.faults.pause(cluster.third)
-    elect(cluster, OFFSETS_TOPIC, partition)
+    _elect(cluster, OFFSETS_TOPIC, partition)
     client = next_coordinator(cluster, group, partial(_answers, group))
     yield group.seen("at the new leader", committed_of_groups(client, asked))
     request = messages.OffsetFetchRequest
@@ -309,8 +331,8 @@ def a_new_coordinator_shows_the_offset_before_the_last_transaction(
         "stable", answer, after(answer, resumed, spread_ms=IDLE_FETCH_MS, reason=NEXT_FETCH)
     )
     yield group.seen("replicated", committed_of_groups(client, asked))
-    prefer(cluster, OFFSETS_TOPIC, partition, cluster.first, cluster.second, cluster.third)
-    elect(cluster, OFFSETS_TOPIC, partition)
+    _prefer(cluster, OFFSETS_TOPIC, partition, cluster.first, cluster.second, cluster.third)
+    _elect(cluster, OFFSETS_TOPIC, partition)
 
 
 def _answers(group: GroupUnderTest, client: BrokerClient) -> bool:
