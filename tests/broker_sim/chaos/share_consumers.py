@@ -1,0 +1,387 @@
+"""An application of a share group in virtual time, whose members speak the protocol: aiokafka has no share consumer.
+
+Each worker is one member: it sends heartbeats, fetches from the leaders of what it is assigned, works for a while,
+and accepts, releases or rejects each record.
+"""
+
+import asyncio
+from collections import Counter
+from contextlib import contextmanager
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from broker_sim.chaos import InvariantError
+from broker_sim.errors import ErrorCode, WrongStateError
+from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
+from broker_sim.protocol import messages
+from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
+from broker_sim.share.shard import ShareShard
+from broker_sim.share_partition.record_state import AcknowledgeType
+
+GROUP, TOPIC, PARTITIONS, LIMIT = "billing", "orders", 2, 3
+WORK_S = (0, 0.1, 0.3, 0.3, 1, 6)
+"""How long a worker works; once in a while for longer than its lock lasts."""
+FAULTS = {
+    "crash": 2, "freeze": 1, "cut": 2, "slow": 1, "pause": 2, "kill": 2, "stop": 1, "roll": 1, "isolate": 1,
+    "deaf": 1, "mute": 1, "unreachable": 1, "lag": 1, "transfer": 3, "move_groups": 2, "slow_disk": 1,
+    "full_disk": 1, "shift_clock": 1,
+}  # fmt: skip
+CONFIGS = {
+    "group.share.delivery.count.limit": LIMIT,
+    "group.share.assignment.interval.ms": 0,
+    "share.coordinator.snapshot.update.records.per.snapshot": 5,
+    "share.coordinator.state.topic.prune.interval.ms": 3_000,
+}
+ANSWER_S = 5
+PRODUCER = {"request_timeout_ms": 5_000, "retry_backoff_ms": 100, "metadata_max_age_ms": 5_000}
+FINAL = (AcknowledgeType.ACCEPT, AcknowledgeType.REJECT)
+
+
+class Connection:
+    """A connection to one broker, with one request at a time."""
+
+    def __init__(self, reader, writer):
+        self._reader, self._writer = reader, writer
+        self._correlation_id = 0
+
+    @classmethod
+    async def open(cls, address):
+        return cls(*await asyncio.wait_for(asyncio.open_connection(*address), ANSWER_S))
+
+    async def ask(self, message, version):
+        """Return the answer. Raises OSError, TimeoutError or EOFError; the connection is closed then."""
+        api_key = ApiKey(message.API_KEY)
+        self._correlation_id += 1
+        header = RequestHeader(api_key, version, self._correlation_id, "share")
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                self._writer.writelines(map(bytes, encode_request(header, message)))
+                size = int.from_bytes(await self._reader.readexactly(4), "big")
+                frame = await self._reader.readexactly(size)
+        except BaseException:
+            self._writer.transport.abort()
+            raise
+        return decode_response(api_key, version, memoryview(frame))[1]
+
+    def close(self):
+        self._writer.transport.abort()
+
+
+class Delivery:
+    """What all workers together have seen of the records."""
+
+    def __init__(self, chaos):
+        self.chaos = chaos
+        self.accepts_all = False
+        self.deliveries = Counter()
+        self.settled_s = {}
+        """When a worker heard that a record is accepted or rejected."""
+        self.doubtful = set()
+        """Acknowledged for good, and the answer was lost."""
+        self.given_up = set()
+        """Delivered for the last time, and not accepted then."""
+        self.errors = Counter()
+        self.set_back = set()
+        """Partitions whose state was set back by a write that came late; see `noting_late_writes`."""
+
+    def acquired(self, who, leader, number, ranges, asked_s):
+        """Take in what a worker was given; nothing may be in it that was settled before it was asked for."""
+        state = self.chaos.kafka.nodes.controller.image.topics[TOPIC].partitions[number]
+        for one in ranges:
+            if one.delivery_count > LIMIT:
+                raise InvariantError("no record is delivered too often", f"{number} {one}")
+            for offset in range(one.first_offset, one.last_offset + 1):
+                record = number, offset
+                self.deliveries[record] += 1
+                settled_s = self.settled_s.get(record)
+                # A leader that has been replaced, and does not know it, may deliver what the next one has settled.
+                is_settled = settled_s is not None and settled_s < asked_s
+                if is_settled and state.leader == leader and number not in self.set_back:
+                    text = f"{record} to {who} by {leader}, settled at {settled_s:.3f}, asked at {asked_s:.3f}"
+                    raise InvariantError("what is settled is not delivered again", text)
+                if one.delivery_count == LIMIT:
+                    self.given_up.add(record)
+
+    def is_done(self, record):
+        return record in self.settled_s or record in self.doubtful or record in self.given_up
+
+
+class Member:
+    """One worker, as a member of the share group."""
+
+    def __init__(self, me, delivery, rng):
+        self.me, self.delivery, self.rng = me, delivery, rng
+        self.chaos = delivery.chaos
+        self.member_id = f"{me.name}-{me.starts}"
+        self.addresses = {
+            number + 1: (host, int(port))
+            for number, (host, _, port) in enumerate(
+                server.partition(":") for server in self.chaos.kafka.bootstrap_servers.split(",")
+            )
+        }
+        self.assigned = []
+        self.topic_id = None
+
+    async def run(self):
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.send_heartbeats())
+            for broker in self.addresses:
+                tasks.create_task(self.consume_from(broker))
+
+    async def send_heartbeats(self):
+        """Join, and join again when the coordinator knows nothing of this member."""
+        epoch = 0
+        connection = None
+        while True:
+            try:
+                if connection is None:
+                    connection = await self.find_coordinator()
+                names = [TOPIC] if epoch == 0 else None
+                beat = messages.ShareGroupHeartbeatRequest(GROUP, self.member_id, epoch)
+                beat.subscribed_topic_names = names
+                answer = await connection.ask(beat, 1)
+                if not answer.error_code:
+                    epoch = answer.member_epoch
+                    if answer.assignment is not None:
+                        topics = answer.assignment.topic_partitions
+                        self.assigned = [number for topic in topics for number in topic.partitions]
+                        self.topic_id = topics[0].topic_id if topics else self.topic_id
+                elif answer.error_code in (
+                    ErrorCode.UNKNOWN_MEMBER_ID,
+                    ErrorCode.FENCED_MEMBER_EPOCH,
+                    ErrorCode.GROUP_ID_NOT_FOUND,
+                ):
+                    epoch, self.assigned = 0, []
+                else:
+                    self.delivery.errors["heartbeat", ErrorCode(answer.error_code).name] += 1
+                    connection.close()
+                    connection = None
+            except (OSError, TimeoutError, EOFError):
+                connection = None
+            await asyncio.sleep(0.5)
+
+    async def find_coordinator(self):
+        broker = self.rng.choice(list(self.addresses))
+        first = await Connection.open(self.addresses[broker])
+        find = messages.FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
+        try:
+            (found,) = (await first.ask(find, 6)).coordinators
+        finally:
+            first.close()
+        if found.error_code:
+            raise TimeoutError
+        return await Connection.open(self.addresses[found.node_id])
+
+    def led_by(self, broker):
+        """Return which of the assigned partitions the broker leads."""
+        topic = self.chaos.kafka.nodes.controller.image.topics[TOPIC]
+        return [number for number in self.assigned if topic.partitions[number].leader == broker]
+
+    async def consume_from(self, broker):
+        while True:
+            connection = None
+            try:
+                if self.led_by(broker):
+                    connection = await Connection.open(self.addresses[broker])
+                    await self.hold_session(broker, connection)
+            except (OSError, TimeoutError, EOFError):
+                pass
+            finally:
+                if connection is not None:
+                    connection.close()
+            await asyncio.sleep(0.2)
+
+    async def hold_session(self, broker, connection):
+        """Fetch and acknowledge, for as long as the broker leads and answers."""
+        session, asked = 0, []
+        loop = asyncio.get_running_loop()
+        while numbers := self.led_by(broker):
+            request = messages.ShareFetchRequest
+            fetch = request(
+                GROUP,
+                self.member_id,
+                session,
+                max_wait_ms=500,
+                min_bytes=1,
+                max_bytes=1_000_000,
+                max_records=self.rng.choice((1, 5, 500)),
+                batch_size=500,
+                topics=[
+                    request.FetchTopic(self.topic_id, [request.FetchPartition(number)])
+                    for number in numbers
+                    if number not in asked
+                ],
+                forgotten_topics_data=[
+                    request.ForgottenTopic(self.topic_id, [number])
+                    for number in asked
+                    if number not in numbers
+                ],
+            )
+            asked_s = loop.time()
+            answer = await connection.ask(fetch, 2)
+            if answer.error_code:
+                self.delivery.errors["fetch", ErrorCode(answer.error_code).name] += 1
+                return
+            session, asked = session + 1, numbers
+            given = {}
+            for topic in answer.responses:
+                for partition in topic.partitions:
+                    if partition.error_code:
+                        code = ErrorCode(partition.error_code).name
+                        self.delivery.errors["fetch of partition", code] += 1
+                        return
+                    number, ranges = partition.partition_index, partition.acquired_records
+                    self.delivery.acquired(self.me.name, broker, number, ranges, asked_s)
+                    if ranges:
+                        given[number] = ranges
+            if given:
+                if not self.delivery.accepts_all:
+                    await asyncio.sleep(self.rng.choice(WORK_S))
+                if self.rng.random() < 0.95:
+                    await self.acknowledge(connection, session, given)
+                    session += 1
+
+    async def acknowledge(self, connection, session, given):
+        request = messages.ShareAcknowledgeRequest
+        topic = request.AcknowledgeTopic(self.topic_id, [])
+        final = {}
+        for number, ranges in given.items():
+            batches = [
+                request.AcknowledgementBatch(
+                    one.first_offset,
+                    one.last_offset,
+                    [self.draw_kind() for _ in range(one.first_offset, one.last_offset + 1)],
+                )
+                for one in ranges
+            ]
+            topic.partitions.append(request.AcknowledgePartition(number, batches))
+            final[number] = [
+                (number, offset)
+                for batch in batches
+                for offset, kind in enumerate(batch.acknowledge_types, batch.first_offset)
+                if kind in FINAL
+            ]
+        for records in final.values():
+            self.delivery.doubtful.update(records)  # this worker may not live until the answer
+        answer = await connection.ask(request(GROUP, self.member_id, session, topics=[topic]), 2)
+        if answer.error_code:
+            self.delivery.errors["acknowledge", ErrorCode(answer.error_code).name] += 1
+            raise TimeoutError
+        now_s = asyncio.get_running_loop().time()
+        for each in answer.responses:
+            for partition in each.partitions:
+                if partition.error_code:
+                    code = ErrorCode(partition.error_code).name
+                    self.delivery.errors["acknowledge of partition", code] += 1
+                    continue
+                for record in final[partition.partition_index]:
+                    self.delivery.settled_s.setdefault(record, now_s)
+
+    def draw_kind(self):
+        if self.delivery.accepts_all:
+            return AcknowledgeType.ACCEPT
+        return self.rng.choices(
+            (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT), (6, 3, 1)
+        )[0]
+
+
+@contextmanager
+def noting_late_writes(delivery):
+    """Note partitions whose start offset goes back.
+
+    As in Kafka a write of state that is tried again, after its coordinator stood still, is not told from a new one.
+    """
+    write_state = ShareShard.write_state
+
+    def noting(shard, key, written):
+        state = shard.states.get(key)
+        result = write_state(shard, key, written)
+        if result.records and -1 < written.start_offset < state.start_offset:
+            delivery.set_back.add(key.partition)
+        return result
+
+    ShareShard.write_state = noting
+    try:
+        yield
+    finally:
+        ShareShard.write_state = write_state
+
+
+async def place_orders(chaos, placed):
+    """Produce for as long as there are faults, and note what was acknowledged."""
+    count = 0
+    async with AIOKafkaProducer(
+        bootstrap_servers=chaos.kafka.bootstrap_servers, acks="all", **PRODUCER
+    ) as producer:
+        while True:
+            try:
+                sent = await producer.send_and_wait(TOPIC, b"order", partition=count % PARTITIONS)
+                placed.add((sent.partition, sent.offset))
+            except KafkaError:
+                pass
+            count += 1
+            await asyncio.sleep(0.2)
+
+
+async def move_share_coordinator(chaos, rng):
+    """Let another broker coordinate the states now and then."""
+    while True:
+        await asyncio.sleep(rng.uniform(1, 8))
+        topic = chaos.kafka.nodes.controller.image.topics.get(SHARE_GROUP_STATE_TOPIC)
+        if topic is None:
+            continue
+        others = [one for one in topic.partitions[0].isr if one != topic.partitions[0].leader]
+        if others:
+            try:
+                await chaos.kafka.transfer_leadership(
+                    SHARE_GROUP_STATE_TOPIC, 0, rng.choice(others)
+                )
+            except WrongStateError:
+                continue
+
+
+def rest_of_group(chaos, delivery, placed):
+    """Tell what of the group is not done."""
+    left = sorted(record for record in placed if not delivery.is_done(record))
+    return f"{left}, {chaos.kafka.group(GROUP)}"
+
+
+async def orders_are_shared(chaos):
+    """Everything that is placed is accepted, rejected or given up; nothing that is settled comes again."""
+    kafka = chaos.kafka
+    await kafka.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3)
+    await kafka.set_group_configs(GROUP, {"share.auto.offset.reset": "earliest"})
+    delivery, placed = Delivery(chaos), set()
+    rng = asyncio.get_running_loop().stream("share consumers")
+    with noting_late_writes(delivery):
+        besides = [
+            asyncio.create_task(place_orders(chaos, placed)),
+            asyncio.create_task(move_share_coordinator(chaos, rng)),
+        ]
+        chaos.start(lambda me: Member(me, delivery, rng).run(), count=2)
+        await chaos.faults_over()
+        for task in besides:
+            task.cancel()
+        delivery.accepts_all = True
+
+        def is_over():
+            partitions = kafka.group(GROUP).share_partitions
+            return (
+                all(map(delivery.is_done, placed))
+                and len(partitions) == PARTITIONS
+                and all(one.lag == 0 for one in partitions)
+            )
+
+        await chaos.eventually(
+            is_over,
+            "every order is settled",
+            within_s=90,
+            text=lambda: rest_of_group(chaos, delivery, placed),
+        )
+    chaos.note(
+        "group",
+        f"{len(placed)} placed, {len(delivery.settled_s)} settled, {delivery.deliveries.total()} deliveries, "
+        f"{len(delivery.given_up)} for the last time, set back: {delivery.set_back}, {dict(delivery.errors)}",
+    )
