@@ -138,12 +138,12 @@ class Member:
             try:
                 if connection is None:
                     connection = await self.find_coordinator()
-                names = [TOPIC] if epoch == 0 else None
+                    names = [TOPIC]  # an assignment may be lost: whoever names topics is told of it again
                 beat = messages.ShareGroupHeartbeatRequest(GROUP, self.member_id, epoch)
                 beat.subscribed_topic_names = names
                 answer = await connection.ask(beat, 1)
                 if not answer.error_code:
-                    epoch = answer.member_epoch
+                    names, epoch = None, answer.member_epoch
                     if answer.assignment is not None:
                         topics = answer.assignment.topic_partitions
                         self.assigned = [number for topic in topics for number in topic.partitions]
@@ -153,7 +153,7 @@ class Member:
                     ErrorCode.FENCED_MEMBER_EPOCH,
                     ErrorCode.GROUP_ID_NOT_FOUND,
                 ):
-                    epoch, self.assigned = 0, []
+                    names, epoch, self.assigned = [TOPIC], 0, []
                 else:
                     self.delivery.errors["heartbeat", ErrorCode(answer.error_code).name] += 1
                     connection.close()
