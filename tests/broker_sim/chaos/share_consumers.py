@@ -138,7 +138,9 @@ class Member:
             try:
                 if connection is None:
                     connection = await self.find_coordinator()
-                    names = [TOPIC]  # an assignment may be lost: whoever names topics is told of it again
+                    names = [
+                        TOPIC
+                    ]  # an assignment may be lost: whoever names topics is told of it again
                 beat = messages.ShareGroupHeartbeatRequest(GROUP, self.member_id, epoch)
                 beat.subscribed_topic_names = names
                 answer = await connection.ask(beat, 1)
