@@ -108,7 +108,8 @@ class Billing:
             outcomes = {}
             if records:
                 outcomes = {
-                    partition.partition: error for partition, error in consumer.commit_sync().items()
+                    partition.partition: error
+                    for partition, error in consumer.commit_sync().items()
                 }
             for record in records:
                 if outcomes.get(record[0], "no answer") is not None:
@@ -159,7 +160,7 @@ def test_what_a_share_group_has_done_survives_every_kill(simulator):
         def consume(killed=killed, failures=failures):
             try:
                 billing.consume(simulator, killed.is_set)
-            except BaseException as failure:  # it is raised below
+            except BaseException as failure:  # noqa: BLE001 - it is raised below
                 failures.append(failure)
 
         member = threading.Thread(target=consume)

@@ -369,6 +369,8 @@ async def orders_are_shared(chaos):
         delivery.accepts_all = True
 
         def is_over():
+            if not kafka.groups():
+                return False  # another broker begins to coordinate it
             partitions = kafka.group(GROUP).share_partitions
             return (
                 all(map(delivery.is_done, placed))

@@ -1,5 +1,7 @@
 """Share groups and streams groups in a data directory, of which all is as a kill of the whole process leaves it."""
 
+import json
+import re
 import shutil
 import socket
 
@@ -191,3 +193,26 @@ def test_groups_whose_last_record_is_torn_are_as_before(directory, killed):
         assert client.beat_app(epoch).member_epoch == epoch
         assert client.committed() == 8
         assert fetched_again(client)[0] == (3, 4, 2)
+
+
+@pytest.mark.real_kafka
+@pytest.mark.soak(part="kafka_classes")
+@pytest.mark.parametrize(
+    ("topic", "decoder", "most_types"),
+    [
+        ("__share_group_state", "--share-group-state-decoder", {0, 1}),
+        ("__consumer_offsets", "--offsets-decoder", {1, *range(10, 16), *range(17, 24)}),
+    ],
+)
+def test_kafka_decodes_all_records_of_our_coordinators(killed, dump, topic, decoder, most_types):
+    (path,) = killed[0].glob(f"broker-1/{topic}-0/*.log")
+    rows = re.findall(
+        r"^\| offset: .* key: (.*) payload: (.*)$",
+        dump(decoder, "--files", str(path)),
+        re.MULTILINE,
+    )
+    assert len(rows) > 2
+    types = [int(json.loads(key)["type"]) for key, _ in rows]
+    assert all(json.loads(payload) is None or "data" in json.loads(payload) for _, payload in rows)
+    assert set(types) <= most_types
+    assert set(types) >= most_types & {0, 1, 10, 17}
