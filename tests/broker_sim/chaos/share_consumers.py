@@ -18,7 +18,7 @@ from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 from broker_sim.share.shard import ShareShard
-from broker_sim.share_partition.record_state import AcknowledgeType
+from broker_sim.share_partition.record_state import AcknowledgeType, RecordState
 
 GROUP, TOPIC, PARTITIONS, LIMIT = "billing", "orders", 2, 3
 WORK_S = (0, 0.1, 0.3, 0.3, 1, 6)
@@ -81,10 +81,10 @@ class Delivery:
         self.doubtful = set()
         """Acknowledged for good, and the answer was lost."""
         self.given_up = set()
-        """Delivered for the last time, and not accepted then."""
+        """Delivered for the last time."""
         self.errors = Counter()
         self.set_back = set()
-        """Partitions whose state was set back by a write that came late; see `noting_late_writes`."""
+        """Partitions whose state was set back by a write that came late; see `noting`."""
 
     def acquired(self, who, leader, number, ranges, asked_s):
         """Take in what a worker was given; nothing may be in it that was settled before it was asked for."""
@@ -290,21 +290,24 @@ class Member:
 
 
 @contextmanager
-def noting_late_writes(delivery):
-    """Note partitions whose start offset goes back.
+def noting(delivery):
+    """Note what members cannot see: partitions whose start offset goes back, and last deliveries that were lost.
 
     As in Kafka a write of state that is tried again, after its coordinator stood still, is not told from a new one.
     """
     write_state = ShareShard.write_state
 
-    def noting(shard, key, written):
+    def noting_write(shard, key, written):
         state = shard.states.get(key)
         result = write_state(shard, key, written)
         if result.records and -1 < written.start_offset < state.start_offset:
             delivery.set_back.add(key.partition)
+        for first, last, delivery_state, count in written.state_batches:
+            if delivery_state == RecordState.ARCHIVED and count == LIMIT:
+                delivery.given_up.update((key.partition, each) for each in range(first, last + 1))
         return result
 
-    ShareShard.write_state = noting
+    ShareShard.write_state = noting_write
     try:
         yield
     finally:
@@ -357,7 +360,7 @@ async def orders_are_shared(chaos):
     await kafka.set_group_configs(GROUP, {"share.auto.offset.reset": "earliest"})
     delivery, placed = Delivery(chaos), set()
     rng = asyncio.get_running_loop().stream("share consumers")
-    with noting_late_writes(delivery):
+    with noting(delivery):
         besides = [
             asyncio.create_task(place_orders(chaos, placed)),
             asyncio.create_task(move_share_coordinator(chaos, rng)),
