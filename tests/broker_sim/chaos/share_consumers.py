@@ -15,10 +15,10 @@ from broker_sim.chaos import InvariantError
 from broker_sim.errors import ErrorCode, WrongStateError
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.protocol import messages
-from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 from broker_sim.share.shard import ShareShard
 from broker_sim.share_partition.record_state import AcknowledgeType, RecordState
+
+from .raw_connection import Connection
 
 GROUP, TOPIC, PARTITIONS, LIMIT = "billing", "orders", 2, 3
 WORK_S = (0, 0.1, 0.3, 0.3, 1, 6)
@@ -26,47 +26,19 @@ WORK_S = (0, 0.1, 0.3, 0.3, 1, 6)
 FAULTS = {
     "crash": 2, "freeze": 1, "cut": 2, "slow": 1, "pause": 2, "kill": 2, "stop": 1, "roll": 1, "isolate": 1,
     "deaf": 1, "mute": 1, "unreachable": 1, "lag": 1, "transfer": 3, "move_groups": 2, "slow_disk": 1,
-    "full_disk": 1, "shift_clock": 1,
+    "full_disk": 1,
 }  # fmt: skip
+"""No `shift_clock`: as in Kafka, after a step back of its wall clock a coordinator waits until that has caught up."""
+LOCK_S = 5
 CONFIGS = {
+    "group.share.record.lock.duration.ms": LOCK_S * 1_000,
     "group.share.delivery.count.limit": LIMIT,
     "group.share.assignment.interval.ms": 0,
     "share.coordinator.snapshot.update.records.per.snapshot": 5,
     "share.coordinator.state.topic.prune.interval.ms": 3_000,
 }
-ANSWER_S = 5
 PRODUCER = {"request_timeout_ms": 5_000, "retry_backoff_ms": 100, "metadata_max_age_ms": 5_000}
 FINAL = (AcknowledgeType.ACCEPT, AcknowledgeType.REJECT)
-
-
-class Connection:
-    """A connection to one broker, with one request at a time."""
-
-    def __init__(self, reader, writer):
-        self._reader, self._writer = reader, writer
-        self._correlation_id = 0
-
-    @classmethod
-    async def open(cls, address):
-        return cls(*await asyncio.wait_for(asyncio.open_connection(*address), ANSWER_S))
-
-    async def ask(self, message, version):
-        """Return the answer. Raises OSError, TimeoutError or EOFError; the connection is closed then."""
-        api_key = ApiKey(message.API_KEY)
-        self._correlation_id += 1
-        header = RequestHeader(api_key, version, self._correlation_id, "share")
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                self._writer.writelines(map(bytes, encode_request(header, message)))
-                size = int.from_bytes(await self._reader.readexactly(4), "big")
-                frame = await self._reader.readexactly(size)
-        except BaseException:
-            self._writer.transport.abort()
-            raise
-        return decode_response(api_key, version, memoryview(frame))[1]
-
-    def close(self):
-        self._writer.transport.abort()
 
 
 class Delivery:
@@ -83,11 +55,16 @@ class Delivery:
         self.given_up = set()
         """Delivered for the last time."""
         self.errors = Counter()
+        self.holders = {}
+        """Who has a record, on which connection, until when at least, and the leader that gave it."""
         self.set_back = set()
         """Partitions whose state was set back by a write that came late; see `noting`."""
 
     def acquired(self, who, leader, number, ranges, asked_s):
-        """Take in what a worker was given; nothing may be in it that was settled before it was asked for."""
+        """Take in what a worker was given, with its connection.
+
+        Nothing may be in it that was settled before it was asked for, or that another one still has.
+        """
         state = self.chaos.kafka.nodes.controller.image.topics[TOPIC].partitions[number]
         for one in ranges:
             if one.delivery_count > LIMIT:
@@ -95,6 +72,7 @@ class Delivery:
             for offset in range(one.first_offset, one.last_offset + 1):
                 record = number, offset
                 self.deliveries[record] += 1
+                self._hold(record, who, (leader, self._life_of(leader, state)), asked_s)
                 settled_s = self.settled_s.get(record)
                 # A leader that has been replaced, and does not know it, may deliver what the next one has settled.
                 is_settled = settled_s is not None and settled_s < asked_s
@@ -103,6 +81,24 @@ class Delivery:
                     raise InvariantError("what is settled is not delivered again", text)
                 if one.delivery_count == LIMIT:
                     self.given_up.add(record)
+
+    def _life_of(self, leader, state):
+        """Return what changes when the locks of a leader's partition are gone."""
+        return self.chaos.kafka.nodes.brokers.get(leader), state.leader_epoch
+
+    def _hold(self, record, who, leader, asked_s):
+        holder, before, until_s = self.holders.get(record, (None, None, 0))
+        now_s = asyncio.get_running_loop().time()
+        if holder is not None and before == leader and now_s < until_s:
+            text = f"{record} to {who}, {holder} has it until {until_s:.3f}"
+            raise InvariantError("nobody gets what another one has", text)
+        self.holders[record] = who, leader, asked_s + LOCK_S
+
+    def let_go(self, who=None, number=None):
+        """Forget what somebody has, or what anybody has of a partition."""
+        for record, (holder, _, _) in list(self.holders.items()):
+            if holder == who or record[0] == number:
+                del self.holders[record]
 
     def is_done(self, record):
         return record in self.settled_s or record in self.doubtful or record in self.given_up
@@ -115,6 +111,8 @@ class Member:
         self.me, self.delivery, self.rng = me, delivery, rng
         self.chaos = delivery.chaos
         self.member_id = f"{me.name}-{me.starts}"
+        for broker in delivery.chaos.kafka.nodes.brokers:
+            delivery.let_go((f"{me.name}-{me.starts - 1}", broker))
         self.addresses = {
             number + 1: (host, int(port))
             for number, (host, _, port) in enumerate(
@@ -191,6 +189,7 @@ class Member:
             except (OSError, TimeoutError, EOFError):
                 pass
             finally:
+                self.delivery.let_go((self.member_id, broker))
                 if connection is not None:
                     connection.close()
             await asyncio.sleep(0.2)
@@ -233,15 +232,18 @@ class Member:
                     if partition.error_code:
                         code = ErrorCode(partition.error_code).name
                         self.delivery.errors["fetch of partition", code] += 1
+                        self.delivery.let_go(number=partition.partition_index)
                         return
                     number, ranges = partition.partition_index, partition.acquired_records
-                    self.delivery.acquired(self.me.name, broker, number, ranges, asked_s)
+                    who = self.member_id, broker
+                    self.delivery.acquired(who, broker, number, ranges, asked_s)
                     if ranges:
                         given[number] = ranges
             if given:
                 if not self.delivery.accepts_all:
                     await asyncio.sleep(self.rng.choice(WORK_S))
                 if self.rng.random() < 0.95:
+                    self.delivery.let_go((self.member_id, broker))
                     await self.acknowledge(connection, session, given)
                     session += 1
 
@@ -277,6 +279,7 @@ class Member:
                 if partition.error_code:
                     code = ErrorCode(partition.error_code).name
                     self.delivery.errors["acknowledge of partition", code] += 1
+                    self.delivery.let_go(number=partition.partition_index)
                     continue
                 for record in final[partition.partition_index]:
                     self.delivery.settled_s.setdefault(record, now_s)
