@@ -1,7 +1,8 @@
 """`kill -9` at random moments while a share group works, round after round on one directory.
 
 What a member has heard to be accepted or rejected is never delivered again, what it has released comes with the next
-delivery count, and in the end every record is done. `KILL_ROUNDS` and `KILL_SEED` as in `test_kill_rounds.py`.
+delivery count, and in the end every record is done. `KILL_ROUNDS`, of which a quarter is played, and `KILL_SEED` are
+those of `test_kill_rounds.py`.
 """
 
 import os
@@ -25,7 +26,7 @@ from .test_data_dir import TIMEOUT_S, Simulator
 
 pytestmark = [pytest.mark.clients, pytest.mark.soak(part="kills")]
 
-ROUNDS = int(os.environ.get("KILL_ROUNDS", "4"))
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "16")) // 4
 SEED = int(os.environ.get("KILL_SEED", str(random.randrange(1 << 32))))
 LONGEST_LIFE_S = 0.6
 RECORDS = 40
