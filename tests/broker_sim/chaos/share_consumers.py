@@ -55,6 +55,8 @@ class Delivery:
         self.given_up = set()
         """Delivered for the last time."""
         self.errors = Counter()
+        self.processes = {}
+        """The worker of each member, and its process."""
         self.holders = {}
         """Who has a record, on which connection, until when at least, and the leader that gave it."""
         self.set_back = set()
@@ -89,10 +91,15 @@ class Delivery:
     def _hold(self, record, who, leader, asked_s):
         holder, before, until_s = self.holders.get(record, (None, None, 0))
         now_s = asyncio.get_running_loop().time()
-        if holder is not None and before == leader and now_s < until_s:
+        if holder is not None and before == leader and now_s < until_s and self._lives(holder[0]):
             text = f"{record} to {who}, {holder} has it until {until_s:.3f}"
             raise InvariantError("nobody gets what another one has", text)
         self.holders[record] = who, leader, asked_s + LOCK_S
+
+    def _lives(self, member_id):
+        """Whether a member was not killed, with which its connections are lost."""
+        worker, process = self.processes[member_id]
+        return worker.process is process
 
     def let_go(self, who=None, number=None):
         """Forget what somebody has, or what anybody has of a partition."""
@@ -111,13 +118,10 @@ class Member:
         self.me, self.delivery, self.rng = me, delivery, rng
         self.chaos = delivery.chaos
         self.member_id = f"{me.name}-{me.starts}"
-        for broker in delivery.chaos.kafka.nodes.brokers:
-            delivery.let_go((f"{me.name}-{me.starts - 1}", broker))
+        delivery.processes[self.member_id] = me, me.process
+        servers = [one.split(":") for one in self.chaos.kafka.bootstrap_servers.split(",")]
         self.addresses = {
-            number + 1: (host, int(port))
-            for number, (host, _, port) in enumerate(
-                server.partition(":") for server in self.chaos.kafka.bootstrap_servers.split(",")
-            )
+            broker: (host, int(port)) for broker, (host, port) in enumerate(servers, 1)
         }
         self.assigned = []
         self.topic_id = None
@@ -350,12 +354,6 @@ async def move_share_coordinator(chaos, rng):
                 continue
 
 
-def rest_of_group(chaos, delivery, placed):
-    """Tell what of the group is not done."""
-    left = sorted(record for record in placed if not delivery.is_done(record))
-    return f"{left}, {chaos.kafka.group(GROUP)}"
-
-
 async def orders_are_shared(chaos):
     """Everything that is placed is accepted, rejected or given up; nothing that is settled comes again."""
     kafka = chaos.kafka
@@ -388,7 +386,7 @@ async def orders_are_shared(chaos):
             is_over,
             "every order is settled",
             within_s=90,
-            text=lambda: rest_of_group(chaos, delivery, placed),
+            text=lambda: f"{placed - set(filter(delivery.is_done, placed))}, {kafka.groups()}",
         )
     chaos.note(
         "group",
