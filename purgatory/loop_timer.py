@@ -9,6 +9,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context
 from typing import Any
 
 from purgatory._expired_operation_reaper import WORK_TIMEOUT_MS, ExpiredOperationReaper, Reaper
@@ -47,11 +48,13 @@ class LoopTimer(SystemTimer):
 
     With `purge_thread` a purgatory's reaper is a thread as in Kafka, which purges while the loop goes
     on; `run` then calls what asks it to. Expiry stays with the loop.
+
+    Tasks run in `context`; unless given, in that of whoever made the loop wake up for them.
     """
 
     # Only the loop's thread touches the handles and what they are for.
-    __slots__ = ("_due_ms", "_handle", "_loop", "_purge_handle", "_purge_thread", "_purger",
-                 "_round_is_asked", "_run", "_stopped", "_work")  # fmt: skip
+    __slots__ = ("_context", "_due_ms", "_handle", "_loop", "_purge_handle", "_purge_thread",
+                 "_purger", "_round_is_asked", "_run", "_stopped", "_work")  # fmt: skip
 
     def __init__(
         self,
@@ -63,14 +66,16 @@ class LoopTimer(SystemTimer):
         *,
         run: Run | None = None,
         purge_thread: bool = False,
+        context: Context | None = None,
     ) -> None:
+        self._context = context
         self._purge_thread = purge_thread
         self._purger: _PurgeThread | None = None
         self._loop = asyncio.get_running_loop() if loop is None else loop
         self._run: Run = _call if run is None else run
         if clock is None:
             clock = getattr(self._loop, "clock", None)
-        executor = _LoopExecutor(self._loop, self._run)
+        executor = _LoopExecutor(self._loop, self._run, context)
         super().__init__(name, clock, executor, tick_ms, wheel_size)
         self.owner.on_purge_due = self._ask_for_purge
         self._work: Callable[[int], object] = self.advance_clock
@@ -127,7 +132,8 @@ class LoopTimer(SystemTimer):
                 return
             self._handle.cancel()
         self._due_ms = due_ms
-        self._handle = self._loop.call_later(max(self.clock.seconds_until(due_ms), 0), self._wake)
+        delay_s = max(self.clock.seconds_until(due_ms), 0)
+        self._handle = self._loop.call_later(delay_s, self._wake, context=self._context)
 
     def _unschedule(self) -> None:
         for handle in (self._handle, self._purge_handle):
@@ -146,7 +152,9 @@ class LoopTimer(SystemTimer):
     def _schedule_purge(self) -> None:
         a_round_purges = self._round_is_asked and self._purger is None
         if not (self._stopped or a_round_purges) and self._purge_handle is None:
-            self._purge_handle = self._loop.call_later(_PURGE_DELAY_S, self._wake_for_purge)
+            self._purge_handle = self._loop.call_later(
+                _PURGE_DELAY_S, self._wake_for_purge, context=self._context
+            )
 
     def _wake_for_purge(self) -> None:
         self._purge_handle = None
@@ -174,15 +182,19 @@ class LoopTimer(SystemTimer):
 class _LoopExecutor:
     """Runs tasks without delay, and none within the call that adds it."""
 
-    __slots__ = ("_loop", "_run")
+    __slots__ = ("_context", "_loop", "_run")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, run: Run) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, run: Run, context: Context | None) -> None:
+        self._context = context
         self._loop = loop
         self._run = run
 
     def submit(self, fn: Callable[[], object], /) -> None:
         """Run `fn` in the next turn of the loop."""
-        call_on_loop(self._loop, self._loop.call_soon, self._run, fn)
+        call_on_loop(self._loop, self._call_soon, fn)
+
+    def _call_soon(self, fn: Callable[[], object]) -> None:
+        self._loop.call_soon(self._run, fn, context=self._context)
 
 
 class _LoopReaper:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["broker_sim.testing.pytest_plugin"]
 INDEX_TIMEOUT_S = 900
+DUMP_TIMEOUT_S = 120
 SPARK_TESTS = "tests/integration/pipeline/"
 LONGEST = (
     SPARK_TESTS,
@@ -118,6 +119,32 @@ def require_or_skip() -> Callable[..., NoReturn]:
     `needs_containers=True` is for a test that a Kafka of local processes does not help.
     """
     return _fail_or_skip
+
+
+@pytest.fixture(scope="session")
+def dump() -> Callable[..., str]:
+    """Return a function that runs Kafka's `DumpLogSegments` on files and returns what it prints."""
+    from integration.reference.clusters.jvm import find_java
+    from integration.reference.errors import ReferenceUnavailableError
+    from integration.reference.jars import kafka_jars
+
+    try:
+        java, jars = find_java(), kafka_jars("kafka-tools")
+    except ReferenceUnavailableError as unavailable:
+        _fail_or_skip(str(unavailable))
+
+    def run(*options: str) -> str:
+        done = subprocess.run(
+            [java, "-cp", f"{jars}/*", "org.apache.kafka.tools.DumpLogSegments", *options],
+            capture_output=True,
+            text=True,
+            timeout=DUMP_TIMEOUT_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture(scope="session")

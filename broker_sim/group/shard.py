@@ -71,7 +71,7 @@ class GroupShard:
         self.runtime = runtime
         self.groups = GroupTimeline(runtime)
         bound = log.bind(environment.clock, node=f"broker-{environment.broker_id}", shard=partition)
-        hashes = TopicHashes()
+        self._hashes = hashes = TopicHashes()
         self.classic = ClassicGroups(environment, runtime, self.groups, bound)
         migration = Migration(environment, self.groups, self.classic.rebalance, hashes)
         parts = ShardParts(environment, runtime, self.groups, hashes, migration, bound)
@@ -208,6 +208,7 @@ class GroupShard:
         changed.update(topic.name for _, topic, _ in changes.partitions)
         if not changed:
             return
+        self._hashes.forget(changed)
         for group in self.groups.values():
             if isinstance(group, AssignedGroup) and group.depends_on(changed):
                 group.request_metadata_refresh()

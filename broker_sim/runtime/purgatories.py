@@ -85,6 +85,7 @@ class PurgatoryFactory:
             process.clock,
             run=process.deliver,
             purge_thread=not self._scheduler.is_virtual,
+            context=self._scheduler.context,
         )
 
 

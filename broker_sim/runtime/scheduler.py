@@ -34,8 +34,9 @@ class LoopScheduler:
         self._beside = BesideLoop(loop)
         self._beside_short = BesideLoop(loop)
         # In virtual time a process of the test may call a broker directly, and end before its timers.
-        self._context = copy_context() if self.is_virtual else None
-        self.call_soon = partial(loop.call_soon, context=self._context)
+        self.context = copy_context() if self.is_virtual else None
+        """What callbacks run in; None in real time, where each has that of who asked for it."""
+        self.call_soon = partial(loop.call_soon, context=self.context)
         self.call_soon_threadsafe = loop.call_soon_threadsafe
 
     @property
@@ -49,7 +50,7 @@ class LoopScheduler:
         """Run `callback(*args)` once `delay_ms` milliseconds are over, never before."""
         if delay_ms > 0:
             delay_ms += self._rounding_ms
-        return self.loop.call_later(delay_ms / 1000, callback, *args, context=self._context)
+        return self.loop.call_later(delay_ms / 1000, callback, *args, context=self.context)
 
     def run_beside(
         self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False

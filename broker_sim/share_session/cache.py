@@ -48,6 +48,7 @@ class ShareSessionCache:
         self._max_entries = max_entries
         self._sessions: dict[ShareSessionKey, ShareSession] = {}
         self._members: dict[str, int] = {}
+        """How many sessions each group has."""
         self._by_connection: dict[object, _SessionOfConnection] = {}
 
     def __len__(self) -> int:
@@ -87,6 +88,8 @@ class ShareSessionCache:
             return False
         self.partition_count -= session.cached_size
         self._members[key.group_id] -= 1
+        if not self._members[key.group_id]:
+            del self._members[key.group_id]
         of_connection = self._by_connection.get(session.connection)
         if of_connection is not None:
             of_connection.is_stale = True
@@ -106,6 +109,5 @@ class ShareSessionCache:
             self.evictions += 1
             self.on_member_leave(*key)
             self.remove(key)
-        if not self._members.get(key.group_id, 0):
-            self._members.pop(key.group_id, None)
+        if key.group_id not in self._members:
             self.on_group_empty(key.group_id)

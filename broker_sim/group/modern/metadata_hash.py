@@ -58,7 +58,8 @@ def _text(text: str) -> bytes:
 class TopicHashes:
     """The hashes of the topics that groups subscribe to, computed once for each state of a topic.
 
-    Kafka throws a hash away when its topic changes. Here a topic that has changed is another object.
+    As in Kafka a hash is thrown away when its topic changes or goes (`forget`). Until then a topic that has
+    changed, and of which the groups have not heard, is another object.
     """
 
     def __init__(self) -> None:
@@ -80,3 +81,8 @@ class TopicHashes:
         value = topic_hash(topic, image)
         self._hashes[topic.name] = (topic, value)
         return value
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Throw away the hashes of topics that have changed or are gone."""
+        for name in names:
+            self._hashes.pop(name, None)

@@ -219,3 +219,13 @@ def test_end_of_all_sessions(bench):
     assert (len(bench.cache), bench.cache.partition_count) == (0, 0)
     bench.connection.lose()
     assert bench.left == []
+
+
+def test_nothing_is_kept_of_groups_whose_sessions_have_ended_on_a_connection_that_stays(bench):
+    for number in range(3):
+        key = ShareSessionKey(f"group-{number}", "member")
+        bench.context(0, FIRST, key=key)
+        bench.cache.remove(key)
+    assert not bench.cache._members
+    bench.connection.lose()
+    assert bench.empty == ["group-2"]

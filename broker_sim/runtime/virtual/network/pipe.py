@@ -43,7 +43,7 @@ class Pipe:
         self.name = name
         """Short and the same in each run, for the trace."""
         self.context: Context | None = None
-        """What the receiver's code runs in; the sender's must not leak to it."""
+        """What the receiver's code runs in; the sender's must not leak to it. None until it has accepted."""
         self.opaque = False
         """Whether its bytes differ from run to run, as encrypted ones do: they are not traced."""
         self.on_give_up: Callable[[], object] | None = None
@@ -65,15 +65,28 @@ class Pipe:
         if network.has_latency:
             due_ns = max(due_ns, now_ns + network.draw_latency_ns(self))
         self._flying.append((deliver, args))
+        arrive, context = self._arrive, self.context
+        if context is None:
+            arrive, context = self._arrive_early, network.context
         if due_ns > now_ns:
             self._last_ns = due_ns
-            loop.call_at_ns(due_ns, self._arrive, (), self.context)
+            loop.call_at_ns(due_ns, arrive, (), context)
         else:
-            loop.call_soon(self._arrive, context=self.context)
+            loop.call_soon(arrive, context=context)
 
     def _arrive(self) -> None:
         deliver, args = self._flying.popleft()
         deliver(*args)
+
+    def _arrive_early(self) -> None:
+        """Take in what was sent before the receiver had accepted the connection; it may have by now."""
+        context = self.context
+        if context is None:
+            self._arrive()
+        elif self._loop.processes.holder(context):
+            self._loop.call_soon(self._arrive, context=context)
+        else:
+            context.run(self._arrive)
 
     def stop_flying(self) -> None:
         """Hold what is on its way when a cut begins; a part of the first data still arrives."""

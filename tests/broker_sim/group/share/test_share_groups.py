@@ -1,8 +1,11 @@
 """Members of share groups: they join, are assigned, and leave."""
 
+import gc
+
 import pytest
 
 from broker_sim.errors import ErrorCode
+from broker_sim.metadata.image import TopicState
 
 NONE = ErrorCode.NONE
 
@@ -163,3 +166,14 @@ def test_group_is_listed_by_type(shares):
 def test_description_without_a_group_id_is_refused(shares):
     assert shares.describe("").error_code == ErrorCode.INVALID_GROUP_ID
     assert shares.describe("none").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_nothing_stays_of_a_topic_that_is_deleted(shares):
+    shares.bench.set_topic("orders", 1)
+    member = shares.member("m", "orders")
+    member.join()
+    shares.settle(member)
+    shares.bench.delete_topic("orders")
+    gc.collect()
+    topics = [each.name for each in gc.get_objects() if type(each) is TopicState]
+    assert "orders" not in topics

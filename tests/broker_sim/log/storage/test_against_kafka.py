@@ -6,7 +6,6 @@ on ports of its own, writes the directory that our log opens.
 
 import re
 import shutil
-import subprocess
 
 import pytest
 from confluent_kafka import Producer
@@ -19,9 +18,8 @@ from broker_sim.log.storage.deletions import DelayedDeletions
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker, iter_records
-from integration.reference.clusters.jvm import JvmCluster, find_java
+from integration.reference.clusters.jvm import JvmCluster
 from integration.reference.errors import ReferenceUnavailableError
-from integration.reference.jars import kafka_jars
 from purgatory import VirtualClock
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.soak(part="kafka_classes")]
@@ -31,28 +29,6 @@ KEY = TopicPartition("topic", 0)
 TIMEOUT_S = 120
 CONFIG = TopicConfig(internal_segment_bytes=3_000, index_interval_bytes=300)
 UNVERIFIED = ProducerStateManagerConfig(86_400_000, False)
-
-
-@pytest.fixture(scope="module")
-def dump(require_or_skip):
-    """Return a function that runs Kafka's `DumpLogSegments` on files and returns what it prints."""
-    try:
-        java, jars = find_java(), kafka_jars("kafka-tools")
-    except ReferenceUnavailableError as unavailable:
-        require_or_skip(str(unavailable))
-
-    def run(*options):
-        done = subprocess.run(
-            [java, "-cp", f"{jars}/*", "org.apache.kafka.tools.DumpLogSegments", *options],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    return run
 
 
 def write(log, clock):
