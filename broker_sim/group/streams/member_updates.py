@@ -133,7 +133,7 @@ class MemberUpdates:
         metadata_hash = self._parts.hashes.of(topology.required_topics(), image)
         if known is None or group.topology is None or metadata_hash != group.metadata_hash:
             known = configure_topics(topology, metadata_hash, image)
-            group.configured_topology = known
+            group.configure(known)
         return known, metadata_hash
 
     # -- targets --------------------------------------------------------------------------------
