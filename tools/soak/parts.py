@@ -78,7 +78,7 @@ PARTS: Final = {
         ),
     ),
     "fuzz": Part(
-        "800 random sequences of requests do the same here and on a real Kafka",
+        "980 random sequences of requests do the same here and on a real Kafka",
         (
             _make("images"),
             _make("compiled-build"),
@@ -86,7 +86,8 @@ PARTS: Final = {
                 *(NATIVE_COMPARE, "fuzz", "--seeds", "120", "--out", "out/soak/fuzz"),
                 *(
                     "--areas",
-                    "groups,transactions,log,topics,share_groups,share_states,share_kinds",
+                    "groups,transactions,log,topics,"
+                    + "share_groups,share_states,share_kinds,streams_groups",
                 ),
             ),
             (
