@@ -58,7 +58,7 @@ class References:
         """Keep what an answer told a client."""
         for name in _TOLD:
             value = getattr(answer, name, None)
-            is_refused = name == "member_epoch" and getattr(answer, "error_code", 0)
+            is_refused = name == "member_epoch" and bool(getattr(answer, "error_code", 0))
             if value not in (None, "", -1) and not is_refused:
                 self._told[client, name] = value
         for name in _TASKS:

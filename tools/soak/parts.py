@@ -35,6 +35,14 @@ EXAMPLES: Final = (
 )
 
 
+FUZZED_WITHOUT_FAULTS: Final = ",".join(
+    (
+        *("groups", "share_groups", "share_kinds", "share_states", "streams_groups"),
+        *("log", "topics", "transactions"),
+    )
+)
+
+
 def _make(*words: str) -> tuple[str, ...]:
     return ("make", "--no-print-directory", *words)
 
@@ -84,11 +92,7 @@ PARTS: Final = {
             _make("compiled-build"),
             (
                 *(NATIVE_COMPARE, "fuzz", "--seeds", "120", "--out", "out/soak/fuzz"),
-                *(
-                    "--areas",
-                    "groups,transactions,log,topics,"
-                    + "share_groups,share_states,share_kinds,streams_groups",
-                ),
+                *("--areas", FUZZED_WITHOUT_FAULTS),
             ),
             (
                 *(NATIVE_COMPARE, "fuzz", "--seeds", "10", "--out", "out/soak/fuzz"),

@@ -54,7 +54,8 @@ TIMES: Final = {"timeout_ms": 10_000, "validate_only": False}
 
 def _epoch_of(rng: random.Random, client: str) -> str | int:
     own = f"<{client}.member_epoch>"
-    return pick(rng, [own], (own[:-1] + "-1>", own[:-1] + "-2>", own[:-1] + "+1>", 0, -1), 3)
+    others: tuple[str | int, ...] = (own[:-1] + "-1>", own[:-1] + "-2>", own[:-1] + "+1>", 0, -1)
+    return pick(rng, [own], others, 3)
 
 
 def _member(rng: random.Random, client: str) -> tuple[str, str | int]:

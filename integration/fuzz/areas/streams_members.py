@@ -35,7 +35,7 @@ ENDPOINTS: Final = (
     {"host": "b", "port": 65535},
     {"host": "", "port": 0},
 )
-TAGS: Final = (
+TAGS: Final[tuple[list[dict[str, str]], ...]] = (
     [],
     [{"key": "zone", "value": "1"}],
     [{"key": "zone", "value": "2"}, {"key": "cluster", "value": ""}],

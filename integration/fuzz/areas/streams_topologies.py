@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from integration.fuzz.areas.area import pick
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Mapping
 
 __all__ = ["GROUPS", "topology"]
 
@@ -15,7 +17,10 @@ GROUPS: Final = ("<group1>", "<group1>", "<group1>", "<group2>", "<group2>", "<g
 
 
 def _internal(
-    name: str, partitions: int = 0, replication_factor: int = 1, **configs: str
+    name: str,
+    partitions: int = 0,
+    replication_factor: int = 1,
+    configs: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     return {
         "name": name,
@@ -33,7 +38,7 @@ def _together(sources: list[int], repartition_sources: list[int]) -> dict[str, A
     return {"source_topics": sources, "repartition_source_topics": repartition_sources}
 
 
-COMPACTED: Final = _internal("<changelog1>", **{"cleanup.policy": "compact"})
+COMPACTED: Final = _internal("<changelog1>", configs={"cleanup.policy": "compact"})
 TOPOLOGIES: Final = {
     # Reads topics, and keeps nothing.
     "<group1>": [_subtopology("0", "<topic1>"), _subtopology("1", "<topic2>")],
@@ -78,7 +83,13 @@ SELDOM: Final[tuple[list[dict[str, Any]], ...]] = (
     [_subtopology("0", "<topic1>", source_topic_regex=["t.*"])],
     [_subtopology("0", "<topic1>", state_changelog_topics=[_internal("<changelog4>", 2)])],
     [_subtopology("0", "<topic1>", state_changelog_topics=[_internal("<changelog5>", 0, 9)])],
-    [_subtopology("0", "<topic1>", state_changelog_topics=[_internal("<changelog6>", own="1")])],
+    [
+        _subtopology(
+            "0",
+            "<topic1>",
+            state_changelog_topics=[_internal("<changelog6>", configs={"own": "1"})],
+        )
+    ],
     [_subtopology("0", "<topic1>", repartition_source_topics=[_internal("<repartition3>", -1)])],
     [_subtopology("0", "<topic1>", repartition_source_topics=[_internal("<repartition4>")])],
     [_subtopology("0", "<topic1>", repartition_sink_topics=["<repartition5>"])],
