@@ -1,8 +1,8 @@
-"""Members of a group of the consumer protocol (KIP-848) in a random run.
+"""Members of groups whose coordinator assigns (KIP-848, KIP-1071) in a random run.
 
-Each does what Kafka's `ConsumerMembershipManager` does: it sends heartbeats, gives up what is not in its
-assignment and says so, and begins anew when it is fenced. Some take long to give up, some are static. What
-members learn is kept in `ConsumerHistory`, which says what may never happen.
+Each does what Kafka's `AbstractMembershipManager` does: it sends heartbeats, gives up what is not in its
+assignment and says so, and begins anew when it is fenced. Some take long to give up. What members learn is
+kept in a `ModernHistory`, which says what may never happen.
 """
 
 from __future__ import annotations
@@ -17,27 +17,22 @@ from broker_sim.cluster.random_run.clients.group_member import (
     GroupMember,
     JoinAgainError,
 )
-from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.errors import ErrorCode
-from broker_sim.group.consumer.member import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
-from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from broker_sim.cluster.random_run.checks.group_history import ConsumerHistory
+    from broker_sim.cluster.random_run.checks.group_history import ModernHistory
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
+    from broker_sim.protocol import messages
 
-__all__ = ["CONSUMER_GROUP", "ConsumerMember"]
+__all__ = ["JOINS", "ModernMember"]
 
-CONSUMER_GROUP: Final = "consumer-group"
 IS_SLOW_SHARE: Final = 0.2
 """How often a member does not give up at once what it has lost."""
 GIVES_UP_SHARE: Final = 0.1
 """How often it then does before a heartbeat; others are fenced when the rebalance timeout is over."""
-STATIC_EVERY: Final = 3
 JOINS: Final = 0
+"""The epoch of a member that joins."""
 
 FENCED: Final = frozenset(
     {
@@ -51,18 +46,18 @@ LATER: Final = frozenset({ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.STALE_MEMB
 """Errors after which it goes on: another one has its instance id yet, or its next heartbeat helps."""
 
 
-class ConsumerMember(GroupMember):
-    """One member; every third one is static."""
+class ModernMember(GroupMember):
+    """One member; subclasses know how a heartbeat says what."""
 
     strays_share = 0.02
     commits_share = 0.4
 
-    _history: ConsumerHistory
+    _history: ModernHistory
 
-    def __init__(self, around: Surroundings, number: int) -> None:
-        name, chance = f"consumer-member-{number}", f"consumers/{number}"
-        super().__init__(around, name, CONSUMER_GROUP, chance, around.consumer_history)
-        self._instance_id = f"instance-{number}" if number % STATIC_EVERY == 2 else None
+    def __init__(
+        self, around: Surroundings, name: str, group: str, chance: str, history: ModernHistory
+    ) -> None:
+        super().__init__(around, name, group, chance, history)
         self._lives = 0
         self._assigned: tuple[int, ...] = ()
         """What it owns as soon as it has given up the rest."""
@@ -75,10 +70,6 @@ class ConsumerMember(GroupMember):
         self._safe_since_ms = 0
         """When it sent the heartbeat that says so: an admin client may have removed it since."""
         self._begin_anew()
-
-    @property
-    def _owner(self) -> str:
-        return self._instance_id or self._member_id
 
     def _begin_anew(self) -> None:
         self._lives += 1
@@ -105,13 +96,6 @@ class ConsumerMember(GroupMember):
             violated("errors-are-expected", f"{self._name} got {ErrorCode(error_code).name}")
         raise AgainError
 
-    def _leaving(self) -> Any:
-        request = self._empty_heartbeat()
-        is_back_soon = self._instance_id is not None and self._is_drawn(0.5)
-        request.member_epoch = LEAVE_GROUP_STATIC_EPOCH if is_back_soon else LEAVE_GROUP_EPOCH
-        self._history.give_up(self._owner)
-        return request
-
     # -- heartbeats -------------------------------------------------------------------------------
 
     async def _join(self) -> None:
@@ -134,30 +118,22 @@ class ConsumerMember(GroupMember):
         self._take_answer(response, sent_ms, is_newest=is_newest)
 
     @property
+    def _may_have_missed(self) -> bool:
+        """Whether it might have been given or have lost something without hearing of it."""
+        return False
+
+    @property
     def _is_giving_up(self) -> bool:
         """Whether it owns what is not assigned to it any more."""
         return not self._positions.keys() <= set(self._assigned)
 
-    def _empty_heartbeat(self) -> messages.ConsumerGroupHeartbeatRequest:
-        return messages.ConsumerGroupHeartbeatRequest(
-            group_id=self._group,
-            member_id=self._member_id,
-            instance_id=self._instance_id,
-            member_epoch=self._epoch,
-        )
-
-    def _heartbeat(self) -> messages.ConsumerGroupHeartbeatRequest:
+    def _heartbeat(self) -> Any:
         """Return what it has to tell: all after a lost answer, otherwise what has changed."""
-        request = self._empty_heartbeat()
-        if self._tells_all:
-            request.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
-            request.subscribed_topic_names = [TOPIC]
-        if self._tells_all or self._tells_owned:
-            topic = self._around.cluster.nodes.controller.image.topics[TOPIC]
-            owned = [request.TopicPartitions(topic.topic_id, sorted(self._positions))]
-            request.topic_partitions = owned if self._positions else []
-            self._history.give_up(self._owner, self._positions)
-        return request
+        raise NotImplementedError
+
+    def _assigned_in(self, response: Any) -> tuple[int, ...] | None:
+        """Return which partitions an answer gives it; None if they are the same as before."""
+        raise NotImplementedError
 
     def _check_may_be_fenced(self, error_code: int, safe_until_ms: int | None) -> None:
         now_ms = self._around.cluster.now_ms
@@ -170,9 +146,7 @@ class ConsumerMember(GroupMember):
                 f"{safe_until_ms - now_ms} ms before it may be fenced",
             )
 
-    def _take_answer(
-        self, response: messages.ConsumerGroupHeartbeatResponse, sent_ms: int, *, is_newest: bool
-    ) -> None:
+    def _take_answer(self, response: Any, sent_ms: int, *, is_newest: bool) -> None:
         if is_newest and response.member_epoch < self._epoch:
             violated(
                 "member-epochs-grow",
@@ -180,23 +154,22 @@ class ConsumerMember(GroupMember):
             )
         self._epoch = response.member_epoch
         self._tells_all = self._tells_owned = False
-        if response.assignment is not None:
-            self._take_assignment(response.assignment.topic_partitions)
+        assigned = self._assigned_in(response)
+        if assigned is not None:
+            self._take_assignment(assigned)
         self._record(self._name, self._epoch, *self._positions)
         assert self._asked_ms is not None
         until_ms = min(sent_ms + SESSION_TIMEOUT_MS, self._asked_ms + REBALANCE_TIMEOUT_MS)
         self._safe_since_ms = sent_ms
-        if not self._is_giving_up and not self._tells_owned:
+        if not self._is_giving_up and not self._tells_owned and not self._may_have_missed:
             self._asked_ms = None
         if is_newest:
             self._safe_until_ms = until_ms
             now_ms, term = self._around.cluster.now_ms, Term(sent_ms, until_ms)
             self._history.add_owner(self._owner, self._epoch, self._positions, now_ms, term)
 
-    def _take_assignment(
-        self, topics: Iterable[messages.ConsumerGroupHeartbeatResponse.TopicPartitions]
-    ) -> None:
-        self._assigned = tuple(number for topic in topics for number in topic.partitions)
+    def _take_assignment(self, assigned: tuple[int, ...]) -> None:
+        self._assigned = assigned
         if not (self._is_giving_up and self._is_drawn(IS_SLOW_SHARE)):
             self._take_assigned()
 
