@@ -16,12 +16,19 @@ if TYPE_CHECKING:
 
 __all__ = ["settle_streams_group"]
 
-CREATED_S: Final = 4.0
+CREATED_S: Final = 2.0
+HAS_FAILED: Final = "Creation failed"
+"""A broker says why topics cannot be made for two heartbeat intervals, so it is not waited for them again."""
 
 
 async def settle_streams_group(lookup: Lookup, broker: int, request: Any, answer: Any) -> None:
     """Return when the internal topics of a group are there: a member is answered before they are made."""
-    if not any(one.status_code == Status.MISSING_INTERNAL_TOPICS for one in answer.status or ()):
+    missing = [
+        one.status_detail
+        for one in answer.status or ()
+        if one.status_code == Status.MISSING_INTERNAL_TOPICS
+    ]
+    if not missing or any(HAS_FAILED in detail for detail in missing):
         return
     describe = messages.StreamsGroupDescribeRequest([request.group_id])
     (group,) = (await lookup.ask(broker, describe, 0)).groups
