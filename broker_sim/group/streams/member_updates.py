@@ -88,6 +88,7 @@ class MemberUpdates:
                     group.group_id, group_epoch, metadata_hash, validated_epoch, configs
                 )
             )
+            self._parts.environment.counters.streams_group_rebalances += 1
             group.metadata_refreshed(group_epoch)
         if group.is_empty:
             self._wait_for_members(group.group_id)

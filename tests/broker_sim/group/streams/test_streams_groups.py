@@ -292,6 +292,20 @@ def test_endpoints_are_told_when_tasks_change(streams):
     assert [(each.topic, each.partitions) for each in told.active_partitions] == [("in", [0])]
 
 
+def test_new_epochs_are_counted_but_not_that_of_a_member_that_leaves(streams):
+    streams.bench.set_topic("in", 2)
+    first, second = streams.member("a"), streams.member("b")
+    first.join()
+    second.join()
+    streams.settle(first, second)
+    counters = streams.bench.environment.counters
+    counted, epoch = counters.streams_group_rebalances, streams.group.group_epoch
+    assert counted == 2
+    second.leave()
+    assert streams.group.group_epoch == epoch + 1
+    assert counters.streams_group_rebalances == counted
+
+
 def _ports(member):
     return [told.user_endpoint.port for told in member.answer.partitions_by_user_endpoint]
 
