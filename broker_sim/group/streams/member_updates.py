@@ -15,7 +15,7 @@ All records of it are written in one batch.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
@@ -47,9 +47,10 @@ if TYPE_CHECKING:
 
 __all__ = ["MemberUpdates"]
 
-UNVALIDATED_EPOCH = -1
-INITIAL_DELAY = "Assignment delayed due to the configured initial rebalance delay."
-INTERVAL = "Assignment delayed due to the configured assignment interval."
+UNVALIDATED_EPOCH: Final = -1
+"""The epoch of a topology whose topics are not all there."""
+INITIAL_DELAY: Final = "Assignment delayed due to the configured initial rebalance delay."
+INTERVAL: Final = "Assignment delayed due to the configured assignment interval."
 
 
 class MemberUpdates:
