@@ -8,11 +8,14 @@ import broker_sim
 from broker_sim.cluster.random_run import draw_schedule, run_schedule
 from broker_sim.group.streams.current_assignment import Reconciliation
 from broker_sim.group.streams.settings import StreamsGroupSettings
+from broker_sim.group.streams.streams_group import StreamsGroup
 from broker_sim.group.streams.streams_groups import StreamsGroups
 
 from .groups_alone import (
+    KILLS,
     GroupRuns,
     first_failure,
+    group_of,
     writes_are_answered_before_the_replicas_have_them,
 )
 
@@ -57,6 +60,11 @@ def sessions_end_too_early(monkeypatch):
     )
 
 
+def members_commit_in_any_epoch(monkeypatch):
+    """Nobody asks who commits."""
+    monkeypatch.setattr(StreamsGroup, "validate_offset_commit", lambda *_args, **_named: None)
+
+
 def next_coordinator_forgets_the_epochs_before(monkeypatch):
     """Members that are loaded have no epoch before their own."""
     original = StreamsGroups.on_loaded
@@ -76,6 +84,11 @@ FOUND_BY = [
         {"partitions-are-given-up-first", "one-owner-per-epoch"},
     ),
     (sessions_end_too_early, RUNS.calm, {"live-members-stay", "partitions-are-given-up-first"}),
+    (
+        members_commit_in_any_epoch,
+        [group_of(*KILLS, duration_ms=9_000, seed=4, streams_members=4)],
+        {"committed-offsets-stay"},
+    ),
     (next_coordinator_forgets_the_epochs_before, RUNS.calm, {"streams-groups-are-loaded-whole"}),
     (
         writes_are_answered_before_the_replicas_have_them,
