@@ -13,5 +13,9 @@ class GroupCounters:
     offset_deletions: int = 0
     """By OffsetDelete; those of deleted groups and topics are not counted, as in Kafka."""
     offset_expirations: int = 0
+    classic_group_rebalances: int = 0
+    """Generations of classic groups whose assignments were stored."""
+    consumer_group_rebalances: int = 0
+    """New group epochs, but not those after a member was fenced, as in Kafka. So of the others."""
     share_group_rebalances: int = 0
-    """New group epochs of share groups, but not those after a member was fenced, as in Kafka."""
+    streams_group_rebalances: int = 0

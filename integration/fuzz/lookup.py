@@ -44,7 +44,7 @@ MOVES: Final = ("AlterPartitionReassignmentsRequest", "ElectLeadersRequest")
 """After these the followers fetch from other leaders."""
 SERVED: Final = (ErrorCode.NONE, ErrorCode.OFFSET_NOT_AVAILABLE)
 """A new leader without enough in-sync replicas has no offset to tell, for as long as they are away."""
-WAITS_FOR: Final = {"CreateTopicsRequest": "_all_know", "DeleteTopicsRequest": "_none_knows"}
+WAITS_FOR: Final = {"CreateTopicsRequest": "all_know", "DeleteTopicsRequest": "_none_knows"}
 
 
 class PlayError(RuntimeError):
@@ -271,7 +271,8 @@ class Lookup:
             for one in answer.topics[0].partitions
         }
 
-    async def _all_know(self, topic: str) -> bool:
+    async def all_know(self, topic: str) -> bool:
+        """Whether all brokers know a topic, and its leaders serve it."""
         known = [await self.partitions(broker, topic) for broker in self._alive()]
         return (
             all(known)
@@ -283,7 +284,7 @@ class Lookup:
         return not any([await self.partitions(broker, topic) for broker in self._alive()])
 
     async def _topics_are_served(self) -> bool:
-        return all([await self._all_know(topic) for topic in self._topics])
+        return all([await self.all_know(topic) for topic in self._topics])
 
     async def _leaders_serve(self, topic: str, partitions: dict[int, Any]) -> bool:
         for index, (leader, *_) in partitions.items():

@@ -53,6 +53,7 @@ SHARED_OUT: Final = frozenset({"ShareGroupDescribe", "ShareGroupHeartbeat"})
 """Which partitions a member of a share group has depends on the ids of topics; how many, does not."""
 UNORDERED: Final = frozenset(
     {
+        "active_partitions",
         "active_producers",
         "brokers",
         "configs",
@@ -66,6 +67,7 @@ UNORDERED: Final = frozenset(
         "results_by_partition",
         "results_by_topic_v3_and_below",
         "results_by_transaction",
+        "standby_partitions",
         "topic_partitions",
         "topic_results",
         "topics",

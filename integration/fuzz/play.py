@@ -19,6 +19,7 @@ from integration.fuzz.lookup import Lookup
 from integration.fuzz.references import References
 from integration.fuzz.sequence import Fault, Pause, Request
 from integration.fuzz.share_lookup import ShareLookup
+from integration.fuzz.streams_lookup import settle_streams_group
 
 if TYPE_CHECKING:
     from broker_sim.protocol.message import Message
@@ -160,6 +161,8 @@ class _Player:
         await self._shares.settle_session(message)
         if api in CHANGES_SHARE_GROUPS:
             await self._shares.settle(broker, message, answer)
+        if api == "StreamsGroupHeartbeat":
+            await settle_streams_group(self.lookup, broker, message, answer)
 
     def _take(self, client: str, sent: _Sent) -> None:
         outcome = sent.outcome

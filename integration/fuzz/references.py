@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol.compression import CompressionCodec
+from broker_sim.protocol.message import to_dict
 from broker_sim.protocol.records import Record, build_batch
 
 if TYPE_CHECKING:
@@ -26,8 +27,11 @@ _TOLD: Final = (
     "producer_id",
     "producer_epoch",
     "session_id",
+    "endpoint_information_epoch",
 )
 """Fields of answers that later requests of the same client may repeat."""
+_TASKS: Final = ("active_tasks", "standby_tasks", "warmup_tasks")
+"""What members of streams groups are given, and say that they own; None says that it is as it was."""
 FINAL_EPOCH: Final = -1
 """The epoch that ends a session; see `share_session_epoch` in `References.learn_share`."""
 _UNKNOWN: Final = {"generation_id": -1, "producer_id": -1}
@@ -54,8 +58,13 @@ class References:
         """Keep what an answer told a client."""
         for name in _TOLD:
             value = getattr(answer, name, None)
-            if value not in (None, "", -1):
+            is_refused = name == "member_epoch" and bool(getattr(answer, "error_code", 0))
+            if value not in (None, "", -1) and not is_refused:
                 self._told[client, name] = value
+        for name in _TASKS:
+            told = getattr(answer, name, None)
+            if told is not None:
+                self._told[client, name] = list(map(to_dict, told))
         for topic in getattr(answer, "topics", None) or ():
             topic_id = bytes(getattr(topic, "topic_id", NO_TOPIC_ID))
             if topic_id != NO_TOPIC_ID and getattr(topic, "name", None):
@@ -89,8 +98,9 @@ class References:
         fields = {one.name: one for one in spec.fields}
         for name, value in body.items():
             field = fields[name]
-            if field.is_array and value is not None:
-                setattr(target, name, [self._value(owner, field, item) for item in value])
+            items = self.resolve(value) if field.is_array else None
+            if items is not None:
+                setattr(target, name, [self._value(owner, field, item) for item in items])
             else:
                 setattr(target, name, self._value(owner, field, value))
 
@@ -123,6 +133,8 @@ class References:
             return self.name(base)
         if attribute == "id":
             return self.topic_ids.get(self.name(base), UNKNOWN_TOPIC_ID)
+        if attribute in _TASKS:
+            return self._told.get((base, attribute), [])
         default = _UNKNOWN.get(attribute, "" if attribute == "member_id" else 0)
         told = self._told.get((base, attribute), default)
         return told if delta is None else told + int(delta)

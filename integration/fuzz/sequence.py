@@ -7,6 +7,7 @@ Values in the body of a request may be references, which only the play can resol
     <a.member_id>             what an answer told the client `a` last, here its member id
     <a.producer_epoch+1>      the same, and one more
     <a.share_session_epoch>   the epoch with which the client's share session goes on
+    <a.active_tasks>          the tasks that a member of a streams group has been given last
     <a.acquired_first>        the first record that the client has acquired last
     <first>                   the number of a broker, by its role
 """

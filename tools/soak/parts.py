@@ -35,6 +35,14 @@ EXAMPLES: Final = (
 )
 
 
+FUZZED_WITHOUT_FAULTS: Final = ",".join(
+    (
+        *("groups", "share_groups", "share_kinds", "share_states", "streams_groups"),
+        *("log", "topics", "transactions"),
+    )
+)
+
+
 def _make(*words: str) -> tuple[str, ...]:
     return ("make", "--no-print-directory", *words)
 
@@ -78,16 +86,13 @@ PARTS: Final = {
         ),
     ),
     "fuzz": Part(
-        "800 random sequences of requests do the same here and on a real Kafka",
+        "980 random sequences of requests do the same here and on a real Kafka",
         (
             _make("images"),
             _make("compiled-build"),
             (
                 *(NATIVE_COMPARE, "fuzz", "--seeds", "120", "--out", "out/soak/fuzz"),
-                *(
-                    "--areas",
-                    "groups,transactions,log,topics,share_groups,share_states,share_kinds",
-                ),
+                *("--areas", FUZZED_WITHOUT_FAULTS),
             ),
             (
                 *(NATIVE_COMPARE, "fuzz", "--seeds", "10", "--out", "out/soak/fuzz"),

@@ -22,6 +22,11 @@ from broker_sim.cluster.random_run.checks.end_checks import (
     transactions_are_decided,
 )
 from broker_sim.cluster.random_run.checks.lost_loads import LostLoads
+from broker_sim.cluster.random_run.checks.streams_groups import (
+    LOAD_LIMIT_MS,
+    NextCoordinator,
+    streams_group_is_stable,
+)
 from broker_sim.cluster.random_run.checks.transaction_history import Outcome
 from broker_sim.cluster.random_run.checks.watch import LAG_TIME_MAX_MS, Watch, check_recovered
 from broker_sim.cluster.random_run.clients.classic_member import GROUP, ClassicMember
@@ -29,6 +34,7 @@ from broker_sim.cluster.random_run.clients.consumer import CommittedReader, Cons
 from broker_sim.cluster.random_run.clients.consumer_member import CONSUMER_GROUP, ConsumerMember
 from broker_sim.cluster.random_run.clients.group_member import SESSION_TIMEOUT_MS
 from broker_sim.cluster.random_run.clients.producer import Producer
+from broker_sim.cluster.random_run.clients.streams_member import STREAMS_GROUP, StreamsMember
 from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 from broker_sim.cluster.random_run.clients.transactional_producer import (
     LONGEST_TIMEOUT_MS,
@@ -64,6 +70,12 @@ CONFIGS: Final = {
     "group.consumer.session.timeout.ms": SESSION_TIMEOUT_MS,
     "group.consumer.heartbeat.interval.ms": 200,
     "group.consumer.assignment.interval.ms": 100,
+    "group.streams.min.session.timeout.ms": SESSION_TIMEOUT_MS,
+    "group.streams.session.timeout.ms": SESSION_TIMEOUT_MS,
+    "group.streams.min.heartbeat.interval.ms": 200,
+    "group.streams.heartbeat.interval.ms": 200,
+    "group.streams.assignment.interval.ms": 100,
+    "group.streams.initial.rebalance.delay.ms": 300,
     "offsets.topic.num.partitions": 1,
     "offsets.commit.timeout.ms": 1_000,
     "transaction.state.log.num.partitions": 1,
@@ -75,6 +87,8 @@ FLUSH_CONFIGS: Final = {"log.flush.interval.messages": 1}
 RECOVERY_LIMIT_MS: Final = 6_000
 CALM_MS: Final = 1_000
 """How long clients go on after the recovery, when every request has to be answered."""
+STABLE_LIMIT_MS: Final = 8_000
+"""How long a streams group may take: who is silent is fenced, and comes back."""
 ANSWER_LIMIT_MS: Final = 3_000
 END_LIMIT_MS: Final = LONGEST_TIMEOUT_MS + 2_500
 """How long a transaction may be open after all is well: its timeout, and what its end takes."""
@@ -102,6 +116,7 @@ class RunSummary:
     actions: int
     generations: int
     epochs: int
+    streams_epochs: int
     commits: int
     transactions_committed: int
     transactions_aborted: int
@@ -158,6 +173,7 @@ class _Run:
         self.lost_loads = LostLoads()
         self._reader = CommittedReader(self._around)
         self._transactional: list[TransactionalProducer] = []
+        self._streams_members: list[StreamsMember] = []
 
     def run(self) -> None:
         """Run to the end. Raises SimulationError and InvariantViolationError."""
@@ -178,6 +194,8 @@ class _Run:
         )
         self._until("recovers", self._is_in_order, RECOVERY_LIMIT_MS)
         cluster.advance(CALM_MS)
+        if self._streams_members:
+            self._settle_streams_group()
         around.running = False
         self._until("requests-are-answered", lambda: not around.waiting, ANSWER_LIMIT_MS)
         if self._transactional:
@@ -188,6 +206,7 @@ class _Run:
         check_end(cluster, schedule, around.history)
         check_group(cluster, GROUP, around.classic_history)
         check_group(cluster, CONSUMER_GROUP, around.consumer_history)
+        check_group(cluster, STREAMS_GROUP, around.streams_history)
 
     def summary(self) -> RunSummary:
         """Return what has happened up to now."""
@@ -199,7 +218,15 @@ class _Run:
             actions=self._disturbances.done,
             generations=around.classic_history.epoch,
             epochs=around.consumer_history.epoch,
-            commits=around.classic_history.commits + around.consumer_history.commits,
+            streams_epochs=around.streams_history.epoch,
+            commits=sum(
+                history.commits
+                for history in (
+                    around.classic_history,
+                    around.consumer_history,
+                    around.streams_history,
+                )
+            ),
             transactions_committed=around.transactions.count(Outcome.COMMITTED),
             transactions_aborted=around.transactions.count(Outcome.ABORTED),
             transactions_in_doubt=around.transactions.count(Outcome.IN_DOUBT),
@@ -229,6 +256,11 @@ class _Run:
             ClassicMember(around, number).start()
         for number in range(schedule.consumer_members):
             ConsumerMember(around, number).start()
+        self._streams_members = [
+            StreamsMember(around, number) for number in range(schedule.streams_members)
+        ]
+        for member in self._streams_members:
+            member.start()
         if schedule.transactional:
             version = schedule.transaction_version
             self.cluster.nodes.controller.update_features(
@@ -239,6 +271,22 @@ class _Run:
                 self._transactional.append(TransactionalProducer(around, number, id_number))
             for producer in self._transactional:
                 producer.start()
+
+    def _settle_streams_group(self) -> None:
+        """Wait until the group is stable and its members run each task once; then move it to another broker."""
+        self._around.is_steady = True
+        tasks = list(range(self._schedule.partitions))
+
+        def is_stable() -> bool:
+            found = sorted(task for member in self._streams_members for task in member.tasks)
+            return found == tasks and streams_group_is_stable(
+                self.cluster, STREAMS_GROUP, len(self._streams_members)
+            )
+
+        self._until("streams-groups-get-stable", is_stable, STABLE_LIMIT_MS)
+        following = NextCoordinator(self.cluster, STREAMS_GROUP)
+        self._until("streams-groups-get-stable", following.has_loaded, LOAD_LIMIT_MS)
+        following.check()
 
     def _end_transactions(self) -> None:
         """Wait until every transaction is decided, and everything committed is read.

@@ -74,6 +74,8 @@ class Schedule(FaultSchedule):
     """Members of one group, which share the partitions."""
     consumer_members: int = 0
     """Members of another group, which speak the consumer protocol (KIP-848)."""
+    streams_members: int = 0
+    """Members of a streams group (KIP-1071)."""
     transactional: tuple[int, ...] = ()
     """For each transactional producer the number of its transactional id; those with the same id fence
     each other."""
@@ -83,6 +85,11 @@ class Schedule(FaultSchedule):
     """Where logs are kept: `MEMORY`, or simulated disks: `FLUSHED` on each append, `UNFLUSHED`, or `LYING`."""
     sync_ms: int = 0
     """How long a flush takes at most."""
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether it has members of groups, of whichever protocol."""
+        return bool(self.group_members or self.consumer_members or self.streams_members)
 
     @property
     def may_lose_records(self) -> bool:
@@ -113,7 +120,11 @@ def draw_schedule(
     )
     for draw in clients:
         schedule = replace(schedule, **draw(rng))
-    coordinators = [GROUPS] if schedule.group_members or schedule.consumer_members else []
+    # Numbers of their own: whether they are there changes no other client.
+    streams = random.Random(f"{seed}/streams")
+    if streams.random() < STREAMS_SHARE:
+        schedule = replace(schedule, streams_members=streams.choice((2, 3, 4)))
+    coordinators = [GROUPS] if schedule.has_groups else []
     if schedule.transactional:
         coordinators.append(TRANSACTIONS)
     elif rng.random() < UNCLEAN_SHARE:
@@ -143,6 +154,7 @@ _CLIENTS: Final[tuple[tuple[float, Callable[[random.Random], dict[str, Any]]], .
     (0.4, _transactional_producers),
 )
 """The fields of each kind of clients, with the share of the runs that have it."""
+STREAMS_SHARE: Final = 0.2
 UNCLEAN_SHARE: Final = 0.15
 
 
@@ -170,6 +182,7 @@ def _with_power_losses(schedule: Schedule) -> Schedule:
         schedule,
         group_members=0,
         consumer_members=0,
+        streams_members=0,
         transactional=(),
         actions=tuple(each for each in schedule.actions if not each.kind.startswith("move_")),
     )

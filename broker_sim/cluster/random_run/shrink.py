@@ -58,7 +58,7 @@ def _fewer_clients(schedule: Schedule) -> Iterator[Schedule]:
         items = getattr(schedule, name)
         for index in range(len(items)):
             yield replace(schedule, **{name: items[:index] + items[index + 1 :]})
-    for name in ("consumers", "group_members", "consumer_members"):
+    for name in ("consumers", "group_members", "consumer_members", "streams_members"):
         if count := getattr(schedule, name):
             yield replace(schedule, **{name: count - 1})
 

@@ -181,6 +181,7 @@ def _replica_figures(broker: Broker) -> dict[str, int]:
 
 def _group_families(nodes: Nodes) -> Iterator[Metric]:
     offsets = gauge(f"{GROUP_METADATA}_numoffsets", "Committed offsets.", "broker")
+    classic = gauge(f"{GROUP_METADATA}_numgroups", "Classic groups.", "broker")
     kinds = gauge(f"{GROUP_COORDINATOR}_group_count", "Groups of a kind.", "protocol", "broker")
     states = {
         state: gauge(
@@ -205,7 +206,10 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
             "offset_commit_count": "Offsets committed.",
             "offset_deletion_count": "Offsets deleted on request.",
             "offset_expiration_count": "Offsets expired.",
+            "group_completed_rebalance_count": "Completed rebalances of classic groups.",
+            "consumer_group_rebalance_count": "New epochs of consumer groups.",
             "share_group_rebalance_count": "New epochs of share groups.",
+            "streams_group_rebalance_count": "New epochs of streams groups.",
         }.items()
     }
     for broker_id, broker in nodes.brokers.items():
@@ -216,6 +220,7 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
         found = Counter((group.group_type, group.state_name) for group in groups)
         for kind in (CLASSIC, CONSUMER, SHARE, STREAMS):
             kinds.add_metric((kind, label), sum(group.group_type == kind for group in groups))
+        classic.add_metric((label,), sum(group.group_type == CLASSIC for group in groups))
         for state, family in states.items():
             family.add_metric((label,), found[CLASSIC, state])
         for kind, family in modern.items():
@@ -226,11 +231,14 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
             counted.offset_commits,
             counted.offset_deletions,
             counted.offset_expirations,
+            counted.classic_group_rebalances,
+            counted.consumer_group_rebalances,
             counted.share_group_rebalances,
+            counted.streams_group_rebalances,
         )
         for each, count in zip(counters.values(), counts, strict=True):
             each.add_metric((label,), count)
-    yield from (offsets, kinds, *states.values(), *modern.values(), *counters.values())
+    yield from (offsets, classic, kinds, *states.values(), *modern.values(), *counters.values())
 
 
 def _cleaner_families(nodes: Nodes) -> Iterator[Metric]:

@@ -83,6 +83,7 @@ class Rebalance:
         self, environment: GroupEnvironment, runtime: ShardRuntime, log: EventLogger
     ) -> None:
         self._config = environment.config
+        self._counters = environment.counters
         self._runtime = runtime
         self._event_log = log
         self._purgatory = environment.rebalance
@@ -290,6 +291,7 @@ class Rebalance:
                 member.assignment = complete.get(member.member_id, EMPTY_ASSIGNMENT)
             self._answer_syncs(group, ErrorCode.NONE)
             group.transition_to(STABLE)
+            self._counters.classic_group_rebalances += 1
 
         record = group_record(group, complete)
         return Result(records=[record], replays=False, on_settled=stored)

@@ -6,13 +6,14 @@ only members of the classic protocol are left becomes a classic one, if it may.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.keys import MemberKey
+from broker_sim.group.modern.member_timers import RETRY_MS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["Fencing"]
 
 R = TypeVar("R")
-RETRY_MS: Final = 500
-"""After which a timeout is tried again that could not be written."""
 
 
 class Fencing:

@@ -83,6 +83,7 @@ class MemberUpdates:
         if bump or metadata_hash != group.metadata_hash:
             group_epoch += 1
             change.written.append(records.group_epoch(group.group_id, group_epoch, metadata_hash))
+            self._parts.environment.counters.consumer_group_rebalances += 1
         group.metadata_refreshed(group_epoch)
         if group.has_subscription_metadata_record:
             change.written.append(records.subscription_metadata_tombstone(group.group_id))

@@ -172,6 +172,7 @@ class Regexes:
             return written, None
         group_epoch = group.group_epoch + 1
         written.append(records.group_epoch(group.group_id, group_epoch, metadata_hash))
+        self._parts.environment.counters.consumer_group_rebalances += 1
         return written, group_epoch
 
 

@@ -8,7 +8,7 @@ operation that does nothing but expire: sessions in the purgatory "Heartbeat", t
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.group.delayed_timeout import DelayedTimeout
 
@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     from broker_sim.group.keys import GroupKey, MemberKey
 
 __all__ = [
+    "RETRY_MS",
     "DelayedMemberTimeout",
     "DelayedShareMemberTimeout",
     "DelayedStreamsMemberTimeout",
     "MemberTimers",
     "Wait",
 ]
+
+RETRY_MS: Final = 500
+"""After which a timeout is tried again that could not be written."""
 
 
 class Wait(Enum):

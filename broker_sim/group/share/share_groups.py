@@ -19,7 +19,11 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.keys import MemberKey
 from broker_sim.group.modern.assignment import NO_PARTITIONS
-from broker_sim.group.modern.member_timers import DelayedShareMemberTimeout, MemberTimers
+from broker_sim.group.modern.member_timers import (
+    RETRY_MS,
+    DelayedShareMemberTimeout,
+    MemberTimers,
+)
 from broker_sim.group.records import group_id_of
 from broker_sim.group.share import records
 from broker_sim.group.share.describe import describe_group
@@ -46,8 +50,6 @@ if TYPE_CHECKING:
 __all__ = ["HeartbeatAnswer", "ShareGroups", "StateToInitialize", "of_this_kind"]
 
 R = TypeVar("R")
-RETRY_MS = 500
-"""After which a session timeout is tried again that could not be written."""
 Response = messages.ShareGroupHeartbeatResponse
 
 

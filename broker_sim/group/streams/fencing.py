@@ -5,11 +5,11 @@ Mirrors `streamsGroupFenceMember` and the timeouts of `GroupMetadataManager`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.coordinator.result import Result
 from broker_sim.group.keys import MemberKey
-from broker_sim.group.modern.member_timers import Wait
+from broker_sim.group.modern.member_timers import RETRY_MS, Wait
 from broker_sim.group.streams import records
 from broker_sim.group.streams.streams_group import StreamsGroup
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["Fencing"]
 
 R = TypeVar("R")
-RETRY_MS: Final = 500
-"""After which a timeout is tried again that could not be written."""
 
 
 class Fencing:

@@ -50,26 +50,38 @@ def tell_endpoints(
 ) -> None:
     """Tell which partitions the members have that can be asked for their state; `updated` comes last.
 
-    Raises `ApiError` UNKNOWN_SERVER_ERROR while the source topics are missing.
+    As in Kafka a member's endpoint that was told before is told again until the member's new state or the
+    new topology is in the group. So the answer to a heartbeat that changes nothing but the endpoint has the
+    old one. Raises `ApiError` UNKNOWN_SERVER_ERROR while the source topics are missing.
     """
     members = [
         group.members[member_id]
         for member_id in group.members.in_order()
         if member_id != updated.member_id
     ]
-    configured = group.configured_topology
-    subtopologies = None if configured is None else configured.subtopologies
     response.partitions_by_user_endpoint = [
-        endpoint_to_partitions(
+        told
+        for member in (*members, updated)
+        if (told := _endpoint(group, member, image)) is not None
+    ]
+
+
+def _endpoint(
+    group: StreamsGroup, member: StreamsMember, image: MetadataImage
+) -> messages.StreamsGroupHeartbeatResponse.EndpointToPartitions | None:
+    if member.user_endpoint is None:
+        return None
+    told = group.told_endpoints.get(member.member_id)
+    if told is None:
+        configured = group.configured_topology
+        told = group.told_endpoints[member.member_id] = endpoint_to_partitions(
             Response.Endpoint(*member.user_endpoint),
             {name: frozenset(epochs) for name, epochs in member.assigned.active.items()},
             member.assigned.standby,
-            subtopologies,
+            None if configured is None else configured.subtopologies,
             image,
         )
-        for member in (*members, updated)
-        if member.user_endpoint is not None
-    ]
+    return told
 
 
 def tell_statuses(

@@ -10,13 +10,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.group.streams.assigned_tasks import NO_ASSIGNED_TASKS, AssignedTasks
+from broker_sim.group.streams.tasks import stored_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from broker_sim.group import record_messages
     from broker_sim.group.streams.assigned_tasks import ActiveTasks
-    from broker_sim.group.streams.tasks import Tasks
 
     TaskIds = record_messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds
 
@@ -127,13 +127,13 @@ class StreamsMember:
             state=MemberState.of(value.state),
             assigned=AssignedTasks(
                 _active(value.active_tasks, epoch),
-                _tasks(value.standby_tasks),
-                _tasks(value.warmup_tasks),
+                stored_tasks(value.standby_tasks),
+                stored_tasks(value.warmup_tasks),
             ),
             pending_revocation=AssignedTasks(
                 _active(value.active_tasks_pending_revocation, epoch),
-                _tasks(value.standby_tasks_pending_revocation),
-                _tasks(value.warmup_tasks_pending_revocation),
+                stored_tasks(value.standby_tasks_pending_revocation),
+                stored_tasks(value.warmup_tasks_pending_revocation),
             ),
         )
 
@@ -147,7 +147,3 @@ def _active(stored: Iterable[TaskIds], member_epoch: int) -> ActiveTasks:
             epochs = [member_epoch] * len(tasks.partitions)
         found[tasks.subtopology_id] = dict(zip(tasks.partitions, epochs, strict=True))
     return found
-
-
-def _tasks(stored: Iterable[TaskIds]) -> Tasks:
-    return {tasks.subtopology_id: frozenset(tasks.partitions) for tasks in stored}

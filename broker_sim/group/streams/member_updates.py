@@ -15,7 +15,7 @@ All records of it are written in one batch.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
@@ -47,9 +47,10 @@ if TYPE_CHECKING:
 
 __all__ = ["MemberUpdates"]
 
-UNVALIDATED_EPOCH = -1
-INITIAL_DELAY = "Assignment delayed due to the configured initial rebalance delay."
-INTERVAL = "Assignment delayed due to the configured assignment interval."
+UNVALIDATED_EPOCH: Final = -1
+"""The epoch of a topology whose topics are not all there."""
+INITIAL_DELAY: Final = "Assignment delayed due to the configured initial rebalance delay."
+INTERVAL: Final = "Assignment delayed due to the configured assignment interval."
 
 
 class MemberUpdates:
@@ -88,6 +89,7 @@ class MemberUpdates:
                     group.group_id, group_epoch, metadata_hash, validated_epoch, configs
                 )
             )
+            self._parts.environment.counters.streams_group_rebalances += 1
             group.metadata_refreshed(group_epoch)
         if group.is_empty:
             self._wait_for_members(group.group_id)
@@ -133,7 +135,7 @@ class MemberUpdates:
         metadata_hash = self._parts.hashes.of(topology.required_topics(), image)
         if known is None or group.topology is None or metadata_hash != group.metadata_hash:
             known = configure_topics(topology, metadata_hash, image)
-            group.configured_topology = known
+            group.configure(known)
         return known, metadata_hash
 
     # -- targets --------------------------------------------------------------------------------

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 from broker_sim.group import record_messages as messages
 from broker_sim.group.streams.member import StreamsMember
-from broker_sim.group.streams.tasks import Tasks, TasksTuple
+from broker_sim.group.streams.tasks import TasksTuple, stored_tasks
 from broker_sim.group.streams.topology import StreamsTopology
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from broker_sim.group.records import GroupRecord
     from broker_sim.group.streams.streams_group import StreamsGroup
 
@@ -61,9 +59,9 @@ def _replay_of_member(group: StreamsGroup, record: GroupRecord) -> None:
         group.update_target(
             key.member_id,
             TasksTuple(
-                _tasks(value.active_tasks),
-                _tasks(value.standby_tasks),
-                _tasks(value.warmup_tasks),
+                stored_tasks(value.active_tasks),
+                stored_tasks(value.standby_tasks),
+                stored_tasks(value.warmup_tasks),
             ),
         )
         return
@@ -80,9 +78,3 @@ def _replay_of_member(group: StreamsGroup, record: GroupRecord) -> None:
         group.remove_member(key.member_id)
     elif member is not None:
         group.update_member(member.without_tasks())
-
-
-def _tasks(
-    stored: Iterable[messages.StreamsGroupTargetAssignmentMemberValue.TaskIds],
-) -> Tasks:
-    return {tasks.subtopology_id: frozenset(tasks.partitions) for tasks in stored}

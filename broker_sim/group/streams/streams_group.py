@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.group.streams.topics import ConfiguredTopology
     from broker_sim.group.streams.topology import StreamsTopology
+    from broker_sim.protocol import messages
 
-__all__ = ["NOT_READY", "StreamsGroup"]
+    EndpointToPartitions = messages.StreamsGroupHeartbeatResponse.EndpointToPartitions
+
+__all__ = ["NOT_READY", "STABLE", "StreamsGroup"]
 
 PROTOCOL_TYPE: Final = "streams"
 EMPTY: Final = "Empty"
@@ -57,7 +60,9 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         """The assignment configurations that the newest group epoch was made for."""
         self.owners = TaskOwners()
         self.configured_topology: ConfiguredTopology | None = None
-        """None until a heartbeat has looked at the topics."""
+        """None until a heartbeat has looked at the topics; see `configure`."""
+        self.told_endpoints: dict[str, EndpointToPartitions] = {}
+        """What was told last of each member's endpoint: told again until the member or the topics change."""
         self.endpoint_information_epoch = 0
         """Grows when a member that can be asked for its state gets other tasks."""
         self.shutdown_request_member_id: str | None = None
@@ -99,14 +104,21 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         if old is not None:
             self.owners.remove(old)
         self.owners.add(member)
+        self.told_endpoints.pop(member.member_id, None)
 
     def remove_member(self, member_id: str) -> None:
         """Remove the member. With the last one the wish to end is forgotten."""
         old = self.members.pop(member_id, None)
         if old is not None:
             self.owners.remove(old)
+        self.told_endpoints.pop(member_id, None)
         if not self.members:
             self.shutdown_request_member_id = None
+
+    def configure(self, topology: ConfiguredTopology) -> None:
+        """Take the topology as the topics make it now."""
+        self.configured_topology = topology
+        self.told_endpoints.clear()
 
     def request_shutdown(self, member_id: str) -> None:
         """Note that the member wants all members to end, unless another one has said so before."""

@@ -156,6 +156,7 @@ class StreamsGroups:
         )
         if joins or updated.assigned != member.assigned:
             assign_tasks(response, updated)
+            group.told_endpoints.pop(updated.member_id, None)
             if updated.user_endpoint is not None:
                 group.endpoint_information_epoch += 1
         if group.endpoint_information_epoch != request.endpoint_information_epoch:

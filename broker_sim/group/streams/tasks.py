@@ -9,9 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-__all__ = ["NO_TASKS", "Tasks", "TasksTuple"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from broker_sim.group import record_messages
+
+    StoredTasks = (
+        record_messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds
+        | record_messages.StreamsGroupTargetAssignmentMemberValue.TaskIds
+    )
+
+__all__ = ["NO_TASKS", "Tasks", "TasksTuple", "stored_tasks"]
 
 Tasks: TypeAlias = Mapping[str, frozenset[int]]
 """Partitions by subtopology; no subtopology is without partitions."""
@@ -30,3 +40,8 @@ class TasksTuple:
 
 
 NO_TASKS: Final = TasksTuple()
+
+
+def stored_tasks(stored: Iterable[StoredTasks]) -> Tasks:
+    """Return the tasks of one kind as a record has them."""
+    return {tasks.subtopology_id: frozenset(tasks.partitions) for tasks in stored}

@@ -12,6 +12,7 @@ from integration.fuzz.areas import (
     share_groups,
     share_kinds,
     share_states,
+    streams_groups,
     topics,
     transactions,
 )
@@ -31,6 +32,7 @@ AREAS: Final[dict[str, Area]] = {
         share_groups,
         share_states,
         share_kinds,
+        streams_groups,
         replication,
         elections,
     )

@@ -47,7 +47,7 @@ def _fuzz(work, *planted, configs=CONFIGS, slow_ms=0, with_share_groups=False):
     return run(main, hash_seed="any")
 
 
-@pytest.mark.parametrize("area", ["groups", "transactions", "log", "topics"])
+@pytest.mark.parametrize("area", ["groups", "transactions", "log", "topics", "streams_groups"])
 def test_a_cluster_does_not_differ_from_its_like(area):
     async def work(fuzzer):
         drawn = (AREAS[area].draw(seed) for seed in range(2))

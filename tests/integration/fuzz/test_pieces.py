@@ -6,6 +6,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import encode
 from integration.cli import main
@@ -36,6 +37,21 @@ def test_a_seed_gives_the_same_sequence_which_json_keeps_and_the_codec_takes(nam
             if isinstance(action, Request):
                 message_class = getattr(messages, f"{action.api}Request")
                 assert encode(references.message(message_class, action.body), action.version)
+
+
+def test_tasks_and_the_epoch_of_a_member_are_those_that_were_told_last():
+    references = References("play", {}.get)
+    answer = messages.StreamsGroupHeartbeatResponse
+    given = answer(member_epoch=3, active_tasks=[answer.TaskIds("0", [1])])
+    references.learn("a", given)
+    references.learn("a", answer(member_epoch=4))  # they are as before
+    references.learn("a", answer(error_code=ErrorCode.FENCED_MEMBER_EPOCH))
+    request = messages.StreamsGroupHeartbeatRequest
+    body = {"member_epoch": "<a.member_epoch>", "active_tasks": "<a.active_tasks>"}
+    made = references.message(request, body | {"standby_tasks": "<a.standby_tasks>"})
+    assert made.member_epoch == 4
+    assert made.active_tasks == [request.TaskIds("0", [1])]
+    assert made.standby_tasks == []
 
 
 def _faults(sequence):

@@ -395,7 +395,8 @@ WAITS = {
 }
 """Each waits longer than a configuration says: 1.5 s, or the time that is given."""
 MUTANTS |= {name: partial(_wait_longer, *wait) for name, wait in WAITS.items()}
-MUTANTS |= runpy.run_path(str(Path(__file__).with_name("share_mutants.py")))["MUTANTS"]
+for other in ("share_mutants.py", "streams_mutants.py"):
+    MUTANTS |= runpy.run_path(str(Path(__file__).with_name(other)))["MUTANTS"]
 
 
 if __name__ == "__main__":

@@ -243,6 +243,21 @@ SIGNS: dict[str, list[Sign]] = {
             "late",
         )
     ],
+    "streams_sessions_end_late": [
+        Sign("a_silent_streams_member_is_fenced_after_its_session", ("fenced",), "lateness")
+    ],
+    "streams_sessions_end_early": [
+        Sign("a_silent_streams_member_is_fenced_after_its_session", ("fenced",), "early")
+    ],
+    "streams_revocations_end_late": [
+        Sign("a_streams_member_that_gives_nothing_up_is_fenced", ("fenced",), "lateness")
+    ],
+    "new_streams_groups_wait_late": [
+        Sign("a_new_streams_group_waits_for_members", ("assigned",), "lateness")
+    ],
+    "streams_members_are_told_another_interval": [
+        Sign("a_new_streams_group_waits_for_members", ("delayed",), "heartbeat_interval_ms")
+    ],
 }
 """By mutant, as they are called in mutant.py."""
 PLAYED = sorted({sign.scenario for signs in SIGNS.values() for sign in signs})

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.random_run.disturbances import Disturbances
 
-__all__ = ["ClassicHistory", "ConsumerHistory", "GroupHistory", "Term"]
+__all__ = ["ClassicHistory", "GroupHistory", "ModernHistory", "Term"]
 
 
 class GroupHistory:
     """Owners and commits of one group, in the order in which members were told of them.
 
-    An epoch is a generation of the classic protocol, or a member epoch of the consumer protocol.
+    An epoch is a generation of the classic protocol, or the epoch of a member.
     """
 
     def __init__(self) -> None:
@@ -90,8 +90,8 @@ class _Claim(NamedTuple):
     term: Term
 
 
-class ConsumerHistory(GroupHistory):
-    """A group of the consumer protocol (KIP-848).
+class ModernHistory(GroupHistory):
+    """A group whose coordinator assigns: of the consumer protocol (KIP-848), or of streams (KIP-1071).
 
     A member owns a partition from the answer that gives it until it says that it has given it up, leaves,
     is silent for its session, or is removed by an admin client.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.random_run.checks.group_history import ClassicHistory, ConsumerHistory
+from broker_sim.cluster.random_run.checks.group_history import ClassicHistory, ModernHistory
 from broker_sim.cluster.random_run.checks.history import HighWatermarks, History
 from broker_sim.cluster.random_run.checks.transaction_history import TransactionHistory
 from broker_sim.cluster.random_run.schedule import TOPIC
@@ -40,10 +40,13 @@ class Surroundings:
         )
         self.high_watermarks = HighWatermarks()
         self.classic_history = ClassicHistory()
-        self.consumer_history = ConsumerHistory(disturbances)
+        self.consumer_history = ModernHistory(disturbances)
+        self.streams_history = ModernHistory(disturbances)
         self.transactions = TransactionHistory()
         self.running = True
         """Whether clients send new requests."""
+        self.is_steady = False
+        """Whether members of streams groups only send heartbeats, so that their group can get stable."""
         self.waiting = 0
         """How many requests have no answer yet."""
 

@@ -7,7 +7,7 @@ import pytest
 
 import broker_sim
 from broker_sim.cluster.random_run import draw_schedule, run_schedule
-from broker_sim.cluster.random_run.checks.group_history import ConsumerHistory, Term
+from broker_sim.cluster.random_run.checks.group_history import ModernHistory, Term
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.current_assignment import Reconciliation
@@ -48,7 +48,7 @@ def test_some_drawn_schedules_have_members_of_each_protocol():
 
 
 def test_partition_that_is_owned_twice_in_an_epoch_is_told():
-    history = ConsumerHistory(SimpleNamespace(removed_ms=-1))
+    history = ModernHistory(SimpleNamespace(removed_ms=-1))
     history.add_owner("one", 3, [0, 1], 100, Term(100, 1_100))
     history.give_up("one", kept=[0])
     with pytest.raises(InvariantViolationError, match="one and two own partition 1 in epoch 3"):
@@ -56,7 +56,7 @@ def test_partition_that_is_owned_twice_in_an_epoch_is_told():
 
 
 def test_partition_counts_as_owned_until_it_is_given_up_or_its_owner_may_be_fenced():
-    history = ConsumerHistory(SimpleNamespace(removed_ms=-1))
+    history = ModernHistory(SimpleNamespace(removed_ms=-1))
     history.add_owner("one", 3, [0, 1], 100, Term(100, 1_100))
     history.give_up("one", kept=[0])
     history.add_owner("two", 4, [1], 1_099, Term(1_099, 2_000))
@@ -72,7 +72,7 @@ def test_partition_counts_as_owned_until_it_is_given_up_or_its_owner_may_be_fenc
 
 def test_partition_is_given_on_at_once_when_its_owner_was_removed():
     disturbances = SimpleNamespace(removed_ms=-1)
-    history = ConsumerHistory(disturbances)
+    history = ModernHistory(disturbances)
     history.add_owner("one", 3, [0], 100, Term(50, 1_050))
     disturbances.removed_ms = 49
     with pytest.raises(InvariantViolationError, match="two got partition 0 in epoch 4, which one"):
@@ -82,7 +82,7 @@ def test_partition_is_given_on_at_once_when_its_owner_was_removed():
 
 
 def test_offset_that_went_back_is_told_to_the_owner():
-    history = ConsumerHistory(SimpleNamespace(removed_ms=-1))
+    history = ModernHistory(SimpleNamespace(removed_ms=-1))
     history.add_owner("one", 3, [0], 100, Term(100, 1_100))
     history.add_commit(0, 7)
     history.check_committed("two", 2, 0, 3)  # it does not know that it owns nothing any more

@@ -32,7 +32,7 @@ def test_actions_name_brokers_that_there_are():
 def test_faults_are_aimed_at_coordinators_only_where_there_are_clients_of_theirs():
     for schedule in MANY:
         on = {node for action in schedule.actions for node in action.on}
-        assert GROUPS not in on or schedule.group_members or schedule.consumer_members
+        assert GROUPS not in on or schedule.has_groups
         assert TRANSACTIONS not in on or schedule.transactional
 
 

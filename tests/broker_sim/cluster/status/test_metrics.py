@@ -76,6 +76,16 @@ def test_coordinator_counts_groups_and_offsets(make_user):
         for kind in ("classic", "consumer", "share", "streams")
     )
     assert [float(found[kind]) for kind in kinds] == [2, 0, 0, 1]
+    assert float(found[f'{metadata}_numgroups{{broker="1"}}']) == 2
+    states = ("Empty", "NotReady", "Assigning", "Reconciling", "Stable", "Dead")
+    of_streams = (
+        f'{coordinator}_streams_group_count{{broker="1",state="{state}"}}' for state in states
+    )
+    # It waits for more members.
+    assert [float(found[name]) for name in of_streams] == [0, 0, 1, 0, 0, 0]
+    assert float(found[f'{coordinator}_streams_group_rebalance_count_total{{broker="1"}}']) == 1
+    for name in ("group_completed_rebalance", "consumer_group_rebalance"):
+        assert float(found[f'{coordinator}_{name}_count_total{{broker="1"}}']) == 0
     assert float(found[f'{coordinator}_offset_commit_count_total{{broker="1"}}']) == 3
     assert float(found[f'{coordinator}_offset_deletion_count_total{{broker="1"}}']) == 1
     assert float(found[f'{coordinator}_offset_expiration_count_total{{broker="1"}}']) == 0

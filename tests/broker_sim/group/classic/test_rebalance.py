@@ -27,6 +27,15 @@ def parked(bench):
     return [each for each in operations if not each.completed]
 
 
+def test_completed_rebalances_are_counted(bench):
+    leader, follower = completing(bench)
+    counters = bench.environment.counters
+    assert counters.classic_group_rebalances == 0
+    leader.sync({member.member_id: b"" for member in (leader, follower)})
+    assert bench.state == "Stable"
+    assert counters.classic_group_rebalances == 1
+
+
 class TestSessions:
     """A member that is not heard of is removed."""
 

@@ -26,6 +26,23 @@ def test_first_member_joins_in_epoch_2_with_everything(bench):
     assert bench.group.state_name == "Stable"
 
 
+def test_new_epochs_are_counted_but_not_that_of_a_member_that_leaves(bench):
+    bench.set_topic("a", 2)
+    first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
+    first.join()
+    second.join()
+    settle(first, second)
+    counters = bench.environment.counters
+    assert counters.consumer_group_rebalances == 2
+    epoch = bench.group.group_epoch
+    second.leave()
+    assert bench.group.group_epoch == epoch + 1
+    assert counters.consumer_group_rebalances == 2
+    bench.set_topic("a", 3)
+    first.beat()
+    assert counters.consumer_group_rebalances == 3
+
+
 def test_assignment_is_told_only_when_it_changes(bench):
     bench.set_topic("a", 3)
     member = bench.consumer("m1", "a")

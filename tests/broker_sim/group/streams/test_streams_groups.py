@@ -292,6 +292,48 @@ def test_endpoints_are_told_when_tasks_change(streams):
     assert [(each.topic, each.partitions) for each in told.active_partitions] == [("in", [0])]
 
 
+def test_new_epochs_are_counted_but_not_that_of_a_member_that_leaves(streams):
+    streams.bench.set_topic("in", 2)
+    first, second = streams.member("a"), streams.member("b")
+    first.join()
+    second.join()
+    streams.settle(first, second)
+    counters = streams.bench.environment.counters
+    counted, epoch = counters.streams_group_rebalances, streams.group.group_epoch
+    assert counted == 2
+    second.leave()
+    assert streams.group.group_epoch == epoch + 1
+    assert counters.streams_group_rebalances == counted
+
+
+def _ports(member):
+    return [told.user_endpoint.port for told in member.answer.partitions_by_user_endpoint]
+
+
+def test_changed_endpoint_is_told_once_it_is_in_the_group(streams):
+    """The answer to the member that changes it has the old one, as Kafka's."""
+    streams.bench.set_topic("in", 1)
+    member = streams.member("a")
+    member.join(user_endpoint=Request.Endpoint("host", 1))
+    member.beat(endpoint_information_epoch=-1)
+    assert _ports(member) == [1]
+    member.beat(endpoint_information_epoch=-1, user_endpoint=Request.Endpoint("host", 2))
+    assert _ports(member) == [1]
+    member.beat(endpoint_information_epoch=-1)
+    assert _ports(member) == [2]
+
+
+def test_partitions_at_an_endpoint_follow_the_topics(streams):
+    streams.bench.set_topic("in", 1)
+    member = streams.member("a")
+    member.join(user_endpoint=Request.Endpoint("host", 1))
+    member.beat(endpoint_information_epoch=-1)
+    streams.bench.set_topic("in", 2)
+    member.beat(endpoint_information_epoch=-1)
+    (told,) = member.answer.partitions_by_user_endpoint
+    assert [(each.topic, each.partitions) for each in told.active_partitions] == [("in", [0, 1])]
+
+
 def test_full_group_takes_nobody(make_streams):
     streams = make_streams(group_streams_max_size=1)
     streams.bench.set_topic("in", 1)
