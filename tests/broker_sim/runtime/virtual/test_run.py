@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 from broker_sim.runtime.virtual import VirtualDeadlockError, VirtualEventLoop, run
-from broker_sim.runtime.virtual.run import RUNS_PER_COLLECTION
+from broker_sim.runtime.virtual.run import RUNS_PER_COLLECTION, garbage_of_one_run
 
 
 def test_run_gives_the_program_its_loop_and_returns_its_result():
@@ -169,6 +169,39 @@ def test_what_a_caller_holds_until_its_run_has_ended_is_collected_later():
     for _ in range(3 * RUNS_PER_COLLECTION):
         run_and_hold(left)
     assert sum(reference() is not None for reference in left) <= RUNS_PER_COLLECTION
+
+
+def test_what_a_caller_holds_is_collected_at_once_where_the_run_goes_inside():
+    class Cycle:
+        def __init__(self):
+            self.itself = self
+
+    left = []
+
+    def run_and_hold():
+        held = [Cycle()]
+        left.append(weakref.ref(held[0]))
+
+        async def main(_):
+            assert held
+
+        run(main, hash_seed="any")
+
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        outer = weakref.ref(Cycle())
+        with garbage_of_one_run():
+            run_and_hold()
+        assert left[0]() is None
+        assert outer() is not None
+        run_and_hold()
+        assert left[1]() is not None
+    finally:
+        if was_on:
+            gc.enable()
+    assert gc.isenabled() == was_on
+    assert gc.get_freeze_count() == 0
 
 
 def test_objects_that_were_frozen_before_a_run_stay_frozen():
