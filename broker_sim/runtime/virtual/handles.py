@@ -6,6 +6,7 @@ What asyncio's own constructors do beyond that is for debug mode, in which these
 from __future__ import annotations
 
 import asyncio
+from asyncio import format_helpers
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Context
 
-    from broker_sim.runtime.virtual.process_loop import ProcessLoop
+    from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["VirtualHandle", "VirtualTimerHandle"]
+__all__ = ["VirtualHandle", "VirtualTimerHandle", "failure_of"]
 
 
 class VirtualHandle(asyncio.Handle):
@@ -27,7 +28,7 @@ class VirtualHandle(asyncio.Handle):
         self,
         callback: Callable[..., object],
         args: tuple[Any, ...],
-        loop: ProcessLoop,
+        loop: VirtualEventLoop,
         context: Context | None,
     ) -> None:
         if loop.is_debugged:
@@ -52,7 +53,7 @@ class VirtualTimerHandle(asyncio.TimerHandle):
         when: float,
         callback: Callable[..., object],
         args: tuple[Any, ...],
-        loop: ProcessLoop,
+        loop: VirtualEventLoop,
         context: Context | None,
     ) -> None:
         if loop.is_debugged:
@@ -67,3 +68,22 @@ class VirtualTimerHandle(asyncio.TimerHandle):
         self._source_traceback = None
         self._when = when
         self._scheduled = False
+
+    def cancel(self) -> None:
+        """Do not run the callback."""
+        if self._cancelled:
+            return
+        loop: VirtualEventLoop = self._loop  # type: ignore[attr-defined]
+        if loop.is_debugged:
+            super().cancel()
+            return
+        loop._timer_handle_cancelled(self)
+        self._cancelled = True
+        self._callback = None
+        self._args = None
+
+
+def failure_of(handle: asyncio.Handle, error: BaseException) -> dict[str, Any]:
+    """Return what an exception handler is told of a callback that has failed, in asyncio's words."""
+    what = format_helpers._format_callback_source(handle._callback, handle._args)  # type: ignore[attr-defined]
+    return {"message": f"Exception in callback {what}", "exception": error, "handle": handle}
