@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Context
 
-    from broker_sim.runtime.virtual.loop import VirtualEventLoop
+    from broker_sim.runtime.virtual.process_loop import ProcessLoop
 
 __all__ = ["VirtualHandle", "VirtualTimerHandle", "failure_of"]
 
@@ -28,7 +28,7 @@ class VirtualHandle(asyncio.Handle):
         self,
         callback: Callable[..., object],
         args: tuple[Any, ...],
-        loop: VirtualEventLoop,
+        loop: ProcessLoop,
         context: Context | None,
     ) -> None:
         if loop.is_debugged:
@@ -53,7 +53,7 @@ class VirtualTimerHandle(asyncio.TimerHandle):
         when: float,
         callback: Callable[..., object],
         args: tuple[Any, ...],
-        loop: VirtualEventLoop,
+        loop: ProcessLoop,
         context: Context | None,
     ) -> None:
         if loop.is_debugged:
@@ -73,14 +73,13 @@ class VirtualTimerHandle(asyncio.TimerHandle):
         """Do not run the callback."""
         if self._cancelled:
             return
-        loop: VirtualEventLoop = self._loop  # type: ignore[attr-defined]
+        loop: ProcessLoop = self._loop
         if loop.is_debugged:
             super().cancel()
             return
-        loop._timer_handle_cancelled(self)
+        loop._timer_handle_cancelled(self)  # type: ignore[attr-defined]
         self._cancelled = True
-        self._callback = None
-        self._args = None
+        self._callback = self._args = None  # type: ignore[assignment]
 
 
 def failure_of(handle: asyncio.Handle, error: BaseException) -> dict[str, Any]:
