@@ -16,7 +16,7 @@ from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.log import DiskOptions
 from broker_sim.runtime.links import CONTROLLER_ID
 from broker_sim.runtime.quiet_logs import quiet_logs
-from broker_sim.runtime.virtual import VirtualRun
+from broker_sim.runtime.virtual import VirtualRun, garbage_of_one_run
 from broker_sim.runtime.virtual.arrivals import ArrivalOrder, GivenArrivals, MeetingArrivals
 from broker_sim.runtime.virtual.meetings import MeetingOrder
 from broker_sim.runtime.virtual.task_order import ARRIVAL, GivenOrder, deviation_text
@@ -273,14 +273,14 @@ def run_chaos(
     of requests that failed, and what clients log; that takes longer. `repair_aiokafka` mends bugs of
     that client for the run, on which correct applications fail (`aiokafka_repairs.REPAIRS`).
     """
-    run = ChaosRun(
-        schedule,
-        configs=configs,
-        topics=topics,
-        observe=observe,
-        repair_aiokafka=repair_aiokafka,
-    )
-    return run.run_whole(test)
+    with garbage_of_one_run():
+        return ChaosRun(
+            schedule,
+            configs=configs,
+            topics=topics,
+            observe=observe,
+            repair_aiokafka=repair_aiokafka,
+        ).run_whole(test)
 
 
 def _node_name(node: int) -> str:

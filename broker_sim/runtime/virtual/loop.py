@@ -22,7 +22,7 @@ from broker_sim.runtime.virtual.errors import EscapeError
 from broker_sim.runtime.virtual.escapes import refuses_escapes
 from broker_sim.runtime.virtual.futures import OrderedWeakSet
 from broker_sim.runtime.virtual.guards import Guards, cancel_stop
-from broker_sim.runtime.virtual.handles import VirtualHandle, VirtualTimerHandle
+from broker_sim.runtime.virtual.handles import VirtualHandle, VirtualTimerHandle, failure_of
 from broker_sim.runtime.virtual.network import Network
 from broker_sim.runtime.virtual.process_loop import ProcessLoop
 from broker_sim.runtime.virtual.program import place_of_the_program
@@ -264,7 +264,12 @@ class VirtualEventLoop(ProcessLoop):
         while True:
             if not (ready or self._stopping or self.move_to_next()):
                 raise self._guards.deadlock()
-            if self.task_order is not None or self.trace_steps or self.after_step is not None:
+            if (
+                self.task_order is not None
+                or self.trace_steps
+                or self.after_step is not None
+                or self.is_debugged
+            ):
                 for _ in range(len(ready)):
                     self.run_next()
             else:
@@ -276,8 +281,14 @@ class VirtualEventLoop(ProcessLoop):
         guards, size = self._guards, len(ready)
         for _ in range(size):
             handle = ready.popleft()
-            if not handle._cancelled:
-                handle._run()
+            if handle._cancelled:
+                continue
+            try:  # what `handle._run()` does, without a call of its own for each callback
+                handle._context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001 - as asyncio
+                self.call_exception_handler(failure_of(handle, error))
         # From Python 3.12 on an error's traceback has this frame: with the handle in it, a task that
         # failed and that nobody awaits would not be noticed before garbage is collected.
         handle = None  # type: ignore[assignment]
@@ -314,13 +325,16 @@ class VirtualEventLoop(ProcessLoop):
         due_ns = self._scheduled.next_due_ns()
         if due_ns is None or due_ns > until_ns:
             return False
-        self._guards.check_limit(due_ns)
+        if due_ns > self.time_limit.limit_ns:
+            self._guards.check_limit(due_ns)
         self._move_to(due_ns)
         self._scheduled.pop_due(due_ns, self._ready)
         return True
 
     def _move_to(self, now_ns: int) -> None:
-        self.standstill.on_move(now_ns)
+        standstill = self.standstill
+        if now_ns != standstill.nudged_ns:
+            standstill.progress_ns = now_ns
         self.clock.move_to_ns(now_ns)
 
     def _write_to_self(self) -> None:

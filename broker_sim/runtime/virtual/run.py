@@ -18,7 +18,7 @@ from broker_sim.runtime.virtual.stdlib.install import install
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-__all__ = ["ENDING_S", "VirtualRun", "run"]
+__all__ = ["ENDING_S", "VirtualRun", "garbage_of_one_run", "run"]
 
 Result = TypeVar("Result")
 ENDING_S: Final = 600.0
@@ -32,6 +32,8 @@ RUNS_PER_COLLECTION = 50
 """A run of brokers leaves half a megabyte; a collection of all objects takes 40 ms, and more in large programs."""
 
 _runs = count(1)
+_around: list[None] = []
+"""Has something in it inside `garbage_of_one_run`."""
 
 
 def run(
@@ -82,7 +84,8 @@ class VirtualRun:
         self._runner.get_loop()
         self._context = copy_context()
         self._resources = ExitStack()
-        self._resources.enter_context(_own_garbage())
+        if not _around:
+            self._resources.enter_context(_own_garbage())
 
     def wait(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> Result:
         """Run a coroutine to its end in a task of that name, and all that is due meanwhile.
@@ -191,3 +194,18 @@ def _own_garbage() -> Iterator[None]:
             gc.unfreeze()
         if was_enabled:
             gc.enable()
+
+
+@contextmanager
+def garbage_of_one_run() -> Iterator[None]:
+    """Collect all garbage of a run that begins and ends inside, what its caller held too.
+
+    Who makes many runs lets each go inside: then what it held is found at once, in a quarter of the
+    time, because it need not be looked for among the objects of the whole program.
+    """
+    with _own_garbage():
+        _around.append(None)
+        try:
+            yield
+        finally:
+            _around.pop()

@@ -31,7 +31,7 @@ class Standstill:
         self.nudged_ns = 0
         """Until when the last such microsecond takes."""
         self.progress_ns = 0
-        """The last time that the clock has come to for another reason than these microseconds."""
+        """The last time that the clock has come to for another reason; the loop sets it."""
 
     def due_ns(self) -> int:
         """Count a timer without a delay; return when it is due: now, or once time has moved."""
@@ -44,8 +44,3 @@ class Standstill:
             return now_ns
         self.nudged_ns = now_ns + NS_PER_US
         return self.nudged_ns
-
-    def on_move(self, now_ns: int) -> None:
-        """Take note that the clock moves to that time."""
-        if now_ns != self.nudged_ns:
-            self.progress_ns = now_ns

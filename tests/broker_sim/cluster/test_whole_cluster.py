@@ -24,10 +24,13 @@ from broker_sim.controller.requests import (
     ConfigResource,
     ConfigResourceType,
 )
+from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.protocol.headers import RequestHeader, encode_request
+from broker_sim.protocol.records import Record, build_batch
 from broker_sim.runtime.virtual import VirtualEventLoop
 
+ORDERS = TopicPartition("orders", 0)
 TOPICS = ["orders:2:3:min.insync.replicas=2", "other:1"]
 
 
@@ -75,6 +78,26 @@ class TestRecords:
         assert cluster.records("orders") == (third, first, second)
         assert (first.key, first.value, third.value) == (b"k", b"a", None)
         assert cluster.high_watermark("orders", 1) == 2
+
+    def test_equal_batches_are_read_as_they_are_each_time(self):
+        with VirtualCluster(1, topics=["orders:2", "other"]) as cluster:
+            for topic, partition in (("orders", 0), ("orders", 1), ("other", 0)):
+                cluster.produce(topic, "a", partition=partition)  # equal bytes in each log
+            for _ in range(2):
+                found = [(r.topic, r.partition, r.offset) for r in cluster.records("orders")]
+                assert found == [("orders", 0, 0), ("orders", 1, 0)]
+                assert [r.topic for r in cluster.records("other")] == ["other"]
+
+    def test_records_that_were_read_and_are_deleted_now_are_not_read(self):
+        with VirtualCluster(1, topics=["orders"]) as cluster:
+            log = cluster.nodes.brokers[1].replica_manager.get_partition(ORDERS).log
+            batch = build_batch([Record(b"a"), Record(b"b")])
+            answers = []
+            cluster.nodes.brokers[1].append_acked(ORDERS, batch, 1_000, answers.append)
+            cluster.run_until(lambda: answers)
+            assert values(cluster) == [b"a", b"b"]
+            log.maybe_increment_log_start_offset(1)
+            assert values(cluster) == [b"b"]
 
     def test_record_that_is_not_on_all_replicas_cannot_be_read(self):
         with VirtualCluster(2, topics=["orders:1:2"]) as cluster:

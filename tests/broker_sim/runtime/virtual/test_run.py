@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import weakref
+from itertools import count
 
 import pytest
 
 from broker_sim.runtime.virtual import VirtualDeadlockError, VirtualEventLoop, run
-from broker_sim.runtime.virtual.run import RUNS_PER_COLLECTION
+from broker_sim.runtime.virtual.run import RUNS_PER_COLLECTION, garbage_of_one_run
 
 
 def test_run_gives_the_program_its_loop_and_returns_its_result():
@@ -127,6 +129,13 @@ def test_tasks_end_when_a_check_after_each_step_fails():
     assert "while its tasks were ended" not in "".join(error.value.__notes__)
 
 
+@pytest.fixture
+def no_collection_is_due(monkeypatch):
+    """Let the next runs not be the one in fifty that looks for all garbage, whatever ran before."""
+    monkeypatch.setattr(sys.modules[run.__module__], "_runs", count(1))
+
+
+@pytest.mark.usefixtures("no_collection_is_due")
 def test_runs_own_garbage_is_gone_and_others_is_left_alone():
     class Cycle:
         def __init__(self):
@@ -169,6 +178,40 @@ def test_what_a_caller_holds_until_its_run_has_ended_is_collected_later():
     for _ in range(3 * RUNS_PER_COLLECTION):
         run_and_hold(left)
     assert sum(reference() is not None for reference in left) <= RUNS_PER_COLLECTION
+
+
+@pytest.mark.usefixtures("no_collection_is_due")
+def test_what_a_caller_holds_is_collected_at_once_where_the_run_goes_inside():
+    class Cycle:
+        def __init__(self):
+            self.itself = self
+
+    left = []
+
+    def run_and_hold():
+        held = [Cycle()]
+        left.append(weakref.ref(held[0]))
+
+        async def main(_):
+            assert held
+
+        run(main, hash_seed="any")
+
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        outer = weakref.ref(Cycle())
+        with garbage_of_one_run():
+            run_and_hold()
+        assert left[0]() is None
+        assert outer() is not None
+        run_and_hold()
+        assert left[1]() is not None
+    finally:
+        if was_on:
+            gc.enable()
+    assert gc.isenabled() == was_on
+    assert gc.get_freeze_count() == 0
 
 
 def test_objects_that_were_frozen_before_a_run_stay_frozen():
