@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 
 from click.testing import CliRunner
 
@@ -43,7 +44,7 @@ def test_failing_seed_is_one_line_with_the_command_and_a_test(monkeypatch):
 
 
 def test_one_failure_among_runs_that_pass_gives_exit_code_1(monkeypatch):
-    passed = run.RunSummary(*[0] * 11)
+    passed = run.RunSummary(*[0] * len(fields(run.RunSummary)))
     results = [SeedResult(1, passed), SeedResult(2, None, "no-duplicates", "a failure")]
     monkeypatch.setattr("broker_sim.cli.simulate.run_seeds", lambda *_, **__: results)
     result = simulate("--runs", 2, "--seed", 1, "--no-shrink")

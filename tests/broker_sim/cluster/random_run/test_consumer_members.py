@@ -13,6 +13,7 @@ from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.current_assignment import Reconciliation
 from broker_sim.group.consumer.settings import GroupSettings
 from broker_sim.group.service import GroupCoordinatorService
+from broker_sim.group.shards import GroupShards
 
 from .groups_alone import (
     GroupRuns,
@@ -103,7 +104,7 @@ def revocations_are_not_waited_for(monkeypatch):
 
 def member_epochs_are_forgotten_at_load(monkeypatch):
     """A new coordinator begins with the first epoch of each member."""
-    original = GroupCoordinatorService.loaded
+    original = GroupShards.loaded
 
     def loaded(self, context):
         for group in context.shard.groups.values():
@@ -112,7 +113,7 @@ def member_epochs_are_forgotten_at_load(monkeypatch):
                 group.update_member(replace(member, member_epoch=1, previous_member_epoch=0))
         original(self, context)
 
-    monkeypatch.setattr(GroupCoordinatorService, "loaded", loaded)
+    monkeypatch.setattr(GroupShards, "loaded", loaded)
 
 
 def sessions_end_too_early(monkeypatch):

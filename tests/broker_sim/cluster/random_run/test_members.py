@@ -10,7 +10,7 @@ from broker_sim.coordinator.runtime import CoordinatorContext
 from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.rebalance import Rebalance
 from broker_sim.group.offset_fetch import OffsetView
-from broker_sim.group.service import GroupCoordinatorService
+from broker_sim.group.shards import GroupShards
 
 from .groups_alone import (
     GroupRuns,
@@ -69,7 +69,7 @@ def test_offset_that_went_back_is_told_to_the_newest_owner():
 
 def log_is_not_loaded(monkeypatch):
     """A new coordinator begins with nothing."""
-    original = GroupCoordinatorService.make_shard
+    original = GroupShards.make_shard
 
     def make_shard(self, *arguments):
         shard = original(self, *arguments)
@@ -78,7 +78,7 @@ def log_is_not_loaded(monkeypatch):
         )
         return shard
 
-    monkeypatch.setattr(GroupCoordinatorService, "make_shard", make_shard)
+    monkeypatch.setattr(GroupShards, "make_shard", make_shard)
 
 
 def generations_are_not_written(monkeypatch):
@@ -100,7 +100,7 @@ def members_of_old_generations_may_commit(monkeypatch):
 
 def offsets_are_shown_as_of_the_load(monkeypatch):
     """OffsetFetch without `require_stable` goes on to show what a new coordinator has found."""
-    original, view = GroupCoordinatorService.loaded, OffsetView.__init__
+    original, view = GroupShards.loaded, OffsetView.__init__
     shown = {}
 
     def loaded(self, context):
@@ -110,7 +110,7 @@ def offsets_are_shown_as_of_the_load(monkeypatch):
     def look(self, query, offsets, transactional, high_watermark, image):
         view(self, query, offsets, transactional, shown[offsets], image)
 
-    monkeypatch.setattr(GroupCoordinatorService, "loaded", loaded)
+    monkeypatch.setattr(GroupShards, "loaded", loaded)
     monkeypatch.setattr(OffsetView, "__init__", look)
 
 
