@@ -24,7 +24,8 @@ async def mended(chaos):
     """Commit bill and offset together, by a producer of each partition.
 
     Its transactional id fences whoever had the partition before, and ends what that one has begun.
-    So only then is what is committed the place to go on from.
+    So only then is what is committed the place to go on from. The first order of a partition comes when
+    its offset is stable: after the transaction of a worker that died has timed out.
     """
     producers, next_offset = {}, {}
     async with AsyncExitStack() as open_clients:
@@ -34,7 +35,11 @@ async def mended(chaos):
         async for order in orders:
             place = TopicPartition(order.topic, order.partition)
             if place not in producers:
-                bills = producer(chaos, transactional_id=f"bills-{place.partition}")
+                bills = producer(
+                    chaos,
+                    transactional_id=f"bills-{place.partition}",
+                    transaction_timeout_ms=8_000,
+                )
                 producers[place] = await open_clients.enter_async_context(bills)
                 next_offset[place] = await orders.committed(place) or 0
             if order.offset < next_offset[place]:
