@@ -16,11 +16,7 @@ from broker_sim.group.consumer.classic_members import ClassicMembers
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.describe import describe_group
 from broker_sim.group.consumer.fencing import Fencing
-from broker_sim.group.consumer.member import (
-    LEAVE_GROUP_EPOCH,
-    LEAVE_GROUP_STATIC_EPOCH,
-    MemberState,
-)
+from broker_sim.group.consumer.member import LEAVE_GROUP_STATIC_EPOCH, MemberState
 from broker_sim.group.consumer.member_change import MemberChange
 from broker_sim.group.consumer.member_updates import MemberUpdates
 from broker_sim.group.consumer.membership import (
@@ -34,6 +30,7 @@ from broker_sim.group.consumer.replay import replay_into
 from broker_sim.group.consumer.requests import is_full, owned_partitions
 from broker_sim.group.group import CLASSIC, NO_TIMEOUT
 from broker_sim.group.keys import MemberKey
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
 from broker_sim.group.modern.assignment import epochs_in_order
 from broker_sim.group.modern.replayed_group import replayed_group
 from broker_sim.protocol import messages

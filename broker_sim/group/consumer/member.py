@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
 from broker_sim.group.modern.assignment import NO_EPOCHS, Epochs
 
 if TYPE_CHECKING:
@@ -17,15 +18,12 @@ if TYPE_CHECKING:
     from broker_sim.group import record_messages
 
 __all__ = [
-    "LEAVE_GROUP_EPOCH",
     "LEAVE_GROUP_STATIC_EPOCH",
     "ClassicMetadata",
     "ConsumerMember",
     "MemberState",
 ]
 
-LEAVE_GROUP_EPOCH: Final = -1
-"""The epoch of a member that leaves for good."""
 
 LEAVE_GROUP_STATIC_EPOCH: Final = -2
 """The epoch of a static member that leaves and will come back."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
 from broker_sim.group.modern.assignment import target_from_record
 from broker_sim.hash_order.hash_codes import uuid_hash
 from broker_sim.hash_order.java_order import hash_order, table_capacity
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
     from broker_sim.group import record_messages
     from broker_sim.group.modern.assignment import Partitions
 
-__all__ = ["LEAVE_GROUP_EPOCH", "Assigned", "ShareMember"]
+__all__ = ["Assigned", "ShareMember"]
 
-LEAVE_GROUP_EPOCH: Final = -1
-"""The epoch of a member that leaves."""
 STABLE: Final = 0
 """The one state of a member, as the log has it: it needs nothing from others."""
 

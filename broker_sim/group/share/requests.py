@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
 from broker_sim.group.request_checks import check_text, invalid_request
-from broker_sim.group.share.member import LEAVE_GROUP_EPOCH
 
 if TYPE_CHECKING:
     from broker_sim.protocol import messages

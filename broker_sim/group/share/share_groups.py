@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.keys import MemberKey
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
 from broker_sim.group.modern.assignment import NO_PARTITIONS
 from broker_sim.group.modern.member_timers import (
     RETRY_MS,
@@ -27,7 +28,7 @@ from broker_sim.group.modern.member_timers import (
 from broker_sim.group.records import group_id_of
 from broker_sim.group.share import records
 from broker_sim.group.share.describe import describe_group
-from broker_sim.group.share.member import LEAVE_GROUP_EPOCH, ShareMember
+from broker_sim.group.share.member import ShareMember
 from broker_sim.group.share.replay import replay_into
 from broker_sim.group.share.settings import ShareGroupSettings
 from broker_sim.group.share.share_group import ShareGroup

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
 from broker_sim.group.streams.assigned_tasks import NO_ASSIGNED_TASKS, AssignedTasks
 from broker_sim.group.streams.tasks import stored_tasks
 
@@ -21,15 +22,12 @@ if TYPE_CHECKING:
     TaskIds = record_messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds
 
 __all__ = [
-    "LEAVE_GROUP_EPOCH",
     "LEAVE_GROUP_STATIC_EPOCH",
     "Endpoint",
     "MemberState",
     "StreamsMember",
 ]
 
-LEAVE_GROUP_EPOCH: Final = -1
-"""The epoch of a member that leaves."""
 
 LEAVE_GROUP_STATIC_EPOCH: Final = -2
 """The epoch of a static member that leaves and will come back; Kafka has no static members here so far."""

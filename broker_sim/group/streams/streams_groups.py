@@ -12,6 +12,7 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.group import CLASSIC
 from broker_sim.group.keys import GroupKey, MemberKey
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
 from broker_sim.group.modern.member_timers import Wait
 from broker_sim.group.modern.replayed_group import replayed_group
 from broker_sim.group.streams.describe import describe_group
@@ -21,7 +22,7 @@ from broker_sim.group.streams.heartbeat_response import (
     tell_endpoints,
     tell_statuses,
 )
-from broker_sim.group.streams.member import LEAVE_GROUP_EPOCH, MemberState
+from broker_sim.group.streams.member import MemberState
 from broker_sim.group.streams.member_change import MemberChange
 from broker_sim.group.streams.member_updates import MemberUpdates
 from broker_sim.group.streams.membership import check_capacity, find_or_make_member

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_sim.cluster.random_run.clients.group_member import REBALANCE_TIMEOUT_MS
 from broker_sim.cluster.random_run.clients.modern_member import JOINS, ModernMember
 from broker_sim.cluster.random_run.schedule import TOPIC
-from broker_sim.group.streams.member import LEAVE_GROUP_EPOCH
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
