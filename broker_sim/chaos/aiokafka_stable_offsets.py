@@ -12,6 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol.api_keys import ApiKey
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -19,10 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["StableOffsets"]
 
-API_KEY: Final = 9
 REQUIRE_STABLE_VERSION: Final = 7
-UNSTABLE_OFFSET_COMMIT: Final = 88
-COORDINATOR_LOAD_IN_PROGRESS: Final = 14
+ASKED_AGAIN: Final = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 """An error after which aiokafka asks again; it does not know UNSTABLE_OFFSET_COMMIT."""
 
 
@@ -63,7 +64,7 @@ def _request_type() -> Any:
     text, tags = types.CompactString("utf-8"), ("tags", types.TaggedFields)
 
     class OffsetFetchResponse_v7(api.Response):  # type: ignore[misc, name-defined]  # noqa: N801
-        API_KEY = API_KEY
+        API_KEY = int(ApiKey.OFFSET_FETCH)
         API_VERSION = REQUIRE_STABLE_VERSION
         SCHEMA = types.Schema(
             ("throttle_time_ms", types.Int32),
@@ -91,7 +92,7 @@ def _request_type() -> Any:
 
     class OffsetFetchRequest_v7(api.RequestStruct):  # type: ignore[misc, name-defined]  # noqa: N801
         FLEXIBLE_VERSION = True
-        API_KEY = API_KEY
+        API_KEY = int(ApiKey.OFFSET_FETCH)
         API_VERSION = REQUIRE_STABLE_VERSION
         RESPONSE_TYPE = OffsetFetchResponse_v7
         SCHEMA = types.Schema(
@@ -107,7 +108,7 @@ def _request_type() -> Any:
         )
 
     class StableOffsetFetchRequest(api.Request[OffsetFetchRequest_v7]):  # type: ignore[misc, name-defined]
-        API_KEY = API_KEY
+        API_KEY = int(ApiKey.OFFSET_FETCH)
 
         def __init__(self, group: str, partitions: list[tuple[str, list[int]]] | None) -> None:
             self._group, self._partitions = group, partitions
@@ -131,7 +132,7 @@ def _without_version(commit: Any, response: Any) -> Any:
                     partition,
                     offset,
                     metadata,
-                    COORDINATOR_LOAD_IN_PROGRESS if error == UNSTABLE_OFFSET_COMMIT else error,
+                    ASKED_AGAIN if error == ErrorCode.UNSTABLE_OFFSET_COMMIT else error,
                 )
                 for partition, offset, _, metadata, error, _ in partitions
             ],

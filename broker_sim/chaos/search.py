@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from broker_sim.chaos.drawing import calm_schedule, draw_schedule
 from broker_sim.chaos.exploring import MAX_RUNS, Exploration, explore, explored_by
 from broker_sim.chaos.report import Failure
-from broker_sim.chaos.run import ChaosRun
+from broker_sim.chaos.run import ChaosRun, run_chaos
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS
 from broker_sim.chaos.shrink import shrink
 from broker_sim.cluster.faults.kinds import weights_of
 from broker_sim.runtime.process_pool import run_on_processes
-from broker_sim.runtime.virtual import garbage_of_one_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -98,28 +97,27 @@ class ChaosTest:
 
     def run(self, schedule: Schedule, *, observe: bool = False) -> Outcome:
         """Run the test under a schedule."""
-        with garbage_of_one_run():
-            return self._new_run(schedule, observe=observe).run_whole(load_test(self.name))
+        return run_chaos(load_test(self.name), schedule, observe=observe, **self._run_options)
 
     def explore(self, schedule: Schedule) -> Exploration:
         """Run the test under a schedule in all orders, until one fails."""
 
         def run(going_first: Mapping[Place, str]) -> tuple[Outcome, Meetings | None]:
-            one = self._new_run(
-                schedule, going_first=going_first, explores=explored_by(self.exhaustive)
+            explores = explored_by(self.exhaustive)
+            one = ChaosRun(
+                schedule, going_first=going_first, explores=explores, **self._run_options
             )
             return one.run_whole(load_test(self.name)), one.meetings
 
         return explore(run, self.max_runs)
 
-    def _new_run(self, schedule: Schedule, **options: Any) -> ChaosRun:
-        return ChaosRun(
-            schedule,
-            configs=dict(self.configs),
-            topics=self.topics,
-            repair_aiokafka=self.repair_aiokafka,
-            **options,
-        )
+    @property
+    def _run_options(self) -> dict[str, Any]:
+        return {
+            "configs": dict(self.configs),
+            "topics": self.topics,
+            "repair_aiokafka": self.repair_aiokafka,
+        }
 
 
 class SeedOutcome(NamedTuple):
