@@ -43,6 +43,22 @@ STATES: Final = {
     STREAMS: ("Empty", "Assigning", "Reconciling", "Stable", "Dead", "NotReady"),
 }
 """Of the other kinds of groups."""
+GROUP_COUNTERS: Final = {
+    "offset_commits": ("offset_commit_count", "Offsets committed."),
+    "offset_deletions": ("offset_deletion_count", "Offsets deleted on request."),
+    "offset_expirations": ("offset_expiration_count", "Offsets expired."),
+    "classic_group_rebalances": (
+        "group_completed_rebalance_count",
+        "Completed rebalances of classic groups.",
+    ),
+    "consumer_group_rebalances": (
+        "consumer_group_rebalance_count",
+        "New epochs of consumer groups.",
+    ),
+    "share_group_rebalances": ("share_group_rebalance_count", "New epochs of share groups."),
+    "streams_group_rebalances": ("streams_group_rebalance_count", "New epochs of streams groups."),
+}
+"""The fields of `GroupCounters`, each with Kafka's name and its text."""
 
 
 def metrics_text(nodes: Nodes) -> str:
@@ -201,16 +217,8 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
         for kind in STATES
     }
     counters = {
-        name: counter(f"{GROUP_COORDINATOR}_{name}", text, "broker")
-        for name, text in {
-            "offset_commit_count": "Offsets committed.",
-            "offset_deletion_count": "Offsets deleted on request.",
-            "offset_expiration_count": "Offsets expired.",
-            "group_completed_rebalance_count": "Completed rebalances of classic groups.",
-            "consumer_group_rebalance_count": "New epochs of consumer groups.",
-            "share_group_rebalance_count": "New epochs of share groups.",
-            "streams_group_rebalance_count": "New epochs of streams groups.",
-        }.items()
+        field: counter(f"{GROUP_COORDINATOR}_{name}", text, "broker")
+        for field, (name, text) in GROUP_COUNTERS.items()
     }
     for broker_id, broker in nodes.brokers.items():
         label = str(broker_id)
@@ -227,17 +235,8 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
             for state in STATES[kind]:
                 family.add_metric((state, label), found[kind, state])
         counted = broker.groups.environment.counters
-        counts = (
-            counted.offset_commits,
-            counted.offset_deletions,
-            counted.offset_expirations,
-            counted.classic_group_rebalances,
-            counted.consumer_group_rebalances,
-            counted.share_group_rebalances,
-            counted.streams_group_rebalances,
-        )
-        for each, count in zip(counters.values(), counts, strict=True):
-            each.add_metric((label,), count)
+        for field, counts in counters.items():
+            counts.add_metric((label,), getattr(counted, field))
     yield from (offsets, classic, kinds, *states.values(), *modern.values(), *counters.values())
 
 

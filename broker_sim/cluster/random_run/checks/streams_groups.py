@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.cluster.random_run.checks.coordinators import GROUPS_PARTITION
+from broker_sim.cluster.status.leaders import leaders_log, live_leader
 from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.errors import ApiError
 from broker_sim.group.streams.streams_group import STABLE, StreamsGroup
 
 if TYPE_CHECKING:
+    from broker_sim.broker.broker import Broker
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
 __all__ = ["LOAD_LIMIT_MS", "NextCoordinator", "streams_group_is_stable"]
@@ -20,12 +22,12 @@ LOAD_LIMIT_MS = 2_000
 
 def streams_group_is_stable(cluster: VirtualCluster, group_id: str, members: int) -> bool:
     """Return whether the group has so many members, which have what is meant for them, and the replicas know it."""
-    coordinator = _coordinator(cluster)
-    group = _group_at(cluster, coordinator, group_id)
-    if group is None or group.state_name != STABLE or len(group.members) != members:
+    group = _group_at(live_leader(cluster.nodes, GROUPS_PARTITION), group_id)
+    log = leaders_log(cluster.nodes, GROUPS_PARTITION)
+    if group is None or log is None:
         return False
-    log = cluster.nodes.brokers[coordinator].replica_manager.partitions[GROUPS_PARTITION].log
-    return log.high_watermark == log.log_end_offset
+    is_stable = group.state_name == STABLE and len(group.members) == members
+    return is_stable and log.high_watermark == log.log_end_offset
 
 
 class NextCoordinator:
@@ -35,7 +37,7 @@ class NextCoordinator:
         """Let another in-sync replica coordinate, if there is one."""
         self._cluster = cluster
         self._group_id = group_id
-        group = _group_at(cluster, _coordinator(cluster), group_id)
+        group = _group_at(live_leader(cluster.nodes, GROUPS_PARTITION), group_id)
         assert group is not None
         self._before = _state(group)
         state = cluster.nodes.controller.image.partition(GROUPS_PARTITION)
@@ -48,11 +50,14 @@ class NextCoordinator:
 
     def has_loaded(self) -> bool:
         """Return whether it knows the group."""
-        return _group_at(self._cluster, self._broker_id, self._group_id) is not None
+        return self._group() is not None
+
+    def _group(self) -> StreamsGroup | None:
+        return _group_at(self._cluster.nodes.brokers.get(self._broker_id), self._group_id)
 
     def check(self) -> None:
         """Compare the group there with what it was before; raises InvariantViolationError."""
-        after = _group_at(self._cluster, self._broker_id, self._group_id)
+        after = self._group()
         assert after is not None
         before, found = self._before, _state(after)
         if different := [name for name in before if before[name] != found[name]]:
@@ -63,14 +68,8 @@ class NextCoordinator:
             )
 
 
-def _coordinator(cluster: VirtualCluster) -> int:
-    state = cluster.nodes.controller.image.partition(GROUPS_PARTITION)
-    return -1 if state is None else state.leader
-
-
-def _group_at(cluster: VirtualCluster, broker_id: int, group_id: str) -> StreamsGroup | None:
+def _group_at(broker: Broker | None, group_id: str) -> StreamsGroup | None:
     """Return the group of a broker that coordinates it; None as long as it does not."""
-    broker = cluster.nodes.brokers.get(broker_id)
     if broker is None:
         return None
     try:
