@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from integration.clients.consumer_protocol import subscription
 from integration.fuzz.areas.area import Area, once, pick, request, several
+from integration.fuzz.areas.offset_topics import deleted_topics, fetched_topics
 from integration.fuzz.sequence import TopicPlan
 
 if TYPE_CHECKING:
@@ -200,14 +202,7 @@ def _fetch_offsets(rng: random.Random) -> Request:
     client, group = rng.choice(CLIENTS), _group(rng, ALL_GROUPS)
     names = several(rng, TOPICS) if rng.random() < 0.7 else None
     version = pick(rng, [9, 10, 8, 7], range(1, 11))
-    topics = (
-        None
-        if names is None
-        else [
-            {"name": name, "topic_id": f"{name[:-1]}.id>", "partition_indexes": _partitions(rng)}
-            for name in names
-        ]
-    )
+    topics = fetched_topics(names, partial(_partitions, rng))
     as_member = rng.random() < 0.4
     return request(
         client,
@@ -232,20 +227,14 @@ def _fetch_offsets(rng: random.Random) -> Request:
 
 def _delete_offsets(rng: random.Random) -> Request:
     group = _group(rng, ALL_GROUPS)
-    topics = [
-        {
-            "name": pick(rng, TOPICS, NO_TOPICS),
-            "partitions": [{"partition_index": index} for index in _partitions(rng)],
-        }
-        for _ in range(rng.randint(1, 2))
-    ]
+    topics = deleted_topics(rng, TOPICS, NO_TOPICS, partial(_partitions, rng))
     return request(
         rng.choice(CLIENTS),
         _coordinator(rng, group),
         "OffsetDelete",
         0,
         group_id=group,
-        topics=once(topics, "name"),
+        topics=topics,
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from integration.fuzz.areas.area import Area, once, pick, request, several
+from integration.fuzz.areas.offset_topics import deleted_topics, fetched_topics
 from integration.fuzz.areas.streams_members import (
     ALL_GROUPS,
     LETTERS,
@@ -163,14 +165,7 @@ def _fetch_offsets(rng: random.Random) -> Request:
     group = group_of(rng)
     client = client_of(group, rng.choice(LETTERS))
     names = several(rng, TOPICS) if rng.random() < 0.6 else None
-    topics = (
-        None
-        if names is None
-        else [
-            {"name": name, "topic_id": f"{name[:-1]}.id>", "partition_indexes": _partitions(rng)}
-            for name in names
-        ]
-    )
+    topics = fetched_topics(names, partial(_partitions, rng))
     as_member = rng.random() < 0.5
     return request(
         client,
@@ -192,20 +187,14 @@ def _fetch_offsets(rng: random.Random) -> Request:
 
 def _delete_offsets(rng: random.Random) -> Request:
     group = group_of(rng)
-    topics = [
-        {
-            "name": pick(rng, TOPICS, NO_TOPICS),
-            "partitions": [{"partition_index": index} for index in _partitions(rng)],
-        }
-        for _ in range(rng.randint(1, 2))
-    ]
+    topics = deleted_topics(rng, TOPICS, NO_TOPICS, partial(_partitions, rng))
     return request(
         "x",
         coordinator_of(rng, group),
         "OffsetDelete",
         0,
         group_id=group,
-        topics=once(topics, "name"),
+        topics=topics,
     )
 
 
