@@ -28,18 +28,6 @@ def test_group_goes_through_epochs_and_commits():
     assert summary.commits > 20
 
 
-@pytest.mark.parametrize("schedule", [*RUNS.moved[:2], *RUNS.killed[:2], *RUNS.cut_off[:2]])
-def test_group_survives_its_coordinators(schedule):
-    summary = run_schedule(schedule)
-    assert summary.actions > 0
-    assert summary.commits > 5
-
-
-def test_same_seed_gives_the_same_trace_with_a_group():
-    first, second = (run_schedule(RUNS.moved[0]) for _ in range(2))
-    assert first.digest == second.digest
-
-
 def test_some_drawn_schedules_have_streams_members():
     drawn = [draw_schedule(seed).streams_members for seed in range(60)]
     assert {0, 2, 3, 4} == set(drawn)
