@@ -15,6 +15,7 @@ PROGRAM = Path(__file__).with_name("WordCounts.java")
 BROKERS = (1, 2, 3)
 INSTANCES = 2
 LINES = [f"apple pear berry-{number % 7}" for number in range(300)]
+EACH = Counter(word for line in LINES for word in line.split())
 PATIENCE_MS = 180_000
 
 
@@ -28,7 +29,7 @@ def group_types(cluster):
 
 
 class Counts:
-    """The counts of each word in the order of the output, as a reader of committed records sees them."""
+    """What is counted, as a reader of committed records sees it: `of` is by word, in the order of the output."""
 
     def __init__(self, cluster, topic):
         self._consumer = Consumer(
@@ -40,16 +41,25 @@ class Counts:
             }
         )
         self._consumer.subscribe([topic])
-        self._counts = {}
+        self.of = {word: [] for word in EACH}
 
-    def of(self, word):
-        """Return the counts of `word` that are there by now."""
-        for record in self._consumer.consume(1000, timeout=0.1):
+    def has(self, rounds):
+        """Read on, and return whether each word of that many rounds of lines is counted."""
+        self._read(timeout_s=0.1)
+        return all(len(self.of[word]) >= rounds * number for word, number in EACH.items())
+
+    def read_to_the_end(self):
+        """Read what is there, after the last instance has ended."""
+        while self._read(timeout_s=1):
+            pass
+
+    def _read(self, timeout_s):
+        records = self._consumer.consume(1000, timeout_s)
+        for record in records:
             assert record.error() is None or record.error().retriable(), record.error()
             if record.error() is None:
-                counts = self._counts.setdefault(record.key().decode(), [])
-                counts.append(int(record.value()))
-        return self._counts.get(word, [])
+                self.of[record.key().decode()].append(int(record.value()))
+        return records
 
     def close(self):
         self._consumer.close()
@@ -89,17 +99,17 @@ def test_each_word_is_counted_once_while_instances_and_brokers_die(
     cluster, topics, counts, instance, protocol
 ):
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
-    sent = 0
+    rounds = 0
 
     def send_lines():
-        nonlocal sent
+        nonlocal rounds
         for number, line in enumerate(LINES):
             producer.produce(topics[0], line, key=str(number))
         assert producer.flush(PATIENCE_MS / 1000) == 0
-        sent += len(LINES)
+        rounds += 1
 
     def all_are_counted():
-        return len(counts.of("apple")) >= sent and len(counts.of("pear")) >= sent
+        return counts.has(rounds)
 
     def both_are_at_it():
         transactions = cluster.control.get("/status")["transactions"]
@@ -121,7 +131,5 @@ def test_each_word_is_counted_once_while_instances_and_brokers_die(
             poll_until(all_are_counted, f"counted without broker {broker}", PATIENCE_MS)
             cluster.control.request("POST", f"/brokers/{broker}/start")
         poll_until(all_are_counted, "everything is counted", PATIENCE_MS)
-    expected = Counter(word for line in LINES for word in line.split())
-    rounds = sent // len(LINES)
-    found = {word: counts.of(word) for word in expected}
-    assert found == {word: list(range(1, rounds * n + 1)) for word, n in expected.items()}
+    counts.read_to_the_end()
+    assert counts.of == {word: list(range(1, rounds * n + 1)) for word, n in EACH.items()}
