@@ -1,4 +1,4 @@
-"""Puts into the time line what a cluster and its clients tell: leaders, failed requests, logs."""
+"""Puts into the time line what a cluster and its clients tell: leaders, lost records, failed requests, logs."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ _PARTITION: Final = re.compile(r"TopicPartition\(topic='([^']+)', partition=(\d+
 def observed(chaos: Chaos, loop: VirtualEventLoop) -> Iterator[None]:
     """Observe the cluster and the clients' logs, for as long as this lasts."""
     chaos.watch(Leaders(chaos.kafka, chaos.timeline).look)
+    chaos.watch(_Losses(chaos.kafka, chaos.timeline).look)
     chaos.kafka.keep_requests(REQUESTS_KEPT)
     handler = _ClientLogs(chaos)
     clients = [logging.getLogger(name) for name in _CLIENTS]
@@ -77,6 +78,27 @@ class Leaders:
             old = before.partition(tp)
             if old is not None and (old.leader, old.isr) != (state.leader, state.isr):
                 text = f"{tp.topic}-{tp.partition}: leader {state.leader}, ISR {list(state.isr)}"
+                self._timeline.note(CLUSTER, text)
+
+
+class _Losses:
+    """Notes which records power losses have taken, when the broker starts again."""
+
+    def __init__(self, kafka: AsyncCluster, timeline: Timeline) -> None:
+        self._nodes = kafka.nodes.nodes
+        self._timeline = timeline
+        self._told = dict.fromkeys(self._nodes, 0)
+
+    def look(self) -> None:
+        """Note what is lost since the last look."""
+        for broker_id, node in self._nodes.items():
+            lost = node.lost[self._told[broker_id] :]
+            if lost:
+                self._told[broker_id] += len(lost)
+                ranges = (
+                    f"{one.topic_partition} {one.first_offset}-{one.end_offset - 1}" for one in lost
+                )
+                text = f"broker {broker_id} has lost with its power: {', '.join(ranges)}"
                 self._timeline.note(CLUSTER, text)
 
 
