@@ -12,7 +12,7 @@ from broker_sim.metadata import changes_between
 from broker_sim.runtime.virtual.current_process import PROCESS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from broker_sim.chaos.chaos import Chaos
     from broker_sim.chaos.timeline import Timeline
@@ -24,6 +24,8 @@ __all__ = ["Leaders", "observed"]
 CLUSTER: Final = "cluster"
 REQUESTS_KEPT: Final = 100_000
 _CLIENTS: Final = ("aiokafka", "kafka")
+_OTHERS: Final = ("broker_sim", "asyncio")
+"""What these log is not shown."""
 _SHOWN: Final = ("Setting newly assigned", "Revoking previously assigned")
 _PARTITION: Final = re.compile(r"TopicPartition\(topic='([^']+)', partition=(\d+)\)")
 
@@ -34,30 +36,35 @@ def observed(chaos: Chaos, loop: VirtualEventLoop) -> Iterator[None]:
     chaos.watch(Leaders(chaos.kafka, chaos.timeline).look)
     chaos.watch(_Losses(chaos.kafka, chaos.timeline).look)
     chaos.kafka.keep_requests(REQUESTS_KEPT)
-    handler = _ClientLogs(chaos)
-    clients = [logging.getLogger(name) for name in _CLIENTS]
-    before = [(client.level, client.propagate) for client in clients]
     disabled = logging.root.manager.disable
     logging.disable(logging.NOTSET)
-    others = logging.getLogger("broker_sim"), logging.getLogger("asyncio")
-    were_disabled = [other.disabled for other in others]
-    for client in clients:
-        client.setLevel(logging.INFO)
-        client.propagate = False
-        client.addHandler(handler)
-    for other in others:
-        other.disabled = True
+    try:
+        with (
+            _logged(_CLIENTS, logging.INFO, _ClientLogs(chaos)),
+            _logged(_OTHERS, logging.CRITICAL, logging.NullHandler()),
+        ):
+            yield
+    finally:
+        logging.disable(disabled)
+        _note_failed_requests(chaos, loop)
+
+
+@contextmanager
+def _logged(names: Sequence[str], level: int, handler: logging.Handler) -> Iterator[None]:
+    """Let the handler alone have what these loggers log, and those below them, from that level on."""
+    loggers = [logging.getLogger(name) for name in names]
+    before = [(logger, logger.level, logger.propagate) for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(level)
+        logger.propagate = False
+        logger.addHandler(handler)
     try:
         yield
     finally:
-        for client, (level, propagates) in zip(clients, before, strict=True):
-            client.removeHandler(handler)
-            client.setLevel(level)
-            client.propagate = propagates
-        for other, was_disabled in zip(others, were_disabled, strict=True):
-            other.disabled = was_disabled
-        logging.disable(disabled)
-        _note_failed_requests(chaos, loop)
+        for logger, level_before, propagates in before:
+            logger.removeHandler(handler)
+            logger.setLevel(level_before)
+            logger.propagate = propagates
 
 
 class Leaders:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 from dataclasses import replace
 
 import pytest
@@ -110,6 +111,17 @@ def test_claim_that_fails_in_a_task_group_names_the_failure(at):
     assert (outcome.invariant, outcome.text) == ("no order is lost", "no order is lost: 7")
     if at == "worker":
         assert whats(outcome, "worker-1") == ["fails: InvariantError: no order is lost: 7"]
+
+
+def test_what_brokers_log_is_not_shown_beside_the_time_line(caplog):
+    async def test(chaos):
+        logging.getLogger("broker_sim.log").warning("log_offline")
+        logging.getLogger("asyncio").warning("slow")
+
+    assert run_chaos(test, CALM, observe=True).error is None
+    assert caplog.text == ""
+    logging.getLogger("broker_sim.log").warning("afterwards")
+    assert "afterwards" in caplog.text
 
 
 def test_worker_that_ends_by_itself_is_done():
