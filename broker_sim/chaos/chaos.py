@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.timeline import FAULT, Timeline
-from broker_sim.chaos.worker import Worker, error_text, is_of_the_environment
+from broker_sim.chaos.worker import Worker, cause_of, error_text, is_of_the_environment
 from broker_sim.chaos.worker_faults import WorkerFaults
 from broker_sim.cluster.faults.cluster_faults import ClusterFaults
 from broker_sim.cluster.faults.faults import Faults
@@ -42,8 +42,9 @@ class InvariantError(AssertionError):
 def invariant_of(error: BaseException) -> str:
     """Return the name of what did not hold: two runs with the same one failed in the same way.
 
-    For a plain `assert` that is its place, for other errors their type.
+    For a plain `assert` that is its place, for other errors their type; of a group its cause counts.
     """
+    error = cause_of(error)
     if isinstance(error, InvariantError):
         return error.invariant
     name = type(error).__name__

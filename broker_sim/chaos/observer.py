@@ -1,4 +1,4 @@
-"""Puts into the time line what a cluster and its clients tell: leaders, failed requests, logs."""
+"""Puts into the time line what a cluster and its clients tell: leaders, lost records, failed requests, logs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from broker_sim.metadata import changes_between
 from broker_sim.runtime.virtual.current_process import PROCESS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from broker_sim.chaos.chaos import Chaos
     from broker_sim.chaos.timeline import Timeline
@@ -24,6 +24,8 @@ __all__ = ["Leaders", "observed"]
 CLUSTER: Final = "cluster"
 REQUESTS_KEPT: Final = 100_000
 _CLIENTS: Final = ("aiokafka", "kafka")
+_OTHERS: Final = ("broker_sim", "asyncio")
+"""What these log is not shown."""
 _SHOWN: Final = ("Setting newly assigned", "Revoking previously assigned")
 _PARTITION: Final = re.compile(r"TopicPartition\(topic='([^']+)', partition=(\d+)\)")
 
@@ -32,31 +34,37 @@ _PARTITION: Final = re.compile(r"TopicPartition\(topic='([^']+)', partition=(\d+
 def observed(chaos: Chaos, loop: VirtualEventLoop) -> Iterator[None]:
     """Observe the cluster and the clients' logs, for as long as this lasts."""
     chaos.watch(Leaders(chaos.kafka, chaos.timeline).look)
+    chaos.watch(_Losses(chaos.kafka, chaos.timeline).look)
     chaos.kafka.keep_requests(REQUESTS_KEPT)
-    handler = _ClientLogs(chaos)
-    clients = [logging.getLogger(name) for name in _CLIENTS]
-    before = [(client.level, client.propagate) for client in clients]
     disabled = logging.root.manager.disable
     logging.disable(logging.NOTSET)
-    others = logging.getLogger("broker_sim"), logging.getLogger("asyncio")
-    were_disabled = [other.disabled for other in others]
-    for client in clients:
-        client.setLevel(logging.INFO)
-        client.propagate = False
-        client.addHandler(handler)
-    for other in others:
-        other.disabled = True
+    try:
+        with (
+            _logged(_CLIENTS, logging.INFO, _ClientLogs(chaos)),
+            _logged(_OTHERS, logging.CRITICAL, logging.NullHandler()),
+        ):
+            yield
+    finally:
+        logging.disable(disabled)
+        _note_failed_requests(chaos, loop)
+
+
+@contextmanager
+def _logged(names: Sequence[str], level: int, handler: logging.Handler) -> Iterator[None]:
+    """Let the handler alone have what these loggers log, and those below them, from that level on."""
+    loggers = [logging.getLogger(name) for name in names]
+    before = [(logger, logger.level, logger.propagate) for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(level)
+        logger.propagate = False
+        logger.addHandler(handler)
     try:
         yield
     finally:
-        for client, (level, propagates) in zip(clients, before, strict=True):
-            client.removeHandler(handler)
-            client.setLevel(level)
-            client.propagate = propagates
-        for other, was_disabled in zip(others, were_disabled, strict=True):
-            other.disabled = was_disabled
-        logging.disable(disabled)
-        _note_failed_requests(chaos, loop)
+        for logger, level_before, propagates in before:
+            logger.removeHandler(handler)
+            logger.setLevel(level_before)
+            logger.propagate = propagates
 
 
 class Leaders:
@@ -77,6 +85,27 @@ class Leaders:
             old = before.partition(tp)
             if old is not None and (old.leader, old.isr) != (state.leader, state.isr):
                 text = f"{tp.topic}-{tp.partition}: leader {state.leader}, ISR {list(state.isr)}"
+                self._timeline.note(CLUSTER, text)
+
+
+class _Losses:
+    """Notes which records power losses have taken, when the broker starts again."""
+
+    def __init__(self, kafka: AsyncCluster, timeline: Timeline) -> None:
+        self._nodes = kafka.nodes.nodes
+        self._timeline = timeline
+        self._told = dict.fromkeys(self._nodes, 0)
+
+    def look(self) -> None:
+        """Note what is lost since the last look."""
+        for broker_id, node in self._nodes.items():
+            lost = node.lost[self._told[broker_id] :]
+            if lost:
+                self._told[broker_id] += len(lost)
+                ranges = (
+                    f"{one.topic_partition} {one.first_offset}-{one.end_offset - 1}" for one in lost
+                )
+                text = f"broker {broker_id} has lost with its power: {', '.join(ranges)}"
                 self._timeline.note(CLUSTER, text)
 
 

@@ -45,7 +45,7 @@ class Failure:
             "test": self.test,
             "seed": self.seed,
             "invariant": self.small.invariant,
-            "error": str(self.small.error),
+            "error": self.small.text,
             "faults": len(self.first.schedule.actions),
             "deviations": len(self.first.deviations),
             "schedule": str(self.small.schedule).splitlines(),
@@ -63,7 +63,7 @@ class Failure:
         return "\n".join(
             (
                 f"{self.test}: seed {self.seed} fails",
-                f"  {str(small.error) or small.invariant}",
+                f"  {small.text or small.invariant}",
                 f"{shrunk_text(self.first, small)}, in {self.tries} runs",
                 f"{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}",
                 *repairs_text(small.repairs),

@@ -12,6 +12,7 @@ from broker_sim.chaos.aiokafka_repairs import REPAIRS, repaired_aiokafka
 from broker_sim.chaos.chaos import Chaos, invariant_of
 from broker_sim.chaos.observer import observed
 from broker_sim.chaos.timeline import ORDER, Moment
+from broker_sim.chaos.worker import cause_of
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.log import DiskOptions
 from broker_sim.runtime.links import CONTROLLER_ID
@@ -91,6 +92,11 @@ class Outcome:
     """What of aiokafka was repaired for the run."""
     deviations: tuple[Deviation, ...] = ()
     """Where the run was not first in, first out."""
+
+    @property
+    def text(self) -> str:
+        """What the error says, or the cause of a group of errors; empty if the test passed."""
+        return "" if self.error is None else str(cause_of(self.error))
 
 
 class ChaosRun(VirtualRun):

@@ -159,7 +159,7 @@ def run_seed(test: ChaosTest, seed: int) -> SeedOutcome:
     """Run the test under the schedule of a seed."""
     began_s = time.process_time()
     outcome = test.run(test.draw(seed))
-    text = "" if outcome.error is None else str(outcome.error) or repr(outcome.error)
+    text = "" if outcome.error is None else outcome.text or repr(outcome.error)
     return SeedOutcome(seed, outcome.invariant, text, time.process_time() - began_s)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.processes import Process
 
-__all__ = ["Worker", "error_text", "is_of_the_environment"]
+__all__ = ["Worker", "cause_of", "error_text", "is_of_the_environment"]
 
 RESTART_S: Final = 1.0
 """So long after its end a supervisor starts it again."""
@@ -35,8 +35,17 @@ def is_of_the_environment(error: BaseException) -> bool:
     return any(kind.__name__ in _CLIENT_ERRORS for kind in type(error).__mro__)
 
 
+def cause_of(error: BaseException) -> BaseException:
+    """Return the error that tells most of a group: the first bug in it, or its first error without one."""
+    while isinstance(error, BaseExceptionGroup):
+        bugs = [one for one in error.exceptions if not is_of_the_environment(one)]
+        error = (bugs or error.exceptions)[0]
+    return error
+
+
 def error_text(error: BaseException) -> str:
-    """Return the type of an error and the first line of its text."""
+    """Return the type of an error, or of the cause of a group, and the first line of its text."""
+    error = cause_of(error)
     first, *_ = str(error).splitlines() or [""]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 

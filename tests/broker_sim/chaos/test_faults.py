@@ -15,10 +15,10 @@ from broker_sim.runtime.links import CONTROLLER_ID, LinkFault
 from .applications import commit_last
 
 
-def play(test, *actions, duration_ms=6_000):
+def play(test, *actions, duration_ms=6_000, observe=False):
     """Run a test under some actions; raise what it raised."""
     head = f"seed=1 duration_ms={duration_ms}"
-    outcome = run_chaos(test, Schedule.parse("\n".join((head, *actions))))
+    outcome = run_chaos(test, Schedule.parse("\n".join((head, *actions))), observe=observe)
     if outcome.error is not None:
         raise outcome.error
     return outcome
@@ -236,8 +236,12 @@ def test_brokers_lose_their_power_together_and_what_is_not_flushed():
         await chaos.faults_over()
         lost.extend(node.lost[-1].topic_partition for node in chaos.kafka.nodes.nodes.values())
 
-    play(test, "100 lose_power broker-1 broker-2 broker-3 for=500")
+    outcome = play(test, "100 lose_power broker-1 broker-2 broker-3 for=500", observe=True)
     assert lost == [("orders", 0)] * 3
+    told = [moment.what for moment in outcome.moments if "with its power" in moment.what]
+    assert sorted(told) == [
+        f"broker {number} has lost with its power: orders-0 0-0" for number in (1, 2, 3)
+    ]
 
 
 def test_role_is_who_has_it_when_the_fault_begins():

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 from dataclasses import replace
 
 import pytest
@@ -74,7 +75,7 @@ def test_errors_of_the_environment_restart_a_worker_and_others_fail_the_test():
 
 @pytest.mark.parametrize(
     ("errors", "invariant"),
-    [([OSError(), TimeoutError()], None), ([OSError(), ValueError()], "ExceptionGroup")],
+    [([OSError(), TimeoutError()], None), ([OSError(), ValueError()], "ValueError")],
 )
 def test_group_of_errors_is_judged_by_all_of_them(errors, invariant):
     async def worker(me):
@@ -86,6 +87,41 @@ def test_group_of_errors_is_judged_by_all_of_them(errors, invariant):
         await asyncio.sleep(5)
 
     assert run_chaos(test, CALM).invariant == invariant
+
+
+@pytest.mark.parametrize("at", ["worker", "test"])
+def test_claim_that_fails_in_a_task_group_names_the_failure(at):
+    async def fail():
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(asyncio.sleep(60))
+            async with asyncio.TaskGroup() as inner:
+                inner.create_task(raising())
+
+    async def raising():
+        raise InvariantError("no order is lost", "7")
+
+    async def test(chaos):
+        if at == "worker":
+            chaos.start(fail)
+            await asyncio.sleep(5)
+        await fail()
+
+    outcome = run_chaos(test, CALM)
+    assert isinstance(outcome.error, ExceptionGroup)
+    assert (outcome.invariant, outcome.text) == ("no order is lost", "no order is lost: 7")
+    if at == "worker":
+        assert whats(outcome, "worker-1") == ["fails: InvariantError: no order is lost: 7"]
+
+
+def test_what_brokers_log_is_not_shown_beside_the_time_line(caplog):
+    async def test(chaos):
+        logging.getLogger("broker_sim.log").warning("log_offline")
+        logging.getLogger("asyncio").warning("slow")
+
+    assert run_chaos(test, CALM, observe=True).error is None
+    assert caplog.text == ""
+    logging.getLogger("broker_sim.log").warning("afterwards")
+    assert "afterwards" in caplog.text
 
 
 def test_worker_that_ends_by_itself_is_done():

@@ -1,4 +1,8 @@
-"""Share groups and streams groups in a data directory, of which all is as a kill of the whole process leaves it."""
+"""Share groups and streams groups in a data directory, of which all is as a kill of the whole process leaves it.
+
+Some logs have lost their ends, or all of their records, as by a power loss. What a share group does then was seen
+on a Kafka 4.3.1 whose files were changed in the same way.
+"""
 
 import json
 import re
@@ -8,6 +12,7 @@ import socket
 import pytest
 
 from broker_sim import Cluster
+from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
@@ -26,6 +31,7 @@ StreamsBeat = messages.StreamsGroupHeartbeatRequest
 Fetch = messages.ShareFetchRequest
 Acknowledge = messages.ShareAcknowledgeRequest
 Commit = messages.OffsetCommitRequest
+Alter = messages.AlterShareGroupOffsetsRequest
 
 
 class Client:
@@ -65,19 +71,39 @@ class Client:
         while not answer.assignment or not answer.assignment.topic_partitions:
             answer = self.beat(answer.member_epoch)
 
+    def leave(self):
+        assert not self.beat(-1).error_code
+
+    def join_and_leave(self):
+        """Raise the group epoch; return the assignment that the member had."""
+        answer = self.beat(0)
+        self.leave()
+        return answer.assignment.topic_partitions
+
+    def alter(self, offset):
+        """Let the group, which must be empty, begin at this offset."""
+        partition = Alter.AlterShareGroupOffsetsRequestPartition(0, offset)
+        topic = Alter.AlterShareGroupOffsetsRequestTopic(TOPIC, [partition])
+        answer = self.ask(Alter(GROUP, [topic]), 0)
+        assert not answer.error_code
+        assert not answer.responses[0].partitions[0].error_code
+
     def fetch(self, epoch, max_wait_ms=0):
         """Return what is acquired: first and last offset, and how often it was delivered."""
+        return [
+            (one.first_offset, one.last_offset, one.delivery_count)
+            for partition in self.fetched(epoch, max_wait_ms)
+            for one in partition.acquired_records
+        ]
+
+    def fetched(self, epoch, max_wait_ms=0):
+        """Return the partitions of which the answer tells."""
         topics = [Fetch.FetchTopic(self.topic_id, [Fetch.FetchPartition(0)])] if not epoch else []
         fetch = Fetch(GROUP, "member", epoch, max_wait_ms, topics=topics)
         fetch.min_bytes, fetch.max_bytes, fetch.max_records, fetch.batch_size = 1, 1 << 20, 10, 10
         answer = self.ask(fetch, 2)
         assert not answer.error_code, answer
-        return [
-            (one.first_offset, one.last_offset, one.delivery_count)
-            for topic in answer.responses
-            for partition in topic.partitions
-            for one in partition.acquired_records
-        ]
+        return [partition for topic in answer.responses for partition in topic.partitions]
 
     def acknowledge(self, epoch, *batches):
         batches = [Acknowledge.AcknowledgementBatch(*batch) for batch in batches]
@@ -159,6 +185,14 @@ def cut(directory, topic):
     path.write_bytes(path.read_bytes()[:-3])
 
 
+def lose(directory, topic):
+    """Lose all records of a partition."""
+    (path,) = directory.glob(f"broker-1/{topic}-0")
+    for file in path.iterdir():
+        if file.name != "partition.metadata":
+            file.unlink()
+
+
 def fetched_again(client):
     client.join()
     return client.fetch(0, max_wait_ms=60_000)
@@ -193,6 +227,49 @@ def test_groups_whose_last_record_is_torn_are_as_before(directory, killed):
         assert client.beat_app(epoch).member_epoch == epoch
         assert client.committed() == 8
         assert fetched_again(client)[0] == (3, 4, 2)
+
+
+def test_group_whose_state_is_lost_is_refused_until_its_offsets_are_altered(directory):
+    lose(directory, "__share_group_state")
+    with opened(directory) as cluster, Client(cluster) as client:
+        client.join()
+        for epoch in range(3):
+            (partition,) = client.fetched(epoch, max_wait_ms=10)
+            assert partition.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        client.leave()
+        client.alter(4)
+        client.join()
+        assert client.fetch(0, max_wait_ms=60_000) == [(4, 9, 1)]
+
+
+def test_group_that_is_lost_begins_anew(directory):
+    lose(directory, "__consumer_offsets")
+    with opened(directory) as cluster, Client(cluster) as client:
+        assert fetched_again(client) == [(0, 9, 1)]
+
+
+def test_group_that_is_lost_has_nothing_until_its_epoch_is_that_of_the_state(directory):
+    with opened(directory) as cluster, Client(cluster) as client:
+        for _ in range(3):
+            client.join_and_leave()
+        client.alter(4)  # in the state epoch of now
+    lose(directory, "__consumer_offsets")
+    with opened(directory) as cluster, Client(cluster) as client:
+        assert not any(client.join_and_leave() for _ in range(3))
+        assert fetched_again(client) == [(0, 9, 1)]
+
+
+def test_new_records_before_the_start_offset_are_not_delivered(directory):
+    lose(directory, TOPIC)
+    with opened(directory) as cluster, Client(cluster) as client:
+        client.join()
+        for number in range(2):
+            cluster.produce(TOPIC, str(number))
+        # The start offset is 3, beyond the end of the log: it is answered at once.
+        assert client.fetch(0, max_wait_ms=60_000) == []
+        for number in range(2, 8):
+            cluster.produce(TOPIC, str(number))
+        assert client.fetch(1, max_wait_ms=60_000) == [(3, 4, 2), (6, 6, 2), (7, 7, 1)]
 
 
 @pytest.mark.real_kafka
