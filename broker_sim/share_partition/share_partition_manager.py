@@ -8,7 +8,7 @@ lost on which members of its group had sessions.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
 from broker_sim.replica.share_fetch_keys import (
@@ -50,6 +50,9 @@ _FENCING = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
 """The errors that say that this broker has no right to a share partition any more."""
+
+MOST_TRIED_ONE_BY_ONE: Final = 64
+"""A share fetch of more partitions is tried once for all those that an answer of the share coordinator has begun."""
 
 
 class SharePartitionManager:
@@ -136,14 +139,21 @@ class SharePartitionManager:
     def _initialize(
         self, share_partition: SharePartition, fetch: ShareFetch, partition: TopicIdPartition
     ) -> None:
-        """Read the state, if that was not done; until then the fetch waits."""
+        """Read the state, if that was not done; until then the fetch waits.
+
+        It is tried when the share partition has its state, before the next one of the same answer has.
+        """
         is_waited_for = False
 
         def done(error: ApiError | None) -> None:
             if error is not None and error.error_code is not ErrorCode.LEADER_NOT_AVAILABLE:
                 self._remove(share_partition.key)
                 fetch.add_erroneous([partition], error)
-            if is_waited_for:
+            if not is_waited_for:
+                return
+            if len(fetch.partitions) <= MOST_TRIED_ONE_BY_ONE:
+                self._complete_delayed(share_partition.key)
+            else:
                 self._announce([DelayedShareFetchGroupKey(*share_partition.key)])
 
         share_partition.maybe_initialize(done)

@@ -3,6 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
+from broker_sim.share_partition.share_partition_manager import MOST_TRIED_ONE_BY_ONE
 from tests.broker_sim.handlers.share.conftest import VERSION, WAIT_MS, acquired, answers, batches_of
 
 LOCK_MS = 30_000
@@ -37,6 +38,24 @@ def test_high_watermark_wakes_a_fetch(bench):
     assert pending.elapsed_ms == 700
     assert batches_of(answers(pending)[0]) == [(0, 2)]
     assert pending.response.acquisition_lock_timeout_ms == LOCK_MS
+
+
+def test_first_partition_with_records_completes_the_first_fetch(make_bench):
+    bench = make_bench(partitions=3)
+    for partition in (1, 2):
+        bench.produce(partition=partition)
+    member = bench.member(opens=False)
+    assert member.fetched() == {1: [(0, 0, 1)]}
+    assert member.fetched() == {2: [(0, 0, 1)]}
+
+
+def test_first_fetch_of_very_many_partitions_is_tried_once(make_bench):
+    count = MOST_TRIED_ONE_BY_ONE + 1
+    bench = make_bench(partitions=count)
+    for partition in (1, 2):
+        bench.produce(partition=partition)
+    member = bench.member(opens=False)
+    assert member.fetched() == {1: [(0, 0, 1)], 2: [(0, 0, 1)]}
 
 
 def test_high_watermark_that_followers_move_wakes_a_fetch(make_bench):
