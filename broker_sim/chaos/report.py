@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.chaos.chaos import failure_text
 from broker_sim.chaos.timeline import timeline_text
 from broker_sim.cluster.faults.as_test import as_test
 
@@ -45,7 +46,7 @@ class Failure:
             "test": self.test,
             "seed": self.seed,
             "invariant": self.small.invariant,
-            "error": str(self.small.error),
+            "error": failure_text(self.small.error) if self.small.error else "",
             "faults": len(self.first.schedule.actions),
             "deviations": len(self.first.deviations),
             "schedule": str(self.small.schedule).splitlines(),
@@ -63,7 +64,7 @@ class Failure:
         return "\n".join(
             (
                 f"{self.test}: seed {self.seed} fails",
-                f"  {str(small.error) or small.invariant}",
+                f"  {failure_text(small.error) if small.error else small.invariant}",
                 f"{shrunk_text(self.first, small)}, in {self.tries} runs",
                 f"{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}",
                 *repairs_text(small.repairs),
