@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.processes import Process
 
-__all__ = ["RECOVERY_S", "Chaos", "InvariantError", "invariant_of"]
+__all__ = ["RECOVERY_S", "Chaos", "InvariantError", "failure_text", "invariant_of"]
 
 RECOVERY_S: Final = 60
 """The cluster has to be well so long after the last fault; it is a defect of the simulator otherwise."""
@@ -48,14 +48,36 @@ def invariant_of(error: BaseException) -> str:
     if isinstance(error, InvariantError):
         return error.invariant
     name = type(error).__name__
-    if not isinstance(error, AssertionError):
-        return name
+    place = _place_of(error) if isinstance(error, AssertionError) else None
+    return f"{name} at {place}" if place else name
+
+
+def failure_text(error: BaseException) -> str:
+    """Return what did not hold; of an error that nobody claimed the type and the place too."""
+    error = cause_of(error)
+    if isinstance(error, AssertionError):
+        return str(error) or invariant_of(error)
+    place = _place_of(error)
+    lines = f"{error_text(error)} (at {place})" if place else error_text(error)
+    return "\n  ".join((lines, *getattr(error, "__notes__", ())))
+
+
+def _place_of(error: BaseException) -> str | None:
+    """Return file and line of the last step that is not the simulator's own."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith(_OWN_CODE)
     ]
-    return f"{name} at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else name
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
+
+
+def _asked(condition: Callable[[], object], invariant: str, when: str) -> object:
+    try:
+        return condition()
+    except Exception as error:
+        error.add_note(f"raised by the condition of {invariant!r}, which is asked {when}")
+        raise
 
 
 class _TracedTimeline(Timeline):
@@ -132,7 +154,7 @@ class Chaos:
         `text()` then says what is missing.
         """
         end = self._loop.time() + within_s
-        while not condition():
+        while not _asked(condition, invariant, "until it is true"):
             if self._loop.time() >= end:
                 raise InvariantError(invariant, text() if text else f"not within {within_s:g} s")
             await asyncio.sleep(ASKED_EVERY_S)
@@ -148,7 +170,7 @@ class Chaos:
 
     def _check_claims(self) -> None:
         for invariant, condition in self._claims.items():
-            if not condition():
+            if not _asked(condition, invariant, "at every moment, also after the test's last line"):
                 raise InvariantError(invariant, f"at {self._loop.time():g} s")
 
     def watch(self, watcher: Callable[[], object]) -> None:

@@ -59,13 +59,16 @@ class CommandOutcome:
     faults_until_s: float | None
     """When the last fault is over, in seconds since the command started; None if no client came."""
     moments: tuple[Moment, ...]
+    begin_with: str = ""
+    """The client that faults waited for has this in its id."""
 
     @property
     def summary(self) -> str:
         """What a reader of an exit code must know: whether the faults happened."""
         head = f"seed {self.schedule.seed}: exit code {self.exit_code} after {self.elapsed_s:.1f} s"
         if self.faults_until_s is None:
-            return f"{head}; no fault happened, because no client sent a request"
+            awaited = f" whose id has {self.begin_with!r} in it" if self.begin_with else ""
+            return f"{head}; no fault happened, because no client{awaited} sent a request"
         left_s = self.faults_until_s - self.elapsed_s
         if left_s > 0:
             return f"{head}; the command ended {left_s:.1f} s before the faults were over"
@@ -108,9 +111,14 @@ class CommandRun:
         *,
         topics: Sequence[str] = (),
         configs: Mapping[str, GivenValue] | None = None,
+        begin_with: str = "",
     ) -> None:
-        """Raise ScheduleError, and what `AsyncCluster` raises."""
+        """Let faults begin with the first request of a client whose id has `begin_with` in it.
+
+        Raises ScheduleError, and what `AsyncCluster` raises.
+        """
         check_schedule(schedule)
+        self._begin_with = begin_with
         self._command = tuple(command)
         self._schedule = schedule
         self._freezes = any(KINDS[each.kind].on == "worker" for each in schedule.actions)
@@ -155,7 +163,9 @@ class CommandRun:
         began_s, lasts_s = self._began_s, self._schedule.duration_ms / 1000
         until_s = None if began_s is None else began_s + lasts_s
         moments = tuple(timeline.moments)
-        return CommandOutcome(self._command, self._schedule, code, elapsed_s, until_s, moments)
+        return CommandOutcome(
+            self._command, self._schedule, code, elapsed_s, until_s, moments, self._begin_with
+        )
 
     def _start(self) -> subprocess.Popen[bytes]:
         environment = {
@@ -173,7 +183,7 @@ class CommandRun:
         )
 
     def _on_answer(self, request: RequestStatus) -> None:
-        if self._began_s is None:
+        if self._began_s is None and self._begin_with in (request.client_id or ""):
             self._begin(request.client_id)
         if request.errors and self._requests_told < MOST_REQUESTS:
             self._requests_told += 1

@@ -63,7 +63,7 @@ class Failure:
         return "\n".join(
             (
                 f"{self.test}: seed {self.seed} fails",
-                f"  {small.text or small.invariant}",
+                f"  {small.text}",
                 f"{shrunk_text(self.first, small)}, in {self.tries} runs",
                 f"{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}",
                 *repairs_text(small.repairs),

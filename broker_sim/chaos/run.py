@@ -9,10 +9,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from broker_sim.chaos.aiokafka_repairs import REPAIRS, repaired_aiokafka
-from broker_sim.chaos.chaos import Chaos, invariant_of
+from broker_sim.chaos.chaos import Chaos, failure_text, invariant_of
 from broker_sim.chaos.observer import observed
 from broker_sim.chaos.timeline import ORDER, Moment
-from broker_sim.chaos.worker import cause_of
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.log import DiskOptions
 from broker_sim.runtime.links import CONTROLLER_ID
@@ -95,8 +94,8 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """What the error says, or the cause of a group of errors; empty if the test passed."""
-        return "" if self.error is None else str(cause_of(self.error))
+        """What did not hold, of a group of errors the cause; empty if the test passed."""
+        return "" if self.error is None else failure_text(self.error)
 
 
 class ChaosRun(VirtualRun):

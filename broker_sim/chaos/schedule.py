@@ -33,7 +33,7 @@ DEFAULT_DURATION_MS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Schedule(FaultSchedule):
-    """One run of a test, with its workers."""
+    """One run of a test, with its workers. Raises ScheduleError for an action on one that it does not have."""
 
     HEAD: ClassVar = ("seed", "brokers", "workers", "latency_ms", "duration_ms")
     LINES: ClassVar = ("actions", "deviations")
@@ -45,6 +45,16 @@ class Schedule(FaultSchedule):
     """With "seeded" chance chooses among the tasks that are ready."""
     deviations: tuple[Deviation, ...] = ()
     """Where a run that is not seeded runs another callback than the oldest."""
+
+    def __post_init__(self) -> None:
+        FaultSchedule.__post_init__(self)
+        names = [f"worker-{number}" for number in range(1, self.workers + 1)]
+        for action in self.actions:
+            for name in action.on:
+                if name.startswith("worker-") and name not in names:
+                    raise ScheduleError(
+                        f"{action}: there is no {name}: workers={self.workers} are {', '.join(names)}"
+                    )
 
     @classmethod
     def _read_lines(cls, lines: Sequence[str]) -> dict[str, Any]:

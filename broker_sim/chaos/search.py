@@ -159,8 +159,7 @@ def run_seed(test: ChaosTest, seed: int) -> SeedOutcome:
     """Run the test under the schedule of a seed."""
     began_s = time.process_time()
     outcome = test.run(test.draw(seed))
-    text = "" if outcome.error is None else outcome.text or repr(outcome.error)
-    return SeedOutcome(seed, outcome.invariant, text, time.process_time() - began_s)
+    return SeedOutcome(seed, outcome.invariant, outcome.text, time.process_time() - began_s)
 
 
 def examine(test: ChaosTest, schedule: Schedule, *, shrinks: bool = True) -> Failure | None:

@@ -13,6 +13,8 @@ __all__ = ["Moment", "Timeline", "timeline_text"]
 
 FAULT = "FAULT"
 ORDER = "ORDER"
+WIDEST_NAME = 32
+"""Of a longer one, as Kafka Streams gives to its clients, beginning and end are shown."""
 BEFORE = 5
 """So many moments are shown before the first fault or deviation."""
 
@@ -64,9 +66,9 @@ def timeline_text(moments: Sequence[Moment], most: int = 60) -> str:
             folded[-1] = folded[-1][0], folded[-1][1] + 1
         else:
             folded.append((moment, 1))
-    width = max((len(moment.who) for moment, _ in folded), default=3)
+    width = max((len(_short(moment.who)) for moment, _ in folded), default=3)
     lines = [
-        f"{moment.at_s:9.3f}  {moment.who:<{width}}  {moment.what:.160}"
+        f"{moment.at_s:9.3f}  {_short(moment.who):<{width}}  {moment.what:.160}"
         + (f"  ({count} times)" if count > 1 else "")
         for moment, count in folded
     ]
@@ -74,3 +76,10 @@ def timeline_text(moments: Sequence[Moment], most: int = 60) -> str:
         head, tail = lines[: most // 2], lines[-(most - most // 2) :]
         lines = [*head, f"           ... {len(lines) - most} more lines ...", *tail]
     return "\n".join((f"{'time':>9}  {'who':<{width}}  what", *lines))
+
+
+def _short(name: str) -> str:
+    if len(name) <= WIDEST_NAME:
+        return name
+    half = (WIDEST_NAME - 3) // 2
+    return f"{name[:half]}...{name[half - WIDEST_NAME + 3 :]}"

@@ -77,6 +77,7 @@ class Worker:
         self._clock_offset_s = 0.0
         self._start_takes_s = 0.0
         self._is_over = False
+        self._gives_back: list[Callable[[], object]] = []
 
     def __repr__(self) -> str:
         return f"<Worker {self.name}: {'down' if self.process is None else self.process.state}>"
@@ -88,6 +89,14 @@ class Worker:
         """
         if self._failures:
             raise ConnectionError(f"{on} cannot be reached")
+
+    def on_death(self, give_back: Callable[[], object]) -> None:
+        """Call `give_back()` when the process that runs now has ended, however it did.
+
+        An operating system does so with what a process held, such as the lock of a file:
+        `worker.on_death(database.close)`.
+        """
+        self._gives_back.append(give_back)
 
     def start(self) -> None:
         """Start the program in a new process."""
@@ -115,6 +124,9 @@ class Worker:
         process, self.process = self.process, None
         if process is not None:
             process.kill()
+        held, self._gives_back = self._gives_back, []
+        for give_back in reversed(held):
+            give_back()
 
     def _start_again(self) -> None:
         if self._start_takes_s:

@@ -58,6 +58,12 @@ NOT_EXECUTABLE = 126
     help="A configuration of all brokers, under Kafka's name.",
 )  # fmt: skip
 @click.option(
+    "--begin-with",
+    metavar="TEXT",
+    default="",
+    help="Faults begin with the first client whose id has this in it, instead of any client.",
+)
+@click.option(
     "--schedule",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -84,6 +90,7 @@ def command(
     brokers: int,
     topics: Sequence[str],
     configs: Mapping[str, str],
+    begin_with: str,
     file: Path | None,
     written: Path | None,
     json_file: Path | None,
@@ -112,7 +119,7 @@ def command(
             schedule = Schedule.parse(file.read_text())
         if written is not None:
             written.write_text(f"{schedule}\n")
-        run = CommandRun(words, schedule, topics=topics, configs=configs)
+        run = CommandRun(words, schedule, topics=topics, configs=configs, begin_with=begin_with)
         with logs_on_stderr("error"), asyncio.Runner(loop_factory=new_event_loop) as runner:
             outcome = runner.run(run.run())
     except (ConfigError, ApiError, ScheduleError) as error:

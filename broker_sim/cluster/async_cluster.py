@@ -38,6 +38,7 @@ from broker_sim.cluster.topic_text import creatable_topics
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.verbs.base import wait_limit_s
 from broker_sim.control.verb import AsyncFace
+from broker_sim.controller import check_finalized_features
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.protocol.release import find_release
 from broker_sim.runtime.argument_names import names_checked
@@ -232,9 +233,13 @@ class AsyncCluster(Verbs, AsyncFace):
 
     def _open_data(self, data: DataDirectory) -> None:
         data.open()
-        if data.restored is not None and self._seed is not None:
+        if data.restored is None:
+            return
+        image = data.restored.image
+        check_finalized_features(image.features, self._as_version, data.path)
+        if self._seed is not None:
             # The ids that this seed gave to the earlier cluster must not come again.
-            self._rng.seed(f"{self._seed} {data.restored.image.version}")
+            self._rng.seed(f"{self._seed} {image.version}")
 
     async def _until_ready(self, what: str) -> None:
         accepts = self.listeners.is_accepting

@@ -2,13 +2,15 @@
 
 from broker_sim.controller.client_quota_control_manager import quotas_to_set
 from broker_sim.controller.controller import Controller
-from broker_sim.controller.feature_control_manager import (
+from broker_sim.controller.features import (
     DEFAULT_FEATURES,
     ELR_FEATURE,
     SUPPORTED_FEATURES,
     SupportedFeature,
+    check_finalized_features,
     initial_features,
     limited_features,
+    supported_features,
 )
 from broker_sim.controller.metadata_store import MetadataStore, StoredMetadata
 from broker_sim.controller.producer_id_control_manager import ProducerIdControlManager
@@ -84,7 +86,9 @@ __all__ = [
     "StoredMetadata",
     "SupportedFeature",
     "UpgradeType",
+    "check_finalized_features",
     "initial_features",
     "limited_features",
     "quotas_to_set",
+    "supported_features",
 ]

@@ -5,7 +5,7 @@ Mirrors `ConfigurationControlManager`, `ControllerConfigurationValidator` and
 `ConfigAdminManager` before it forwards the request.
 
 With eligible leader replicas (KIP-966) the cluster always has a `min.insync.replicas`: it is
-written when the cluster is made and cannot be removed or set for one broker. A change of it empties
+written when the cluster is made, or the feature is turned on, and cannot be removed or set for one broker. A change of it empties
 the ELRs of the topics concerned, because they were computed with another minimum.
 """
 
@@ -24,6 +24,7 @@ from broker_sim.config import (
     topic_defaults,
 )
 from broker_sim.controller.configuration_validator import ConfigurationValidator
+from broker_sim.controller.features import has_eligible_leader_replicas
 from broker_sim.controller.requests import (
     AlterOp,
     ConfigAlteration,
@@ -56,16 +57,22 @@ _LISTS: Final[Mapping[ConfigResourceType, Callable[[], Mapping[str, ConfigDef]]]
 class ConfigurationControlManager:
     """Checks and applies changes; `static` is the configuration that the controller started with."""
 
-    def __init__(self, static: BrokerConfig, *, elr_enabled: bool) -> None:
+    def __init__(self, static: BrokerConfig) -> None:
         self._static = static
-        self._elr_enabled = elr_enabled
         self._validator = ConfigurationValidator(static)
 
     def bootstrap(self, delta: MetadataDelta) -> None:
-        """Write the configurations that a new cluster starts with."""
-        if self._elr_enabled:
+        """Write what ELRs need: a `min.insync.replicas` of the cluster, and none of single brokers."""
+        if not has_eligible_leader_replicas(delta.features):
+            return
+        for name, configs in list(delta.broker_configs.items()):
+            if name and MIN_INSYNC_REPLICAS in configs:
+                rest = {key: configs[key] for key in configs if key != MIN_INSYNC_REPLICAS}
+                delta.set_broker_configs(name, rest)
+        of_cluster = delta.broker_configs.get("", {})
+        if MIN_INSYNC_REPLICAS not in of_cluster:
             value = str(self._static.min_insync_replicas)
-            delta.set_broker_configs("", {MIN_INSYNC_REPLICAS: value})
+            delta.set_broker_configs("", {**of_cluster, MIN_INSYNC_REPLICAS: value})
 
     def reset(self, delta: MetadataDelta) -> None:
         """Remove all dynamic configurations but topics' that were set since the cluster was made."""
@@ -151,7 +158,7 @@ class ConfigurationControlManager:
         wanted = dict(current)
         for alteration in alterations:
             self._apply(wanted, resource, alteration)
-        self._check_min_isr_rules(resource, alterations)
+        self._check_min_isr_rules(delta, resource, alterations)
         _check_name(resource)
         self._validator.check(delta, resource, wanted)
         # A topic that is not there is told last, after all that is wrong with the change.
@@ -218,9 +225,15 @@ class ConfigurationControlManager:
         return self._static.text_of(definition) or ""
 
     def _check_min_isr_rules(
-        self, resource: ConfigResource, alterations: Iterable[ConfigAlteration]
+        self,
+        delta: MetadataDelta,
+        resource: ConfigResource,
+        alterations: Iterable[ConfigAlteration],
     ) -> None:
-        if not self._elr_enabled or resource.type is not ConfigResourceType.BROKER:
+        if (
+            not has_eligible_leader_replicas(delta.features)
+            or resource.type is not ConfigResourceType.BROKER
+        ):
             return
         for alteration in alterations:
             if alteration.name != MIN_INSYNC_REPLICAS:
@@ -253,7 +266,7 @@ class ConfigurationControlManager:
         else:
             delta.set_resource_configs(resource.type, resource.name, wanted)
             return
-        if self._elr_enabled and minimum_changes:
+        if minimum_changes and has_eligible_leader_replicas(delta.features):
             for name in topics:
                 _clear_elrs(delta, name)
 

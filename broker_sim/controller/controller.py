@@ -19,11 +19,8 @@ from broker_sim.controller.configuration_control_manager import ConfigurationCon
 from broker_sim.controller.delegation_token_control_manager import (
     DelegationTokenControlManager,
 )
-from broker_sim.controller.feature_control_manager import (
-    DEFAULT_FEATURES,
-    ELR_FEATURE,
-    FeatureControlManager,
-)
+from broker_sim.controller.feature_control_manager import FeatureControlManager
+from broker_sim.controller.features import DEFAULT_FEATURES, SUPPORTED_FEATURES, SupportedFeature
 from broker_sim.controller.periodic_tasks import PeriodicTasks
 from broker_sim.controller.producer_id_control_manager import ProducerIdControlManager
 from broker_sim.controller.reassignment_control_manager import (
@@ -85,18 +82,17 @@ class Controller(SecurityRequests):
         publish: Callable[[MetadataImage], None],
         cluster_id: str,
         features: Mapping[str, int] = DEFAULT_FEATURES,
+        supported_features: Sequence[SupportedFeature] = SUPPORTED_FEATURES,
         producer_ids: ProducerIdControlManager | None = None,
         restored: MetadataImage | None = None,
     ) -> None:
-        """Begin with `restored`, which an earlier controller has left, or with an empty cluster."""
-        features = features if restored is None else restored.features
-        elr_enabled = features.get(ELR_FEATURE, 0) > 0
+        """Begin with `restored`, which an earlier controller has left, or with an empty cluster of `features`."""
         self._cluster = ClusterControlManager(clock, config.broker_session_timeout_ms)
-        self._configs = ConfigurationControlManager(config, elr_enabled=elr_enabled)
-        self._replication = ReplicationControlManager(self._configs, elr_enabled=elr_enabled)
+        self._configs = ConfigurationControlManager(config)
+        self._replication = ReplicationControlManager(self._configs)
         self._topics = TopicControlManager(config, self._configs, self._cluster, rng)
         self._reassignments = ReassignmentControlManager(self._configs, self._replication)
-        self._features = FeatureControlManager(CONTROLLER_ID)
+        self._features = FeatureControlManager(CONTROLLER_ID, supported_features)
         self._tokens = DelegationTokenControlManager(config, clock, rng)
         self._tasks = self._periodic_tasks(config, clock.now_ms())
         self._producer_ids = producer_ids or ProducerIdControlManager()
@@ -337,6 +333,7 @@ class Controller(SecurityRequests):
         """Change the finalized levels of features. Raises `ApiError`: all updates failed."""
         with self._change(validate_only) as delta:
             self._features.update(delta, updates)
+            self._configs.bootstrap(delta)
 
     def alter_client_quotas(
         self, alterations: Sequence[ClientQuotaAlteration], validate_only: bool = False

@@ -1,128 +1,73 @@
 """The finalized levels of features; mirrors `FeatureControlManager`.
 
-Deliberate differences: `kraft.version` is unknown, as there is no quorum; and of the others only
-`transaction.version`, `share.version` and `streams.version` can be changed. Error messages are like Kafka's, because
-clients see them.
+Deliberate differences: an upgrade of `kraft.version` is accepted and changes nothing, as there is no quorum; and
+`eligible.leader.replicas.version` does not go down. Error messages are like Kafka's, because clients see them.
 """
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from broker_sim.controller.features import ELR_FEATURE, METADATA_VERSION, SupportedFeature
 from broker_sim.controller.requests import FeatureUpdate, UpgradeType
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.protocol.release import find_release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from broker_sim.metadata import MetadataDelta
-    from broker_sim.protocol.release import Release
 
-__all__ = [
-    "DEFAULT_FEATURES",
-    "ELR_FEATURE",
-    "SUPPORTED_FEATURES",
-    "FeatureControlManager",
-    "SupportedFeature",
-    "initial_features",
-    "limited_features",
-]
+__all__ = ["FeatureControlManager"]
 
-ELR_FEATURE: Final = "eligible.leader.replicas.version"
-METADATA_VERSION: Final = "metadata.version"
-TRANSACTION_VERSION: Final = "transaction.version"
-SHARE_VERSION: Final = "share.version"
-STREAMS_VERSION: Final = "streams.version"
-CHANGEABLE: Final = (TRANSACTION_VERSION, SHARE_VERSION, STREAMS_VERSION)
-
-DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        METADATA_VERSION: 30,
-        "group.version": 1,
-        ELR_FEATURE: 1,
-        TRANSACTION_VERSION: 2,
-        SHARE_VERSION: 1,
-        STREAMS_VERSION: 1,
-    }
-)
-"""The features of a cluster formatted by Kafka 4.3, as far as the controller has them."""
-
-
-class SupportedFeature(NamedTuple):
-    """The levels of a feature that a broker supports."""
-
-    name: str
-    min_version: int
-    max_version: int
-
-
-SUPPORTED_FEATURES: Final[tuple[SupportedFeature, ...]] = (
-    SupportedFeature(METADATA_VERSION, 7, 30),
-    SupportedFeature("group.version", 0, 1),
-    SupportedFeature(TRANSACTION_VERSION, 0, 2),
-    SupportedFeature(ELR_FEATURE, 0, 1),
-    SupportedFeature(SHARE_VERSION, 0, 1),
-    SupportedFeature(STREAMS_VERSION, 0, 1),
-)
-
-
-def limited_features(release: Release) -> tuple[SupportedFeature, ...]:
-    """Return our features that the release has too, at the levels of the release."""
-    return tuple(
-        SupportedFeature(name, *release.features[name][:2])
-        for name, _, _ in SUPPORTED_FEATURES
-        if name in release.features
-    )
-
-
-def initial_features(release: str | None) -> Mapping[str, int]:
-    """Return the features of a cluster that was formatted by that Kafka release; None: by 4.3.
-
-    Raises ConfigError for a release that is unknown.
-    """
-    if release is None:
-        return DEFAULT_FEATURES
-    finalized = find_release(release).finalized_features
-    return {name: finalized[name] for name in DEFAULT_FEATURES if name in finalized}
+KRAFT_VERSION: Final = "kraft.version"
+KRAFT_LEVELS: Final = SupportedFeature(KRAFT_VERSION, 0, 1)
+"""What may be asked for. It is not advertised."""
+ELR_METADATA_VERSION: Final = 23
+"""The `metadata.version` that ELRs need, in whose records they are."""
+METADATA_CHANGES: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+"""The levels of `metadata.version` that brought new records or fields, which an older level would lose."""
 
 
 class FeatureControlManager:
-    """Decides on changes of levels; `controller_id` is told in errors."""
+    """Decides on changes of levels, among those that are `supported`; `controller_id` is told in errors."""
 
-    def __init__(self, controller_id: int) -> None:
+    def __init__(self, controller_id: int, supported: Sequence[SupportedFeature]) -> None:
         self._controller_id = controller_id
-        self._supported = {feature.name: feature for feature in SUPPORTED_FEATURES}
+        self._supported = {feature.name: feature for feature in (*supported, KRAFT_LEVELS)}
 
     def update(self, delta: MetadataDelta, updates: Sequence[FeatureUpdate]) -> None:
         """Change all levels or none; of several updates of a feature the last one counts.
 
         Raises `ApiError` INVALID_UPDATE_VERSION.
         """
+        changes = {update.feature: update for update in updates}
         levels = dict(delta.base.features)
-        for update in {update.feature: update for update in updates}.values():
-            reason = self._reason_against(update, levels.get(update.feature, 0))
+        proposed = levels | {name: update.level for name, update in changes.items()}
+        for update in changes.values():
+            reason = self._reason_against(update, levels.get(update.feature, 0), proposed)
             if reason is not None:
                 raise ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"{_ALL_FAILED}{reason}")
+            if update.feature == KRAFT_VERSION:
+                continue
             levels.pop(update.feature, None)
             if update.level > 0:
                 levels[update.feature] = update.level
         if levels != delta.base.features:
             delta.set_features(levels)
 
-    def _reason_against(self, update: FeatureUpdate, current: int) -> str | None:
+    def _reason_against(
+        self, update: FeatureUpdate, current: int, proposed: Mapping[str, int]
+    ) -> str | None:
         name, level = update.feature, update.level
-        reason = self._reason_of_level(update, current)
+        reason = self._reason_of_level(update, current) or _reason_of_elr(update, current, proposed)
         if reason is not None:
             return f"Invalid update version {level} for feature {name}. {reason}"
-        if name == METADATA_VERSION and level < current:
+        lost = METADATA_CHANGES.intersection(range(level + 1, current + 1))
+        if name == METADATA_VERSION and lost:
             return (
                 f"Unsupported metadata.version downgrade from {current} to {level}. Refusing to"
                 " perform the requested downgrade because it might delete metadata information."
             )
-        if name not in CHANGEABLE and level != current:
-            return f"The simulator does not change {name}, see docs/differences.md."
         return None
 
     def _reason_of_level(self, update: FeatureUpdate, current: int) -> str | None:
@@ -133,11 +78,8 @@ class FeatureControlManager:
         supported = self._supported.get(update.feature)
         if supported is None:
             return f"Local controller {self._controller_id} does not support this feature."
-        lowest, highest = supported.min_version, supported.max_version
-        if not (lowest <= update.level <= highest):
-            return (
-                f"Local controller {self._controller_id} only supports versions {lowest}-{highest}"
-            )
+        if not (supported.min_version <= update.level <= supported.max_version):
+            return f"Local controller {self._controller_id} only supports versions {supported.text}"
         return _reason_of_type(update, current)
 
 
@@ -150,6 +92,19 @@ def _reason_of_type(update: FeatureUpdate, current: int) -> str | None:
         )
     if update.level > current and not is_upgrade:
         return "Can't downgrade to a newer version."
+    return None
+
+
+def _reason_of_elr(update: FeatureUpdate, current: int, proposed: Mapping[str, int]) -> str | None:
+    if update.feature != ELR_FEATURE:
+        return None
+    if update.level < current:
+        return "The simulator does not lower this feature, see docs/differences.md."
+    if update.level > 0 and proposed.get(METADATA_VERSION, 0) < ELR_METADATA_VERSION:
+        return (
+            f"{ELR_FEATURE} could not be set to {update.level} because it depends on"
+            f" {METADATA_VERSION} level {ELR_METADATA_VERSION}"
+        )
     return None
 
 

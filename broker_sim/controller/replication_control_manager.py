@@ -14,6 +14,7 @@ from typing import Final
 
 from broker_sim.controller.cluster_control_manager import is_active
 from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
+from broker_sim.controller.features import has_eligible_leader_replicas
 from broker_sim.controller.partition_change_builder import Election, PartitionChangeBuilder
 from broker_sim.controller.requests import (
     AlterPartitionResult,
@@ -47,9 +48,8 @@ _NOT_AVAILABLE: Final = {
 class ReplicationControlManager:
     """Changes partitions by the rules of `PartitionChangeBuilder`."""
 
-    def __init__(self, configs: ConfigurationControlManager, *, elr_enabled: bool) -> None:
+    def __init__(self, configs: ConfigurationControlManager) -> None:
         self._configs = configs
-        self._elr_enabled = elr_enabled
         self._offline_logs: dict[int, frozenset[tuple[bytes, int]]] = {}
 
     def change_builder(
@@ -65,7 +65,7 @@ class ReplicationControlManager:
             partition,
             is_acceptable_leader=is_acceptable_leader,
             min_isr=self._configs.effective_min_isr(delta, topic),
-            elr_enabled=self._elr_enabled,
+            elr_enabled=has_eligible_leader_replicas(delta.features),
         )
 
     def automatic_election(self, delta: MetadataDelta, topic: TopicState) -> Election:
@@ -80,7 +80,9 @@ class ReplicationControlManager:
 
         The ELR may have replicas that a reassignment removed, as in Kafka; they can no longer lead.
         """
-        assert state.isr or self._elr_enabled, f"{topic}-{number}: empty ISR"
+        assert state.isr or has_eligible_leader_replicas(delta.features), (
+            f"{topic}-{number}: empty ISR"
+        )
         assert len(set(state.isr)) == len(state.isr), f"{topic}-{number}: {state}"
         assert set(state.isr) <= set(state.replicas), f"{topic}-{number}: {state}"
         assert not set(state.isr) & set(state.elr), f"{topic}-{number}: {state}"
@@ -129,7 +131,7 @@ class ReplicationControlManager:
 
         After an unclean shutdown it leaves the ELRs too, because its log may have lost its end.
         """
-        if self._elr_enabled and not clean_shutdown:
+        if has_eligible_leader_replicas(delta.features) and not clean_shutdown:
             self._remove_from_isrs(delta, broker_id, unclean_shutdown=True)
         else:
             self._remove_from_isrs(delta, broker_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker_sim.controller import SUPPORTED_FEATURES, limited_features
+from broker_sim.controller import supported_features
 from broker_sim.handlers.cluster.alter_partition_reassignments import (
     handle_alter_partition_reassignments,
 )
@@ -286,14 +286,14 @@ class ApiTable:
         # Its handler has to know the ranges of all APIs, its own among them.
         api_versions = ApiSpec(ApiKey.API_VERSIONS, *API_VERSIONS_RANGE, handle_api_versions(()))
         specs: list[ApiSpec] = [*_SPECS, api_versions]
-        features = SUPPORTED_FEATURES
         if release is not None:
             limits = find_release(release)
             specs = [limited for spec in specs if (limited := spec.limited_to(limits))]
-            features = limited_features(limits)
         self._specs = {spec.key: spec for spec in specs}
         self._specs[ApiKey.API_VERSIONS] = self._specs[ApiKey.API_VERSIONS]._replace(
-            handler=handle_api_versions(sorted(spec.advertised for spec in specs), features)
+            handler=handle_api_versions(
+                sorted(spec.advertised for spec in specs), supported_features(release)
+            )
         )
 
     def find(self, api_key: ApiKey, api_version: int) -> ApiSpec | None:

@@ -155,6 +155,11 @@ class MetadataDelta:
         del brokers[broker_id]
         self._brokers = brokers
 
+    @property
+    def features(self) -> Mapping[str, int]:
+        """The finalized levels of features with the changes so far."""
+        return self.base.features if self._features is None else self._features
+
     def set_features(self, levels: Mapping[str, int]) -> None:
         """Replace the finalized levels of all features."""
         self._features = levels
@@ -274,7 +279,7 @@ class MetadataDelta:
             topic_names=base.topic_names if self._topic_names is None else self._topic_names,
             broker_configs=self.broker_configs,
             resource_configs=self.resource_configs,
-            features=base.features if self._features is None else self._features,
+            features=self.features,
             scram=self.scram,
             client_quotas=self.client_quotas,
             acls=self.acls,

@@ -15,7 +15,7 @@ from broker_sim.cluster.nodes.coordinators_topics import emptied_topics
 from broker_sim.cluster.nodes.memory import LogMemory
 from broker_sim.cluster.nodes.node import Node
 from broker_sim.cluster.nodes.node_configs import log_doubtful_configs, numbered
-from broker_sim.controller import Controller, initial_features
+from broker_sim.controller import Controller, initial_features, supported_features
 from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.handlers import ApiTable
 from broker_sim.handlers.denial_log import DenialLog
@@ -90,6 +90,7 @@ class Nodes:
             publish=self._publish,
             cluster_id=cluster_id,
             features=initial_features(as_version),
+            supported_features=supported_features(as_version),
             producer_ids=None if data is None else data.producer_ids(),
             restored=None if restored is None else restored.image,
         )

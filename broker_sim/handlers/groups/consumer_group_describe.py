@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.group.group import CONSUMER
+from broker_sim.handlers.groups.consumer_protocol import has_consumer_protocol
 from broker_sim.handlers.support.described_groups import described_groups
 from broker_sim.protocol import messages
 
@@ -37,7 +37,7 @@ def handle_consumer_group_describe(
         context,
         request,
         group_type=Described,
-        is_served=CONSUMER in context.broker.config.group_coordinator_rebalance_protocols,
+        is_served=has_consumer_protocol(context),
         describe=context.broker.groups.consumer_group_describe,
         topics_of=_topics_of,
     )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
-from broker_sim.group.group import CONSUMER
+from broker_sim.handlers.groups.consumer_protocol import has_consumer_protocol
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
 from broker_sim.handlers.support.group_client import group_client
 from broker_sim.metadata.acl import AclOperation, ResourceType
@@ -36,7 +36,7 @@ def handle_consumer_group_heartbeat(
     respond: Callable[[messages.ConsumerGroupHeartbeatResponse], None],
 ) -> None:
     """Serve a member of a group of the consumer protocol."""
-    if CONSUMER not in context.broker.config.group_coordinator_rebalance_protocols:
+    if not has_consumer_protocol(context):
         respond(messages.ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
         return
     denial = _denial(request, context)

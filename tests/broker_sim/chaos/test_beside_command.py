@@ -52,12 +52,12 @@ while True:
 """
 
 
-def run(program, *actions, duration_ms=1_000):
+def run(program, *actions, duration_ms=1_000, **options):
     """Run a program beside one broker, or as many as the actions need."""
     brokers = 3 if any("broker-3" in action for action in actions) else 1
     head = f"seed=1 brokers={brokers} duration_ms={duration_ms}"
     schedule = Schedule.parse("\n".join((head, *actions)))
-    return asyncio.run(CommandRun([*PYTHON, program], schedule).run())
+    return asyncio.run(CommandRun([*PYTHON, program], schedule, **options).run())
 
 
 def told(outcome):
@@ -81,6 +81,18 @@ def test_nothing_fails_before_a_client_has_come():
     assert outcome.exit_code == 0
     assert [text for text in told(outcome) if text.startswith("FAULT")] == []
     assert outcome.summary.endswith("no fault happened, because no client sent a request")
+
+
+def test_faults_wait_for_the_client_that_they_are_to_begin_with():
+    named = CONNECT.replace("0, 10, 0, 18", "0, 14, 0, 18").replace(
+        "255, 255])", "0, 4]) + b'slow'"
+    )
+    waits = run(CONNECT + named, "0 kill broker-3 for=10", begin_with="slo", duration_ms=10)
+    assert "FAULT: the schedule begins: slow has come" in told(waits)
+    nobody = run(CONNECT, "0 kill broker-1 for=10", begin_with="slow")
+    assert nobody.summary.endswith(
+        "no fault happened, because no client whose id has 'slow' in it sent a request"
+    )
 
 
 def test_frozen_command_stands_still_and_goes_on():

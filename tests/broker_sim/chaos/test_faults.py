@@ -306,7 +306,7 @@ def test_what_does_not_fit_is_not_done():
         test,
         "100 kill broker-1 for=1000",
         "200 pause broker-1 for=100",
-        "300 crash worker-7 for=100",
+        "300 crash worker-1 for=100",
         "400 move_groups broker-2",
         "500 transfer broker-2 value=0",
         "700 rebalance brokers value=0",
@@ -315,7 +315,7 @@ def test_what_does_not_fit_is_not_done():
     not_done = [moment.what for moment in outcome.moments if "not done" in moment.what]
     assert [text.partition(":")[0] for text in not_done] == [
         "pause broker-1 for 0.1 s",
-        "crash worker-7 for 0.1 s",
+        "crash worker-1 for 0.1 s",
         "move_groups broker-2",
         "transfer 0 broker-2",
         "rebalance 0 brokers",

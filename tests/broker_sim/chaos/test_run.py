@@ -294,6 +294,14 @@ def test_time_line_begins_before_the_first_fault_folds_and_leaves_the_middle_out
     assert len(lines) == 22
 
 
+def test_time_line_shows_both_ends_of_a_long_name():
+    name = "words-68553135-b565-4dba-9cdf-e90b538d150d-StreamThread-1-consumer"
+    (_, line) = timeline_text([Moment(1, name, "joins")]).splitlines()
+    assert line.split() == ["1.000", "words-68553135...read-1-consumer", "joins"]
+    (_, line) = timeline_text([Moment(1, "x" * 32, "joins")]).splitlines()
+    assert line.split() == ["1.000", "x" * 32, "joins"]
+
+
 def test_client_that_asks_for_a_leader_without_a_pause_does_not_stop_the_time():
     """aiokafka's producer asks for metadata as fast as it is answered while there is no leader."""
 

@@ -62,6 +62,8 @@ def test_latency_is_drawn_unless_it_is_given():
         ("seed=1\n100 crash worker-1 until=3", "no 'until'"),
         ("seed=1 order=any", "order is one of fifo, seeded"),
         ("seed=1\n5 kill broker-9", "^5 kill broker-9: .* has broker-1, broker-2, broker-3$"),
+        ("seed=1\n5 crash worker-3", "no worker-3: workers=2 are worker-1, worker-2$"),
+        ("seed=1 workers=1\n5 cut worker-2 broker-1", "no worker-2: workers=1 are worker-1$"),
         ("seed=1\n5 cut worker-1 broker-0", "there is no broker-0: "),
         ("seed=1 brokers=1\n5 slow_link broker-1 broker-2 value=5", "has broker-1$"),
         ("seed=1\n4100.1234567 order 3 1", "write a deviation as"),

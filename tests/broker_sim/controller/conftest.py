@@ -20,10 +20,11 @@ from purgatory import VirtualClock
 class ControlledCluster:
     """Brokers send heartbeats only when told, or while time passes as `alive`."""
 
-    def __init__(self, configs=None, *, seed=1, elr=True):
+    def __init__(self, configs=None, *, seed=1, elr=True, features=DEFAULT_FEATURES, **options):
         self.clock = VirtualClock()
         self.images = []
-        features = DEFAULT_FEATURES if elr else {**DEFAULT_FEATURES, ELR_FEATURE: 0}
+        if not elr:
+            features = {**features, ELR_FEATURE: 0}
         self.controller = Controller(
             self.clock,
             Random(seed),
@@ -31,6 +32,7 @@ class ControlledCluster:
             publish=self.images.append,
             cluster_id="cluster",
             features=features,
+            **options,
         )
         self.epochs = {}
         self.incarnations = {}

@@ -101,11 +101,16 @@ def test_metadata_version_does_not_go_down(broker):
     )
 
 
-def test_other_features_stay_as_they_are(broker):
-    assert update(broker, ("group.version", 1, UPGRADE)).error_code == ErrorCode.NONE
-    response = update(broker, ("group.version", 0, SAFE))
+def test_eligible_leader_replicas_are_not_turned_off(broker):
+    response = update(broker, ("eligible.leader.replicas.version", 0, SAFE))
     assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    assert broker.image.features["group.version"] == 1
+    assert response.error_message.endswith("see docs/differences.md.")
+    assert broker.image.features["eligible.leader.replicas.version"] == 1
+
+
+def test_version_of_the_quorum_is_taken_and_not_told(broker):
+    assert update(broker, ("kraft.version", 1, UPGRADE)).error_code == ErrorCode.NONE
+    assert "kraft.version" not in broker.image.features
 
 
 def test_one_failure_fails_all(broker):

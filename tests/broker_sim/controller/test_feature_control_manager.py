@@ -1,0 +1,102 @@
+"""Upgrades of a cluster that an older Kafka has formatted; the errors are those of Kafka 4.3.1."""
+
+import pytest
+
+from broker_sim.controller import (
+    DEFAULT_FEATURES,
+    ELR_FEATURE,
+    AlterOp,
+    ConfigAlteration,
+    ConfigResource,
+    ConfigResourceType,
+    FeatureUpdate,
+    UpgradeType,
+    initial_features,
+    supported_features,
+)
+from broker_sim.errors import ApiError
+
+ALL_FAILED = "The update failed for all features since the following feature had an error: "
+
+
+def update(cluster, kind=UpgradeType.UPGRADE, /, **levels):
+    cluster.controller.update_features(
+        [FeatureUpdate(f"{name}.version", level, kind) for name, level in levels.items()]
+    )
+
+
+def upgrade_of_elr():
+    return FeatureUpdate(ELR_FEATURE, 1, UpgradeType.UPGRADE)
+
+
+def test_all_features_go_up_at_once_whatever_their_order(make_cluster):
+    for order in (1, -1):
+        cluster = make_cluster(features=initial_features("3.9"))
+        levels = list(DEFAULT_FEATURES.items())[::order]
+        cluster.controller.update_features(
+            [FeatureUpdate(name, level, UpgradeType.UPGRADE) for name, level in levels]
+        )
+        assert cluster.image.features == DEFAULT_FEATURES
+
+
+@pytest.mark.parametrize(("metadata_version", "is_refused"), [(22, True), (23, False)])
+def test_elr_needs_metadata_that_has_it(make_cluster, metadata_version, is_refused):
+    cluster = make_cluster(features=initial_features("3.9"))
+    update(cluster, metadata=metadata_version)
+    if not is_refused:
+        cluster.controller.update_features([upgrade_of_elr()])
+        assert cluster.image.features[ELR_FEATURE] == 1
+        return
+    with pytest.raises(ApiError) as refused:
+        cluster.controller.update_features([upgrade_of_elr()])
+    assert refused.value.error_message == (
+        f"{ALL_FAILED}Invalid update version 1 for feature {ELR_FEATURE}. {ELR_FEATURE} could not be set "
+        "to 1 because it depends on metadata.version level 23"
+    )
+    assert cluster.image.features == {"metadata.version": 22}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_refused"),
+    [(29, 24, False), (29, 23, False), (29, 22, True), (16, 15, False), (15, 14, True)],
+)
+def test_metadata_goes_down_only_where_it_has_not_changed(make_cluster, before, after, is_refused):
+    cluster = make_cluster(features={"metadata.version": before})
+    if is_refused:
+        with pytest.raises(ApiError, match="might delete metadata information"):
+            update(cluster, UpgradeType.UNSAFE_DOWNGRADE, metadata=after)
+        assert cluster.image.features == {"metadata.version": before}
+    else:
+        update(cluster, UpgradeType.SAFE_DOWNGRADE, metadata=after)
+        assert cluster.image.features == {"metadata.version": after}
+
+
+def test_brokers_of_an_older_release_do_not_go_beyond_it(make_cluster):
+    cluster = make_cluster(
+        features=initial_features("4.0"), supported_features=supported_features("4.1")
+    )
+    update(cluster, metadata=27)
+    with pytest.raises(ApiError, match="only supports versions 7-27"):
+        update(cluster, metadata=28)
+    with pytest.raises(ApiError, match="does not support this feature"):
+        update(cluster, streams=1)
+
+
+def test_elr_that_is_turned_on_has_one_minimum_and_is_kept_from_then_on(make_cluster):
+    cluster = make_cluster({"min.insync.replicas": 2}, elr=False).start(1, 2, 3)
+    of_broker = ConfigResource(ConfigResourceType.BROKER, "1")
+    changes = [("min.insync.replicas", "3"), ("log.cleaner.threads", "2")]
+    cluster.controller.incremental_alter_configs(
+        [(of_broker, [ConfigAlteration(name, AlterOp.SET, value) for name, value in changes])]
+    )
+    cluster.create("t", [1, 2, 3])
+    cluster.kill(3)
+    assert cluster.image.broker_configs.get("") is None
+    assert cluster.partition("t").elr == ()
+    cluster.controller.update_features([upgrade_of_elr()])
+    assert cluster.image.broker_configs == {
+        "": {"min.insync.replicas": "2"},
+        "1": {"log.cleaner.threads": "2"},
+    }
+    cluster.kill(2, 3)
+    assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), (2,))
