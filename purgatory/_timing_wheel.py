@@ -45,12 +45,12 @@ class TimingWheel:
     __slots__ = (
         "_owner",
         "_queue",
-        "buckets",
         "current_time_ms",
         "end_ms",
         "interval_ms",
         "level",
         "overflow_wheel",
+        "slots",
         "tick_ms",
         "wheel_size",
     )
@@ -69,7 +69,8 @@ class TimingWheel:
         self.level = level
         self.interval_ms = tick_ms * wheel_size
         self.current_time_ms = start_ms - start_ms % tick_ms
-        self.buckets = [TimerTaskList(owner, level, index) for index in range(wheel_size)]
+        # Most timers of a broker have few tasks or none, so a bucket is made for its first task.
+        self.slots: list[TimerTaskList | None] = [None] * wheel_size
         self.overflow_wheel: TimingWheel | None = None
         self.end_ms = self.current_time_ms + self.interval_ms
         self._owner = owner
@@ -88,7 +89,8 @@ class TimingWheel:
             wheel = wheel.overflow_wheel or wheel._add_overflow_wheel()
         tick_ms = wheel.tick_ms
         virtual_id = expiration_ms // tick_ms
-        bucket = wheel.buckets[virtual_id % wheel.wheel_size]
+        index = virtual_id % wheel.wheel_size
+        bucket = wheel.slots[index] or wheel.bucket(index)
         bucket.add(entry)
         # Within one turn of the wheel the expiration stays the same, so the bucket is enqueued
         # once per turn however many tasks it gets.
@@ -115,6 +117,21 @@ class TimingWheel:
             levels.append(wheel)
             wheel = wheel.overflow_wheel
         return levels
+
+    def bucket(self, index: int) -> TimerTaskList:
+        """Return the bucket with that index."""
+        bucket = self.slots[index]
+        if bucket is None:
+            bucket = self.slots[index] = TimerTaskList(self._owner, self.level, index)
+        return bucket
+
+    def buckets(self) -> list[TimerTaskList]:
+        """Return all buckets, in the order of their index."""
+        return [self.bucket(index) for index in range(self.wheel_size)]
+
+    def used_buckets(self) -> list[TimerTaskList]:
+        """Return the buckets that have or had tasks, in the order of their index."""
+        return [bucket for bucket in self.slots if bucket is not None]
 
     def _add_overflow_wheel(self) -> "TimingWheel":
         self.overflow_wheel = TimingWheel(

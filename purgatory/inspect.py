@@ -134,7 +134,7 @@ def _inspect_wheel(wheel: TimingWheel) -> WheelSnapshot:
         wheel.tick_ms,
         wheel.current_time_ms,
         wheel.end_ms,
-        tuple(_inspect_bucket(wheel, bucket) for bucket in wheel.buckets),
+        tuple(_inspect_bucket(wheel, bucket) for bucket in wheel.buckets()),
     )
 
 

@@ -280,7 +280,7 @@ class SystemTimer(Timer):
         return [
             PlacedTask(task, wheel.level, bucket.index)
             for wheel in self._wheel.levels()
-            for bucket in wheel.buckets
+            for bucket in wheel.used_buckets()
             for task in bucket
         ]
 
@@ -326,7 +326,7 @@ class SystemTimer(Timer):
         """
         with self._lock:
             self.owner.closed = True
-            buckets = [bucket for wheel in self._wheel.levels() for bucket in wheel.buckets]
+            buckets = [bucket for wheel in self._wheel.levels() for bucket in wheel.used_buckets()]
             dropped = [bucket.flush() for bucket in buckets if bucket.expiration_ms != NOT_ENQUEUED]
             self._queue.clear()
             self._queue.wakeup()

@@ -14,7 +14,7 @@ from broker_sim.chaos.observer import observed
 from broker_sim.chaos.timeline import ORDER, Moment
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.log import DiskOptions
-from broker_sim.runtime.links import CONTROLLER_ID
+from broker_sim.runtime.links import CONTROLLER_ID, drawn_latency
 from broker_sim.runtime.quiet_logs import quiet_logs
 from broker_sim.runtime.virtual import VirtualRun, garbage_of_one_run
 from broker_sim.runtime.virtual.arrivals import ArrivalOrder, GivenArrivals, MeetingArrivals
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.config import GivenValue
-    from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.meetings import Place
     from broker_sim.runtime.virtual.task_order import Deviation
 
@@ -148,7 +147,7 @@ class ChaosRun(VirtualRun):
             self.loop,
             self._schedule.brokers,
             topics=self._topics,
-            latency_ms=_links(self.loop, self._schedule.latency_ms),
+            latency_ms=self._latency_of_links(),
             check_invariants=False,
             configs=self._configs,
             disk=self._disk(),
@@ -169,6 +168,10 @@ class ChaosRun(VirtualRun):
                 self._arrivals.on_deviation = self._note_arrival
         self._open.enter_context(observed(chaos, self.loop) if self._observe else quiet_logs())
         return chaos
+
+    def _latency_of_links(self) -> Callable[[int, int], int] | None:
+        most_ms = self._schedule.latency_ms
+        return drawn_latency(self.loop.stream("links"), most_ms) if most_ms else None
 
     def _disk(self) -> DiskOptions | None:
         """Return what brokers that may lose their power keep their logs on."""
@@ -290,10 +293,3 @@ def run_chaos(
 
 def _node_name(node: int) -> str:
     return "the controller" if node == CONTROLLER_ID else f"broker {node}"
-
-
-def _links(loop: VirtualEventLoop, latency_ms: int) -> Callable[[int, int], int] | None:
-    if not latency_ms:
-        return None
-    draw = loop.stream("links").randint
-    return lambda _source, _target: draw(0, latency_ms)

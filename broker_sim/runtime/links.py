@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable, Sequence
 
     from broker_sim.runtime.process import Process, Scheduler
 
-__all__ = ["CONTROLLER_ID", "HEALTHY", "LinkFault", "Links"]
+__all__ = ["CONTROLLER_ID", "HEALTHY", "LinkFault", "Links", "drawn_latency"]
 
 CONTROLLER_ID = -1
 """The node id of the active controller on the links."""
@@ -78,6 +79,22 @@ class _Call:
     def _finish(self, result: object) -> None:
         if self._links.close_call(self):
             self.on_result(result)
+
+
+def drawn_latency(rng: random.Random, most_ms: int) -> Callable[[int, int], int]:
+    """Return the latency of links that are all alike: 0 to `most_ms` milliseconds, as chance has it.
+
+    It draws what `rng.randint(0, most_ms)` does. That makes three calls more, and every message asks.
+    """
+    getrandbits, width = rng.getrandbits, most_ms + 1
+    bits = width.bit_length()
+
+    def draw(_source: int, _target: int) -> int:
+        while (drawn := getrandbits(bits)) >= width:
+            pass
+        return drawn
+
+    return draw
 
 
 class Links:
@@ -164,7 +181,7 @@ class Links:
                 return
             delay_ms = fault.delay_ms
         if self._latency_ms is not None:
-            delay_ms += self._latency_ms(*link)
+            delay_ms += self._latency_ms(link[0], link[1])
         delayed = self._delayed.get(link)
         if not delay_ms and not delayed:
             self._arriving.append((link, message))

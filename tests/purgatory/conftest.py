@@ -204,7 +204,7 @@ def place() -> Callable[[TimingWheel, int], tuple[int, int, int] | None]:
         return next(
             (level.level, bucket.index, bucket.expiration_ms)
             for level in wheel.levels()
-            for bucket in level.buckets
+            for bucket in level.used_buckets()
             if entry in bucket
         )
 

@@ -76,3 +76,16 @@ def test_very_long_delays_find_a_level(wheel, place, expiration_ms):
     level, _, start_ms = place(made, expiration_ms)
     tick_ms = made.levels()[level - 1].tick_ms
     assert start_ms <= expiration_ms < start_ms + tick_ms
+
+
+def test_a_bucket_is_made_for_its_first_task(wheel, place):
+    made = wheel()
+    assert made.used_buckets() == []
+    place(made, 7)
+    place(made, 3)
+    used = made.used_buckets()
+    assert [bucket.index for bucket in used] == [3, 7]
+    place(made, 7)
+    assert made.used_buckets() == used
+    assert [bucket.index for bucket in made.buckets()] == list(range(20))
+    assert [made.buckets()[3], made.buckets()[7]] == used

@@ -27,6 +27,7 @@ from broker_sim.cluster.virtual.virtual_client import VirtualClient
 from broker_sim.control.verb import BlockingFace, verbs_of
 from broker_sim.errors import ClusterTimeoutError
 from broker_sim.runtime.argument_names import names_checked, told_arguments
+from broker_sim.runtime.links import drawn_latency
 from broker_sim.runtime.virtual.clock import NS_PER_MS
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
@@ -91,12 +92,10 @@ class VirtualCluster(Verbs, BlockingFace):
         self.scheduler = VirtualScheduler(seed)
         self.loop = self.scheduler.loop
         self.trace = self.loop.trace
-        self._max_latency_ms = max_latency_ms
         self._client_ids = count(FIRST_CLIENT_ID)
-        self._latency_random = self.loop.stream("links")
         if max_latency_ms:
             self.loop.network.latency_ms = (0, max_latency_ms)
-            latency_ms = self._draw_latency_ms
+            latency_ms = drawn_latency(self.loop.stream("links"), max_latency_ms)
         self.inside = SimulatedCluster(
             self.loop,
             brokers,
@@ -126,9 +125,6 @@ class VirtualCluster(Verbs, BlockingFace):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _draw_latency_ms(self, source: int, target: int) -> int:  # noqa: ARG002 - all links are alike
-        return self._latency_random.randint(0, self._max_latency_ms)
 
     @property
     def nodes(self) -> Nodes:

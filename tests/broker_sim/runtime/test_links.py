@@ -1,8 +1,10 @@
 """Calls between nodes: order, cut and slow links, dead nodes."""
 
+import random
+
 import pytest
 
-from broker_sim.runtime.links import MOST_PER_TURN, LinkFault, Links
+from broker_sim.runtime.links import MOST_PER_TURN, LinkFault, Links, drawn_latency
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
@@ -216,3 +218,9 @@ def test_failing_message_does_not_hold_up_those_behind_it(net):
     net.links.send(1, 2, got.append, "later")
     net.settle()
     assert got == ["behind it", "later"]
+
+
+@pytest.mark.parametrize("most_ms", [1, 2, 7, 8, 20, 1_000])
+def test_drawn_latency_is_what_randint_draws(most_ms):
+    draw, rng = drawn_latency(random.Random(7), most_ms), random.Random(7)
+    assert [draw(1, 2) for _ in range(500)] == [rng.randint(0, most_ms) for _ in range(500)]
