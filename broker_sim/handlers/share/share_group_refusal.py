@@ -5,11 +5,12 @@ Mirrors `KafkaApis.isShareGroupProtocolEnabled` and what each API asks after it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.metadata.acl import ResourceType
+from broker_sim.share.coordinator import SHARE_VERSION_FEATURE
 
 if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
@@ -17,12 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["has_share_groups", "share_group_refusal"]
 
-SHARE_VERSION: Final = "share.version"
-
 
 def has_share_groups(context: RequestContext) -> bool:
     """Return whether the feature `share.version` is on, without which their APIs are refused."""
-    return context.broker.image.features.get(SHARE_VERSION, 0) > 0
+    return context.broker.image.features.get(SHARE_VERSION_FEATURE, 0) > 0
 
 
 def share_group_refusal(

@@ -11,6 +11,7 @@ import shutil
 import pytest
 
 from broker_sim import Cluster
+from broker_sim.errors import ErrorCode
 from tests.broker_sim.cluster.nodes.group_client import APP, GROUP, TOPIC, Client
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
