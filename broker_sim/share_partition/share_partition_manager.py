@@ -108,8 +108,7 @@ class SharePartitionManager:
             except ApiError as error:
                 fetch.add_erroneous([one], error)
                 continue
-            keys.append(DelayedShareFetchGroupKey(*key))
-            keys.append(DelayedShareFetchPartitionKey(one.topic_id, one.partition))
+            keys.extend(_watched(key))
             self._initialize(share_partition, fetch, one)
             found[one] = share_partition
         if fetch.has_error_in_all_partitions:
@@ -171,12 +170,7 @@ class SharePartitionManager:
     def fetch_locks_released(self, group_id: str, partitions: Iterable[TopicIdPartition]) -> None:
         """Try the share fetches that wait for these, after the running handler has returned."""
         for one in partitions:
-            self._announce(
-                (
-                    DelayedShareFetchGroupKey(*_key(group_id, one)),
-                    DelayedShareFetchPartitionKey(one.topic_id, one.partition),
-                )
-            )
+            self._announce(_watched(_key(group_id, one)))
 
     def _announce(self, keys: Iterable[object]) -> None:
         """Try the share fetches under these keys after the running handler has returned."""
@@ -277,7 +271,7 @@ class SharePartitionManager:
             share_partition.mark_fenced()
             listener = self._listeners.pop(key)
             self._environment.listeners.remove(share_partition.topic_partition, listener)
-            self._announce([DelayedShareFetchGroupKey(*key)])
+            self._announce(_watched(key))
 
     def on_image(self, image: MetadataImage) -> None:
         """End all sessions and share partitions if the cluster does not serve share groups any more."""
@@ -290,6 +284,14 @@ class SharePartitionManager:
     def shutdown(self) -> None:
         """Let no lock end any more: the broker dies."""
         self._partition_environment.timer.shutdown()
+
+
+def _watched(key: SharePartitionKey) -> tuple[object, ...]:
+    """Return the keys under which share fetches wait for the share partition."""
+    return (
+        DelayedShareFetchGroupKey(*key),
+        DelayedShareFetchPartitionKey(key.topic_id, key.partition),
+    )
 
 
 class _Answers:
