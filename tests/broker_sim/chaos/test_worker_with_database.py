@@ -22,7 +22,16 @@ def path(tmp_path):
     return path
 
 
-def storing(path, *, gives_back):
+@pytest.fixture
+def opened():
+    """Return the list of what workers open; it is closed at the end."""
+    opened = []
+    yield opened
+    for database in opened:
+        database.close()
+
+
+def storing(path, opened, *, gives_back):
     """Return a test whose worker writes two amounts a second, with a wait inside of each transaction."""
 
     async def test(chaos):
@@ -30,6 +39,7 @@ def storing(path, *, gives_back):
 
         async def worker(me):
             database = sqlite3.connect(path, timeout=0, isolation_level="IMMEDIATE")
+            opened.append(database)
             starts.append(me.starts)
             if gives_back:
                 me.on_death(lambda: starts.append("before"))
@@ -51,14 +61,14 @@ def storing(path, *, gives_back):
     return test
 
 
-def test_what_a_killed_process_held_is_given_back_last_first(path):
-    outcome = run_chaos(storing(path, gives_back=True), CRASHES)
+def test_what_a_killed_process_held_is_given_back_last_first(path, opened):
+    outcome = run_chaos(storing(path, opened, gives_back=True), CRASHES)
     assert outcome.error is None
     assert [one.what for one in outcome.moments].count("starts again") == 2
 
 
-def test_what_nobody_gives_back_stays_locked(path):
-    outcome = run_chaos(storing(path, gives_back=False), CRASHES)
+def test_what_nobody_gives_back_stays_locked(path, opened):
+    outcome = run_chaos(storing(path, opened, gives_back=False), CRASHES)
     assert failure_text(outcome.error).startswith(
         "OperationalError: database is locked (at test_worker_with_database.py:"
     )
