@@ -4,7 +4,6 @@ from broker_sim.controller.client_quota_control_manager import quotas_to_set
 from broker_sim.controller.controller import Controller
 from broker_sim.controller.features import (
     DEFAULT_FEATURES,
-    ELR_FEATURE,
     SUPPORTED_FEATURES,
     SupportedFeature,
     check_finalized_features,
@@ -51,7 +50,6 @@ from broker_sim.controller.status import (
 __all__ = [
     "CONTROLLER_ID",
     "DEFAULT_FEATURES",
-    "ELR_FEATURE",
     "SUPPORTED_FEATURES",
     "AlterOp",
     "AlterPartitionResult",

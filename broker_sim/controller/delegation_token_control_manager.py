@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.delegation_token import DelegationToken, token_hmac
+from broker_sim.metadata.feature_names import METADATA_VERSION
 from broker_sim.metadata.kafka_principal import USER_TYPE
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DelegationTokenControlManager"]
 
-FEATURE: Final = "metadata.version"
 FIRST_LEVEL: Final = 14
 """3.6-IV2, the first metadata version that has tokens."""
 MAX_TIMESTAMP_MS: Final = (1 << 63) - 1
@@ -120,7 +120,7 @@ class DelegationTokenControlManager:
     def _check_enabled(self, delta: MetadataDelta) -> None:
         if not self.is_enabled:
             raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-        if delta.base.features.get(FEATURE, 0) < FIRST_LEVEL:
+        if delta.base.features.get(METADATA_VERSION, 0) < FIRST_LEVEL:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
 
     def _find(self, delta: MetadataDelta, hmac_: bytes) -> DelegationToken:

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.controller.features import ELR_FEATURE, METADATA_VERSION, SupportedFeature
+from broker_sim.controller.features import SupportedFeature
 from broker_sim.controller.requests import FeatureUpdate, UpgradeType
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata.feature_names import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FeatureControlManager"]
 
-KRAFT_VERSION: Final = "kraft.version"
 KRAFT_LEVELS: Final = SupportedFeature(KRAFT_VERSION, 0, 1)
 """What may be asked for. It is not advertised."""
 ELR_METADATA_VERSION: Final = 23
@@ -96,13 +100,13 @@ def _reason_of_type(update: FeatureUpdate, current: int) -> str | None:
 
 
 def _reason_of_elr(update: FeatureUpdate, current: int, proposed: Mapping[str, int]) -> str | None:
-    if update.feature != ELR_FEATURE:
+    if update.feature != ELIGIBLE_LEADER_REPLICAS_VERSION:
         return None
     if update.level < current:
         return "The simulator does not lower this feature, see docs/differences.md."
     if update.level > 0 and proposed.get(METADATA_VERSION, 0) < ELR_METADATA_VERSION:
         return (
-            f"{ELR_FEATURE} could not be set to {update.level} because it depends on"
+            f"{ELIGIBLE_LEADER_REPLICAS_VERSION} could not be set to {update.level} because it depends on"
             f" {METADATA_VERSION} level {ELR_METADATA_VERSION}"
         )
     return None

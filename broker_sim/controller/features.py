@@ -10,6 +10,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ConfigError
+from broker_sim.metadata.feature_names import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    GROUP_VERSION,
+    METADATA_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
+)
 from broker_sim.protocol.release import find_release
 
 if TYPE_CHECKING:
@@ -20,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_FEATURES",
-    "ELR_FEATURE",
-    "METADATA_VERSION",
     "SUPPORTED_FEATURES",
     "SupportedFeature",
     "check_finalized_features",
@@ -31,17 +37,11 @@ __all__ = [
     "supported_features",
 ]
 
-ELR_FEATURE: Final = "eligible.leader.replicas.version"
-METADATA_VERSION: Final = "metadata.version"
-TRANSACTION_VERSION: Final = "transaction.version"
-SHARE_VERSION: Final = "share.version"
-STREAMS_VERSION: Final = "streams.version"
-
 DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(
     {
         METADATA_VERSION: 30,
-        "group.version": 1,
-        ELR_FEATURE: 1,
+        GROUP_VERSION: 1,
+        ELIGIBLE_LEADER_REPLICAS_VERSION: 1,
         TRANSACTION_VERSION: 2,
         SHARE_VERSION: 1,
         STREAMS_VERSION: 1,
@@ -65,9 +65,9 @@ class SupportedFeature(NamedTuple):
 
 SUPPORTED_FEATURES: Final[tuple[SupportedFeature, ...]] = (
     SupportedFeature(METADATA_VERSION, 7, 30),
-    SupportedFeature("group.version", 0, 1),
+    SupportedFeature(GROUP_VERSION, 0, 1),
     SupportedFeature(TRANSACTION_VERSION, 0, 2),
-    SupportedFeature(ELR_FEATURE, 0, 1),
+    SupportedFeature(ELIGIBLE_LEADER_REPLICAS_VERSION, 0, 1),
     SupportedFeature(SHARE_VERSION, 0, 1),
     SupportedFeature(STREAMS_VERSION, 0, 1),
 )
@@ -108,7 +108,7 @@ def check_finalized_features(
 
 def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:
     """Return whether partitions have ELRs (KIP-966)."""
-    return features.get(ELR_FEATURE, 0) > 0
+    return features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0
 
 
 def initial_features(release: str | None) -> Mapping[str, int]:

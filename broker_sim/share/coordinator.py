@@ -14,6 +14,7 @@ from broker_sim.coordinator.environment import RuntimeEnvironment
 from broker_sim.coordinator.errors import AppendError
 from broker_sim.coordinator.runtime import CoordinatorRuntime
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
+from broker_sim.metadata.feature_names import SHARE_VERSION
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.runtime.event_log import get_logger
@@ -35,11 +36,10 @@ if TYPE_CHECKING:
 
     Decide = Callable[[ShareShard, SharePartitionKey, Any], Result[Any]]
 
-__all__ = ["SHARE_VERSION_FEATURE", "ShareCoordinator"]
+__all__ = ["ShareCoordinator"]
 
 log = get_logger(__name__)
 
-SHARE_VERSION_FEATURE: Final = "share.version"
 TOO_MANY_IN_REQUEST: Final = f"A request may have {MOST_STATE_BATCHES} state batches."
 
 _OPERATIONS: Final[Mapping[StateApi, Decide]] = {
@@ -152,7 +152,7 @@ class ShareCoordinator:
 
     @property
     def _is_enabled(self) -> bool:
-        return bool(self.environment.image().features.get(SHARE_VERSION_FEATURE))
+        return bool(self.environment.image().features.get(SHARE_VERSION))
 
     def prune_records(self) -> None:
         """Delete the records that newer ones have replaced."""

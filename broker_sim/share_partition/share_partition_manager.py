@@ -11,11 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
+from broker_sim.metadata.feature_names import SHARE_VERSION
 from broker_sim.replica.share_fetch_keys import (
     DelayedShareFetchGroupKey,
     DelayedShareFetchPartitionKey,
 )
-from broker_sim.share.coordinator import SHARE_VERSION_FEATURE
 from broker_sim.share.persister import SharePartitionKey
 from broker_sim.share_partition.acknowledgement import Changes
 from broker_sim.share_partition.delayed_share_fetch import DelayedShareFetch
@@ -275,7 +275,7 @@ class SharePartitionManager:
 
     def on_image(self, image: MetadataImage) -> None:
         """End all sessions and share partitions if the cluster does not serve share groups any more."""
-        if image.features.get(SHARE_VERSION_FEATURE):
+        if image.features.get(SHARE_VERSION):
             return
         self.sessions.cache.remove_all()
         for share_partition in list(self.partitions):

@@ -10,13 +10,14 @@ have become too small right after.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.coordinator.environment import RuntimeEnvironment
 from broker_sim.coordinator.records import CoordinatorRecord, size_in_batch
 from broker_sim.coordinator.result import Result
 from broker_sim.coordinator.runtime import CoordinatorRuntime
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata.feature_names import TRANSACTION_VERSION
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, NO_PRODUCER_ID, NO_SEQUENCE
@@ -38,11 +39,9 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.transaction.environment import TransactionEnvironment
 
-__all__ = ["TRANSACTION_VERSION_FEATURE", "TransactionPartition", "TransactionStateManager"]
+__all__ = ["TransactionPartition", "TransactionStateManager"]
 
 log = get_logger(__name__)
-
-TRANSACTION_VERSION_FEATURE: Final = "transaction.version"
 
 
 class TransactionPartition:
@@ -120,7 +119,7 @@ class TransactionStateManager:
     def version_level(self) -> TransactionVersion:
         """The finalized level of `transaction.version`."""
         features = self.environment.image().features
-        return TransactionVersion(features.get(TRANSACTION_VERSION_FEATURE, 0))
+        return TransactionVersion(features.get(TRANSACTION_VERSION, 0))
 
     # -- look-up --------------------------------------------------------------------------------
 

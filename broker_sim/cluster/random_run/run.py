@@ -46,7 +46,7 @@ from broker_sim.cluster.virtual.invariants import InvariantViolationError, viola
 from broker_sim.cluster.virtual.virtual_cluster import SimulationError, VirtualCluster
 from broker_sim.controller import FeatureUpdate, UpgradeType
 from broker_sim.log import DiskOptions
-from broker_sim.transaction.state_manager import TRANSACTION_VERSION_FEATURE
+from broker_sim.metadata.feature_names import TRANSACTION_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -264,7 +264,7 @@ class _Run:
         if schedule.transactional:
             version = schedule.transaction_version
             self.cluster.nodes.controller.update_features(
-                [FeatureUpdate(TRANSACTION_VERSION_FEATURE, version, UpgradeType.SAFE_DOWNGRADE)]
+                [FeatureUpdate(TRANSACTION_VERSION, version, UpgradeType.SAFE_DOWNGRADE)]
             )
             self._reader.start()
             for number, id_number in enumerate(schedule.transactional):

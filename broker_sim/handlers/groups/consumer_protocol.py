@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.group.group import CONSUMER
+from broker_sim.metadata.feature_names import GROUP_VERSION
 
 if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
 
 __all__ = ["has_consumer_protocol"]
-
-GROUP_VERSION: Final = "group.version"
 
 
 def has_consumer_protocol(context: RequestContext) -> bool:

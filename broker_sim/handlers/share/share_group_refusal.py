@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.metadata.acl import ResourceType
-from broker_sim.share.coordinator import SHARE_VERSION_FEATURE
+from broker_sim.metadata.feature_names import SHARE_VERSION
 
 if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
@@ -21,7 +21,7 @@ __all__ = ["has_share_groups", "share_group_refusal"]
 
 def has_share_groups(context: RequestContext) -> bool:
     """Return whether the feature `share.version` is on, without which their APIs are refused."""
-    return context.broker.image.features.get(SHARE_VERSION_FEATURE, 0) > 0
+    return context.broker.image.features.get(SHARE_VERSION, 0) > 0
 
 
 def share_group_refusal(

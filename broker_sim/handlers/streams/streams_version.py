@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.group.group import STREAMS
+from broker_sim.metadata.feature_names import STREAMS_VERSION
 
 if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
 
 __all__ = ["has_streams_groups"]
-
-STREAMS_VERSION: Final = "streams.version"
 
 
 def has_streams_groups(context: RequestContext) -> bool:

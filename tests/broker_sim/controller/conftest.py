@@ -7,12 +7,12 @@ import pytest
 from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.controller import (
     DEFAULT_FEATURES,
-    ELR_FEATURE,
     Controller,
     CreatableTopic,
     IsrMember,
     PartitionAlteration,
 )
+from broker_sim.metadata.feature_names import ELIGIBLE_LEADER_REPLICAS_VERSION
 from broker_sim.metadata.topic_partition import TopicPartition
 from purgatory import VirtualClock
 
@@ -24,7 +24,7 @@ class ControlledCluster:
         self.clock = VirtualClock()
         self.images = []
         if not elr:
-            features = {**features, ELR_FEATURE: 0}
+            features = {**features, ELIGIBLE_LEADER_REPLICAS_VERSION: 0}
         self.controller = Controller(
             self.clock,
             Random(seed),

@@ -4,7 +4,6 @@ import pytest
 
 from broker_sim.controller import (
     DEFAULT_FEATURES,
-    ELR_FEATURE,
     AlterOp,
     ConfigAlteration,
     ConfigResource,
@@ -15,6 +14,7 @@ from broker_sim.controller import (
     supported_features,
 )
 from broker_sim.errors import ApiError
+from broker_sim.metadata.feature_names import ELIGIBLE_LEADER_REPLICAS_VERSION
 
 ALL_FAILED = "The update failed for all features since the following feature had an error: "
 
@@ -26,7 +26,7 @@ def update(cluster, kind=UpgradeType.UPGRADE, /, **levels):
 
 
 def upgrade_of_elr():
-    return FeatureUpdate(ELR_FEATURE, 1, UpgradeType.UPGRADE)
+    return FeatureUpdate(ELIGIBLE_LEADER_REPLICAS_VERSION, 1, UpgradeType.UPGRADE)
 
 
 def test_all_features_go_up_at_once_whatever_their_order(make_cluster):
@@ -45,12 +45,12 @@ def test_elr_needs_metadata_that_has_it(make_cluster, metadata_version, is_refus
     update(cluster, metadata=metadata_version)
     if not is_refused:
         cluster.controller.update_features([upgrade_of_elr()])
-        assert cluster.image.features[ELR_FEATURE] == 1
+        assert cluster.image.features[ELIGIBLE_LEADER_REPLICAS_VERSION] == 1
         return
     with pytest.raises(ApiError) as refused:
         cluster.controller.update_features([upgrade_of_elr()])
     assert refused.value.error_message == (
-        f"{ALL_FAILED}Invalid update version 1 for feature {ELR_FEATURE}. {ELR_FEATURE} could not be set "
+        f"{ALL_FAILED}Invalid update version 1 for feature {ELIGIBLE_LEADER_REPLICAS_VERSION}. {ELIGIBLE_LEADER_REPLICAS_VERSION} could not be set "
         "to 1 because it depends on metadata.version level 23"
     )
     assert cluster.image.features == {"metadata.version": 22}
