@@ -60,7 +60,8 @@ def timed_out_locks_wake_nobody() -> None:
     original = SharePartitionManager.__init__
 
     def init(self, environment, make_partition_environment):
-        original(self, environment, lambda _: make_partition_environment(lambda _: None))
+        nobody = (lambda _: 0), (lambda _: None)
+        original(self, environment, lambda *_: make_partition_environment(*nobody))
 
     SharePartitionManager.__init__ = init
 
