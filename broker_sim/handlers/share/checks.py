@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.java_text import java_length
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.handlers.support.group_protocols import has_share_groups
 from broker_sim.metadata.acl import AclOperation, ResourceType
-from broker_sim.metadata.feature_names import SHARE_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -30,7 +30,7 @@ def is_member_id(text: str | None) -> bool:
 
 def member_error(context: RequestContext, group_id: str | None, member_id: str | None) -> ErrorCode:
     """Return why the member is not served, NONE if it is."""
-    if not context.broker.image.features.get(SHARE_VERSION):
+    if not has_share_groups(context):
         return ErrorCode.UNSUPPORTED_VERSION
     if group_id is None:
         return ErrorCode.INVALID_REQUEST

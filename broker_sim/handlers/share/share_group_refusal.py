@@ -1,7 +1,4 @@
-"""Whether the cluster has share groups and the client may use one.
-
-Mirrors `KafkaApis.isShareGroupProtocolEnabled` and what each API asks after it.
-"""
+"""Whether the cluster has share groups and the client may use one, as each of their APIs asks first."""
 
 from __future__ import annotations
 
@@ -9,19 +6,14 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import authorization_error
+from broker_sim.handlers.support.group_protocols import has_share_groups
 from broker_sim.metadata.acl import ResourceType
-from broker_sim.metadata.feature_names import SHARE_VERSION
 
 if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata.acl import AclOperation
 
-__all__ = ["has_share_groups", "share_group_refusal"]
-
-
-def has_share_groups(context: RequestContext) -> bool:
-    """Return whether the feature `share.version` is on, without which their APIs are refused."""
-    return context.broker.image.features.get(SHARE_VERSION, 0) > 0
+__all__ = ["share_group_refusal"]
 
 
 def share_group_refusal(
