@@ -1,11 +1,19 @@
-"""A client of a cluster's only broker, which is a member of a share group and of a streams group."""
+"""A cluster of one broker with a data directory, and a client of it, which is a member of a share group and of a streams group."""
 
 import socket
 
+from broker_sim import Cluster
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 
+CONFIGS = {
+    "offsets.topic.num.partitions": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
+    "group.share.assignment.interval.ms": 0,
+    "group.streams.initial.rebalance.delay.ms": 0,
+    "group.streams.assignment.interval.ms": 0,
+}
 GROUP, TOPIC, APP = "billing", "orders", "app"
 Beat = messages.ShareGroupHeartbeatRequest
 StreamsBeat = messages.StreamsGroupHeartbeatRequest
@@ -13,6 +21,10 @@ Fetch = messages.ShareFetchRequest
 Acknowledge = messages.ShareAcknowledgeRequest
 Commit = messages.OffsetCommitRequest
 Alter = messages.AlterShareGroupOffsetsRequest
+
+
+def opened(directory, **options):
+    return Cluster(1, data_dir=directory, configs=CONFIGS, **options)
 
 
 class Client:

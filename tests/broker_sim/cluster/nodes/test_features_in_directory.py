@@ -11,27 +11,16 @@ from dataclasses import replace
 
 import pytest
 
-from broker_sim import Cluster, ConfigError
+from broker_sim import ConfigError
 from broker_sim.controller import DEFAULT_FEATURES, MetadataStore, initial_features
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
-from tests.broker_sim.cluster.nodes.group_client import APP, TOPIC, Client
+from tests.broker_sim.cluster.nodes.group_client import APP, TOPIC, Client, opened
 
-CONFIGS = {
-    "offsets.topic.num.partitions": 1,
-    "share.coordinator.state.topic.num.partitions": 1,
-    "group.share.assignment.interval.ms": 0,
-    "group.streams.initial.rebalance.delay.ms": 0,
-    "group.streams.assignment.interval.ms": 0,
-}
 RECORDS = 3
 UNSUPPORTED = ErrorCode.UNSUPPORTED_VERSION
 Beat = messages.ConsumerGroupHeartbeatRequest
 Update = messages.UpdateFeaturesRequest
-
-
-def opened(directory, **options):
-    return Cluster(1, data_dir=directory, configs=CONFIGS, **options)
 
 
 def written(directory, release):

@@ -10,22 +10,10 @@ import shutil
 
 import pytest
 
-from broker_sim import Cluster
 from broker_sim.errors import ErrorCode
-from tests.broker_sim.cluster.nodes.group_client import APP, GROUP, TOPIC, Client
+from tests.broker_sim.cluster.nodes.group_client import APP, GROUP, TOPIC, Client, opened
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
-CONFIGS = {
-    "offsets.topic.num.partitions": 1,
-    "share.coordinator.state.topic.num.partitions": 1,
-    "group.share.assignment.interval.ms": 0,
-    "group.streams.initial.rebalance.delay.ms": 0,
-    "group.streams.assignment.interval.ms": 0,
-}
-
-
-def opened(directory, **options):
-    return Cluster(1, data_dir=directory, configs=CONFIGS, **options)
 
 
 @pytest.fixture(scope="module")
