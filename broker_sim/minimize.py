@@ -9,8 +9,6 @@ from purgatory import Clock, SystemClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["Minimizer"]
-
 Candidate = TypeVar("Candidate")
 Item = TypeVar("Item")
 

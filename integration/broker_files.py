@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["BrokerFiles", "DirectoryFiles", "HasBrokerFiles"]
-
 
 class BrokerFiles(Protocol):
     """Files by their paths in a broker's log directory, such as `topic-0/00000000000000000000.log`."""

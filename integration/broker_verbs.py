@@ -9,8 +9,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
-__all__ = ["BrokerVerbs", "Fault", "Reading"]
-
 
 class Fault(StrEnum):
     """What can be done to a broker; a scenario names the faults that it needs."""

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from integration.report.last_failed import LastComparison
     from integration.scenarios.scenario import Scenario
 
-__all__ = ["main"]
-
 TROUBLE_WITH_A_SIDE = 2
 FILES: Final = {
     "observations.jsonl": write_observations,

@@ -13,17 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = [
-    "COMPARED_FIELDS",
-    "Observation",
-    "Timing",
-    "TimingClass",
-    "at_once",
-    "at_timeout",
-    "on_event",
-    "untimed",
-]
-
 COMPARED_FIELDS: Final = ("error_code", "base_offset", "high_watermark", "records", "bytes")
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from purgatory.delayed_operation import DelayedOperation
     from purgatory.snapshots import PlacedTask
 
-__all__ = ["parked_operations"]
-
 
 def parked_operations(
     operations: Iterable[tuple[DelayedOperation, PlacedTask]],

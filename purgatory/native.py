@@ -9,8 +9,6 @@ checker, and raise NotImplementedError in both builds.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-__all__ = ["mypyc_attr"]
-
 if TYPE_CHECKING:
     from mypy_extensions import mypyc_attr
 else:

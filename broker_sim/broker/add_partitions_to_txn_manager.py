@@ -32,8 +32,6 @@ if TYPE_CHECKING:
         messages.AddPartitionsToTxnRequest, messages.AddPartitionsToTxnResponse
     ]
 
-__all__ = ["AddPartitionsToTxnManager"]
-
 Transaction = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 Topic = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 

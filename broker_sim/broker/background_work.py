@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.share.coordinator import ShareCoordinator
     from broker_sim.transaction.coordinator import TransactionCoordinator
 
-__all__ = ["BackgroundWork"]
-
 LONGEST_PERIOD_MS: Final = 1 << 40
 """What is due less often than every 34 years never runs; timers cannot wait for longer."""
 

@@ -62,8 +62,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import Process
     from broker_sim.share.state_apis import StateApi
 
-__all__ = ["Broker"]
-
 
 class Broker:
     """A broker from its start to its death; a restarted one is a new object on the old logs."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.links import Links
     from broker_sim.runtime.process import Process
 
-__all__ = ["ControllerLink"]
-
 Result = TypeVar("Result")
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.log import VerificationGuard
     from broker_sim.replica import DeleteRecordsPartitionStatus, Partition, ReplicaManager
 
-__all__ = ["ReplicatedStorage"]
-
 READ_BYTES: Final = 5_242_880
 """Read at once; Kafka's default of `offsets.load.buffer.size`."""
 DELETE_TIMEOUT_MS: Final = 30_000

@@ -36,14 +36,6 @@ if TYPE_CHECKING:
     from broker_sim.share.persister import Persister
     from broker_sim.share.state_apis import StateApi
 
-__all__ = [
-    "make_group_coordinator",
-    "make_persister",
-    "make_share_coordinator",
-    "make_transaction_coordinator",
-    "make_transactional_appends",
-]
-
 
 def make_group_coordinator(
     base: Foundation,

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.action_queue import ActionQueue
 
-__all__ = ["RequestDispatcher"]
-
 log = get_logger(__name__)
 
 DOCUMENT: Final = "docs/differences.md"

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.metadata import MetadataImage
 
-__all__ = ["DynamicBrokerConfig", "ListenerReconfigurable"]
-
 log = get_logger(__name__)
 
 

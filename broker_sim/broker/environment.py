@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.purgatories import PurgatoryFactory
     from broker_sim.share.state_apis import StateApi
 
-__all__ = ["BrokerEnvironment", "Peer"]
-
 
 class Peer(Protocol):
     """What brokers ask of each other."""

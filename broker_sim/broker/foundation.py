@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.replica import Purgatories
     from broker_sim.runtime.process import Process
 
-__all__ = ["Foundation"]
-
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers import ApiSpec, ApiTable, RequestContext
     from broker_sim.handlers.context import Respond
 
-__all__ = ["guarded_apis"]
-
 
 def guarded_apis(table: ApiTable) -> ApiTable:
     """Return the table with handlers that answer CLUSTER_AUTHORIZATION_FAILED to others."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.process import Process
 
-__all__ = ["LateMetadata", "MetadataDelay"]
-
 
 class MetadataDelay:
     """The fault, of all brokers."""

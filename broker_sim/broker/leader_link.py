@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from broker_sim.replica import FetchPartitionData, FollowerFetch
     from broker_sim.runtime.links import Links
 
-__all__ = ["LeaderLink"]
-
 
 class LeaderLink:
     """The `LeaderEndpoint` over links."""

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.process import Handle, Process
 
-__all__ = ["CONTROLLED_SHUTDOWN_TIMEOUT_MS", "BrokerLifecycle", "LifecycleState"]
-
 log = get_logger(__name__)
 
 CONTROLLED_SHUTDOWN_TIMEOUT_MS: Final = 300_000

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     Sender = InterBrokerSender[Sequence[TopicPartition], Sequence[LatestOffset]]
 
-__all__ = ["PartitionMetadataClient"]
-
 MOST_ATTEMPTS: Final = 5
 FIRST_BACKOFF_MS: Final = 1_000
 MOST_BACKOFF_MS: Final = 30_000

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.replica import PendingIsr
     from purgatory import Clock
 
-__all__ = ["LocalPartitionStore"]
-
 
 class LocalPartitionStore:
     """The `PartitionStore` of one broker; mirrors what `Partition.apply` takes from its broker."""

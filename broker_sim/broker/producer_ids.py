@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.controller_channel import ControllerChannel
     from purgatory import Clock
 
-__all__ = ["ProducerIds"]
-
 PREFETCH_THRESHOLD = 0.9
 RETRY_BACKOFF_MS = 50
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.replica import FetchPartitionData, FollowerFetch, ReplicaManager
     from broker_sim.runtime.action_queue import ActionQueue
 
-__all__ = ["ReplicaServer"]
-
 
 class ReplicaServer:
     """Serves followers on the leader's process; `on_result` is called once, now or later."""

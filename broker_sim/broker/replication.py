@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ErrorCode
     from broker_sim.replica import IsrDecision, IsrProposal, ReplicaQuota
 
-__all__ = ["make_alter_partition_manager", "make_applier", "make_replica_manager"]
-
 
 def make_replica_manager(base: Foundation, leader_quota: ReplicaQuota) -> ReplicaManager:
     """Return what serves the partitions on this broker."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.replica import MetadataApplier, ReplicaManager
     from broker_sim.share.persister import Persister, SharePartitionKey
 
-__all__ = ["make_share_partition_manager"]
-
 
 def make_share_partition_manager(
     base: Foundation,

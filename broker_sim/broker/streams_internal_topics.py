@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import BrokerServices
     from broker_sim.protocol import messages
 
-__all__ = ["StreamsInternalTopics"]
-
 MAX_ERRORS: Final = 1_000
 """Of so many topics the errors are kept; of more the one is forgotten that would be first."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.quota import QuotaManagers
     from purgatory import Clock, DelayedOperationPurgatory
 
-__all__ = ["ThrottledRequest", "Throttling"]
-
 _PERCENT_PER_MS: Final = 100 / 1_000
 """What a millisecond in one second is in per cent."""
 _PRODUCE: Final = ApiKey.PRODUCE

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     Response = messages.WriteTxnMarkersResponse
     Marker = messages.WriteTxnMarkersRequest.WritableTxnMarker
 
-__all__ = ["TxnMarkerWriter"]
-
-
 PartitionResult = messages.WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 

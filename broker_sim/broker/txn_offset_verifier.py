@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.log import VerificationGuard
     from broker_sim.replica import TransactionalAppends
 
-__all__ = ["TxnOffsetVerifier"]
-
 
 class TxnOffsetVerifier:
     """The `VerifyTransaction` of the groups: the same question that a produce request asks."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Method = Callable[..., Any]
     AsyncMethod = Callable[..., Awaitable[Any]]
 
-__all__ = ["REPAIRS", "repaired_aiokafka"]
-
 REPAIRS: Final = (
     "an OffsetFetch that is refused as a whole is sent again",
     "ListOffsets to a broker that does not lead asks for new metadata",

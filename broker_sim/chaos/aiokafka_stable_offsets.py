@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Method = Callable[..., Awaitable[Any]]
 
-__all__ = ["StableOffsets"]
-
 REQUIRE_STABLE_VERSION: Final = 7
 ASKED_AGAIN: Final = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 """An error after which aiokafka asks again; it does not know UNSTABLE_OFFSET_COMMIT."""

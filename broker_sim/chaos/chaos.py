@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.processes import Process
 
-__all__ = ["RECOVERY_S", "Chaos", "InvariantError", "failure_text", "invariant_of"]
-
 RECOVERY_S: Final = 60
 """The cluster has to be well so long after the last fault; it is a defect of the simulator otherwise."""
 ASKED_EVERY_S: Final = 0.1

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from broker_sim.config import GivenValue
     from broker_sim.handlers.request_log import RequestStatus
 
-__all__ = ["CommandOutcome", "CommandRun", "check_schedule"]
-
 SERVERS_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
 CONTROL_VARIABLE: Final = "BROKER_SIM_CONTROL"
 COMMAND: Final = "command"

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-__all__ = ["CommandFaults"]
-
 
 class CommandFaults:
     """The faults of one command, named by their kinds. It leads a process group if it may be frozen."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.loop import Order
 
-__all__ = ["calm_schedule", "draw_schedule"]
-
 MOST_FAULTS: Final = 10
 DURATIONS_MS: Final = (100, 1_000, 3_000, 8_000, 12_000)
 """Short hiccups, and what lasts longer than sessions and requests' timeouts."""

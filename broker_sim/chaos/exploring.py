@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     Run = Callable[[Mapping[Place, str]], tuple[Outcome, Meetings | None]]
 
-__all__ = ["MAX_RUNS", "Exhaustive", "Exploration", "explore", "explored_by"]
-
 Exhaustive = bool | Literal["workers", "brokers"]
 """Whose orders are run; True stands for those of workers."""
 

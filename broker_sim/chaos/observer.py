@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.async_cluster import AsyncCluster
     from broker_sim.runtime.virtual import VirtualEventLoop
 
-__all__ = ["Leaders", "observed"]
-
 CLUSTER: Final = "cluster"
 REQUESTS_KEPT: Final = 100_000
 _CLIENTS: Final = ("aiokafka", "kafka")

@@ -11,8 +11,6 @@ from broker_sim.cluster.faults.as_test import as_test
 if TYPE_CHECKING:
     from broker_sim.chaos.run import Outcome
 
-__all__ = ["Failure", "repairs_text", "shrunk_text"]
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     Meetings = MeetingOrder | MeetingArrivals
     _End = tuple[str, float, tuple[Deviation, ...]]
 
-__all__ = ["CONFIGS", "ChaosRun", "Explored", "Outcome", "run_chaos"]
-
 Explored = Literal["workers", "brokers"]
 """Whose orders an exhaustive search runs."""
 

@@ -25,8 +25,6 @@ from broker_sim.runtime.virtual.task_order import ARRIVAL, ORDER, Deviation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["DEFAULT_DURATION_MS", "Schedule"]
-
 DEFAULT_DURATION_MS: Final = 20_000
 """In this time faults happen, from the call of `faults_over`."""
 

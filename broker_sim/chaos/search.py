@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.loop import Order
     from broker_sim.runtime.virtual.meetings import Place
 
-__all__ = ["ChaosTest", "SeedOutcome", "examine", "load_test", "run_seed", "run_seeds"]
-
 MARKER: Final = "chaos"
 """Of pytest, which a test may have."""
 _SAID: Final = (

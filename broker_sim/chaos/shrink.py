@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.chaos.run import Outcome
     from broker_sim.chaos.schedule import Schedule
 
-__all__ = ["shrink"]
-
 MAX_TRIES: Final = 100
 MAX_TRIES_OF_ORDERS: Final = 300
 """With deviations there is more to leave out."""

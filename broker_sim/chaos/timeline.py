@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.faults.action import Action
 
-__all__ = ["Moment", "Timeline", "timeline_text"]
-
 FAULT = "FAULT"
 ORDER = "ORDER"
 WIDEST_NAME = 32

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.processes import Process
 
-__all__ = ["Worker", "cause_of", "error_text", "is_of_the_environment"]
-
 RESTART_S: Final = 1.0
 """So long after its end a supervisor starts it again."""
 _CLIENT_ERRORS: Final = {"KafkaError", "KafkaException"}

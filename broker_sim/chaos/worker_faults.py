@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Undo = Callable[[], object]
 
-__all__ = ["WorkerFaults"]
-
 
 class WorkerFaults:
     """The faults of the workers of one run, named by their kinds."""

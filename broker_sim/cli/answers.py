@@ -9,8 +9,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["print_answer"]
-
 ROWS_OF_STATUS = 20
 """So many groups, share partitions, transactions and producers are in the text of a status."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from broker_sim.chaos.report import Failure
 
-__all__ = ["command"]
-
 EXAMINED: int = 3
 """So many seeds of each invariant are shrunk: they may fail for different reasons."""
 

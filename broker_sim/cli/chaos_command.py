@@ -24,8 +24,6 @@ from broker_sim.errors import ApiError, ConfigError, MissingExtraError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["command"]
-
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 

@@ -12,16 +12,6 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = [
-    "UNKNOWN",
-    "Column",
-    "age_text",
-    "empty_table",
-    "fitted_table",
-    "number_text",
-    "topic_partitions",
-]
-
 UNKNOWN: Final = "-"
 
 ELLIPSIS: Final = "…"

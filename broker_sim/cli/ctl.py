@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from broker_sim.control.verb import Verb
 
-__all__ = ["command"]
-
 FAULT_OPTIONS = (
     click.Option(["--broker"], type=int, help="Only requests to this broker."),
     click.Option(["--topic"], help="Only this topic, where the API answers by topic or partition."),

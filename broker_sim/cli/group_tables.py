@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-__all__ = ["LISTINGS", "Listing", "group_tables"]
-
 QUIET: Final = {"Stable", "Empty", "Dead"}
 SHARE: Final = "share"
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["is_left", "keys_at_once"]
-
 LEAVES = (b"q", b"Q", b"")
 """The keys that leave; nothing at all is read where the terminal is gone."""
 

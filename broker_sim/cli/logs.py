@@ -15,8 +15,6 @@ from broker_sim.runtime.event_log import EVENT_ATTRIBUTE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["FORMATS", "LEVELS", "logs_on_stderr"]
-
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("console", "json")
 

@@ -12,16 +12,6 @@ from broker_sim.runtime.memory import parse_memory_limit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "USERS_VARIABLE",
-    "check_topics",
-    "control_client",
-    "control_options",
-    "parse_configs",
-    "parse_memory",
-    "parse_users",
-]
-
 CONTROL_VARIABLE = "BROKER_SIM_CONTROL"
 USERS_VARIABLE = "BROKER_SIM_USERS"
 Command = TypeVar("Command", bound="Callable[..., object]")

@@ -16,8 +16,6 @@ from rich.progress import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["progress_bar"]
-
 
 def progress_bar(console: Console) -> Progress:
     """Return a bar with a text, how many are done, and the time; it leaves nothing behind."""

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     from broker_sim.trace import Trace
 
-__all__ = ["command"]
-
 LAST_PORT = 65535
 GC_THRESHOLDS = (20_000, 10, 100)
 """A full collection stops a broker with hundreds of topics for 40 ms, and answers at a timeout wait for

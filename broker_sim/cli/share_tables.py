@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-__all__ = ["SHARE_PARTITIONS", "is_redelivered", "share_order", "share_rows", "share_tables"]
-
 ACQUIRED: Final = "Acquired"
 AVAILABLE: Final = "Available"
 

@@ -22,8 +22,6 @@ from broker_sim.runtime.quiet_logs import quiet_logs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["command"]
-
 LARGEST_SEED = 1 << 32
 
 

@@ -14,16 +14,6 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-__all__ = [
-    "new_table",
-    "print_broker",
-    "print_denials",
-    "print_partition",
-    "print_purgatory",
-    "print_requests",
-    "print_status",
-]
-
 KILOBYTE = 1024
 TEN = 10
 STATE_STYLES = {"running": "green", "paused": "yellow", "dead": "red"}

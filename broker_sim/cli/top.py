@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from broker_sim.control.client import ControlClient
     from purgatory import Clock
 
-__all__ = ["command", "watch"]
-
 MS_PER_SECOND = 1_000
 
 

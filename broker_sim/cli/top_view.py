@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-__all__ = ["render", "rows_that_fit"]
-
 HOTTEST_KEYS = 10
 BUCKETS = 20
 HEIGHTS = " ▁▂▃▄▅▆▇█"

@@ -15,8 +15,6 @@ from broker_sim.metadata.acl import (
 )
 from broker_sim.runtime.argument_names import check_can_be_sent
 
-__all__ = ["parse_acl"]
-
 _CONCRETE: Final = 2
 """The first code of a resource type or an operation that a rule can have."""
 

@@ -16,15 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.config import GivenValue
     from broker_sim.control.server import ControlServer
 
-__all__ = [
-    "broker_configs_by_id",
-    "check_control",
-    "check_data_dir",
-    "check_hosts",
-    "check_ports",
-    "check_trace",
-]
-
 _REPLICAS: Final = {
     "offsets.topic.replication.factor": BrokerConfig.offsets_topic_replication_factor,
     "transaction.state.log.replication.factor": BrokerConfig.transaction_state_log_replication_factor,

@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.purgatories import ObserverFactory
     from broker_sim.trace import Trace
 
-__all__ = ["AsyncCluster"]
-
 
 class AsyncCluster(Verbs, AsyncFace):
     """Brokers 1 to `brokers` on one event loop, to be used with `async with`.

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Changes", "name_of"]
-
 
 def name_of(predicate: Callable[[], object]) -> str:
     """Return what a predicate is called and where it is written, for the text of an error."""

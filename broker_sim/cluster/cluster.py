@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from contextlib import AbstractContextManager
 
-__all__ = ["Cluster", "new_event_loop", "same_parameters"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -15,8 +15,6 @@ from broker_sim.errors import WrongStateError
 if TYPE_CHECKING:
     from broker_sim.config import GivenValue
 
-__all__ = ["KafkaContainer"]
-
 PREFIX: Final = "KAFKA_"
 OF_THE_CONTAINER: Final = re.compile(
     r"(ADVERTISED_)?LISTENERS|LISTENER_SECURITY_PROTOCOL_MAP|INTER_BROKER_LISTENER_NAME"

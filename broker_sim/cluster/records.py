@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol.record_batch import BatchHeader
     from broker_sim.replica import ProducePartitionStatus
 
-__all__ = ["TopicRecord", "TopicRecords", "append_record", "partition_of_key", "readable_records"]
-
 TIMEOUT_MS = 30_000
 """As `request.timeout.ms` of producers."""
 LEADER_GRACE_S = 5

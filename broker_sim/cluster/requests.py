@@ -5,15 +5,6 @@ from __future__ import annotations
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import build_batch
 
-__all__ = [
-    "FETCH_VERSION",
-    "OFFSET_FETCH_VERSION",
-    "PRODUCE_VERSION",
-    "fetch_request",
-    "offset_fetch_request",
-    "produce_request",
-]
-
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 OFFSET_FETCH_VERSION = 9

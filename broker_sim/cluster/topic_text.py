@@ -10,8 +10,6 @@ from broker_sim.protocol.special_values import BROKER_DEFAULT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["TopicText", "creatable_topics", "parse_topic"]
-
 
 class TopicText(NamedTuple):
     """A topic as asked for; -1 stands for the brokers' default."""

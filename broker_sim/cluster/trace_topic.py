@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.nodes.nodes import Nodes
 
-__all__ = ["TraceTopic"]
-
 BATCH_BYTES = 500_000
 """About half of the default of `max.message.bytes`."""
 KEPT_BATCHES = 200

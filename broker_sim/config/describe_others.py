@@ -15,8 +15,6 @@ from broker_sim.config.describe import BrokerConfigs, ConfigEntry, ConfigSource,
 from broker_sim.config.resource_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
 from broker_sim.errors import ApiError, ErrorCode
 
-__all__ = ["alter_loggers", "describe_client_metrics", "describe_group", "describe_loggers"]
-
 _ROOT: Final = "root"
 _NUMBERS: Final = {
     "FATAL": logging.CRITICAL,

@@ -9,8 +9,6 @@ from broker_sim.config.per_listener import CONNECTION_LIMITS, PER_LISTENER, with
 from broker_sim.config.quota_configs import REPLICATION_QUOTA_CONFIGS
 from broker_sim.errors import ConfigError
 
-__all__ = ["check_dynamic"]
-
 _OF_ALL_BROKERS: Final = CONNECTION_LIMITS | {"num.network.threads"}
 """May be set for a listener of all brokers."""
 

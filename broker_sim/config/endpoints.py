@@ -15,24 +15,6 @@ from broker_sim.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "ADVERTISED_LISTENERS",
-    "DEFAULT_LISTENER",
-    "INTER_BROKER_LISTENER",
-    "LISTENERS",
-    "PLAINTEXT",
-    "PROTOCOL_MAP",
-    "SASL_PROTOCOLS",
-    "SECURITY_PROTOCOLS",
-    "SSL_PROTOCOLS",
-    "Endpoint",
-    "check_advertised_names",
-    "listener_names",
-    "parse_endpoints",
-    "parse_protocol_map",
-    "shift_ports",
-]
-
 LISTENERS: Final = "listeners"
 ADVERTISED_LISTENERS: Final = "advertised.listeners"
 PROTOCOL_MAP: Final = "listener.security.protocol.map"

@@ -6,8 +6,6 @@ from typing import Any, Final
 
 from broker_sim.errors import ConfigError
 
-__all__ = ["HEARTBEAT_AND_SESSION", "check_heartbeat_interval", "check_limits"]
-
 HEARTBEAT_AND_SESSION: Final = (
     ("min_heartbeat_interval_ms", "heartbeat_interval_ms", "max_heartbeat_interval_ms"),
     ("min_session_timeout_ms", "session_timeout_ms", "max_session_timeout_ms"),

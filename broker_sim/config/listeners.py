@@ -17,17 +17,6 @@ from broker_sim.config.endpoints import (
 from broker_sim.config.per_listener import PREFIX
 from broker_sim.errors import ConfigError
 
-__all__ = [
-    "METRIC_REPORTERS",
-    "OVERRIDES",
-    "PER_IP",
-    "check_connection_limits",
-    "check_connections_per_ip",
-    "check_listeners",
-    "check_metric_reporters",
-    "parse_overrides",
-]
-
 METRIC_REPORTERS: Final = "metric.reporters"
 OVERRIDES: Final = "max.connections.per.ip.overrides"
 

@@ -23,13 +23,6 @@ from broker_sim.config.definition import (
     Validator,
 )
 
-__all__ = [
-    "THREADS",
-    "other_configs",
-    "thread_count_reason",
-    "why_without_effect",
-]
-
 CLEANER_THREADS: Final = "log.cleaner.threads"
 THREADS: Final = frozenset(
     {

@@ -7,16 +7,6 @@ That of a mechanism has its name in between: `listener.name.outside.plain.sasl.j
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = [
-    "CONNECTION_LIMITS",
-    "JAAS_CONFIG",
-    "PER_LISTENER",
-    "SERVER_HANDLER",
-    "SIGNED_TOKEN_HANDLERS",
-    "listener_values",
-    "without_listener",
-]
-
 PREFIX: Final = "listener.name."
 PER_LISTENER: Final = frozenset(
     {

@@ -26,17 +26,6 @@ from broker_sim.config.definition import (
 )
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
 
-__all__ = [
-    "CLIENT_METRICS_CONFIGS",
-    "GROUP_CONFIGS",
-    "OffsetReset",
-    "check_client_metrics_configs",
-    "check_group_configs",
-    "group_number",
-    "limits_of_group_config",
-    "parse_offset_reset",
-]
-
 _EARLIEST: Final = "earliest"
 _OFFSET_RESETS: Final = (_EARLIEST, "latest")
 _DURATION: Final = re.compile(

@@ -21,8 +21,6 @@ from broker_sim.config.group_limits import (
     check_limits,
 )
 
-__all__ = ["ShareCoordinatorConfigs", "ShareGroupConfigs", "check_share_configs"]
-
 _ORDERED: Final = (
     *HEARTBEAT_AND_SESSION,
     ("min_delivery_count_limit", "delivery_count_limit", "max_delivery_count_limit"),

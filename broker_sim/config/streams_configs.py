@@ -13,8 +13,6 @@ from broker_sim.config.group_limits import (
     check_limits,
 )
 
-__all__ = ["StreamsGroupConfigs", "check_streams_configs"]
-
 _PREFIX: Final = "group_streams_"
 
 

@@ -11,8 +11,6 @@ from typing import Final
 
 from broker_sim.config.per_listener import PER_LISTENER
 
-__all__ = ["BROKER_WITHOUT_EFFECT", "CHANGE_WITHOUT_EFFECT", "TOPIC_WITHOUT_EFFECT"]
-
 _OWN_DIRECTORY: Final = "logs are kept in memory, or in the directory of --data-dir"
 _NO_PREPARED_FILES: Final = "files are not made before they are filled"
 

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from broker_sim.control.verb import Verb
     from broker_sim.runtime.acceptor import Accepting
 
-__all__ = ["Serving", "serve"]
-
 CLOSE_TIMEOUT_S = 1.0
 """How long the end of the cluster waits for requests that are under way, such as half a body."""
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

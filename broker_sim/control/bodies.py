@@ -12,8 +12,6 @@ from broker_sim.runtime.argument_names import HIDDEN, SECRET_ARGUMENTS, can_be_s
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BadRequestError", "Body", "parse_body", "parse_number"]
-
 Value = TypeVar("Value", bool, int, float, str)
 
 _KINDS: dict[str, type] = {

@@ -13,8 +13,6 @@ from broker_sim.runtime.sockets import address_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["TOKEN_VARIABLE", "ControlClient", "ControlError"]
-
 TOKEN_VARIABLE = "BROKER_SIM_CONTROL_TOKEN"  # noqa: S105 - the name of a variable
 TIMEOUT_S = 600
 """`roll` waits for the session of one broker after the other: about 12 s each."""

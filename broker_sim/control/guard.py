@@ -22,8 +22,6 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Guard", "RefusedRequestError"]
-
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
 READING_METHODS: Final = ("GET", "HEAD")
 DECIDING_HEADERS: Final = ("authorization", "content-type", "host", "origin")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-__all__ = ["ControlServer", "ControlledCluster"]
-
 LISTEN_BACKLOG = 128
 APP_MODULE = "broker_sim.control.app"
 

@@ -28,9 +28,6 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-__all__ = ["AsyncFace", "BlockingFace", "Face", "HttpAddress", "HttpRequest", "Verb", "WaitingVerb", "verb",
-           "verbs_of", "waiting_verb"]  # fmt: skip
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataDelta
     from broker_sim.metadata.acl import Acl, AclFilter
 
-__all__ = ["create_acls", "delete_acls"]
-
 _ABSTRACT_TYPES: Final = (ResourceType.UNKNOWN, ResourceType.ANY)
 _ABSTRACT_OPERATIONS: Final = (AclOperation.UNKNOWN, AclOperation.ANY)
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.event_log import EventLogger
     from purgatory import Clock
 
-__all__ = ["log_changes"]
-
 _log = get_logger(__name__)
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataDelta, MetadataImage
     from broker_sim.metadata.quota_entity import QuotaEntity
 
-__all__ = ["alter_client_quotas", "quotas_to_set"]
-
 _LONG: Final = ("LONG", 2**63 - 1)
 _INT: Final = ("INT", 2**31 - 1)
 _DOUBLE: Final = ("DOUBLE", None)

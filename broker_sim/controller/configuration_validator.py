@@ -34,8 +34,6 @@ from broker_sim.errors import ApiError, ConfigError, ErrorCode
 from broker_sim.metadata import MetadataDelta
 from broker_sim.runtime.event_log import get_logger
 
-__all__ = ["ConfigurationValidator"]
-
 log = get_logger(__name__)
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.kafka_principal import KafkaPrincipal
     from purgatory import Clock
 
-__all__ = ["DelegationTokenControlManager"]
-
 FIRST_LEVEL: Final = 14
 """3.6-IV2, the first metadata version that has tokens."""
 MAX_TIMESTAMP_MS: Final = (1 << 63) - 1

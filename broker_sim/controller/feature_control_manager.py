@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata import MetadataDelta
 
-__all__ = ["FeatureControlManager"]
-
 KRAFT_LEVELS: Final = SupportedFeature(KRAFT_VERSION, 0, 1)
 """What may be asked for. It is not advertised."""
 ELR_METADATA_VERSION: Final = 23

@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.release import Release
 
-__all__ = [
-    "DEFAULT_FEATURES",
-    "SUPPORTED_FEATURES",
-    "SupportedFeature",
-    "check_finalized_features",
-    "has_eligible_leader_replicas",
-    "initial_features",
-    "limited_features",
-    "supported_features",
-]
-
 DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(
     {
         METADATA_VERSION: 30,

@@ -26,8 +26,6 @@ from broker_sim.metadata.kafka_principal import KafkaPrincipal
 if TYPE_CHECKING:
     from broker_sim.metadata.quota_entity import QuotaEntity
 
-__all__ = ["changed", "difference"]
-
 
 def difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
     """Return the change that makes `after` from `before`; identical objects have not changed."""

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["MetadataStore", "StoredMetadata"]
-
 SMALLEST_REWRITE_BYTES: Final = 4 * 1024 * 1024
 GROWTH_BEFORE_REWRITE: Final = 4
 _ADVICE: Final = "take another directory, or a copy of this one"

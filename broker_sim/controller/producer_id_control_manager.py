@@ -10,8 +10,6 @@ from broker_sim.errors import ApiError, ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PRODUCER_IDS_BLOCK_SIZE", "ProducerIdControlManager"]
-
 PRODUCER_IDS_BLOCK_SIZE: Final = 1_000
 
 

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata import MetadataDelta, ScramCredential
 
-__all__ = ["alter_scram_credentials"]
-
-
 MAX_ITERATIONS: Final = 16_384
 
 _TWICE: Final = Outcome(

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     OnDone = Callable[[ErrorCode], object]
 
-__all__ = ["CoordinatorContext", "CoordinatorState", "Shard"]
-
 
 class CoordinatorState(Enum):
     """Where a partition is; mirrors `CoordinatorRuntime.CoordinatorState`."""

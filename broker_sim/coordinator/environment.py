@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import CallLater
     from purgatory import Clock
 
-__all__ = ["RuntimeEnvironment"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeEnvironment:

@@ -6,8 +6,6 @@ from typing import Final
 
 from broker_sim.errors import ApiError, ErrorCode
 
-__all__ = ["AppendError", "coordinator_error"]
-
 _TOLD: Final = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,

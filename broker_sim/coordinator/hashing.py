@@ -7,8 +7,6 @@ from typing import Final
 
 from broker_sim.hash_order.hash_codes import INT_MASK, java_hash_code
 
-__all__ = ["partition_of_hash", "partition_of_key"]
-
 _MAX_INT: Final = 0x7FFFFFFF
 _MIN_INT: Final = 0x80000000
 

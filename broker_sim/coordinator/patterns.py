@@ -20,14 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = [
-    "MAX_CHARACTERS",
-    "MAX_INSTRUCTIONS",
-    "Pattern",
-    "compile_pattern",
-    "match_at_once_or_beside",
-]
-
 T = TypeVar("T")
 
 MAX_CHARACTERS: Final = 5_000

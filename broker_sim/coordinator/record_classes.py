@@ -11,8 +11,6 @@ from broker_sim.protocol.schema import parse_message, read_schema_lines
 if TYPE_CHECKING:
     from broker_sim.protocol.message import Message
 
-__all__ = ["RecordClasses"]
-
 
 class RecordClasses:
     """The classes of one module, beside which `record_schemas.jsonl` has their schemas."""

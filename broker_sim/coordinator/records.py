@@ -15,8 +15,6 @@ from broker_sim.protocol.records import Record, iter_records
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["CoordinatorRecord", "RecordSerde", "UnknownRecordError", "size_in_batch"]
-
 _VERSION: Final = Struct(">h")
 KEY_VERSION: Final = 0
 """Every type of key has one version."""

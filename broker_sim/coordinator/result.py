@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.records import CoordinatorRecord
     from broker_sim.errors import ErrorCode
 
-__all__ = ["Result", "ShardRuntime"]
-
 Response = TypeVar("Response")
 
 

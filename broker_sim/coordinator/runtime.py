@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.transactions import VerifiedTransaction
     from broker_sim.metadata import ImageChanges, MetadataImage
 
-__all__ = ["CoordinatorRuntime", "ShardOwner"]
-
 log = get_logger(__name__)
 
 S = TypeVar("S", bound=Shard)

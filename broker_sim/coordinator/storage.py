@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ErrorCode
     from broker_sim.log import VerificationGuard
 
-__all__ = ["CoordinatorStorage"]
-
 
 class CoordinatorStorage(Protocol):
     """The partitions of one internal topic that this broker hosts, by their numbers."""

@@ -10,8 +10,6 @@ from broker_sim.protocol.records import build_end_txn_marker
 if TYPE_CHECKING:
     from broker_sim.log import VerificationGuard
 
-__all__ = ["NO_TRANSACTION", "TransactionMarker", "VerifiedTransaction"]
-
 
 class VerifiedTransaction(NamedTuple):
     """The transaction that a batch belongs to, and what shows that its coordinator knows of it."""

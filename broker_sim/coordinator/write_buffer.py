@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     OnAppended = Callable[[int], object]
     OnDone = Callable[[ErrorCode], object]
 
-__all__ = ["WriteBuffer"]
-
 
 class WriteBuffer:
     """What has been written to one partition and is not in its log yet.

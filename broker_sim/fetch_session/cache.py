@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from broker_sim.fetch_session.cached_partition import CachedPartition
 
-__all__ = ["MIN_EVICTION_MS", "FetchSessionCache", "FetchSessionCacheShard"]
-
 MIN_EVICTION_MS: Final = 120_000
 """Kafka's `min.incremental.fetch.session.eviction.ms`, which cannot be configured."""
 SHARD_COUNT: Final = 8

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from broker_sim.replica import FetchPartition, FetchPartitionData
 
-__all__ = ["CachedPartition", "PartitionKey"]
-
 PartitionKey = tuple[bytes | str, int]
 """The topic's id or, in a session of a version before 13, its name; and the partition's number."""
 

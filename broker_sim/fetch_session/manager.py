@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.fetch_session.session import FetchSession
     from purgatory import Clock
 
-__all__ = ["FetchManager"]
-
 
 class FetchManager:
     """The sessions of one broker. Thread rule: the broker's loop."""

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from broker_sim.fetch_session.cached_partition import CachedPartition, PartitionKey
     from broker_sim.replica import FetchPartition
 
-__all__ = ["FINAL_EPOCH", "INITIAL_EPOCH", "NO_SESSION", "FetchSession", "next_epoch"]
-
 NO_SESSION: Final = 0
 """The session id of a request or response without a session."""
 INITIAL_EPOCH: Final = 0

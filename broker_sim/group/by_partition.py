@@ -16,8 +16,6 @@ from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["describe_each", "groups_by_partition"]
-
 G = TypeVar("G")
 
 _FIRST_BUCKETS: Final = 16

@@ -19,15 +19,6 @@ from broker_sim.protocol.messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "PROTOCOL_TYPE",
-    "VERSION",
-    "MalformedConsumerProtocolError",
-    "encode_assignment",
-    "read_assignment",
-    "read_subscription",
-]
-
 PROTOCOL_TYPE: Final = "consumer"
 """What consumers are as members of a group."""
 VERSION: Final = Struct(">h")

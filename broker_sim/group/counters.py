@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["GroupCounters"]
-
 
 @dataclass(slots=True)
 class GroupCounters:

@@ -9,8 +9,6 @@ from broker_sim.runtime.delayed_request import DelayedRequest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DelayedTimeout"]
-
 
 class DelayedTimeout(DelayedRequest):
     """Calls `on_timeout()` after its delay, unless `is_satisfied` is set and its key tried before."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from broker_sim.share.persister import Persister
     from purgatory import Clock, DelayedOperationPurgatory
 
-__all__ = ["GroupEnvironment", "LatestOffset", "ListLatestOffsets", "VerifyTransaction"]
-
 
 class VerifyTransaction(Protocol):
     """Asks a transaction's coordinator; mirrors `PartitionWriter.maybeStartTransactionVerification`."""

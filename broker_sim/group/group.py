@@ -11,19 +11,6 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.protocol import messages
 
-__all__ = [
-    "CLASSIC",
-    "CONSUMER",
-    "KNOWN_MEMBER_ID_VERSION",
-    "NO_TIMEOUT",
-    "SHARE",
-    "STREAMS",
-    "UNKNOWN_MEMBER_ID",
-    "CommitPartitionValidator",
-    "Group",
-    "OffsetExpiration",
-]
-
 CLASSIC = "classic"
 CONSUMER = "consumer"
 SHARE = "share"

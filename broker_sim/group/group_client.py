@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from collections.abc import Set as AbstractSet
 
-__all__ = ["GroupClient"]
-
 
 class GroupClient(NamedTuple):
     """The client of a request, as a description of its group shows it, and the API's version."""

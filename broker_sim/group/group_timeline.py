@@ -16,8 +16,6 @@ from broker_sim.group.group import Group
 if TYPE_CHECKING:
     from broker_sim.coordinator.result import ShardRuntime
 
-__all__ = ["GroupTimeline"]
-
 
 class _Change(NamedTuple):
     """A change of one id, and the group that it replaced. It is committed when `log_offset` is."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["java_length", "java_trim", "text_order"]
-
 _TRIMMED: Final = "".join(map(chr, range(ord(" ") + 1)))
 """What `String.trim` takes away: blanks and control characters of ASCII, no other space."""
 

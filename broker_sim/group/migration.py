@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from broker_sim.group.modern.metadata_hash import TopicHashes
     from broker_sim.group.records import GroupRecord
 
-__all__ = ["Migration"]
-
 R = TypeVar("R")
 UPGRADES = frozenset({"bidirectional", "upgrade"})
 DOWNGRADES = frozenset({"bidirectional", "downgrade"})

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["NO_RETENTION", "OffsetCommit", "OffsetToCommit"]
-
 NO_RETENTION: Final = -1
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.group.transactional_offsets import TransactionalOffsets
     from broker_sim.metadata import MetadataImage
 
-__all__ = ["ErrorOfPartition", "OffsetQuery", "OffsetView", "is_of_topic", "no_offset"]
-
 EVERYTHING: Final = 2**63 - 1
 """A high watermark that shows what is not committed yet."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol import messages
     from broker_sim.runtime.event_log import EventLogger
 
-__all__ = ["OffsetMetadataManager"]
-
 GROUP_NOT_FOUND_VERSION: Final = 9
 MINUTE_MS: Final = 60_000
 

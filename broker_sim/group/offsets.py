@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group import record_messages
 
-__all__ = ["CommittedOffset", "OffsetStore", "offset_from_record"]
-
 
 class CommittedOffset(NamedTuple):
     """What a group has committed for one partition; mirrors `OffsetAndMetadata`."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.java_text import java_trim
 
-__all__ = ["check_text", "invalid_request"]
-
 
 def check_text(text: str | None, message: str) -> None:
     """Raise `ApiError` INVALID_REQUEST for a text that is empty once it is trimmed; None is right."""

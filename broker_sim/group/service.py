@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     OnErrors = Callable[[list[ErrorCode]], object]
     FetchedGroup = messages.OffsetFetchResponse.OffsetFetchResponseGroup
 
-__all__ = ["GroupCoordinatorService"]
-
 Described = messages.DescribeGroupsResponse.DescribedGroup
 DescribedConsumers = messages.ConsumerGroupDescribeResponse.DescribedGroup
 DeletedGroup = messages.DeleteGroupsResponse.DeletableGroupResult

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     JoinResponder = Callable[[messages.JoinGroupResponse], object]
     SyncResponder = Callable[[messages.SyncGroupResponse], object]
 
-__all__ = ["GroupShard"]
-
 log = get_logger(__name__)
 
 NOT_FOUND_VERSION: Final = 6

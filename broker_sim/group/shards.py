@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.metadata import ImageChanges, MetadataImage
 
-__all__ = ["GroupShards"]
-
 log = get_logger(__name__)
 
 R = TypeVar("R")

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     DeletedTopic = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
     OnDeleted = Callable[[messages.DeleteShareGroupOffsetsResponse], object]
 
-__all__ = ["ShareGroupService"]
-
 R = TypeVar("R")
 Described = messages.ShareGroupDescribeResponse.DescribedGroup
 OffsetsGroup = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from broker_sim.group.shards import GroupShards
     from broker_sim.group.streams.streams_groups import HeartbeatAnswer
 
-__all__ = ["StreamsGroupService"]
-
 Described = messages.StreamsGroupDescribeResponse.DescribedGroup
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.group import record_messages
     from broker_sim.group.offsets import CommittedOffset
 
-__all__ = ["TransactionalOffsets"]
-
 OffsetKey = tuple[str, str, int]
 """A group, a topic and a partition."""
 

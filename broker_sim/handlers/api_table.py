@@ -109,8 +109,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol import messages
     from broker_sim.protocol.release import Release
 
-__all__ = ["ApiSpec", "ApiTable"]
-
 
 class ApiSpec(NamedTuple):
     """One served API; versions outside of the range are answered as Kafka does."""

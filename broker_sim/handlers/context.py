@@ -35,18 +35,6 @@ if TYPE_CHECKING:
     Respond = Callable[[Any], None]
     Handler = Callable[[Any, "RequestContext", Respond], None]
 
-__all__ = [
-    "BrokerServices",
-    "ClientConnection",
-    "DynamicConfigCheck",
-    "InjectedErrors",
-    "InternalTopicCreation",
-    "Permissions",
-    "ProducerIdSource",
-    "RequestContext",
-    "RequestThrottle",
-]
-
 
 class RequestContext:
     """What is known of one request, apart from its body; mirrors Kafka's `RequestContext`."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import Controller
     from broker_sim.errors import ApiError
 
-__all__ = ["ControllerChannel"]
-
 Result = TypeVar("Result")
 
 

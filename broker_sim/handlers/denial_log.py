@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.acl import AclOperation, ResourceType
     from broker_sim.security import Decision
 
-__all__ = ["DenialLog", "DenialStatus", "DenialsStatus"]
-
 LIMIT: Final = 10_000
 _log = get_logger(__name__)
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext, Respond
     from broker_sim.protocol.api_keys import ApiKey
 
-__all__ = ["RequestLog", "RequestStatus", "RequestsStatus"]
-
 
 @dataclass(frozen=True, slots=True)
 class RequestStatus:

@@ -7,16 +7,6 @@ from operator import mul
 from struct import Struct, unpack
 from typing import Final
 
-__all__ = [
-    "INT_MASK",
-    "KNOWN_HASHES",
-    "integer_hash",
-    "java_hash_code",
-    "string_hash",
-    "topic_id_partition_hash",
-    "uuid_hash",
-]
-
 INT_MASK: Final = 0xFFFFFFFF
 KNOWN_HASHES: Final = 100_000
 """So many hash codes of a kind are kept."""

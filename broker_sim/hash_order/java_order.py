@@ -13,14 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable
 
-__all__ = [
-    "HashTable",
-    "TimelineMap",
-    "copied_capacity",
-    "hash_order",
-    "table_capacity",
-]
-
 K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PriorityQueue"]
-
 T = TypeVar("T")
 
 

@@ -13,8 +13,6 @@ from broker_sim.hash_order.hash_codes import INT_MASK
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-__all__ = ["group_by_order", "mutable_map_order", "to_map_order"]
-
 K = TypeVar("K")
 
 _SIGN: Final = 0x80000000

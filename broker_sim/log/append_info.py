@@ -16,20 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol.file_view import FileView
     from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = [
-    "EMPTY_APPEND",
-    "EMPTY_FETCH",
-    "AppendOrigin",
-    "FetchDataInfo",
-    "LogAppendInfo",
-    "OffsetsOutOfOrderError",
-    "RecordError",
-    "RecordValidationError",
-    "TimestampAndOffset",
-    "UnexpectedAppendOffsetError",
-    "record_validation_error",
-]
-
 _SHOWN_ERRORS: Final = 3
 
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from broker_sim.log.log_offsets import LogOffsets
 
-__all__ = ["CLOSED", "HIGH_WATERMARKS", "INVARIANTS", "LOG_STARTS", "ChangedLogs"]
-
 CLOSED: Final = "closed"
 """The reader that closes them at a shutdown."""
 HIGH_WATERMARKS: Final = "high watermarks"

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.log.transaction_index import AbortedTxn
     from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = ["LocalLog"]
-
 
 class LocalLog:
     """At least one segment; appends go to the last one, the active segment."""

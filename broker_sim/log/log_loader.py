@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from broker_sim.log.partition_log import PartitionLog
 
-__all__ = ["recover"]
-
 
 def recover(log: PartitionLog) -> None:
     """Bring all parts of the log in step with its segments and its last checkpoints.

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import CallLater
     from purgatory import Clock
 
-__all__ = ["LogManager"]
-
 event_log = get_logger(__name__)
 
 UNKNOWN_TOPIC_ID = b""

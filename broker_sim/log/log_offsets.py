@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage import LogStorage
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = ["LogOffsets"]
-
 
 class LogOffsets:
     """The offsets of one log and the parts that they belong to; `PartitionLog` is the whole."""

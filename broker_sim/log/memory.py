@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
-__all__ = ["BATCH_OVERHEAD_BYTES", "MemoryAccount", "ReplicaMemory", "unlimited_memory"]
-
 log = get_logger(__name__)
 
 NO_LIMIT: Final = 1 << 62

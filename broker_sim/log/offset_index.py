@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["OffsetIndex"]
-
 
 class OffsetIndex:
     """The entries of one segment, computed when they are needed."""

@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 
     Search = Callable[[BatchHeader, bytes | memoryview, "WantedRecord"], tuple[int, int] | None]
 
-__all__ = [
-    "WantedRecord",
-    "fetch_offset_by_timestamp",
-    "find_record",
-    "search_at_once",
-]
-
 
 class WantedRecord(NamedTuple):
     """The first record of a batch at this offset or after it, with this timestamp or a later one."""

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
-__all__ = ["PartitionLog"]
-
 _CLIENT: Final = AppendOrigin.CLIENT
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol.record_batch import BatchHeader
     from broker_sim.protocol.records import EndTxnMarker
 
-__all__ = ["check_data_batch", "check_end_txn_marker", "fenced_epoch"]
-
 UNKNOWN_TRANSACTION_VERSION: Final = -1
 _MAX_EPOCH: Final = 2**15 - 1
 _EPOCH_BUMP_TRANSACTION_VERSION: Final = 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["DEFAULT_PRODUCER_ID_EXPIRATION_MS", "ProducerStateManagerConfig"]
-
 DEFAULT_PRODUCER_ID_EXPIRATION_MS = 86_400_000
 
 

@@ -16,8 +16,6 @@ from broker_sim.protocol.record_batch import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["NUM_BATCHES_TO_RETAIN", "BatchMetadata", "ProducerStateEntry"]
-
 NUM_BATCHES_TO_RETAIN: Final = 5
 """An idempotent producer has at most five batches in flight, so every retry is recognised."""
 

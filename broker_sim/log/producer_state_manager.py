@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = ["ProducerStateManager"]
-
 
 class ProducerStateManager:
     """Entries by producer id, the open transactions, and snapshots from which both are rebuilt."""

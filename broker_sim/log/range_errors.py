@@ -9,8 +9,6 @@ from broker_sim.errors import ApiError, ErrorCode
 if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = ["deletion_above_high_watermark", "high_watermark_above_log_end", "read_outside_log"]
-
 
 class Offsets(Protocol):
     """What a log says of itself."""

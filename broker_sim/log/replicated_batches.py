@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = ["read_replicated_batches"]
-
 
 def read_replicated_batches(
     buffers: bytes | memoryview | Iterable[bytes | memoryview],

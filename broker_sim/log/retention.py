@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.log.partition_log import PartitionLog
     from broker_sim.log.segment import LogSegment
 
-__all__ = ["delete_old_segments"]
-
-
 DeletionRule: TypeAlias = "Callable[[LogSegment, int | None], bool]"
 """Whether a segment may be deleted; the second argument is the next segment's base offset, if any."""
 

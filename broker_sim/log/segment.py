@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage import BatchEntries, Batches, LogStorage, SegmentContent
     from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = ["LogSegment"]
-
 
 class LogSegment:
     """Batches from `base_offset` on."""

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["AbortedTxn", "TransactionIndex"]
-
 _LAST_OFFSET = attrgetter("last_offset")
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from itertools import takewhile
 
-__all__ = ["UnreplicatedTransactions"]
-
 
 class UnreplicatedTransactions:
     """Added in the order of their markers, forgotten in that order; the lowest first offset is at hand."""

@@ -50,14 +50,6 @@ if TYPE_CHECKING:
     from broker_sim.config import TopicConfig
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = [
-    "Appendable",
-    "LogValidator",
-    "ValidBatch",
-    "ValidatedRecords",
-    "batch_of",
-]
-
 log = get_logger(__name__)
 
 _CLIENT: Final = AppendOrigin.CLIENT

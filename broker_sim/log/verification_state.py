@@ -8,8 +8,6 @@ the append after the answer shows, and that is dropped with the next marker or b
 
 from __future__ import annotations
 
-__all__ = ["VerificationGuard", "VerificationStateEntry"]
-
 
 class VerificationGuard:
     """Stands for one question to the coordinator; equal to nothing but itself."""

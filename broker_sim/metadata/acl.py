@@ -12,19 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = [
-    "CLUSTER_NAME",
-    "NO_ACLS",
-    "WILDCARD",
-    "Acl",
-    "AclFilter",
-    "AclOperation",
-    "Acls",
-    "PatternType",
-    "Permission",
-    "ResourceType",
-]
-
 WILDCARD: Final = "*"
 """The name of any resource, and any host."""
 

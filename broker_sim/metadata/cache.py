@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.image import MetadataImage, TopicState
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = ["MetadataCache"]
-
 NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 

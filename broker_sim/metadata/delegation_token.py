@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from broker_sim.metadata.kafka_principal import KafkaPrincipal
 
-__all__ = ["DelegationToken", "token_hmac"]
-
 _DIGEST = "sha512"
 
 

@@ -6,8 +6,6 @@ from typing import Final, NamedTuple
 
 from broker_sim.errors import ConfigError
 
-__all__ = ["ANONYMOUS", "USER_TYPE", "KafkaPrincipal"]
-
 USER_TYPE: Final = "User"
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["CLIENT_ID", "IP", "USER", "QuotaEntity", "quota_entity"]
-
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"

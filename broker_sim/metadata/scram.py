@@ -16,8 +16,6 @@ from broker_sim.metadata.image import ScramCredential
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SCRAM_MECHANISMS", "ScramMechanism"]
-
 _CLIENT_KEY: Final = b"Client Key"
 _SERVER_KEY: Final = b"Server Key"
 

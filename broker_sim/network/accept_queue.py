@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.quota import ConnectionQuotas
     from broker_sim.runtime.process import Process
 
-__all__ = ["AcceptQueue"]
-
 
 class AcceptQueue:
     """Nothing passes on connections in it. Thread rule: only the scheduler's thread."""

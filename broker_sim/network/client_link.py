@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol.message import BytesLike, Chunk
     from broker_sim.runtime.read_turns import ReadTurns
 
-__all__ = ["ClientLink"]
-
 SEND_BUFFER_BYTES = 100 * 1024
 """How much a held link takes before it is full: Kafka's default for `socket.send.buffer.bytes`."""
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.read_turns import ReadTurns
     from broker_sim.security import KafkaPrincipal
 
-__all__ = ["Connection", "RequestSink", "SendResponse"]
-
 log = get_logger(__name__)
 
 READ_AHEAD_BYTES = 128 * 1024

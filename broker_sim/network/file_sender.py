@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.process import Process
 
-__all__ = ["FileSender"]
-
 MOST_BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 """Then other connections get their turn."""
 NOT_FOR_THIS_FILE: Final = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}

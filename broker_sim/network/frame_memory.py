@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from broker_sim.log import MemoryAccount
 
-__all__ = ["COUNTED_BYTES", "FrameMemory"]
-
 COUNTED_BYTES: Final = 64 * 1024
 """Less than this is not counted, so that small requests cost nothing."""
 

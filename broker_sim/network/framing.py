@@ -20,8 +20,6 @@ from typing import Final
 
 from broker_sim.protocol.errors import ProtocolError
 
-__all__ = ["Framer"]
-
 LENGTH: Final = struct.Struct(">i")
 LENGTH_BYTES: Final = 4
 FIRST_SCRATCH_BYTES: Final = 2 * 1024

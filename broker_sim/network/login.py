@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import Process
     from broker_sim.security import KafkaPrincipal, SaslServerAuthenticator, SslListener
 
-__all__ = ["ListenerLogin", "ListenerSecurity", "Login"]
-
 _SIZE_BYTES: Final = 4
 """In front of every answer."""
 _HANDSHAKE: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.process import Process
 
-__all__ = ["PIECES_AT_ONCE", "LoginTurns"]
-
 PIECES_AT_ONCE: Final = 1
 """Each takes up to 0.1 ms."""
 

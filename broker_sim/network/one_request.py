@@ -16,8 +16,6 @@ from broker_sim.protocol.message import Message
 if TYPE_CHECKING:
     from io import BufferedReader
 
-__all__ = ["ask"]
-
 R = TypeVar("R", bound=Message)
 
 _SIZE: Final = struct.Struct(">i")

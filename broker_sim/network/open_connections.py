@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import Process
     from broker_sim.security import KafkaPrincipal
 
-__all__ = ["OpenConnections"]
-
 log = get_logger(__name__)
 
 SWEEPS = 10

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import Process
     from broker_sim.security import KafkaPrincipal
 
-__all__ = ["SocketServer"]
-
 OPEN: Final = ListenerSecurity()
 NO_SECURITY: Final[Mapping[str, ListenerSecurity]] = MappingProxyType({})
 

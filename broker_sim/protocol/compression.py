@@ -22,14 +22,6 @@ from broker_sim.errors import ApiError, ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "MAX_DECOMPRESSED_BYTES",
-    "CompressionCodec",
-    "compress",
-    "decompress",
-    "decompress_in_pieces",
-]
-
 MAX_DECOMPRESSED_BYTES = 256 * 1024 * 1024
 
 _GZIP_WINDOW_BITS = 31

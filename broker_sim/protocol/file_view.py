@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["FileView", "OpenFile"]
-
 
 class OpenFile:
     """A descriptor, closed when nobody refers to this object any more."""

@@ -38,36 +38,6 @@ from broker_sim.protocol.compression import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "ATTRIBUTES_LOW_BYTE",
-    "BATCH_OVERHEAD_BYTES",
-    "CODEC_MASK",
-    "CONTROL_FLAG",
-    "DELETE_HORIZON_FLAG",
-    "LOG_APPEND_TIME_FLAG",
-    "LOG_OVERHEAD_BYTES",
-    "MAGIC_V2",
-    "MAX_SEQUENCE",
-    "NO_PARTITION_LEADER_EPOCH",
-    "NO_PRODUCER_EPOCH",
-    "NO_PRODUCER_ID",
-    "NO_SEQUENCE",
-    "NO_TIMESTAMP",
-    "TRANSACTIONAL_FLAG",
-    "BatchHeader",
-    "batch_size_at",
-    "decrement_sequence",
-    "encode_batch",
-    "increment_sequence",
-    "parse_header",
-    "rebase",
-    "recompress",
-    "restamp",
-    "split_batches",
-    "validate_produce_records",
-    "verify_crc",
-]
-
 BATCH_OVERHEAD_BYTES: Final = 61
 LOG_OVERHEAD_BYTES: Final = 12
 MAGIC_V2: Final = 2

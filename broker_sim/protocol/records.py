@@ -38,16 +38,6 @@ from broker_sim.protocol.record_batch import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = [
-    "EndTxnMarker",
-    "Record",
-    "build_batch",
-    "build_end_txn_marker",
-    "iter_records",
-    "read_end_txn_marker",
-    "rebuild_batch",
-]
-
 CACHED_VARINTS = 4_096
 CACHED_MARKERS = 1_024
 MOST_MARKER_BYTES = 128

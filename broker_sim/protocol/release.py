@@ -19,8 +19,6 @@ from broker_sim.protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FeatureLevels", "Release", "find_release", "releases"]
-
 _FACTS: Final = Path(__file__).with_name("releases.jsonl")
 
 

@@ -4,23 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "ACKS_ALL",
-    "BROKER_DEFAULT",
-    "CONSUMER_REPLICA_ID",
-    "EARLIEST_LOCAL_TIMESTAMP",
-    "EARLIEST_TIMESTAMP",
-    "ISOLATION_LEVELS",
-    "LATEST_TIERED_TIMESTAMP",
-    "LATEST_TIMESTAMP",
-    "MAX_TIMESTAMP",
-    "NO_EPOCH",
-    "NO_NODE",
-    "NO_OFFSET",
-    "READ_COMMITTED",
-    "READ_UNCOMMITTED",
-]
-
 ACKS_ALL: Final = -1
 """The acks of a produce that waits for the in-sync replicas."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.quota.rate import Window
     from purgatory import Clock
 
-__all__ = ["Client", "ClientQuotaManager", "Sensors"]
-
 INACTIVE_MS: Final = 3_600_000
 UNLIMITED: Final = float(2**63 - 1)
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.quota_entity import QuotaEntity
     from purgatory import Clock
 
-__all__ = ["ConnectionQuotas"]
-
 _QUOTA: Final = "connection_creation_rate"
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from broker_sim.quota.rate import Window
     from purgatory import Clock
 
-__all__ = ["UNBOUNDED", "ControllerMutationQuota", "ControllerMutationQuotaManager"]
-
 
 class _Bucket(Protocol):
     stat: TokenBucket

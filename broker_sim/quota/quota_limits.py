@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata.quota_entity import QuotaEntity
 
-__all__ = ["QuotaLimits", "Tags"]
-
 Tags = tuple[str, str]
 """The user and the client id that are measured together; empty where it is not looked at."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.quota_entity import QuotaEntity
     from purgatory import Clock
 
-__all__ = ["QuotaManagers"]
-
 
 class QuotaManagers:
     """One manager for each kind of quota that a client can have."""

@@ -19,8 +19,6 @@ from __future__ import annotations
 from math import floor
 from typing import Final, NamedTuple
 
-__all__ = ["MS_PER_SECOND", "Rate", "Window"]
-
 MS_PER_SECOND: Final = 1_000
 _HALF: Final = 0.5
 _MAX_INT: Final = 2**31 - 1

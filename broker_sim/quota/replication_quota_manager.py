@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
-__all__ = ["ReplicationQuotaManager", "ReplicationQuotas"]
-
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"

@@ -14,8 +14,6 @@ from broker_sim.runtime.delayed_request import DelayedRequest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ThrottledChannel"]
-
 
 class ThrottledChannel(DelayedRequest):
     """Takes no request from one connection for `delay_ms`."""

@@ -14,8 +14,6 @@ from broker_sim.quota.rate import MS_PER_SECOND
 if TYPE_CHECKING:
     from broker_sim.quota.rate import Window
 
-__all__ = ["TokenBucket"]
-
 _HALF: Final = 0.5
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.replica.partition import Partition
     from broker_sim.runtime.process import Process
 
-__all__ = ["AlterPartitionManager", "IsrDecision", "IsrProposal"]
-
 RETRY_BACKOFF_MS = 50
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.partition import Partition
 
-__all__ = ["AwaitedPartition", "DelayedAcks", "PartitionLookup"]
-
 
 class PartitionLookup(Protocol):
     """The replica manager, where an operation looks its partitions up."""

@@ -13,8 +13,6 @@ from broker_sim.errors import ErrorCode
 from broker_sim.replica.delayed_acks import AwaitedPartition, DelayedAcks
 from broker_sim.replica.partition import Partition
 
-__all__ = ["DelayedDeleteRecords", "DeleteRecordsPartitionStatus"]
-
 INVALID_LOW_WATERMARK = -1
 
 

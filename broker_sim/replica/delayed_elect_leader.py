@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = ["DelayedElectLeader"]
-
 
 class DelayedElectLeader(DelayedRequest):
     """Waits until the expected leaders are in this broker's metadata, or for `delay_ms`."""

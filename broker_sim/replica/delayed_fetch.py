@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
 
-__all__ = ["DelayedFetch", "is_answered_now"]
-
 
 class FetchedPartitions(PartitionLookup, Protocol):
     """The replica manager, which knows which followers are throttled."""

@@ -23,9 +23,6 @@ from broker_sim.replica.partition import Partition
 if TYPE_CHECKING:
     from broker_sim.log import LogAppendInfo
 
-__all__ = ["DelayedProduce", "ProducePartitionStatus"]
-
-
 EXPECTED_APPEND_ERRORS: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

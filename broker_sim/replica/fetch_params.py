@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.log import AbortedTxn
     from broker_sim.protocol.file_view import FileView
 
-__all__ = [
-    "FetchIsolation",
-    "FetchParams",
-    "FetchPartition",
-    "FetchPartitionData",
-]
-
 
 class FetchIsolation(Enum):
     """How far a fetch may read."""

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from broker_sim.replica.fetch_params import FetchPartition
     from broker_sim.replica.partition import Partition
 
-__all__ = ["FetchState"]
-
 
 class FetchState:
     """The position in one followed partition; `fetch` is replaced, never changed.

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from broker_sim.replica.partition import Partition
     from broker_sim.runtime.process import Handle, Process
 
-__all__ = ["ReplicaFetcher"]
-
 log = get_logger(__name__)
 
 MIN_PAUSE_MS = 1

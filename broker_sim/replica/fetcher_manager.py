@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.replica.replica_quota import ReplicaQuota
     from broker_sim.runtime.process import Process
 
-__all__ = ["FetcherManager"]
-
 
 class FetcherManager:
     """Starts and stops the replication of partitions, and moves it to new leaders."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from broker_sim.replica.replica import Replica
     from purgatory import KeySet
 
-__all__ = ["INITIAL_EPOCH", "FollowerFetch", "FollowerSession", "IdlePartition"]
-
 INITIAL_EPOCH = 0
 """The epoch of the fetch that begins a session."""
 

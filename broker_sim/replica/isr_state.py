@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping  # noqa: TC003 - native code looks the types of fields up
 from dataclasses import dataclass
 
-__all__ = ["CommittedIsr", "IsrState", "PendingIsr"]
-
 
 @dataclass(frozen=True, slots=True)
 class CommittedIsr:

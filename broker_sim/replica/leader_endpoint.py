@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from broker_sim.replica.fetch_params import FetchPartitionData
     from broker_sim.replica.follower_session import FollowerFetch
 
-__all__ = ["LeaderEndpoint"]
-
 
 class LeaderEndpoint(Protocol):
     """The connection to a leader."""

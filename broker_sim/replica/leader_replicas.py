@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from purgatory import Clock
 
-__all__ = ["LeaderReplicas", "MetadataView"]
-
-
 _NONE: Final[frozenset[int]] = frozenset()
 
 STATE_IS_OLD = frozenset(

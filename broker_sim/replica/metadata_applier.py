@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.replica.partition import Partition
     from broker_sim.replica.replica_manager import ReplicaManager
 
-__all__ = ["MetadataApplier", "PartitionStore"]
-
 
 class PartitionStore(Protocol):
     """Opens partitions with their logs, and deletes logs."""

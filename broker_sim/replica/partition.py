@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from broker_sim.replica.replica import Replica
     from purgatory import Clock
 
-__all__ = ["Partition"]
-
 DELETE_TO_HIGH_WATERMARK = -1
 
 # Python 3.11 takes 0.1 us to look up a member of an enum, and every fetch needs these.

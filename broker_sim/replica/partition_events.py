@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.event_log import EventLogger
     from purgatory import Clock
 
-__all__ = ["PartitionEvents"]
-
 log = get_logger(__name__)
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     Listener = Callable[[], object]
 
-__all__ = ["PartitionListeners"]
-
 
 class PartitionListeners:
     """Callbacks by partition. They stay until they are removed, or the partition is."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.delayed_request import DelayedRequest
     from purgatory import DelayedOperationPurgatory
 
-__all__ = ["Purgatories"]
-
 DEFAULT_PURGE_INTERVAL: Final = 1000
 """Kafka's default, for purgatories without a configuration of their own."""
 

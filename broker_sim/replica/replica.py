@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["UNKNOWN_OFFSET", "IdleFetch", "Replica"]
-
 UNKNOWN_OFFSET = -1
 
 

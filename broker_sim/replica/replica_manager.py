@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     ProduceCallback = Callable[[dict[TopicPartition, ProducePartitionStatus]], None]
     DeleteRecordsCallback = Callable[[dict[TopicPartition, DeleteRecordsPartitionStatus]], None]
 
-__all__ = ["ReplicaManager"]
-
 # Python 3.11 takes 0.1 us to look up a member of an enum, and every append needs this one.
 _NO_ERROR: Final = ErrorCode.NONE
 

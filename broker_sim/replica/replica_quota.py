@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.fetch_params import FetchPartitionData
 
-__all__ = ["UNBOUNDED_QUOTA", "ReplicaQuota", "record_response"]
-
 _RESPONSE_BYTES: Final = 16
 _PARTITION_BYTES: Final = 56
 """What the newest response to a follower's fetch has beside the records, with one partition of a topic."""

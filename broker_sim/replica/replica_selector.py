@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.replica.fetch_params import FetchParams, FetchPartition
     from broker_sim.replica.partition import Partition
 
-__all__ = ["BrokerRacks", "RackAwareReplicaSelector", "preferred_read_replica", "redirected"]
-
 NO_REPLICA: Final = -1
 
 

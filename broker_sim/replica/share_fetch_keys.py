@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 from typing import NamedTuple
 
-__all__ = ["DelayedShareFetchGroupKey", "DelayedShareFetchPartitionKey"]
-
 
 class DelayedShareFetchGroupKey(NamedTuple):
     """A share partition: its records may be available again."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ErrorCode
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = ["TransactionSupportedOperation", "TransactionVerifier"]
-
 
 class TransactionSupportedOperation(Enum):
     """What a client that writes to a transaction can handle; `AddPartitionsToTxnManager`'s."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     Guards = Mapping[TopicPartition, VerificationGuard]
     OnVerified = Callable[[Errors, Guards], object]
 
-__all__ = ["TransactionalAppends", "TransactionalProducer"]
-
 UNREACHABLE: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from broker_sim.log import PartitionLog
 
-__all__ = ["truncation_offset"]
-
 
 def truncation_offset(log: PartitionLog, leader_epoch: int, leader_end_offset: int) -> int:
     """Return the offset from which on the leader, whose epoch ends there, does not have the log."""

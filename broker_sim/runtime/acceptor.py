@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.read_turns import ReadTurns
 
-__all__ = ["RETRY_DELAY_S", "Accepting", "accept_connections"]
-
 NO_FILE: Final = -1
 RETRY_DELAY_S: Final = 0.2
 ACCEPTS_AT_ONCE: Final = 1

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ActionQueue"]
-
 
 def _raise(message: str, error: Exception) -> None:
     error.add_note(message)

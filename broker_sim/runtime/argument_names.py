@@ -12,15 +12,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = [
-    "HIDDEN",
-    "SECRET_ARGUMENTS",
-    "can_be_sent",
-    "check_can_be_sent",
-    "names_checked",
-    "told_arguments",
-]
-
 P = ParamSpec("P")
 HIDDEN: Final = "<hidden>"
 SECRET_ARGUMENTS: Final = frozenset({"password"})

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-__all__ = ["BesideLoop", "wait_beside"]
-
 
 class BesideLoop:
     """A queue of work, and the thread that does it. Thread rule: the loop's thread."""

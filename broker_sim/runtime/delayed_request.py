@@ -17,8 +17,6 @@ from purgatory.native import mypyc_attr
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["DelayedRequest", "first_error"]
-
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedRequest(DelayedOperation):

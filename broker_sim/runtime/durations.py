@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LONGEST_MS", "checked_ms", "checked_s"]
-
 LONGEST_MS: Final = 2**31 - 1
 """25 days. Answers that tell a throttle time have no room for a longer one."""
 

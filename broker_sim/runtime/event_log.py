@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from purgatory import Clock
 
-__all__ = ["EVENT_ATTRIBUTE", "EventLogger", "get_logger"]
-
 EVENT_ATTRIBUTE: Final = "broker_sim_event"
 """The attribute of a log record that has the event's name and values, for formatters."""
 _ROOM_DEPTH: Final = 2

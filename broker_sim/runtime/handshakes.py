@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.read_turns import ReadTurns
 
-__all__ = ["HANDSHAKES_AT_ONCE", "HANDSHAKE_WAIT_S", "SILENT_S", "Handshakes"]
-
 HANDSHAKES_AT_ONCE: Final = 4
 HANDSHAKE_WAIT_S: Final = 0.005
 """If `HANDSHAKES_AT_ONCE` are under way, one more begins after this time: they may hang."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import CallLater
     from purgatory import Clock
 
-__all__ = ["InterBrokerSender"]
-
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 

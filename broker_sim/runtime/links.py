@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.process import Process, Scheduler
 
-__all__ = ["CONTROLLER_ID", "HEALTHY", "LinkFault", "Links", "drawn_latency"]
-
 CONTROLLER_ID = -1
 """The node id of the active controller on the links."""
 

@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["default_memory_limit", "parse_memory_limit", "return_freed_memory"]
-
 _CONTAINER_LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),

@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
     from purgatory import Clock
 
-__all__ = [
-    "CallLater",
-    "Handle",
-    "PeriodicTask",
-    "Process",
-    "ProcessState",
-    "RunBeside",
-    "Scheduler",
-]
-
 
 class Handle(Protocol):
     """A callback that has been scheduled."""

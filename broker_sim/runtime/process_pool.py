@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["run_on_processes"]
-
 WORK_AT_ONCE: Final = 4
 """So many a process takes at a time."""
 

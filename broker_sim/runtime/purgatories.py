@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.scheduler import LoopScheduler
     from purgatory import Clock, DelayedOperation, PurgatoryObserver
 
-__all__ = ["ObserverFactory", "OperationObserver", "PurgatoryFactory"]
-
 
 class OperationObserver(Protocol):
     """A `PurgatoryObserver` that also receives its purgatory."""

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["quiet_logs"]
-
 
 @contextmanager
 def quiet_logs() -> Iterator[None]:

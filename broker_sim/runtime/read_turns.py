@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["READS_AT_ONCE", "ReadTurns", "Reader", "read_turns"]
-
 READS_AT_ONCE: Final = 1
 """A step of a login takes up to 0.1 ms, the first of a TLS handshake 0.5 ms."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import CallLater
     from purgatory import Clock
 
-__all__ = ["RequestTimeouts"]
-
 
 class RequestTimeouts:
     """The requests of one sender. Thread rule: the broker's loop."""

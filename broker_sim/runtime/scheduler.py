@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from purgatory import Clock
 
-__all__ = ["LoopScheduler"]
-
 _NS_PER_MS = 1_000_000
 
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-__all__ = ["LIMIT_ADVICE", "OPEN_FILES_ERRORS", "address_text", "bare_host", "bind"]
-
 PORT_ERRORS = {errno.EADDRINUSE, errno.EACCES}
 """Errors that another port avoids."""
 OPEN_FILES_ERRORS = {errno.EMFILE, errno.ENFILE}

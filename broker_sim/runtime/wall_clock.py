@@ -9,8 +9,6 @@ from purgatory import Clock
 if TYPE_CHECKING:
     import threading
 
-__all__ = ["MachineClock"]
-
 
 class MachineClock(Clock):
     """Shows the time of another clock, with a wall clock that can be set."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata.acl import Acl, Acls, ResourceType
 
-__all__ = ["ANY_PRINCIPAL", "Authorizer", "Decision", "parse_super_users"]
-
 ANY_PRINCIPAL: Final = "User:*"
 """The principal of a rule for everybody."""
 

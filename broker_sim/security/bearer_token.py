@@ -6,8 +6,6 @@ import json
 from base64 import b64decode
 from typing import Any, Final, NamedTuple, Protocol
 
-__all__ = ["MS", "IllegalTokenError", "Token", "TokenValidator", "decode_part", "json_object"]
-
 MS: Final = 1_000
 
 

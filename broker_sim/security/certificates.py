@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
-__all__ = [
-    "CertificateAuthority",
-    "CertificateFacts",
-    "Certificates",
-    "KeyPair",
-    "facts_of",
-    "is_issued_by_name_of",
-    "parse_pair",
-    "read_pkcs12",
-]
-
 _FROM: Final = datetime(2020, 1, 1, tzinfo=UTC)
 _UNTIL: Final = datetime(2120, 1, 1, tzinfo=UTC)
 _EXPIRED: Final = datetime(2021, 1, 1, tzinfo=UTC)

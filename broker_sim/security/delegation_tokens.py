@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata import MetadataImage, ScramCredential
 
-__all__ = ["SALT_BYTES", "DelegationTokenCache"]
-
 SALT_BYTES: Final = 20
 
 

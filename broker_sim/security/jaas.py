@@ -13,8 +13,6 @@ from broker_sim.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LoginModule", "parse_jaas"]
-
 _CONTROL_FLAGS: Final = frozenset({"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"})
 _TOKEN: Final = re.compile(
     r"""(?:\s|//[^\n]*|/\*.*?\*/)*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([\w.$-]+)|([=;])|(\Z)|(.))""",

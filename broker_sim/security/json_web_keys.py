@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.process import Process
 
-__all__ = ["JsonWebKeys", "WebKey", "check_cryptography"]
-
 TIMEOUT_S: Final = 10
 SMALLEST_RSA_BITS: Final = 2_048
 _SCHEMES: Final = ("file", "http", "https")

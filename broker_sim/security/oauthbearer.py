@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from broker_sim.security.bearer_token import TokenValidator
 
-__all__ = ["OAUTHBEARER", "OAuthBearerSaslServer", "UnsecuredTokens"]
-
 OAUTHBEARER: Final = "OAUTHBEARER"
 OPTION: Final = "unsecuredValidator"
 ANSWER_TO_AN_ERROR: Final = b"\x01"

@@ -14,8 +14,6 @@ from broker_sim.security.sasl_server import SaslAuthenticationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PLAIN", "PlainSaslServer", "PlainUsers"]
-
 PLAIN: Final = "PLAIN"
 TOKENS: Final = 3
 MOST_TOKENS: Final = 4

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.runtime.process import Process
 
-__all__ = ["KeysOfFile", "KeysOfUrl", "read_keys"]
-
 MISSING_KEYS: Final = 16
 MISSING_MS: Final = 60_000
 LONGEST_ID: Final = 1_000

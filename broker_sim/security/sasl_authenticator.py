@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     Mechanisms = Mapping[str, Callable[[], SaslServer]]
     ErrorAnswer = Callable[[ApiKey, Any, int, ErrorCode], Message]
 
-__all__ = ["LoginFailedError", "SaslServerAuthenticator"]
-
 HANDSHAKE_VERSIONS: Final = range(2)
 AUTHENTICATE_VERSIONS: Final = range(3)
 HEADERS_VERSION: Final = 1

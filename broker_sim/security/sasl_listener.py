@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from broker_sim.security.sasl_server import SaslServer
     from broker_sim.security.scram import CredentialOf, TokenOf
 
-__all__ = ["PASSWORD_MECHANISMS", "SASL_MECHANISMS", "SaslListener", "sasl_listener"]
-
 _SCRAM_BY_NAME: Final = {each.name: each for each in SCRAM_MECHANISMS.values()}
 PASSWORD_MECHANISMS: Final = (PLAIN, *_SCRAM_BY_NAME)
 SASL_MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["SaslAuthenticationError", "SaslError", "SaslServer"]
-
 
 class SaslError(Exception):
     """A login fails, and the client is not told why; mirrors `SaslException`. No secret is in its text."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     CredentialOf = Callable[[str, int], ScramCredential | None]
     TokenOf = Callable[[str, int], "TokenCredential | None"]
 
-__all__ = ["CredentialOf", "ScramSaslServer", "TokenCredential", "TokenOf"]
-
 NONCE_BITS: Final = 130
 NONCE_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.runtime.process import Process
 
-__all__ = ["SignedTokens", "TokenKeys"]
-
 PARTS: Final = 3
 
 

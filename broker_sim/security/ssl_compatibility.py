@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from broker_sim.security.certificates import CertificateFacts, KeyPair
     from broker_sim.security.ssl_stores import Stores
 
-__all__ = ["check_compatible", "check_trust"]
-
 _CONFIG: Final = "org.apache.kafka.common.config.ConfigException"
 _HANDSHAKE: Final = "javax.net.ssl.SSLHandshakeException"
 _VALIDATION: Final = "PKIX path validation failed: java.security.cert.CertPathValidatorException: "

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.security.certificates import Certificates
 
-__all__ = ["SslListener"]
-
 UPDATE_FAILED: Final = (
     "Invalid value org.apache.kafka.common.config.ConfigException: Validation of dynamic config update of"
     " SSLFactory failed: {} for configuration Invalid dynamic configuration"

@@ -14,8 +14,6 @@ from broker_sim.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["SslPrincipalMapper", "distinguished_name"]
-
 _RULE: Final = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(.*?)"
 _SPLITTER: Final = re.compile(rf"\s*(?:{_RULE})\s*(?:,\s*|$)")
 _REFERENCE: Final = re.compile(r"(\\.)|\$(\d)(\d*)|(.)", re.DOTALL)

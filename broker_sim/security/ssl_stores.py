@@ -23,8 +23,6 @@ from broker_sim.security.certificates import KeyPair, parse_pair, read_pkcs12
 if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
 
-__all__ = ["PEM", "Stores", "load_key_pair", "pem_blocks", "read_stores", "refuse", "with_lines"]
-
 PEM: Final = "PEM"
 _ERRORS: Final = "org.apache.kafka.common.errors.InvalidConfigurationException"
 _KAFKA: Final = "org.apache.kafka.common.KafkaException"

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from broker_sim.config import BrokerConfig
 
-__all__ = ["EXPIRES_S", "KeySet", "TokenIssuer"]
-
 ISSUED_S: Final = 1_577_836_800
 EXPIRES_S: Final = 4_102_444_800
 """From 2020 to 2100: virtual time need not know of them."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.share.persister import SharePartitionKey, StateBatch
     from broker_sim.share.state_apis import StateApi
 
-__all__ = ["MOST_BATCHES", "Call", "CallQueue", "take_joined"]
-
 MOST_BATCHES: Final = 5_000
 """A request that has so many state batches takes no more calls, and a write no more writes."""
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     Decide = Callable[[ShareShard, SharePartitionKey, Any], Result[Any]]
 
-__all__ = ["ShareCoordinator"]
-
 log = get_logger(__name__)
 
 TOO_MANY_IN_REQUEST: Final = f"A request may have {MOST_STATE_BATCHES} state batches."

@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.share.state_apis import StateApi
     from purgatory import Clock
 
-__all__ = [
-    "PersisterEnvironment",
-    "ShareCoordinatorEnvironment",
-    "ShareStateSender",
-    "ShareStorage",
-]
-
 
 class ShareStorage(CoordinatorStorage, Protocol):
     """The partitions of `__share_group_state`, from which records can be deleted."""

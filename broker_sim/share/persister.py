@@ -19,19 +19,6 @@ from broker_sim.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "UNINITIALIZED_DELIVERY_COMPLETE_COUNT",
-    "UNINITIALIZED_EPOCH",
-    "UNINITIALIZED_START_OFFSET",
-    "Persister",
-    "ReadState",
-    "SharePartitionKey",
-    "StateBatch",
-    "StateOutcome",
-    "StateSummary",
-    "WrittenState",
-]
-
 UNINITIALIZED_START_OFFSET: Final = -1
 """Stands for the start offset of a share partition where none is known; see `PartitionFactory`."""
 UNINITIALIZED_EPOCH: Final = 0

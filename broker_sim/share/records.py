@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.message import Message
 
-__all__ = ["key_of", "serde", "snapshot", "snapshot_of", "tombstone", "update", "update_of"]
-
 ShareSnapshotKey = record_messages.ShareSnapshotKey
 ShareSnapshotValue = record_messages.ShareSnapshotValue
 ShareUpdateKey = record_messages.ShareUpdateKey

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from broker_sim.share.persister import SharePartitionKey
 
-__all__ = ["RedundantRecords"]
-
 
 class RedundantRecords:
     """The offsets of the last snapshots of one partition of the topic."""

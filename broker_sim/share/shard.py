@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.records import CoordinatorRecord
     from broker_sim.share.environment import ShareCoordinatorEnvironment
 
-__all__ = ["MOST_STATE_BATCHES", "ShareShard"]
-
 NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
 UNINITIALIZED: Final = "{} operation on uninitialized share partition not allowed."
 MOST_STATE_BATCHES: Final = 20_000

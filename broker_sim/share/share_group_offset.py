@@ -13,8 +13,6 @@ from broker_sim.share.persister import (
 )
 from broker_sim.share.state_batches import combine_state_batches
 
-__all__ = ["NO_CHANGE", "NO_TIMESTAMP", "ShareGroupOffset"]
-
 NO_TIMESTAMP = 0
 NO_CHANGE = -1
 """Stands for a start offset or an epoch that a write leaves as it is."""

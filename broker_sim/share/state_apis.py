@@ -27,19 +27,6 @@ from broker_sim.share.persister import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = [
-    "DELETE",
-    "INITIALIZE",
-    "READ",
-    "STATE_APIS",
-    "SUMMARY",
-    "WRITE",
-    "InitialState",
-    "NothingMore",
-    "ReaderEpoch",
-    "StateApi",
-]
-
 
 class InitialState(NamedTuple):
     """What InitializeShareGroupState says of a share partition."""

@@ -20,8 +20,6 @@ from broker_sim.share.persister import UNINITIALIZED_START_OFFSET, StateBatch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["combine_state_batches"]
-
 _Entry = tuple[int, int, int, int]
 """First and last offset, delivery count and state: in this order batches are sorted."""
 

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     )
     from broker_sim.share.state_apis import StateApi
 
-__all__ = ["MOST_ATTEMPTS", "StatePersister"]
-
 MOST_ATTEMPTS: Final = 5
 FIRST_BACKOFF_MS: Final = 1_000
 MOST_BACKOFF_MS: Final = 30_000

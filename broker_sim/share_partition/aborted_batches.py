@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from broker_sim.share_partition.fetched_records import FetchedBatch, FetchedRecords
     from broker_sim.share_partition.in_flight_records import InFlightRecords
 
-__all__ = ["leave_out_aborted"]
-
 
 def leave_out_aborted(
     records: InFlightRecords,

@@ -33,14 +33,6 @@ if TYPE_CHECKING:
     from broker_sim.share_partition.in_flight_records import InFlightRecords
     from broker_sim.share_partition.in_flight_state import InFlightState
 
-__all__ = [
-    "MOST_CHANGES",
-    "AcknowledgementBatch",
-    "Acknowledging",
-    "Changes",
-    "FailedRequestError",
-]
-
 MOST_CHANGES: Final = 2_500
 """So many ranges of records may one request change, in all partitions together."""
 

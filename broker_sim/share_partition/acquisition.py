@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from broker_sim.share_partition.fetched_records import FetchedRecords
     from broker_sim.share_partition.in_flight_records import InFlightRecords
 
-__all__ = ["Acquisition", "WantedRecords", "accumulate"]
-
 MINIMUM_THROTTLE_LIMIT: Final = 2
 """From how many deliveries on, at least, records are delivered in smaller numbers."""
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from purgatory import Clock, Timer
 
-__all__ = ["AcquisitionLockTimerTask", "AcquisitionLocks"]
-
 
 class AcquisitionLockTimerTask(TimerTask):
     """Ends the lock on the records from `first_offset` to `last_offset` after `delay_ms`."""

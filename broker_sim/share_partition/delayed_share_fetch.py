@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from broker_sim.share_partition.share_fetch import ShareFetch
     from broker_sim.share_partition.share_partition import SharePartition
 
-__all__ = ["DelayedShareFetch", "FetchedSharePartitions"]
-
 
 class FetchedSharePartitions(Protocol):
     """The share partition manager, as an operation sees it."""

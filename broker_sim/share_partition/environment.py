@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.share.persister import Persister, SharePartitionKey
     from purgatory import Clock, Timer
 
-__all__ = ["OffsetLookup", "ShareGroupSettings", "SharePartitionEnvironment"]
-
 READ_COMMITTED: Final = "read_committed"
 
 

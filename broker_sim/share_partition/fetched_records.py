@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from broker_sim.log import AbortedTxn
     from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = ["AcquiredRange", "FetchedBatch", "FetchedRecords"]
-
 
 class AcquiredRange(NamedTuple):
     """Records next to each other that a member has acquired; `AcquiredRecords` of the response."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     Part = tuple[int, int, InFlightState]
 
-__all__ = ["InFlightBatch"]
-
 
 class InFlightBatch:
     """The records from `first_offset` to `last_offset`.

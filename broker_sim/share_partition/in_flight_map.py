@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from broker_sim.share_partition.in_flight_batch import InFlightBatch
 
-__all__ = ["InFlightMap"]
-
 
 class InFlightMap:
     """Batches by their first offsets. They come at the end and go from the start, as a rule."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from broker_sim.share_partition.acquisition_lock import AcquisitionLocks
     from broker_sim.share_partition.in_flight_batch import InFlightBatch
 
-__all__ = ["GapWindow", "InFlightRecords"]
-
 
 class GapWindow:
     """Offsets below `end_offset` that the state read by a new leader does not tell of.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
         AcquisitionLockTimerTask,
     )
 
-__all__ = ["EMPTY_MEMBER_ID", "InFlightState"]
-
 EMPTY_MEMBER_ID: Final = ""
 """Stands for no member: nobody has acquired the record."""
 

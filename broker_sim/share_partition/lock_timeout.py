@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from broker_sim.share_partition.in_flight_records import InFlightRecords
     from broker_sim.share_partition.in_flight_state import InFlightState
 
-__all__ = ["time_out"]
-
 
 def time_out(
     records: InFlightRecords,

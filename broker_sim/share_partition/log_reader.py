@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicIdPartition, TopicPartition
     from broker_sim.replica import FetchParams, FetchPartitionData, Partition, ReplicaManager
 
-__all__ = ["LogOffsetMetadata", "LogReader"]
-
 
 class LogOffsetMetadata(NamedTuple):
     """Where the log has an offset."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.share_partition.log_reader import LogReader
     from purgatory import DelayedOperationPurgatory
 
-__all__ = ["SharePartitionManagerEnvironment"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePartitionManagerEnvironment:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata.topic_partition import TopicIdPartition
 
-__all__ = ["uniform_max_bytes"]
-
 
 def uniform_max_bytes(
     request_max_bytes: int,

@@ -16,8 +16,6 @@ from typing import Final
 
 from broker_sim.errors import ApiError, ErrorCode
 
-__all__ = ["ACK_TYPE_TO_RECORD_STATE", "TERMINAL_STATES", "AcknowledgeType", "RecordState"]
-
 
 class RecordState(IntEnum):
     """The state of a record, with the numbers that are kept in `__share_group_state`."""

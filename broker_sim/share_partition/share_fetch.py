@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     OnFetched = Callable[[Mapping["TopicIdPartition", "SharePartitionData"]], object]
 
-__all__ = ["ShareFetch", "SharePartitionData", "rotate"]
-
 
 class SharePartitionData:
     """The answer for one partition: an error, or what was acquired, with its records."""

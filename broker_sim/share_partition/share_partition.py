@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
     OnDone = Callable[[ApiError | None], object]
 
-__all__ = ["SharePartition", "SharePartitionState"]
-
 log = get_logger(__name__)
 
 _ERROR_OF_PERSISTER = {

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from broker_sim.share.persister import SharePartitionKey
     from broker_sim.share_partition.share_partition import SharePartition
 
-__all__ = ["SharePartitionCache"]
-
 
 class SharePartitionCache:
     """Share partitions by key, and by group."""

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     Errors = Mapping["TopicIdPartition", "ApiError | None"]
     OnAcknowledged = Callable[[Errors], object]
 
-__all__ = ["SharePartitionManager"]
-
 _FENCING = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH,

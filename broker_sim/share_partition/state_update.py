@@ -12,8 +12,6 @@ from broker_sim.share_partition.in_flight_state import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["StateUpdate", "joined"]
-
 
 class StateUpdate(NamedTuple):
     """The changed state, and what is written of it."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata.topic_partition import TopicIdPartition
 
-__all__ = ["SessionConnection", "ShareSessionCache"]
-
 
 class SessionConnection(Protocol):
     """The connection of a member."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.share_session.cache import SessionConnection, ShareSessionCache
     from broker_sim.share_session.session import ShareSession, ShareSessionKey
 
-__all__ = ["ShareFetchContext", "ShareSessions"]
-
 
 class PartitionAnswer(Protocol):
     """What is answered of one partition."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata.topic_partition import TopicIdPartition
 
-__all__ = ["CachedSharePartition", "ShareSession", "ShareSessionKey"]
-
 
 class ShareSessionKey(NamedTuple):
     """Names a share session: a member has one with each broker."""

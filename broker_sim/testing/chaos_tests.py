@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from broker_sim.chaos.run import Meetings
     from broker_sim.runtime.virtual.meetings import Place
 
-__all__ = ["Attempt", "ChaosOptions", "ChaosSearch"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChaosOptions(ClusterOptions):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.request_log import RequestStatus
     from purgatory import ParkedOperation
 
-__all__ = ["cluster_text"]
-
 SHOWN_PARTITIONS: Final = 12
 SHOWN_CLIENTS: Final = 8
 SHOWN_REQUESTS: Final = 5

@@ -18,8 +18,6 @@ from broker_sim.testing.shared_clusters import SharedClusters
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["KafkaInContainers"]
-
 OPTION: Final = "--kafka-containers"
 GROUP: Final = "broker_sim.kafka_containers"
 """Its one entry point is a function of configurations that returns a cluster, not open yet."""

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["is_caught"]
-
 
 def is_caught(frame: FrameType) -> bool:
     """Whether the frame is in an `except` clause that does not end with a `raise`.

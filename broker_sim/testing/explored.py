@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["EXPLORED", "pytest_terminal_summary"]
-
 EXPLORED: Final = "orders_explored"
 """The property of a test's report that says how many."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from types import FrameType
 
-__all__ = ["FailureWatch"]
-
 MAX_LOOKS: Final = 50
 """After so many exceptions that were taken by the program itself only failed assertions are looked at."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual import VirtualRun
 
-__all__ = ["is_async", "on_the_loop"]
-
 
 def is_async(function: Callable[..., Any]) -> bool:
     """Whether a fixture's function is a coroutine or an asynchronous generator."""

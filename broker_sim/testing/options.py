@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from broker_sim.config import GivenValue
 
-__all__ = ["BadOptionError", "ClusterOptions", "VirtualTimeOptions", "check_count", "options_of"]
-
 Options = TypeVar("Options", bound="ClusterOptions")
 
 FOR_TESTS: Final[Mapping[str, GivenValue]] = {

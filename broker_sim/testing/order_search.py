@@ -25,9 +25,6 @@ if TYPE_CHECKING:
         error: BaseException | None
 
 
-__all__ = ["shrink_order"]
-
-
 def shrink_order(
     first: FailedTest | None,
     reports: list[pytest.TestReport],

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from broker_sim.config import GivenValue
 
-__all__ = ["KafkaAtAddress", "RealKafka", "skip_logins"]
-
 R = TypeVar("R", bound=Message)
 
 BOOTSTRAP: Final = "--kafka-bootstrap"

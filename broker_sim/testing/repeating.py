@@ -11,8 +11,6 @@ from broker_sim.runtime.virtual.stdlib import pinned_hash_seed
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["MARKER", "how_to_repeat"]
-
 MARKER: Final = "virtual_time"
 SEEDED: Final = "seeded"
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.task_order import Deviation
     from broker_sim.testing.options import VirtualTimeOptions
 
-__all__ = ["SeededRun"]
-
 
 class SeededRun(VirtualRun):
     """One seed of one test: its fixtures and the test itself run on the same loop."""

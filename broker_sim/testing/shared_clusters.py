@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from broker_sim.testing.options import ClusterOptions
 
-__all__ = ["SharedClusters", "SimulatedClusters", "new_cluster"]
-
-
 K = TypeVar("K")
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ErrorCode
     from purgatory import Clock
 
-__all__ = ["FIELDS", "IDS_PER_LIFE", "PurgatoryLife", "Step", "operation_fields", "to_lines"]
-
 FIELDS = (
     "ts_ms",
     "run_id",

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["PARQUET", "ParquetSink"]
-
 PARQUET = ".parquet"
 FILE_PERIODS = 50
 """How many periods of the trace's thread, ten a second, the lines of a file may be old."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["FileSink", "TraceSink", "sink_of"]
-
 GZIP_LEVEL = 1
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from broker_sim.trace.sinks import TraceSink
     from purgatory import Clock
 
-__all__ = ["Trace"]
-
 SIDE = "sim"
 WRITE_PERIOD_S = 0.1
 

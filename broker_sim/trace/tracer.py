@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.trace.lines import PurgatoryLife, Step
     from purgatory import Clock, DelayedOperation, DelayedOperationPurgatory
 
-__all__ = ["WATCHED_AGE_MS", "PurgatoryTracer"]
-
 WATCHED_AGE_MS = 20
 """How old the figure `watched` may be: counting it visits every watched key."""
 

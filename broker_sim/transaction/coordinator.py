@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     OnProducer = Callable[[ErrorCode, int, int], object]
 
-__all__ = ["ProducerIdAndEpoch", "TransactionCoordinator"]
-
 log = get_logger(__name__)
 
 

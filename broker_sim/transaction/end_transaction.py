@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from broker_sim.transaction.metadata import TransactionMetadata, TxnTransitMetadata
 
-__all__ = ["EndOfTransaction", "prepare_end"]
-
 
 class EndOfTransaction(NamedTuple):
     """A commit or abort that a client, or the coordinator itself, asks for."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import CallLater
     from purgatory import Clock
 
-__all__ = ["MarkerSender", "TransactionEnvironment"]
-
 
 class MarkerSender(Protocol):
     """The `InterBrokerSender` of WriteTxnMarkers, to the leaders that write markers."""

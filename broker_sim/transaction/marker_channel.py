@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from broker_sim.transaction.metadata import TransactionMetadata, TxnTransitMetadata
     from broker_sim.transaction.state_manager import TransactionStateManager
 
-__all__ = ["RETRY_BACKOFF_MS", "PendingCompleteTxn", "TransactionMarkerChannelManager"]
-
 log = get_logger(__name__)
 
 RETRY_BACKOFF_MS: Final = 20

@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = [
-    "MAX_EPOCH",
-    "TransactionMetadata",
-    "TxnTransitMetadata",
-    "is_epoch_exhausted",
-]
-
 MAX_EPOCH: Final = 32_767
 NO_PARTITIONS: Final[Mapping[TopicPartition, None]] = MappingProxyType({})
 

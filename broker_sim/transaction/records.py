@@ -18,15 +18,6 @@ from broker_sim.transaction.state import TransactionState, TransactionVersion
 if TYPE_CHECKING:
     from broker_sim.protocol.message import Message
 
-__all__ = [
-    "TransactionLogKey",
-    "TransactionLogValue",
-    "metadata_of",
-    "record_of",
-    "serde",
-    "tombstone_of",
-]
-
 KNOWN_KEYS: Final = 4_096
 """So many ids have their keys kept."""
 

@@ -4,8 +4,6 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["TransactionState", "TransactionVersion", "state_named"]
-
 
 class TransactionState(IntEnum):
     """Where a transactional id is; the numbers are those in the records."""

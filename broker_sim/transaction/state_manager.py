@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.transaction.environment import TransactionEnvironment
 
-__all__ = ["TransactionPartition", "TransactionStateManager"]
-
 log = get_logger(__name__)
 
 

@@ -6,28 +6,6 @@ from typing import Final
 
 from broker_sim.metadata.acl import CLUSTER_NAME, WILDCARD, ResourceType
 
-__all__ = [
-    "CLUSTER_RESOURCE",
-    "GROUP",
-    "GROUP_RESOURCE",
-    "ID_RESOURCE",
-    "MEMBER",
-    "NEW_RESOURCE",
-    "NEW_TOPIC",
-    "OTHER_RESOURCE",
-    "OTHER_USER",
-    "SHARE_GROUP",
-    "SHARE_RESOURCE",
-    "STATE_GROUP",
-    "STATE_RESOURCE",
-    "STREAMS_GROUP",
-    "STREAMS_RESOURCE",
-    "TOKENS_RESOURCE",
-    "TOPIC",
-    "TOPIC_RESOURCE",
-    "TRANSACTIONAL_ID",
-]
-
 TOPIC: Final = "acl-topic"
 NEW_TOPIC: Final = "acl-new"
 GROUP: Final = "acl-group"

@@ -7,8 +7,6 @@ from typing import Any, Final
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.message import Struct
 
-__all__ = ["outcome_of"]
-
 _NAMES: Final = frozenset(
     {
         "group_id",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Row = tuple[str, str, Any]
 
-__all__ = ["play", "set_acls", "set_up"]
-
 _CREATE, _DELETE = messages.CreateAclsRequest, messages.DeleteAclsRequest
 _EVERYTHING = (
     ResourceType.ANY,

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.message import Message
 
-__all__ = ["RealBroker"]
-
 WAIT_MS = 30_000
 PAUSE_MS = 5
 _LOGIN = (

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["RECORDING", "read_recording", "to_text"]
-
 RECORDING: Final = Path(__file__).with_name("recorded.jsonl")
 
 

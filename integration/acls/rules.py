@@ -7,8 +7,6 @@ from typing import Final
 
 from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, ResourceType
 
-__all__ = ["NAMES", "RULE_SETS", "random_rules"]
-
 NAMES: Final = ("acl", "acl-a", "acl-ab", "acl-abc", "acl-b", "ac")
 RULE_SETS: Final = 150
 MOST_RULES: Final = 5

@@ -11,8 +11,6 @@ from integration.acls.names import MEMBER, SHARE_GROUP, STATE_GROUP, TOPIC
 if TYPE_CHECKING:
     from integration.acls.table_broker import TableBroker
 
-__all__ = ["set_up_share_groups"]
-
 
 def set_up_share_groups(broker: TableBroker, topic_id: bytes) -> None:
     """Make a share group that has state of the topic, and one whose member has its partition."""

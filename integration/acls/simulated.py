@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.network import SendResponse
     from broker_sim.protocol.message import Chunk, Message
 
-__all__ = ["CONFIGS", "SimulatedBroker"]
-
 WAIT_MS = 20_000
 STEP_MS = 10
 CONFIGS = {

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.message import Message
 
-__all__ = ["Asked", "Situation", "by_id", "fixed", "situations_of"]
-
 Resource = tuple[ResourceType, str]
 _CONFIGS: Final = ("DESCRIBE_CONFIGS", "ALTER_CONFIGS", "ALL")
 _OPERATIONS: Final = {

@@ -17,8 +17,6 @@ from integration.acls.requests.tokens import tokens_requests
 from integration.acls.requests.topics import topics_requests
 from integration.acls.requests.transactions import transactions_requests
 
-__all__ = ["TABLE"]
-
 TABLE: Final = (
     *data_requests(),
     *share_requests(),

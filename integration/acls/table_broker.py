@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.message import Message
 
-__all__ = ["TableBroker"]
-
 
 class TableBroker(Protocol):
     """A cluster of one broker, with an authorizer and two clients."""

@@ -13,17 +13,6 @@ if TYPE_CHECKING:
 
     from integration.clients.raw_client import RawConnection, Reply
 
-__all__ = [
-    "AdminError",
-    "alter_topic_configs",
-    "brokers_of",
-    "create_topic",
-    "delete_topic",
-    "describe_partitions",
-    "elect_leader",
-    "quorum_leader",
-]
-
 METADATA_VERSION = 12
 CREATE_TOPICS_VERSION = 7
 DELETE_TOPICS_VERSION = 6

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from integration.clients.topics import Topic
 
-__all__ = ["Append", "BrokerClient", "Position", "batch_of"]
-
 FETCH_VERSION = 17
 FETCH_WITH_TOPIC_IDS = 13
 FETCH_WITH_REPLICA_STATE = 15

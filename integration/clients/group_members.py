@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from integration.clients.raw_client import Pending, RawConnection, Reply
 
-__all__ = ["LEAVES", "LEAVES_STATIC", "ClassicMember", "ConsumerMember"]
-
 JOIN_VERSION = 9
 SYNC_VERSION = 5
 HEARTBEAT_VERSION = 4

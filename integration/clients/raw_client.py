@@ -19,8 +19,6 @@ from broker_sim.protocol.headers import RequestHeader, decode_response, encode_r
 from broker_sim.protocol.message import Message
 from integration.clients.stopwatch import now_ms
 
-__all__ = ["ConnectionEndedError", "NoAnswerError", "Pending", "RawConnection", "Reply"]
-
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_MS = 60_000.0
 CLIENT_ID = "broker-sim-compare"

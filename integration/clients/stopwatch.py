@@ -10,8 +10,6 @@ import threading
 from time import perf_counter_ns
 from typing import Self
 
-__all__ = ["Moment", "now_ms", "pause_ms"]
-
 _NS_PER_MS = 1_000_000
 _NEVER = threading.Event()
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from integration.clients.topics import Topic
 
-__all__ = ["Delivery", "UserConsumer", "UserProducer"]
-
 FLUSH_TIMEOUT_S = 60.0
 WARM_UP_TIMEOUT_S = 10.0
 UNKNOWN_OFFSET = -1001

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["Brokers"]
-
 
 @dataclass(frozen=True, slots=True)
 class Brokers:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from integration.clients.user_client import UserConsumer, UserProducer
     from integration.cluster_under_test.brokers import Brokers
 
-__all__ = ["Clients"]
-
 
 class Clients:
     """Opens clients, which `cleanup` closes when the scenario is over."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from integration.clients.topics import Topic
     from integration.cluster_under_test.running_cluster import RunningCluster
 
-__all__ = ["ClusterUnderTest"]
-
 
 class ClusterUnderTest:
     """A running cluster as one scenario uses it; a context manager. Only one thread may use it.

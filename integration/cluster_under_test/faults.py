@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from integration.broker_verbs import BrokerVerbs
 
-__all__ = ["Faults"]
-
 UNDONE_BY: Final = {
     "pause": "resume",
     "stop": "start",

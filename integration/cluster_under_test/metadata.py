@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.brokers import Brokers
     from integration.cluster_under_test.clients import Clients
 
-__all__ = ["Metadata"]
-
 
 class Metadata:
     """Asks on connections that scenarios do not measure; the first broker unless told otherwise."""

@@ -9,8 +9,6 @@ from integration.clients.stopwatch import Moment, now_ms, pause_ms
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["NotReachedError", "poll_until"]
-
 TIMEOUT_MS = 60_000
 INTERVAL_MS = 20
 

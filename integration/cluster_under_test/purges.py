@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from integration.cluster_under_test.clients import Clients
 
-__all__ = ["Purges", "purged_in_log"]
-
 LOGGER: Final = "org.apache.kafka.server.purgatory.DelayedOperationPurgatory"
 LOGGED: Final = re.compile(r"Purged (\d+) elements from watch lists")
 

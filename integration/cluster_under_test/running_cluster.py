@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from integration.reference.clusters.cluster import ReferenceCluster
     from integration.simulator.process import SimulatorProcess
 
-__all__ = ["BROKERS", "RunningCluster", "kafka_cluster", "simulated_cluster"]
-
 BROKERS = 3
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.faults import Faults
     from integration.cluster_under_test.wait_until import WaitUntil
 
-__all__ = ["Topics"]
-
 SETTLE_MS = 900
 """A new partition joins a follower's fetches after the one that waits at the leader: 500 ms."""
 NUDGE_AFTER_MS = 50

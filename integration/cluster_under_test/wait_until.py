@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.clients import Clients
     from integration.cluster_under_test.metadata import Metadata
 
-__all__ = ["WaitUntil"]
-
 LEADER_LEARNS_MS = 150
 
 

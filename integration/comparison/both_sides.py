@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from integration.comparison.runs import Run, Runner, Side
     from integration.scenarios.scenario import Scenario
 
-__all__ = ["compare_sides"]
-
 
 def compare_sides(
     kafka: Side,

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["DOCUMENT", "KnownDifference", "read_known_differences", "reason_for", "table_rows"]
-
 _PACKAGED: Final = Path(__file__).with_name("differences.md")
 DOCUMENT: Final = (
     _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[2] / "docs" / "differences.md"

@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
     from integration.observations import TimingClass
 
-__all__ = [
-    "LEAST_SAMPLES",
-    "P50_MS",
-    "P95_MS",
-    "RULE",
-    "Distribution",
-    "LatenessComparison",
-    "Machines",
-    "compare_samples",
-]
-
 LEAST_SAMPLES: Final = 30
 """With fewer samples one or two outliers would decide the 95th percentile."""
 P50_MS: Final = 4.0

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from integration.comparison.recorded import RecordedSide
     from integration.observations import Observation
 
-__all__ = ["Drift", "comparable", "drift_between"]
-
 
 @dataclass(frozen=True, slots=True)
 class Drift:

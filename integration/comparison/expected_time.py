@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from integration.scenarios.scenario import Scenario
 
-__all__ = ["announcement"]
-
 START_S: Final = {
     ReferenceKind.CONTAINERS: 13,
     ReferenceKind.JVM: 11,

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     Interval = tuple[float, float]
 
-__all__ = ["covered_ms"]
-
 
 def covered_ms(intervals: Iterable[Interval], since_ms: float, until_ms: float) -> float:
     """Return how much of the time between two moments lies in at least one interval."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from integration.comparison.runs import Run
     from integration.comparison.verdict import ScenarioResult
 
-__all__ = ["compare_lateness", "singles"]
-
 
 def compare_lateness(
     results: Iterable[ScenarioResult], machines: Machines

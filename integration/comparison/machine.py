@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from integration.comparison.intervals import Interval
 
-__all__ = ["PERIOD_MS", "STALL_MS", "ControlTimer", "Stalls", "collections_of_new_objects_only"]
-
 PERIOD_MS: Final = 5.0
 STALL_MS: Final = 3.0
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     VersionOf = Callable[[Scenario], str]
 
-__all__ = ["HOW_TO_RECORD", "RECORDING", "RecordedSide", "write_recording"]
-
 RECORDING: Final = Path(__file__).parents[1] / "reference" / "recorded"
 FACTS_FILE: Final = "recording.json"
 OBSERVATIONS_FILE: Final = "observations.jsonl"

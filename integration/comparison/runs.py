@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from integration.reference.selection import Selection
     from integration.scenarios.scenario import Scenario
 
-__all__ = ["ClusterRunner", "KafkaSide", "Run", "Runner", "Side", "SimulatorSide"]
-
 Configs = tuple[tuple[str, str], ...]
 
 

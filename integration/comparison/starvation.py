@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Waited = Callable[[], float]
     """Returns for how many ms a thread has waited for a processor so far."""
 
-__all__ = ["Starvation", "waited_for_processor_ms"]
-
 PERIOD_MS: Final = 2.0
 LEAST_MS: Final = 0.2
 """Less is what every switch between two threads takes."""

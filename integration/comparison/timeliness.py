@@ -30,19 +30,6 @@ if TYPE_CHECKING:
 
     from integration.observations import Observation
 
-__all__ = [
-    "KAFKA_LATE_MS",
-    "LATE_MS",
-    "OUTLIER_MS",
-    "ROUNDING_MS",
-    "distributed_steps",
-    "early_ms",
-    "excused_lateness_ms",
-    "is_true_of_kafka",
-    "late_ms",
-    "limit_ms",
-]
-
 ROUNDING_MS: Final = 1.0
 """Kafka's clock counts whole milliseconds, so its wait may begin up to one before its request came. The
 simulator rounds up: of 10 000 answers none was less than 0.09 ms after its earliest moment, and none of

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from integration.observations import Observation
     from integration.scenarios.scenario import Scenario
 
-__all__ = ["MORE_REPEATS", "Difference", "ScenarioResult", "Verdict", "compare_runs"]
-
 MORE_REPEATS: Final = 2
 """Three runs have a majority, and one stall of the machine does not hit two of them."""
 LATENESS_FIELDS: Final = frozenset({"late", "lateness"})

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from integration.scenarios.scenario import Scenario
 
-__all__ = ["catalogue_version", "outline", "scenario_version"]
-
 ROOT: Final = Path(__file__).parents[1]
 SHARED: Final = (
     "broker_verbs.py",

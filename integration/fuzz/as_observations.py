@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.fuzz.sequence import Sequence
 
-__all__ = ["observe_sequence"]
-
 
 def observe_sequence(cluster: ClusterUnderTest, sequence: Sequence) -> Iterator[Observation]:
     """Play a sequence; yields what became of each action."""

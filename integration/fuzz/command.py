@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from integration.fuzz.fuzzer import Finding
     from integration.fuzz.sequence import Sequence
 
-__all__ = ["chance_line", "fuzz"]
-
 TROUBLE = 2
 
 

@@ -13,8 +13,6 @@ from broker_sim.protocol.headers import RequestHeader, decode_response, encode_r
 if TYPE_CHECKING:
     from broker_sim.protocol.message import Message
 
-__all__ = ["AsyncConnection"]
-
 CLIENT_ID = "fuzz"
 CONNECT_TIMEOUT_S = 10.0
 _SIZE = Struct(">i")

@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from integration.fuzz.normalise import Fields
     from integration.fuzz.sequence import Sequence
 
-__all__ = [
-    "Difference",
-    "KnownFuzzDifference",
-    "differences",
-    "read_known",
-    "read_known_chances",
-    "unknown",
-]
-
 HEADER: Final = ("area", "request", "field", "in the simulator", "reason")
 ABSENT: Final = "(no such field)"
 CHANCE_HEADER: Final = ("area", "request", "field", "in the simulator, once", "reason")

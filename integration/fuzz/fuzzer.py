@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from integration.fuzz.sequence import Action, Sequence
     from integration.fuzz.side import FuzzedSide
 
-__all__ = ["Finding", "Fuzzer"]
-
 MAX_TRIES: Final = 200
 """So many candidates are played to shrink a sequence."""
 MORE_PLAYS: Final = 3

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["Gate"]
-
 
 class Gate:
     """Stands in for the verb of a side; every play of a wave calls it, and leaves at its end."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from integration.fuzz.sequence import TopicPlan
     from integration.fuzz.side import FuzzedSide
 
-__all__ = ["Lookup", "PlayError"]
-
 ANSWER_S: Final = 10.0
 SETTLED_S: Final = 40.0
 POLL_S: Final = 0.02

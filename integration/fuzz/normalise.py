@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from integration.fuzz.sequence import Sequence
     from integration.fuzz.side import FuzzedSide
 
-__all__ = ["Fields", "normalised_play"]
-
 Fields = dict[str, Any]
 """The fields of one outcome by their path."""
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from integration.fuzz.sequence import Sequence
     from integration.fuzz.side import FuzzedSide
 
-__all__ = ["Outcome", "Play", "play"]
-
 PATIENCE_S: Final = {"JoinGroup": 0.4, "SyncGroup": 0.4}
 PATIENCE_OF_SHARE_FETCHES_S: Final = 2.0
 """Those that are drawn wait much less, or much more."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol.message import Message, Struct
     from broker_sim.protocol.schema import FieldSpec, StructSpec
 
-__all__ = ["References"]
-
 _REFERENCE = re.compile(r"<([a-z]+[0-9]*)(?:\.([a-z_]+))?([+-][0-9]+)?>")
 _ROLES: Final = ("first", "second", "third")
 _TOLD: Final = (

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.fuzzer import Finding
 
-__all__ = ["as_scenario", "read_sequence", "write_finding"]
-
 _TOP: Final = (__package__ or "").rpartition(".")[0]
 WIDTH: Final = 96
 SHOWN_DIFFERENCES: Final = 5

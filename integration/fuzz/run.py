@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from integration.reference.selection import Selection
     from integration.simulator.command import SimulatorCommand
 
-__all__ = ["FuzzRun", "Totals"]
-
 
 @dataclass(slots=True)
 class Totals:

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Action", "Fault", "Pause", "Request", "Sequence", "TopicPlan"]
-
 
 @dataclass(frozen=True, slots=True)
 class Request:

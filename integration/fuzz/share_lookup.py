@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from integration.fuzz.lookup import Lookup
     from integration.fuzz.side import FuzzedSide
 
-__all__ = ["ShareLookup"]
-
 SHARE: Final = 2
 """The type of key that FindCoordinator finds a share coordinator by."""
 INITIALIZED_S: Final = 4.0

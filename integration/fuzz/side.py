@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from integration.cluster_under_test.running_cluster import RunningCluster
 
-__all__ = ["FuzzedSide", "fuzzed_side"]
-
 
 @dataclass(frozen=True, slots=True)
 class FuzzedSide:

@@ -14,8 +14,6 @@ from integration.fuzz.lookup import APPLIED_S, PlayError
 if TYPE_CHECKING:
     from integration.fuzz.lookup import Lookup
 
-__all__ = ["settle_streams_group"]
-
 CREATED_S: Final = 2.0
 HAS_FAILED: Final = "Creation failed"
 """A broker says why topics cannot be made for two heartbeat intervals, so it is not waited for them again."""

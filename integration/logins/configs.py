@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ADMIN", "CONFIGS", "DELAY_MS", "LISTENERS", "MAX_BYTES", "SESSION_MS", "USERS"]
-
 ADMIN: Final = "ADMIN"
 """Nobody logs in there."""
 LISTENERS: Final = ("LOGIN", "SHORT", "SMALL")

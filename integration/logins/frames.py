@@ -16,8 +16,6 @@ from broker_sim.protocol.headers import RequestHeader, encode_request
 if TYPE_CHECKING:
     from broker_sim.protocol.message import Message
 
-__all__ = ["Pause", "ScramClient", "Sent", "bare", "bearer", "handshake", "raw", "request", "token"]
-
 CORRELATION_ID: Final = 7
 CLIENT_NONCE: Final = "nonce-of-the-client"
 FOR_EVER_S: Final = 4_000_000_000

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from integration.logins.table import Case
 
-__all__ = ["earliest", "play"]
-
 ANSWER_S: Final = 30
 AT_ONCE: Final = 20
 """Cases at a time; Kafka's backlog has room for 50 connections, and others are a second late."""

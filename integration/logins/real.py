@@ -9,8 +9,6 @@ from integration.logins.configs import ADMIN, CONFIGS, LISTENERS
 from integration.logins.play import earliest, play
 from integration.reference.clusters.single_node import single_node
 
-__all__ = ["play_on_real"]
-
 OWN = "OWN"
 PLAYS = 3
 

@@ -8,8 +8,6 @@ from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from integration.logins.configs import ADMIN, CONFIGS, LISTENERS
 from integration.logins.play import play
 
-__all__ = ["play_on_simulated"]
-
 
 def play_on_simulated() -> dict[str, list[Any]]:
     """Return what came back, by case."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Steps = Generator[Sent | Pause, bytes, None]
 
-__all__ = ["TABLE", "Case"]
-
 GOOD: Final = b"\0billing\0secret"
 WRONG: Final = b"\0billing\0wrong"
 GROUPS: Final = request(messages.ListGroupsRequest(), 2)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["BUCKET_MS", "run", "step"]
-
 BUCKET_MS: Final = 1_000
 
 

@@ -17,8 +17,6 @@ from integration.pipeline.errors import PipelineError, extras_or_error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["main"]
-
 
 @click.group()
 def main() -> None:

@@ -20,8 +20,6 @@ from integration.pipeline.errors import PipelineError, extras_or_error
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["main"]
-
 COMPARED: Final = (
     "acks_1_is_answered_at_once",
     "acks_all_is_answered_when_all_replicas_have_it",

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["PipelineError", "extras_or_error"]
-
 SPARK: Final = "'broker-sim-compare[spark]'"
 BROUGHT_BY: Final = {
     "confluent_kafka": "broker-sim-compare",

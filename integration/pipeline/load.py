@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["TRACE_TOPIC", "RunningCluster", "drive", "running_cluster", "traced_events"]
-
 TRACE_TOPIC: Final = "trace"
 ORDERS: Final = "orders"
 PAYMENTS: Final = "payments"

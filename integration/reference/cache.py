@@ -17,8 +17,6 @@ from integration.reference.progress import Progress, silent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["cache_directory", "cached_directory", "exclusive"]
-
 LOCK_ATTEMPT_INTERVAL_S = 0.25
 
 

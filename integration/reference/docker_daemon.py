@@ -10,8 +10,6 @@ from docker.errors import DockerException
 
 from integration.reference.errors import ReferenceUnavailableError
 
-__all__ = ["connect_docker"]
-
 UNIX_PREFIX = "unix://"
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 REQUEST_TIMEOUT_S = 60

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ReferenceClusterError", "ReferenceUnavailableError", "UnsupportedFaultError"]
-
 
 class ReferenceClusterError(RuntimeError):
     """A reference cluster did not start, or did not do what it was asked for."""

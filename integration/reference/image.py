@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     import docker
 
-__all__ = ["find_image", "find_or_make_image", "image_labels", "import_image"]
-
 OFFICIAL_REPOSITORY = "apache/kafka"
 BUILT_REPOSITORY = "broker-sim/kafka"
 RECIPE_LABEL = "broker-sim.recipe"

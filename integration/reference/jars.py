@@ -17,8 +17,6 @@ from integration.reference.progress import Progress, silent, to_stderr
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["KAFKA_VERSION", "kafka_jars"]
-
 KAFKA_VERSION = "4.3.1"
 """The version of Kafka to compare with."""
 

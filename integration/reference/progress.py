@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-__all__ = ["Progress", "silent", "to_stderr"]
-
 Progress = Callable[[str], None]
 """Takes one line without a line end; called from the thread that does the step."""
 

@@ -27,8 +27,6 @@ from integration.reference.root_filesystem import packed_debian
 if TYPE_CHECKING:
     import docker
 
-__all__ = ["find_or_make_python_image"]
-
 OFFICIAL: Final = "python:3.11-slim"
 BUILT: Final = "broker-sim/python:debian"
 PACKAGES: Final = ("python3-venv", "ca-certificates")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from integration.reference.progress import Progress
 
-__all__ = ["NODE_FILES", "PACKAGES", "packed_debian", "packed_root_filesystem"]
-
 PACKAGES = ("default-jre-headless", "iproute2")
 """A JRE (17 or newer from Debian 12 on), and `ip`, which disconnects a broker from the others."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from integration.reference.clusters.cluster import ReferenceCluster
 
-__all__ = ["ReferenceKind", "Selection", "kafka_in_containers", "select_reference"]
-
 BOOTSTRAP_PREFIX = "bootstrap="
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from integration.comparison.verdict import Difference, ScenarioResult
     from integration.report.report import Report
 
-__all__ = ["html_page", "write_html"]
-
 FAILED = frozenset({*FAULTS, Verdict.REFERENCE_TROUBLE, Verdict.REFERENCE_LATE})
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem;

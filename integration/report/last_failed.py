@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from integration.scenarios.scenario import Scenario
 
-__all__ = ["BEFORE", "LastComparison", "keep_report", "read_last_comparison"]
-
 REPORT: Final = "report.json"
 BEFORE: Final = "before"
 """The folder to which the files of the last report are moved."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from integration.comparison.runs import Run
     from integration.comparison.verdict import ScenarioResult
 
-__all__ = ["FIRST_MS", "LAST_MS", "LatenessRow", "lateness_rows", "position"]
-
 FIRST_MS: Final = 0.1
 LAST_MS: Final = 1000.0
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from integration.report.lateness_rows import LatenessRow
 
-__all__ = ["lateness_lines"]
-
 WIDTH: Final = 41
 NUMBERS: Final = "  {side:<10}{count:>5}{p50:>8}{p95:>8}  "
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from integration.report.report import Report
 
-__all__ = ["markdown", "write_markdown"]
-
 
 def write_markdown(report: Report, path: Path) -> None:
     """Write `markdown` to a file."""

@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from integration.comparison.runs import Run
     from integration.comparison.verdict import Difference, ScenarioResult
 
-__all__ = [
-    "FAULTS",
-    "Failure",
-    "Report",
-    "documented_reasons",
-    "undocumented",
-    "unused_rows",
-    "write_json",
-    "write_observations",
-]
-
 REFERENCE_TROUBLE: Final = 2
 FAULTS: Final = (Verdict.DIFFERED, Verdict.LATE, Verdict.FLAKY)
 """Verdicts about the simulator: the reference is not to blame."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from integration.comparison.verdict import ScenarioResult
     from integration.report.report import Report
 
-__all__ = ["print_report", "result_line"]
-
 SHOWN_DIFFERENCES = 12
 """How many differences of one scenario are shown; report.json and report.html have all."""
 STYLES = {

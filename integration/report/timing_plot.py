@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from integration.report.lateness_rows import LatenessRow
 
-__all__ = ["timing_plot"]
-
 WIDTH: Final = 900
 LEFT: Final = 76
 RIGHT: Final = 130

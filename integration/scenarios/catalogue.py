@@ -95,8 +95,6 @@ from integration.scenarios.scenario import Scenario, scenarios_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["CATALOGUE", "select"]
-
 FAMILIES: Final = (
     produce_acks,
     produce_timeouts,

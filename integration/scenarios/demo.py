@@ -17,8 +17,6 @@ from integration.scenarios.helpers.group_configs import QUICK_GROUPS
 if TYPE_CHECKING:
     from integration.scenarios.scenario import Scenario
 
-__all__ = ["CONFIGS", "DEMO", "demo_scenarios"]
-
 DEMO: Final = {
     "acks": (
         "acks_1_is_answered_at_once",

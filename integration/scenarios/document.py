@@ -12,8 +12,6 @@ from integration.scenarios.catalogue import CATALOGUE
 if TYPE_CHECKING:
     from integration.scenarios.scenario import Scenario
 
-__all__ = ["catalogue_markdown"]
-
 INTRODUCTION = """\
 # Scenarios
 

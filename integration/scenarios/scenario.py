@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     ScenarioFunction = Callable[[ClusterUnderTest], Iterator[Observation]]
 
-__all__ = ["Scenario", "scenario", "scenarios_of"]
-
 _MARK: Final = "__scenario__"
 
 

@@ -7,8 +7,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["SimulatorCommand", "own_command", "select_simulator"]
-
 CHECKOUT = Path(__file__).parents[2]
 NATIVE = ".venv-compiled"
 """Where `make compiled` leaves the native build."""

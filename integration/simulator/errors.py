@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SimulatorError"]
-
 
 class SimulatorError(RuntimeError):
     """The simulator did not start, ended by itself, or did not do what it was asked for."""

@@ -19,8 +19,6 @@ from purgatory.clock import SystemClock
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["SimulatorProcess"]
-
 START_TIMEOUT_MS = 60_000
 STOP_TIMEOUT_S = 10
 READ_BYTES = 4096

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from integration.simulator.process import SimulatorProcess
 
-__all__ = ["SimulatorVerbs"]
-
 VERBS = verbs_of(Verbs)
 
 

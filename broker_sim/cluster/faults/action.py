@@ -11,21 +11,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, Self
 
-__all__ = [
-    "BROKERS",
-    "CONTROLLER",
-    "FOLLOWER",
-    "GROUPS",
-    "LEADER",
-    "THIRD",
-    "TRANSACTIONS",
-    "Action",
-    "ScheduleError",
-    "broker_name",
-    "broker_names",
-    "is_broker",
-]
-
 BROKERS: Final = "brokers"
 """Stands for every broker: as the far end of a cut, or for requests to whichever serves them."""
 CONTROLLER: Final = "controller"

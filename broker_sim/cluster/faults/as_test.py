@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from broker_sim.cluster.faults.schedule import FaultSchedule
 
-__all__ = ["as_test"]
-
 
 def as_test(schedule: FaultSchedule, invariant: str, imports: str, run: str) -> str:
     """Return the source of a test: `run` is its last lines, which use `schedule`."""

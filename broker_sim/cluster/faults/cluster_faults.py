@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     Undo = Callable[[], object]
 
-__all__ = ["ClusterFaults"]
-
 HALT_MS = 100
 """So long after its disk is full a broker halts."""
 HITS = 3

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.nodes.nodes import Nodes
 
-__all__ = ["ClientNetwork", "CombinedFaults"]
-
 
 class ClientNetwork(Protocol):
     """The network between clients and brokers: `ANY` or a host, or `host:port` of a broker."""

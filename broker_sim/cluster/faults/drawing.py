@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-__all__ = ["GRID_MS", "draw_action"]
-
 GRID_MS: Final = 10
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     Undo = Callable[[], object]
 
-__all__ = ["FaultListener", "Faults"]
-
 _EXAMPLES: Final = {
     "worker": "which worker, as worker-1",
     "broker": "which broker, as broker-1",

@@ -46,14 +46,6 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "KINDS",
-    "Kind",
-    "kinds_beside_a_command",
-    "weights_beside_a_command",
-    "weights_of",
-]
-
 _APIS_LOST: Final = (
     "Produce", "Fetch", "OffsetCommit", "JoinGroup", "SyncGroup", "AddPartitionsToTxn",
     "TxnOffsetCommit", "EndTxn", "InitProducerId",

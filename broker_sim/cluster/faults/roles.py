@@ -16,8 +16,6 @@ from broker_sim.metadata.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from broker_sim.cluster.nodes.nodes import Nodes
 
-__all__ = ["COORDINATED", "ROLES", "clients_topics", "who_is"]
-
 ROLES: Final = (LEADER, FOLLOWER, THIRD, GROUPS, TRANSACTIONS)
 COORDINATED: Final = {
     GROUPS: TopicPartition(GROUP_METADATA_TOPIC, 0),

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from dataclasses import Field
 
-__all__ = ["FaultSchedule"]
-
 _YES_OR_NO: Final = ("no", "yes")
 
 

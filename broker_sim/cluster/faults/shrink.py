@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.faults.action import Action
     from broker_sim.minimize import Minimizer
 
-__all__ = ["MAX_MS", "Shrunk", "make_smaller"]
-
 S = TypeVar("S", bound=FaultSchedule)
 
 MAX_MS: Final = 60_000

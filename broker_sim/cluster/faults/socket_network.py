@@ -12,8 +12,6 @@ from broker_sim.runtime.virtual.network import ANY
 if TYPE_CHECKING:
     from broker_sim.cluster.async_cluster import AsyncCluster
 
-__all__ = ["SocketNetwork"]
-
 
 class SocketNetwork:
     """A `ClientNetwork` of real sockets: whoever cuts a broker off one way does it both ways.

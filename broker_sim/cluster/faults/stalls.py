@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.process import Process, Scheduler
 
-__all__ = ["stalls"]
-
 RUNS_MS: Final = 50
 """So long the broker runs between two waits."""
 

@@ -39,14 +39,6 @@ if TYPE_CHECKING:
 
     from broker_sim.config import BrokerConfig, GivenValue
 
-__all__ = [
-    "LAST_PORT",
-    "BrokerListeners",
-    "broker_listeners",
-    "listeners_by_id",
-    "with_listeners",
-]
-
 INTER_BROKER_PROTOCOL: Final = "security.inter.broker.protocol"
 CONTROLLER_LISTENERS: Final = "controller.listener.names"
 LAST_PORT: Final = 65_535

@@ -25,16 +25,6 @@ if TYPE_CHECKING:
 
     from broker_sim.security import KeyPair, SaslListener
 
-__all__ = [
-    "CLIENT",
-    "CLIENTS",
-    "Login",
-    "Trust",
-    "choose_login",
-    "client_config",
-    "unsecured_token",
-]
-
 CLIENT: Final = "client"
 """The name of a client's certificate, unless a user is named."""
 _JAVA_MODULES: Final = "org.apache.kafka.common.security"

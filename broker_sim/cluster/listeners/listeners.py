@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata import ScramCredential
     from broker_sim.security import KafkaPrincipal, SaslListener, SslListener
 
-__all__ = ["Listeners"]
-
 
 class Listeners:
     """One `SocketServer` for each live broker; all of it runs on the event loop.

@@ -30,15 +30,6 @@ if TYPE_CHECKING:
     from broker_sim.config import GivenValue
     from broker_sim.metadata import ScramCredential, ScramMechanism
 
-__all__ = [
-    "Security",
-    "check_user",
-    "check_users",
-    "credentials_of",
-    "read_security",
-    "with_password",
-]
-
 PROTOCOLS: Final = {protocol.lower(): protocol for protocol in SECURITY_PROTOCOLS}
 MECHANISMS: Final = "sasl.enabled.mechanisms"
 

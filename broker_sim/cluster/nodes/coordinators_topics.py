@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.metadata import MetadataImage, TopicState
 
-__all__ = ["emptied_topics"]
-
 _TOPICS: Final = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC)
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.log import LogManager
     from broker_sim.metadata import MetadataImage
 
-__all__ = ["DataDirectory"]
-
 METADATA_FILE = "controller.metadata"
 WRITABLE_ADVICE: Final = "make the data directory writable for this process, or take another one"
 ROOM_ADVICE: Final = "free some space there, or take a data directory on another disk"

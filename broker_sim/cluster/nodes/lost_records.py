@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from broker_sim.log import LogManager, PartitionLog
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = ["KeptBatches", "LostRecords", "kept_batches", "lost_records"]
-
 KeptBatches = dict["TopicPartition", list[tuple[int, int, bytes]]]
 """Base offset, end offset and bytes of each batch, by partition."""
 

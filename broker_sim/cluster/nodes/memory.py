@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.process import Handle, Scheduler
 
-__all__ = ["MEMORY_RETURN_MS", "LogMemory"]
-
 MEMORY_RETURN_MS: Final = 1_000
 """Freed memory is given back at most so often."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
-__all__ = ["Node"]
-
 
 class Node:
     """What stays of a broker when its process ends: addresses, configuration, clock and logs."""

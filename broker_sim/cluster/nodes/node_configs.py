@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.runtime.event_log import EventLogger
 
-__all__ = ["log_doubtful_configs", "numbered"]
-
 NO_NODE_ID = -1
 
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import Scheduler
     from broker_sim.runtime.purgatories import PurgatoryFactory
 
-__all__ = ["Nodes"]
-
 log = get_logger(__name__)
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log import LogManager, PartitionLog
 
-__all__ = ["highest_producer_id"]
-
 
 def highest_producer_id(logs: LogManager) -> int:
     """Return the highest id of a producer that has written to these logs, or that transactions know.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.faults.action import Action
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
-__all__ = ["Disturbances"]
-
 _HAMPERING: Final = {
     "pause", "kill", "stop", "lose_power", "isolate", "full_disk", "slow_disk", "lag"
 }  # fmt: skip

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-__all__ = ["FAULT_DURATIONS_MS", "Setting", "draw_faults"]
-
 FAULT_DURATIONS_MS: Final = (50, 300, 1_000, 2_000, 3_000)
 MOST_ACTIONS: Final = 30
 _SMALL_DELAYS_MS: Final = ("2", "5", "20", "40", "100")

@@ -12,8 +12,6 @@ from broker_sim.runtime.quiet_logs import quiet_logs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SeedResult", "run_seed", "run_seeds"]
-
 
 class SeedResult(NamedTuple):
     """How the run of one seed ended: with a summary, or with what did not hold."""

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.random_run.checks.history import Acknowledged
 
-__all__ = ["RunFailedError", "RunSummary", "run_schedule"]
-
 CONFIGS: Final = {
     "replica.lag.time.max.ms": LAG_TIME_MAX_MS,
     "replica.fetch.wait.max.ms": 200,

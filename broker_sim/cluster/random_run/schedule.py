@@ -20,19 +20,6 @@ from broker_sim.protocol.special_values import ACKS_ALL
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "ACKS",
-    "DEFAULT_DURATION_MS",
-    "FLUSHED",
-    "IDEMPOTENT",
-    "LYING",
-    "MEMORY",
-    "TOPIC",
-    "UNFLUSHED",
-    "Schedule",
-    "draw_schedule",
-]
-
 TOPIC: Final = "topic"
 """That all clients use."""
 MEMORY: Final = "memory"

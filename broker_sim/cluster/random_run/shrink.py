@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.schedule import Schedule
     from purgatory import Clock
 
-__all__ = ["failed_invariant", "shrink"]
-
 MAX_TRIES: Final = 300
 
 

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.nodes.nodes import Nodes
 
-__all__ = ["BrokerStatus", "ClusterStatus", "FaultStatus", "LinkStatus", "MemoryStatus", "PartitionStatus",
-           "ReplicaStatus", "TopicStatus", "broker_status", "cluster_status", "partition_status", "topic_status"]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.protocol import messages
 
-__all__ = ["GroupMemberStatus", "members_of"]
-
 STREAMS_ASSIGNOR: Final = "sticky"
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.nodes.nodes import Nodes
     from broker_sim.log import PartitionLog
 
-__all__ = ["leaders_log", "leads", "live_leader"]
-
 
 def leads(nodes: Nodes, broker: Broker, topic: str, partition: int) -> bool:
     """Whether the broker leads it; one that was paused may not have heard that another does now."""

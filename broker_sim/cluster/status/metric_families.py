@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-__all__ = ["counter", "gauge"]
-
 
 def gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
     """Return a family without values, of something that goes up and down."""

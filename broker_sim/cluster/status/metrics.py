@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.nodes.nodes import Nodes
 
-__all__ = ["metrics_text"]
-
 PURGATORY = "kafka_server_delayedoperationpurgatory"
 REPLICA_MANAGER = "kafka_server_replicamanager"
 FETCH_SESSIONS = "kafka_server_fetchsessioncache"

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.nodes.nodes import Nodes
     from purgatory import ParkedOperation
 
-__all__ = ["PurgatoriesStatus", "PurgatoryStatus", "purgatories_status"]
-
 
 @dataclass(frozen=True, slots=True)
 class PurgatoryStatus:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.nodes.nodes import Nodes
 
-__all__ = ["share_families"]
-
 SESSIONS = "kafka_server_sharesessioncache"
 GROUPS = "kafka_server_sharegroupmetrics"
 PARTITIONS = "kafka_server_sharepartitionmetrics"

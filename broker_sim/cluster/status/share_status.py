@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from broker_sim.log import PartitionLog
     from broker_sim.share_partition import SharePartition
 
-__all__ = ["InFlightStatus", "SharePartitionStatus", "share_partitions_status"]
-
 _STATES: Final[dict[int, str]] = {state.value: state.name.capitalize() for state in RecordState}
 """What may be written is another number too; that is told as it is."""
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.transaction.metadata import TransactionMetadata
 
-__all__ = ["ProducerStatus", "ProducersStatus", "TransactionStatus", "TransactionsStatus", "producers_status",
-           "transactions_status"]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class TransactionStatus:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.security import TokenIssuer
 
-__all__ = ["WAIT_LIMIT_S", "BaseVerbs", "wait_limit_s"]
-
 WAIT_LIMIT_S = 60
 """More than a killed broker needs to come back: its old session ends after 9 s unless configured."""
 LIMIT_PER_THOUSAND_PARTITIONS_S = 10

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from broker_sim.broker.broker import Broker
 
-__all__ = ["BrokerVerbs"]
-
 
 class BrokerVerbs(BaseVerbs):
     """What can be done to brokers."""

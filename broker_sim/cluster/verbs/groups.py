@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from broker_sim.config import GivenValue
 
-__all__ = ["GroupVerbs"]
-
 
 class GroupVerbs(BaseVerbs):
     """What can be done to groups of consumers."""

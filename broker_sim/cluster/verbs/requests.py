@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.request_log import RequestsStatus
     from broker_sim.protocol.api_keys import ApiKey
 
-__all__ = ["RequestVerbs"]
-
 
 class RequestVerbs(BaseVerbs):
     """What can be done to requests."""

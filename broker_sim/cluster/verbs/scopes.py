@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.faults import InjectedFault, Loss
     from broker_sim.protocol.api_keys import ApiKey
 
-__all__ = ["ScopeVerbs"]
-
 
 class ScopeVerbs(StatusVerbs, RequestVerbs, BrokerVerbs):
     """Verbs that undo themselves at the end of a block."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.denial_log import DenialsStatus
     from broker_sim.security import KeySet
 
-__all__ = ["SecurityVerbs"]
-
 
 class SecurityVerbs(BaseVerbs):
     """What can be done about rights, where `authorizer.class.name` is set, and about certificates."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.status.purgatory_status import PurgatoriesStatus
     from broker_sim.cluster.status.transaction_status import ProducersStatus, TransactionsStatus
 
-__all__ = ["StatusVerbs"]
-
 
 class StatusVerbs(BaseVerbs):
     """What can be seen of a cluster."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.status.cluster_status import TopicStatus
     from broker_sim.config import GivenValue
 
-__all__ = ["TopicVerbs"]
-
 
 class TopicVerbs(BaseVerbs):
     """What can be done to topics."""

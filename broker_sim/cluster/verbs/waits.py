@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.status.cluster_status import PartitionStatus
     from broker_sim.cluster.status.coordinator_status import GroupStatus
 
-__all__ = ["WaitVerbs"]
-
 
 class WaitVerbs(BaseVerbs):
     """What can be waited for. The waits wake when something changes."""

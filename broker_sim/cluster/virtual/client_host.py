@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.network import Network
 
-__all__ = ["ClientHost"]
-
 
 class ClientHost:
     """A host by name: what runs inside `with` is a program on it, and so are the tasks made there.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica import Partition
 
-__all__ = ["InvariantChecker", "InvariantViolationError", "left_out", "violated"]
-
 
 class InvariantViolationError(AssertionError):
     """An invariant does not hold; the text says which and where.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual import LoopTrace
     from purgatory import Clock, DelayedOperation, DelayedOperationPurgatory
 
-__all__ = ["OperationWatch", "OperationWatches"]
-
 
 class OperationWatches:
     """Makes the observers that write into one trace."""

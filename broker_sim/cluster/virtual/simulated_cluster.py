@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.log import DiskOptions
     from broker_sim.runtime.virtual import VirtualEventLoop
 
-__all__ = ["SimulatedCluster"]
-
 
 class SimulatedCluster(AsyncCluster):
     """The same cluster on a virtual loop.

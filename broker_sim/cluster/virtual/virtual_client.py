@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["PendingResponse", "VirtualClient"]
-
 LENGTH_BYTES = 4
 
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from broker_sim.log import DiskOptions, SimulatedDisk
     from broker_sim.trace import Trace
 
-__all__ = ["SimulationError", "VirtualCluster"]
-
 T = TypeVar("T")
 
 FIRST_CLIENT_ID = 1_000

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.group.offset_commit import OffsetCommit
     from purgatory import Clock
 
-__all__ = ["ClassicGroup"]
-
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-__all__ = ["ClassicGroupState"]
-
 
 class ClassicGroupState(Enum):
     """A state by the name that ListGroups and DescribeGroups show."""

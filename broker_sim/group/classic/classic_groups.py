@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.runtime.event_log import EventLogger
 
-__all__ = ["ClassicGroups", "left"]
-
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 MemberIdentity = messages.LeaveGroupRequest.MemberIdentity
 MemberResponse = messages.LeaveGroupResponse.MemberResponse

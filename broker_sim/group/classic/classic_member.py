@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     JoinResponder = Callable[[messages.JoinGroupResponse], object]
     SyncResponder = Callable[[messages.SyncGroupResponse], object]
 
-__all__ = ["EMPTY_ASSIGNMENT", "ClassicMember", "MemberProtocol"]
-
 EMPTY_ASSIGNMENT: Final = b""
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from broker_sim.group.delayed_timeout import DelayedTimeout
 
-__all__ = ["DelayedHeartbeat"]
-
 
 class DelayedHeartbeat(DelayedTimeout):
     """Expires at the end of the session timeout unless the member is heard of before.

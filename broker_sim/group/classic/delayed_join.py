@@ -13,8 +13,6 @@ from broker_sim.runtime.delayed_request import DelayedRequest
 if TYPE_CHECKING:
     from broker_sim.group.classic.classic_group import ClassicGroup
 
-__all__ = ["DelayedJoin", "InitialDelayedJoin", "JoinPhase", "RepeatedJoin", "has_failed_since"]
-
 REPEATED_AFTER_MS: Final = 500
 """As in Kafka, whose coordinator carries out again so late what failed in one of its timers."""
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group.classic.classic_group import ClassicGroup
 
-__all__ = ["DelayedSync"]
-
 
 class DelayedSync(DelayedRequest):
     """Waits until each member of a generation has sent a SyncGroup, or until the next rebalance.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from purgatory import Clock
 
-__all__ = ["group_record", "restored_group"]
-
 Value = record_messages.GroupMetadataValue
 
 

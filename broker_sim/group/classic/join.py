@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     JoinResult = Result[messages.JoinGroupResponse]
 
-__all__ = ["JoinRequest", "Joins"]
-
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 SKIP_ASSIGNMENT_VERSION = 9
 _UUID_FIXED_BITS = 0xF << 76 | 0x3 << 62

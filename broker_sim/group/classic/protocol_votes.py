@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
 
-__all__ = ["ProtocolSupporters", "choose_protocol"]
-
 
 class ProtocolSupporters:
     """How many members know each protocol, so that no join has to ask them all."""

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.runtime.event_log import EventLogger
 
-__all__ = ["Rebalance", "join_response", "sync_response"]
-
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.group.classic.classic_member import ClassicMember
     from purgatory import DelayedOperationPurgatory
 
-__all__ = ["NEW_MEMBER_JOIN_TIMEOUT_MS", "MemberSessions"]
-
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
 """How long a first join may be parked. While it is, nobody notices when the client goes away."""
 

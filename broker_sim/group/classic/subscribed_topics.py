@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group.classic.classic_member import ClassicMember
 
-__all__ = ["subscribed_topics", "topics_of_members"]
-
 FIRST_VERSION: Final = 0
 """All versions begin with the fields of this one, so newer ones than ours can be read too."""
 

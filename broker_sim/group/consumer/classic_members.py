@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.records import GroupRecord
 
-__all__ = ["ClassicMembers"]
-
 NO_MIGRATION: Final = "disabled"
 Identity = messages.LeaveGroupRequest.MemberIdentity
 Left = messages.LeaveGroupResponse.MemberResponse

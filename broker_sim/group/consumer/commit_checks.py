@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.group import CommitPartitionValidator
 
-__all__ = ["older_epoch_check", "stale_epoch"]
-
 
 def stale_epoch(member: ConsumerMember) -> ApiError:
     """Return what refuses a request in another epoch: STALE_MEMBER_EPOCH, or as a classic member knows it."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.group.offset_commit import OffsetCommit
     from broker_sim.group.records import GroupRecord
 
-__all__ = ["UNOWNED", "ConsumerGroup"]
-
 UNOWNED: Final = -1
 MEMBER_EPOCH_VERSION: Final = 9
 """The version of OffsetCommit from which on members of the consumer protocol may use it."""

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import ImageChanges, MetadataImage
 
-__all__ = ["ConsumerGroups"]
-
 T = TypeVar("T")
 Response = messages.ConsumerGroupHeartbeatResponse
 

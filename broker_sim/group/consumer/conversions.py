@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     OnSettled = Callable[[ErrorCode], object] | None
 
-__all__ = ["Conversions"]
-
 R = TypeVar("R")
 
 

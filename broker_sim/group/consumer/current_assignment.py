@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.modern.assignment import Epochs, Partitions
 
-__all__ = ["Reconciliation"]
-
 NOT_OWNED = -1
 
 

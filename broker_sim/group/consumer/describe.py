@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.group.modern.assignment import Partitions
     from broker_sim.metadata import MetadataImage
 
-__all__ = ["describe_group"]
-
 Response = messages.ConsumerGroupDescribeResponse
 CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.shard_parts import ShardParts
     from broker_sim.group.records import GroupRecord
 
-__all__ = ["Fencing"]
-
 R = TypeVar("R")
 
 

@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group import record_messages
 
-__all__ = [
-    "LEAVE_GROUP_STATIC_EPOCH",
-    "ClassicMetadata",
-    "ConsumerMember",
-    "MemberState",
-]
-
-
 LEAVE_GROUP_STATIC_EPOCH: Final = -2
 """The epoch of a static member that leaves and will come back."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.records import GroupRecord
 
-__all__ = ["MemberChange"]
-
 
 @dataclass(frozen=True, slots=True)
 class MemberChange:

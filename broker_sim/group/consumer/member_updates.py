@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.shard_parts import ShardParts
     from broker_sim.group.modern.assignment import Partitions
 
-__all__ = ["MemberUpdates"]
-
 
 class MemberUpdates:
     """Steps B to D, for members of both protocols."""

@@ -24,14 +24,6 @@ if TYPE_CHECKING:
     from broker_sim.group.modern.assignment import Epochs
     from broker_sim.group.records import GroupRecord
 
-__all__ = [
-    "check_capacity",
-    "find_or_make_member",
-    "known_member",
-    "leaving_member",
-    "new_member_id",
-]
-
 
 def new_member_id(rng: random.Random) -> str:
     """Return an id as Kafka makes them: a random UUID in base 64, without a dash in front."""

@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.subscription import ResolvedRegex
     from broker_sim.group.modern.assignment import Epochs, Partitions
 
-__all__ = [
-    "current_assignment",
-    "group_epoch",
-    "group_tombstones",
-    "member_metadata",
-    "member_tombstones",
-    "regex",
-    "regex_tombstone",
-    "subscription_metadata_tombstone",
-    "target_assignment",
-    "target_assignment_metadata",
-]
-
 
 def member_metadata(group_id: str, member: ConsumerMember) -> GroupRecord:
     """Return the record of a member's subscription."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import MetadataImage
 
-__all__ = ["RegexChange", "Regexes"]
-
 MIN_REFRESH_INTERVAL_MS: Final = 10_000
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.protocol.message import Message
 
-__all__ = ["replay_into"]
-
 
 def replay_into(group: ConsumerGroup, record: GroupRecord) -> bool:
     """Take in the record of an existing group; returns whether the group is gone then."""

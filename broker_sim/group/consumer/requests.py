@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol import messages
 
-__all__ = ["check_heartbeat", "is_full", "owned_partitions"]
-
 MEMBER_ID_VERSION: Final = 1
 """The version of ConsumerGroupHeartbeat from which on members make their ids themselves."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.group.environment import GroupEnvironment
 
-__all__ = ["GroupSettings", "offered_assignors"]
-
 ASSIGNMENT_INTERVAL: Final = "group.consumer.assignment.interval.ms"
 
 _CLASSES: Final = {

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.group.modern.metadata_hash import TopicHashes
     from broker_sim.runtime.event_log import EventLogger
 
-__all__ = ["ShardParts"]
-
 
 @dataclass(slots=True)
 class ShardParts:

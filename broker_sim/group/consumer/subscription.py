@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group.consumer.member import ConsumerMember
 
-__all__ = [
-    "ResolvedRegex",
-    "check_regex",
-    "matching_topics",
-    "read_regexes",
-    "subscribed_topics",
-]
-
-
 _RE2: Final = {
     "unterminated character set": "missing closing ]",
     "missing ), unterminated": "missing closing )",

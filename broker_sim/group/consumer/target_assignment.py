@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import MetadataImage
 
-__all__ = ["compute_target"]
-
 
 def compute_target(
     group: ConsumerGroup,

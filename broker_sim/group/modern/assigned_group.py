@@ -22,8 +22,6 @@ from broker_sim.hash_order.java_order import TimelineMap
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-__all__ = ["LEAVE_GROUP_EPOCH", "AssignedGroup"]
-
 FIRST_EPOCH: Final = 1
 LEAVE_GROUP_EPOCH: Final = -1
 """The epoch of a member that leaves for good."""

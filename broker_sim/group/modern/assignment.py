@@ -16,16 +16,6 @@ from broker_sim.hash_order.java_order import copied_capacity, hash_order
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "NO_EPOCHS",
-    "NO_PARTITIONS",
-    "Epochs",
-    "Partitions",
-    "epochs_in_order",
-    "same_partitions",
-    "target_from_record",
-]
-
 Partitions: TypeAlias = Mapping[bytes, Sequence[int]]
 """Partitions by topic id; no topic is without partitions."""
 

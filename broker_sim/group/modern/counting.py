@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group.modern.topic_counts import SubscriptionCount
 
-__all__ = ["add_count", "is_homogeneous", "most_wanted"]
-
 
 def is_homogeneous(
     regexes: Mapping[str, int], topics: Mapping[str, SubscriptionCount], members: int

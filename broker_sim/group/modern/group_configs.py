@@ -10,8 +10,6 @@ from broker_sim.metadata import GROUP_RESOURCE
 if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
 
-__all__ = ["GroupConfigs"]
-
 
 class GroupConfigs:
     """Looks numbers up in the newest metadata."""

@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.keys import GroupKey, MemberKey
 
-__all__ = [
-    "RETRY_MS",
-    "DelayedMemberTimeout",
-    "DelayedShareMemberTimeout",
-    "DelayedStreamsMemberTimeout",
-    "MemberTimers",
-    "Wait",
-]
-
 RETRY_MS: Final = 500
 """After which a timeout is tried again that could not be written."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata.image import MetadataImage, TopicState
 
-__all__ = ["TopicHashes", "group_hash", "topic_hash"]
-
 _MAGIC: Final = b"\x00"
 """The version of the hash function."""
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-__all__ = ["ModernGroup"]
-
 M = TypeVar("M")
 
 

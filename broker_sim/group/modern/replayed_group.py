@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.records import GroupRecord
 
-__all__ = ["replayed_group"]
-
 
 class NewGroup(Group, Protocol):
     """A group that is made of its id alone."""

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata import MetadataImage
 
-__all__ = ["SubscriptionCount", "TopicCounts", "topic_ids_of"]
-
 
 class SubscriptionCount(NamedTuple):
     """How many members name a topic, and how many expressions match it."""

@@ -11,8 +11,6 @@ from typing import Final
 
 from broker_sim.hash_order.hash_codes import INT_MASK
 
-__all__ = ["xxh3_64"]
-
 _SECRET: Final = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f"
     "cb79e64eccc0e578825ad07dccff7221b8084674f743248ee03590e6813a264c"

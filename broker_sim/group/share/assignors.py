@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group.modern.assignment import Partitions
 
-__all__ = ["ShareGroupSpec", "ShareMemberSpec", "assign"]
-
 P = TypeVar("P", bound="Hashable")
 TopicIdPartition = tuple[bytes, int]
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from broker_sim.group.share.share_group import ShareGroup
     from broker_sim.metadata import MetadataImage
 
-__all__ = ["describe_group"]
-
 ASSIGNOR: Final = "simple"
 """The one assignor of share groups."""
 Response = messages.ShareGroupDescribeResponse

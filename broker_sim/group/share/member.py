@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.group import record_messages
     from broker_sim.group.modern.assignment import Partitions
 
-__all__ = ["Assigned", "ShareMember"]
-
 STABLE: Final = 0
 """The one state of a member, as the log has it: it needs nothing from others."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.group.environment import LatestOffset
     from broker_sim.share.persister import StateSummary
 
-__all__ = ["has_lag", "offsets_row"]
-
 Row = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition
 
 

@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.group.share.state_partitions import Numbers
     from broker_sim.share.persister import StateOutcome
 
-__all__ = [
-    "ask_all",
-    "errors_by_topic",
-    "is_refused",
-    "keys_of",
-    "partitions_in_order",
-    "topics_in_order",
-]
-
 A = TypeVar("A")
 K = TypeVar("K", bound="Hashable")
 

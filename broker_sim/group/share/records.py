@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from broker_sim.group.share.state_partitions import StatePartitions, Topics
     from broker_sim.metadata import MetadataImage
 
-__all__ = [
-    "current_assignment",
-    "group_epoch",
-    "group_tombstones",
-    "member_metadata",
-    "member_tombstones",
-    "state_partitions",
-    "target_assignment",
-    "target_assignment_metadata",
-]
-
 
 def member_metadata(group_id: str, member: ShareMember) -> GroupRecord:
     """Return the record of a member's subscription."""

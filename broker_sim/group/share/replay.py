@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.group.share.share_group import ShareGroup
 
-__all__ = ["is_of_share_group", "replay_into"]
-
 
 def is_of_share_group(record: GroupRecord) -> bool:
     """Whether the record is one of a share group."""

@@ -13,8 +13,6 @@ from broker_sim.group.request_checks import check_text, invalid_request
 if TYPE_CHECKING:
     from broker_sim.protocol import messages
 
-__all__ = ["check_heartbeat"]
-
 
 def check_heartbeat(request: messages.ShareGroupHeartbeatRequest) -> None:
     """Raise `ApiError` INVALID_REQUEST for a request that makes no sense."""

@@ -12,8 +12,6 @@ from broker_sim.group.modern.group_configs import GroupConfigs
 if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
 
-__all__ = ["ShareGroupSettings"]
-
 ASSIGNMENT_INTERVAL: Final = "group.share.assignment.interval.ms"
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from broker_sim.group.share.member import ShareMember
     from broker_sim.group.share.state_partitions import StatePartitions
 
-__all__ = ["EMPTY", "PROTOCOL_TYPE", "STABLE", "ShareGroup"]
-
 PROTOCOL_TYPE: Final = "share"
 EMPTY: Final = "Empty"
 STABLE: Final = "Stable"

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from broker_sim.group.share.state_partitions import Topics
     from broker_sim.metadata import MetadataImage
 
-__all__ = ["HeartbeatAnswer", "ShareGroups", "StateToInitialize", "of_this_kind"]
-
 R = TypeVar("R")
 Response = messages.ShareGroupHeartbeatResponse
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.group.share.share_groups import ShareGroups
     from broker_sim.group.share.state_partitions import Numbers
 
-__all__ = ["AlteredOffsets", "DeletedOffsets", "ShareStates"]
-
 NO_OFFSETS_TEXT = "There is no offset information to delete."
 Altered = messages.AlterShareGroupOffsetsResponse
 DeletedTopic = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic

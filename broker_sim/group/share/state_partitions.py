@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.group import record_messages
     from broker_sim.metadata import MetadataImage
 
-__all__ = [
-    "NO_STATE",
-    "Numbers",
-    "StatePartitions",
-    "TopicStatePartitions",
-    "Topics",
-    "named",
-]
-
 UNKNOWN_NAME: Final = "<UNKNOWN>"
 """The name of a topic that is gone."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from broker_sim.group.share.share_group import ShareGroup
     from broker_sim.metadata import MetadataImage
 
-__all__ = ["compute_target", "subscribed_topic_ids"]
-
 
 def subscribed_topic_ids(member: ShareMember, image: MetadataImage) -> list[bytes]:
     """Return the existing topics that the member subscribes to, in the order of Kafka's sets."""

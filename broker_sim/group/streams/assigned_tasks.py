@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 if TYPE_CHECKING:
     from broker_sim.group.streams.tasks import Tasks, TasksTuple
 
-__all__ = ["NO_ASSIGNED_TASKS", "ActiveTasks", "AssignedTasks"]
-
 ActiveTasks: TypeAlias = Mapping[str, Mapping[int, int]]
 """By subtopology and partition the member epoch in which the task was assigned."""
 

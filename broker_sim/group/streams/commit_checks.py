@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.member import StreamsMember
     from broker_sim.group.streams.topology import StreamsTopology
 
-__all__ = ["older_epoch_check"]
-
 
 def older_epoch_check(
     topology: StreamsTopology | None, member: StreamsMember, epoch: int

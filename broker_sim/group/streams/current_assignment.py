@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     IsFree = Callable[[str, int], bool]
 
-__all__ = ["Reconciliation"]
-
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:

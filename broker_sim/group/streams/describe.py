@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.streams_group import StreamsGroup
     from broker_sim.group.streams.tasks import TasksTuple
 
-__all__ = ["describe_group"]
-
 Response = messages.StreamsGroupDescribeResponse
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.member import StreamsMember
     from broker_sim.group.streams.shard_parts import ShardParts
 
-__all__ = ["Fencing"]
-
 R = TypeVar("R")
 
 

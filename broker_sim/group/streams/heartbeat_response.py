@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.topics import ConfiguredTopology
     from broker_sim.metadata import MetadataImage
 
-__all__ = ["assign_tasks", "tell_endpoints", "tell_statuses"]
-
 Response = messages.StreamsGroupHeartbeatResponse
 
 

@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 
     TaskIds = record_messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds
 
-__all__ = [
-    "LEAVE_GROUP_STATIC_EPOCH",
-    "Endpoint",
-    "MemberState",
-    "StreamsMember",
-]
-
-
 LEAVE_GROUP_STATIC_EPOCH: Final = -2
 """The epoch of a static member that leaves and will come back; Kafka has no static members here so far."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.status import Status
     from broker_sim.group.streams.streams_group import StreamsGroup
 
-__all__ = ["MemberChange"]
-
 
 @dataclass(slots=True)
 class MemberChange:

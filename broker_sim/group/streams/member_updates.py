@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.shard_parts import ShardParts
     from broker_sim.group.streams.topics import ConfiguredTopology
 
-__all__ = ["MemberUpdates"]
-
 UNVALIDATED_EPOCH: Final = -1
 """The epoch of a topology whose topics are not all there."""
 INITIAL_DELAY: Final = "Assignment delayed due to the configured initial rebalance delay."

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Request = messages.StreamsGroupHeartbeatRequest
 
-__all__ = ["check_capacity", "check_tasks", "find_or_make_member"]
-
 
 def check_capacity(group: StreamsGroup, max_size: int) -> None:
     """Raise `ApiError` GROUP_MAX_SIZE_REACHED if the group is full, as in Kafka also for a member of it."""

@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.member import StreamsMember
     from broker_sim.group.streams.tasks import Tasks, TasksTuple
 
-__all__ = [
-    "current_assignment",
-    "group_metadata",
-    "group_tombstones",
-    "member_metadata",
-    "member_tombstones",
-    "target_assignment",
-    "target_assignment_metadata",
-    "topology_record",
-]
-
 MemberValue = messages.StreamsGroupMemberMetadataValue
 GroupValue = messages.StreamsGroupMetadataValue
 TargetValue = messages.StreamsGroupTargetAssignmentMemberValue

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.group.streams.streams_group import StreamsGroup
 
-__all__ = ["is_of_streams_group", "replay_into"]
-
 
 def is_of_streams_group(record: GroupRecord) -> bool:
     """Whether the record is one of a streams group."""

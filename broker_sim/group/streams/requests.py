@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Request = messages.StreamsGroupHeartbeatRequest
 
-__all__ = ["check_heartbeat", "owned_tasks", "told_tags"]
-
 V = TypeVar("V")
 
 

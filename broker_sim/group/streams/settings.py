@@ -13,8 +13,6 @@ from broker_sim.group.streams.assignors.spec import NUM_STANDBY_REPLICAS
 if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
 
-__all__ = ["StreamsGroupSettings"]
-
 ASSIGNMENT_INTERVAL: Final = "group.streams.assignment.interval.ms"
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.modern.metadata_hash import TopicHashes
 
-__all__ = ["ShardParts"]
-
 
 @dataclass(slots=True)
 class ShardParts:

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     EndpointToPartitions = messages.StreamsGroupHeartbeatResponse.EndpointToPartitions
 
-__all__ = ["NOT_READY", "STABLE", "StreamsGroup"]
-
 PROTOCOL_TYPE: Final = "streams"
 EMPTY: Final = "Empty"
 NOT_READY: Final = "NotReady"

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.group.streams.shard_parts import ShardParts
 
-__all__ = ["HeartbeatAnswer", "StreamsGroups"]
-
 Response = messages.StreamsGroupHeartbeatResponse
 CreatableTopic = messages.CreateTopicsRequest.CreatableTopic
 

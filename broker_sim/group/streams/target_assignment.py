@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.tasks import TasksTuple
     from broker_sim.group.streams.topics import ConfiguredTopology
 
-__all__ = ["compute_target"]
-
 
 def compute_target(
     group: StreamsGroup,

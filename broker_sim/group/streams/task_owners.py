@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.assigned_tasks import AssignedTasks
     from broker_sim.group.streams.member import StreamsMember
 
-__all__ = ["TaskOwners"]
-
 
 class TaskOwners:
     """The processes by task: one that runs it, and those that have a copy of its state."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
         | record_messages.StreamsGroupTargetAssignmentMemberValue.TaskIds
     )
 
-__all__ = ["NO_TASKS", "Tasks", "TasksTuple", "stored_tasks"]
-
 Tasks: TypeAlias = Mapping[str, frozenset[int]]
 """Partitions by subtopology; no subtopology is without partitions."""
 

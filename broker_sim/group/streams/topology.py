@@ -21,8 +21,6 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["StreamsTopology", "Subtopology", "TopicInfo", "topology_record_value"]
-
 Value = record_messages.StreamsGroupTopologyValue
 Subtopology = Value.Subtopology
 TopicInfo = Value.TopicInfo

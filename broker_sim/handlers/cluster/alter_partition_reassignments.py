@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_alter_partition_reassignments"]
-
 Response = messages.AlterPartitionReassignmentsResponse
 
 

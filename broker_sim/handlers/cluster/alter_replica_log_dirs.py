@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import BrokerServices, RequestContext
 
-__all__ = ["handle_alter_replica_log_dirs"]
-
 LONGEST_NAME: Final = 255
 """Of a directory."""
 FUTURE: Final = len(f".{'0' * 32}-future")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import SupportedFeature
     from broker_sim.handlers.context import Handler, RequestContext
 
-__all__ = ["build_api_versions", "handle_api_versions"]
-
 SOFTWARE_VERSION = 3
 ZERO_FEATURES_VERSION = 4
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import BrokerServices, RequestContext
     from broker_sim.log import PartitionLog
 
-__all__ = ["handle_describe_log_dirs"]
-
 NOT_KNOWN = -1
 Directory = messages.DescribeLogDirsResponse.DescribeLogDirsResult
 Topic = messages.DescribeLogDirsResponse.DescribeLogDirsTopic

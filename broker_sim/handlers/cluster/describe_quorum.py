@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import QuorumStatus
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_describe_quorum"]
-
 LEADER_EPOCH = 1
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_PARTITION = 0

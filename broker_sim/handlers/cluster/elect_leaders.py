@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import Controller, PartitionOutcome
     from broker_sim.handlers.context import BrokerServices, RequestContext
 
-__all__ = ["handle_elect_leaders"]
-
 TOP_LEVEL_ERROR_VERSION = 1
 TopicResult = messages.ElectLeadersResponse.ReplicaElectionResult
 PartitionResult = messages.ElectLeadersResponse.PartitionResult

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import OngoingReassignment
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_list_partition_reassignments"]
-
 Response = messages.ListPartitionReassignmentsResponse
 
 

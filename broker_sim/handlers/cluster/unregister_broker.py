@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_unregister_broker"]
-
 Response = messages.UnregisterBrokerResponse
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_update_features"]
-
 WITHOUT_RESULTS: Final = 2
 _KNOWN_TYPES: Final = frozenset(UpgradeType)
 

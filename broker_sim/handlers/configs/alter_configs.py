@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import ConfigResourceType
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_alter_configs"]
-
 
 def handle_alter_configs(
     request: messages.AlterConfigsRequest,

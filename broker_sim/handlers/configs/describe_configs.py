@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig, ConfigEntry
     from broker_sim.handlers.context import BrokerServices, RequestContext
 
-__all__ = ["handle_describe_configs"]
-
 KNOWN_RESOURCE_TYPES = {
     2: "TOPIC",
     4: "BROKER",

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_incremental_alter_configs"]
-
 
 def handle_incremental_alter_configs(
     request: messages.IncrementalAlterConfigsRequest,

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_list_config_resources"]
-
 _TYPES: Final = (
     (ConfigResourceType.CLIENT_METRICS,),
     (

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_delete_records"]
-
 
 def handle_delete_records(
     request: messages.DeleteRecordsRequest,

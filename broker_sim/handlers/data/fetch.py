@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     Infos = list[tuple[TopicPartition, FetchPartition]]
     Results = Sequence[tuple[TopicPartition, FetchPartitionData]]
 
-__all__ = ["handle_fetch"]
-
 FULL_FETCHES: Final = (FINAL_EPOCH, INITIAL_EPOCH)
 """The session epochs of requests that name all that they want."""
 RACK_VERSION = 11

@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     Infos = list[tuple[TopicPartition, FetchPartition]]
     Results = Sequence[tuple[TopicPartition, FetchPartitionData]]
 
-__all__ = [
-    "SESSION_VERSION",
-    "TOPIC_ID_VERSION",
-    "Refused",
-    "add_refused",
-    "add_results",
-    "failed",
-    "throttled",
-]
-
 SESSION_VERSION: Final = 7
 TOPIC_ID_VERSION: Final = 13
 LEADER_HINT_VERSION: Final = 16

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import BrokerServices, RequestContext
 
-__all__ = ["handle_list_offsets"]
-
 EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
 FIRST_VERSIONS = {
     EARLIEST_TIMESTAMP: 1,

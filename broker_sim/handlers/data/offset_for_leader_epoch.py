@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_offset_for_leader_epoch"]
-
 
 def handle_offset_for_leader_epoch(
     request: messages.OffsetForLeaderEpochRequest,

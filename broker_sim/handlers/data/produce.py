@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.replica import ProducePartitionStatus
 
-__all__ = ["handle_produce"]
-
 VALID_REQUIRED_ACKS = (-1, 0, 1)
 ADMIN_CLIENT_ID = "__admin_client"
 """Clients of this id may write to internal topics."""

@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 
     Infos = list[tuple[TopicPartition, FetchPartition]]
 
-__all__ = [
-    "REPLICA_STATE_VERSION",
-    "WantedPartitions",
-    "fetcher_id",
-    "partitions_of_request",
-    "partitions_of_session",
-]
-
 REPLICA_STATE_VERSION: Final = 15
 UNKNOWN_PARTITION: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Answer = Callable[[Any, int, ErrorCode], Any]
 
-__all__ = ["error_answer"]
-
 Row = TypeVar("Row")
 
 COORDINATORS_VERSION = 4

@@ -13,8 +13,6 @@ from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.runtime.argument_names import names_checked
 from broker_sim.runtime.durations import checked_ms
 
-__all__ = ["Fault", "Loss", "served_api"]
-
 _API_TABLE = ApiTable()
 
 

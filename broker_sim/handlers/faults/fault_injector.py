@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.handlers.faults.fault import Fault
 
-__all__ = ["FaultInjector", "InjectedFault"]
-
 NOTHING = TopicPartition("", -1)
 """What a request names that names no topic: only faults without a topic hit it."""
 

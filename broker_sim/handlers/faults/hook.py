@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.faults.fault import Loss
     from broker_sim.protocol.api_keys import ApiKey
 
-__all__ = ["Hook", "HookedRequest"]
-
 
 class HookedRequest:
     """A request that has come and is not handled yet: what it is, and what becomes of it.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext, Respond
     from broker_sim.handlers.faults.fault import Fault
 
-__all__ = ["RequestFaults"]
-
 INJECTED = "injected fault"
 SESSION_ERRORS: Final = frozenset(
     {

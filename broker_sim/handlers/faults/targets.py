@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.protocol import messages
 
-__all__ = ["PARTITIONS", "TOPICS", "targets_of"]
-
 NO_PARTITION = -1
 
 

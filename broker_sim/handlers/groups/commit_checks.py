@@ -22,8 +22,6 @@ if TYPE_CHECKING:
         | messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
     )
 
-__all__ = ["sort_out"]
-
 
 def sort_out(
     topics: Sequence[tuple[str, bytes | None, Sequence[AskedPartition]]],

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_consumer_group_describe"]
-
 Described = messages.ConsumerGroupDescribeResponse.DescribedGroup
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_consumer_group_heartbeat"]
-
 
 def handle_consumer_group_heartbeat(
     request: messages.ConsumerGroupHeartbeatRequest,

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_delete_groups"]
-
 
 def handle_delete_groups(
     request: messages.DeleteGroupsRequest,

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_find_coordinator"]
-
 KEYS_VERSION: Final = 4
 SHARE_VERSION: Final = 6
 GROUP: Final = 0

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_join_group"]
-
 REBALANCE_TIMEOUT_VERSION: Final = 1
 NO_PROTOCOL_VERSION: Final = 7
 

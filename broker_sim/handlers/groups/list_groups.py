@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_list_groups"]
-
 
 def handle_list_groups(
     request: messages.ListGroupsRequest,

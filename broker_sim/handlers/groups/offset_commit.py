@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError, ErrorCode
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_offset_commit"]
-
 TOPIC_ID_VERSION: Final = 10
 Topic = messages.OffsetCommitResponse.OffsetCommitResponseTopic
 Partition = messages.OffsetCommitResponse.OffsetCommitResponsePartition

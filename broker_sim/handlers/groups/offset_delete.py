@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_offset_delete"]
-
 Topic = messages.OffsetDeleteResponse.OffsetDeleteResponseTopic
 Partition = messages.OffsetDeleteResponse.OffsetDeleteResponsePartition
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_offset_fetch"]
-
 GROUP_ERROR_VERSION: Final = 2
 GROUPS_VERSION: Final = 8
 TOPIC_ID_VERSION: Final = 10

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_sync_group"]
-
 PROTOCOL_VERSION: Final = 5
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_txn_offset_commit"]
-
 LOAD_IN_PROGRESS_VERSION: Final = 2
 ABORTABLE_VERSION: Final = 4
 Topic = messages.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic

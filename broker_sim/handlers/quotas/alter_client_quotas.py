@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_alter_client_quotas"]
-
 Request = messages.AlterClientQuotasRequest
 Response = messages.AlterClientQuotasResponse
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata.quota_entity import QuotaEntity
 
-__all__ = ["handle_describe_client_quotas"]
-
 Request = messages.DescribeClientQuotasRequest
 Response = messages.DescribeClientQuotasResponse
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2

@@ -9,8 +9,6 @@ from broker_sim.hash_order.hash_codes import INT_MASK, string_hash
 if TYPE_CHECKING:
     from broker_sim.metadata.quota_entity import QuotaEntity
 
-__all__ = ["entity_hash"]
-
 _OF_ONE_VALUE: Final = 31
 
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_create_acls", "handle_delete_acls", "handle_describe_acls"]
-
 Described = messages.DescribeAclsResponse
 Created = messages.CreateAclsResponse.AclCreationResult
 Deleted = messages.DeleteAclsResponse

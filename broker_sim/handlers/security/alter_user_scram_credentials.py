@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_alter_user_scram_credentials"]
-
 
 def handle_alter_user_scram_credentials(
     request: messages.AlterUserScramCredentialsRequest,

@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
-__all__ = [
-    "handle_create_delegation_token",
-    "handle_describe_delegation_token",
-    "handle_expire_delegation_token",
-    "handle_renew_delegation_token",
-]
-
 Created = messages.CreateDelegationTokenResponse
 Described = messages.DescribeDelegationTokenResponse
 REQUESTERS_VERSION: Final = 3

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata import ScramCredential
 
-__all__ = ["handle_describe_user_scram_credentials"]
-
 Response = messages.DescribeUserScramCredentialsResponse
 
 

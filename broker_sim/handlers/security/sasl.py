@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_sasl_authenticate", "handle_sasl_handshake"]
-
 
 def handle_sasl_handshake(
     _request: messages.SaslHandshakeRequest,

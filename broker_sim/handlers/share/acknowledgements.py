@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Errors = Mapping[TopicIdPartition, ApiError | None]
 
-__all__ = ["RENEW_VERSION", "AcknowledgingRequest", "acknowledge", "asked_partitions"]
-
 RENEW_VERSION: Final = 2
 """Of ShareFetch and of ShareAcknowledge: from here on members renew locks (KIP-1222)."""
 

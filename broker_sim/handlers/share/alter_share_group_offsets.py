@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata import TopicState
 
-__all__ = ["handle_alter_share_group_offsets"]
-
 Response = messages.AlterShareGroupOffsetsResponse
 Topic = Response.AlterShareGroupOffsetsResponseTopic
 Row = Response.AlterShareGroupOffsetsResponsePartition

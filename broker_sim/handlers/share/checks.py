@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata.topic_partition import TopicIdPartition
 
-__all__ = ["denied_topics", "is_member_id", "member_error"]
-
 LONGEST_MEMBER_ID: Final = 36
 """The characters of a UUID."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_delete_share_group_offsets"]
-
 Response = messages.DeleteShareGroupOffsetsResponse
 Topic = Response.DeleteShareGroupOffsetsResponseTopic
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata.topic_partition import TopicIdPartition
 
-__all__ = ["in_mutable_map_order", "in_to_map_order"]
-
 Answer = TypeVar("Answer")
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata.topic_partition import TopicIdPartition
 
-__all__ = ["handle_share_acknowledge"]
-
 
 def handle_share_acknowledge(
     request: messages.ShareAcknowledgeRequest,

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     Fetched = Mapping[TopicIdPartition, SharePartitionData]
     Acknowledged = Mapping[TopicIdPartition, ApiError | None]
 
-__all__ = ["handle_share_fetch"]
-
 RECORD_LIMIT: Final = 1
 """The `share.acquire.mode` in which batches are split."""
 ACQUIRE_MODES: Final = (0, RECORD_LIMIT)

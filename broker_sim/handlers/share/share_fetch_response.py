@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     Acknowledged = Mapping[TopicIdPartition, ApiError | None]
     Answers = dict[TopicIdPartition, messages.ShareFetchResponse.PartitionData]
 
-__all__ = ["build_response", "response_bytes", "throttled"]
-
 SIZE_BYTES: Final = 4
 """What Kafka counts for the size before a frame."""
 

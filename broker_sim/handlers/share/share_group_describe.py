@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_share_group_describe"]
-
 Described = messages.ShareGroupDescribeResponse.DescribedGroup
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_share_group_heartbeat"]
-
 
 def handle_share_group_heartbeat(
     request: messages.ShareGroupHeartbeatRequest,

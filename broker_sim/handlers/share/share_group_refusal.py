@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata.acl import AclOperation
 
-__all__ = ["share_group_refusal"]
-
 
 def share_group_refusal(
     context: RequestContext, operation: AclOperation, group_id: str

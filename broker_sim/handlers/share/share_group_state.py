@@ -27,14 +27,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import Handler, RequestContext, Respond
     from broker_sim.share.state_apis import StateApi
 
-__all__ = [
-    "handle_delete_share_group_state",
-    "handle_initialize_share_group_state",
-    "handle_read_share_group_state",
-    "handle_read_share_group_state_summary",
-    "handle_write_share_group_state",
-]
-
 
 def _handler(api: StateApi) -> Handler:
     def handle(request: Any, context: RequestContext, respond: Respond) -> None:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_streams_group_describe"]
-
 Described = messages.StreamsGroupDescribeResponse.DescribedGroup
 TOPICS_HIDDEN: Final = (
     "The described group uses topics that the client is not authorized to describe."

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.streams_groups import HeartbeatAnswer
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_streams_group_heartbeat"]
-
 Response = messages.StreamsGroupHeartbeatResponse
 SHOWN_ERRORS: Final = 3
 """Of so many topics it is told why they could not be created."""

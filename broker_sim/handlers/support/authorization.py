@@ -22,18 +22,6 @@ if TYPE_CHECKING:
 
     OnDenial = Callable[[RequestContext, AclOperation, ResourceType, str, Decision], object]
 
-__all__ = [
-    "RequestAuthorizer",
-    "authorization_error",
-    "authorized_operations",
-    "cluster_operations",
-    "is_authorized",
-    "is_authorized_on_any",
-    "is_authorized_on_cluster",
-    "make_authorizer",
-    "unauthorized_names",
-]
-
 _NONE: Final[AbstractSet[str]] = frozenset()
 
 _ERRORS: Final[Mapping[ResourceType, ErrorCode]] = {

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import Outcome
     from broker_sim.handlers.context import BrokerServices
 
-__all__ = ["creatable_topic", "create_coordinators_topic"]
-
 log = get_logger(__name__)
 
 CREATE_TIMEOUT_MS: Final = 30_000

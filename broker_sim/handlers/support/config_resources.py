@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import Controller
     from broker_sim.handlers.context import BrokerServices, RequestContext
 
-__all__ = ["BROKER_LOGGER", "alter_configs_of", "check_config_access", "check_own_id", "id_named"]
-
 BROKER_LOGGER: Final = 8
 """The type of the resource that is never the controller's."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["described_groups"]
-
 TOPICS_HIDDEN: Final = (
     "The group has described topic(s) that the client is not authorized to describe."
 )

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import Controller
     from broker_sim.handlers.context import BrokerServices
 
-__all__ = ["forward"]
-
 Result = TypeVar("Result")
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["group_client"]
-
 
 def group_client(context: RequestContext) -> GroupClient:
     """Return the client as DescribeGroups shows it: its host as Java writes an address."""

@@ -10,8 +10,6 @@ from broker_sim.metadata.feature_names import GROUP_VERSION, SHARE_VERSION, STRE
 if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["has_consumer_protocol", "has_share_groups", "has_streams_groups"]
-
 
 def has_consumer_protocol(context: RequestContext) -> bool:
     """Return whether the feature `group.version` is on, and the broker offers the protocol."""

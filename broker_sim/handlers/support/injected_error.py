@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["denied_or_injected_error", "injected_error", "raise_injected_error"]
-
 
 def injected_error(context: RequestContext, topic: str, partition: int = -1) -> ErrorCode:
     """Return the error that an injected fault gives this partition, or this topic; NONE without."""

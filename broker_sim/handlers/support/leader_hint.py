@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata import BrokerState, MetadataImage
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = ["HINTED_ERRORS", "LeaderHints"]
-
 HINTED_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 """The errors of a fetch with which the leader is told."""
 

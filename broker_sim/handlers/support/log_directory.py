@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from broker_sim.log import LogManager
 
-__all__ = ["log_directory_name"]
-
 MEMORY: Final = "/memory"
 
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.quota import ControllerMutationQuota
 
-__all__ = ["mutation_quota"]
-
 
 def mutation_quota(context: RequestContext, strict_since_version: int) -> ControllerMutationQuota:
     """Return the quota; requests of older versions are slowed down, but never refused."""

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage, PartitionState
 
-__all__ = ["offline_replicas"]
-
 
 def offline_replicas(image: MetadataImage, state: PartitionState, listener: str) -> list[int]:
     """Return the replicas whose brokers are fenced, not registered, or without that listener."""

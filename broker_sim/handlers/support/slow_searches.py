@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     LookUp = Callable[[Search, int], TimestampAndOffset | None]
 
-__all__ = ["SlowSearchError", "SlowSearches"]
-
 MOST_BATCHES: Final = 1_000
 MOST_BYTES: Final = 1 << 20
 """So many batches of a log are collected before they are searched."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import Outcome
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_create_partitions"]
-
 STRICT_QUOTA_VERSION = 3
 TopicResult = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import CreateTopicResult, Outcome
     from broker_sim.handlers.context import BrokerServices, RequestContext
 
-__all__ = ["handle_create_topics"]
-
 CONFIGS_VERSION = 5
 STRICT_QUOTA_VERSION = 6
 TopicResult = messages.CreateTopicsResponse.CreatableTopicResult

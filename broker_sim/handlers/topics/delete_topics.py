@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import DeleteTopicResult, Outcome
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_delete_topics"]
-
 DELETION_DISABLED_VERSION = 3
 STRICT_QUOTA_VERSION = 5
 Topic = messages.DeleteTopicsRequest.DeleteTopicState

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata import MetadataImage, PartitionState, TopicState
 
-__all__ = ["handle_describe_topic_partitions"]
-
 Cursor = messages.DescribeTopicPartitionsResponse.Cursor
 Topic = messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 Partition = messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition

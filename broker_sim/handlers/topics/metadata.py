@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata import MetadataImage, PartitionState, TopicState
 
-__all__ = ["handle_metadata"]
-
 LISTENER_ERROR_VERSION: Final = 6
 DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 WITHOUT_OPERATIONS: Final = (ErrorCode.UNKNOWN_TOPIC_ID, DENIED)

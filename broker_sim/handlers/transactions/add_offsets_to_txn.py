@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ErrorCode
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_add_offsets_to_txn"]
-
 PRODUCER_FENCED_VERSION: Final = 2
 
 

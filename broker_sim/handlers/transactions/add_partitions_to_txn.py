@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     Transaction = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
     OnErrors = Callable[[Mapping[TopicPartition, ErrorCode]], object]
 
-__all__ = ["handle_add_partitions_to_txn", "serve_transactions"]
-
 PRODUCER_FENCED_VERSION: Final = 2
 BATCHED_VERSION: Final = 4
 

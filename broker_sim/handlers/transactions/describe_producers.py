@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_describe_producers"]
-
-
 Partition = messages.DescribeProducersResponse.PartitionResponse
 
 

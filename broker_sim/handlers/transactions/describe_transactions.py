@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.transaction.coordinator import TransactionCoordinator
 
-__all__ = ["handle_describe_transactions"]
-
 State = messages.DescribeTransactionsResponse.TransactionState
 TopicData = messages.DescribeTransactionsResponse.TopicData
 

@@ -9,8 +9,6 @@ from broker_sim.errors import ErrorCode
 if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["error_of_version"]
-
 
 def error_of_version(
     error_code: ErrorCode, context: RequestContext, first_version: int

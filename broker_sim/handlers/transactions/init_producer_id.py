@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-__all__ = ["handle_init_producer_id"]
-
 PRODUCER_FENCED_VERSION: Final = 4
 
 

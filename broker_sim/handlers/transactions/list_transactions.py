@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.transaction.metadata import TransactionMetadata
 
-__all__ = ["handle_list_transactions"]
-
 State = messages.ListTransactionsResponse.TransactionState
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.protocol import messages
 
-__all__ = ["handle_write_txn_markers"]
-
 
 def handle_write_txn_markers(
     request: messages.WriteTxnMarkersRequest,

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from broker_sim.log.partition_log import PartitionLog
     from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = ["RECORDS_PER_UNIT", "BatchFilter", "Work"]
-
 RECORDS_PER_UNIT: Final = 128
 """After so many records of a batch the work may be interrupted."""
 

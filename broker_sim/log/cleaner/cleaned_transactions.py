@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.log.transaction_index import AbortedTxn
     from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = ["CleanedTransactionMetadata"]
-
 
 class _OngoingAbortedTxn:
     """An aborted transaction from its first offset to its marker."""

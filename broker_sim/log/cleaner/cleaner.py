@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from broker_sim.log.partition_log import PartitionLog
     from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = ["Cleaner", "LogCleaningAbortedError", "group_segments_by_size"]
-
 
 class LogCleaningAbortedError(Exception):
     """The segments were deleted during their cleaning."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.log.partition_log import PartitionLog
     from broker_sim.runtime.process import Handle, Process
 
-__all__ = ["RECORDS_PER_STEP", "LogCleaner"]
-
 RECORDS_PER_STEP: Final = 512
 
 event_log = get_logger(__name__)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.log.partition_log import PartitionLog
     from broker_sim.log.segment import LogSegment
 
-__all__ = ["LogToClean"]
-
 
 class LogToClean:
     """A log, and its dirty part that may be cleaned: [first dirty offset, first uncleanable offset)."""

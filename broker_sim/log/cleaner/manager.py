@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
-__all__ = ["LogCleanerManager"]
-
 event_log = get_logger(__name__)
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["OffsetMap"]
-
 _BYTES_PER_ENTRY: Final = 24
 
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from purgatory import Clock
 
-__all__ = ["Throttler"]
-
 
 class Throttler:
     """The rate of all threads of one cleaner together."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log.transaction_index import AbortedTxn
 
-__all__ = ["BatchEntries"]
-
 
 class BatchEntries:
     """The entries of a segment's batches from one batch on: a `BatchLookup`."""

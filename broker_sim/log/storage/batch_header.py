@@ -7,8 +7,6 @@ from typing import Final
 
 from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, MAGIC_V2
 
-__all__ = ["HEADER_FIELDS", "is_out_of_place"]
-
 HEADER_FIELDS: Final = Struct(">qiibIhi8xqq")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, max timestamp, producer."""
 

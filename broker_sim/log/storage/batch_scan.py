@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.storage.log_history import LogHistory
 
-__all__ = ["MAX_RELATIVE_OFFSET", "scan_batches", "scan_segment"]
-
 _BASE_OFFSET: Final = Struct(">q")
 _CRC_END: Final = 21
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1

@@ -14,8 +14,6 @@ from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, LOG_OVERHEAD_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["BatchDamagedError", "BatchPlace", "settled", "walk_batches"]
-
 BLOCK_BYTES: Final = 4_096
 """What is read at once: the header of a large batch, or the first small ones."""
 LARGE_BLOCK_BYTES: Final = 16 * 1024

@@ -6,8 +6,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-__all__ = ["CheckedRanges"]
-
 MOST_RANGES: Final = 64
 """When there are more, the shortest one is forgotten."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log.storage.file_system import StoragePath
 
-__all__ = ["read_lines", "read_offsets", "replace_file", "write_lines", "write_offsets"]
-
 _VERSION: Final = "0"
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.runtime.process import CallLater
 
-__all__ = ["DELETED_SUFFIX", "DELETE_DIR_SUFFIX", "DelayedDeletions", "delete_dir"]
-
 DELETED_SUFFIX: Final = ".deleted"
 DELETE_DIR_SUFFIX: Final = "-delete"
 LONGEST_NAME: Final = 255

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.segment_file import SegmentFile
     from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = ["FileBatches"]
-
 
 class FileBatches:
     """The `Batches` of a segment on disk; raises as `LogStorage`."""

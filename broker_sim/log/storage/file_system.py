@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
     MappedFile: TypeAlias = mmap.mmap | bytearray | bytes
 
-__all__ = [
-    "NO_BOUND",
-    "NS_PER_MS",
-    "DiskSpace",
-    "FileStatus",
-    "FileSystem",
-    "StoragePath",
-    "ending_with",
-]
-
 NO_BOUND: Final = -1
 
 NS_PER_MS: Final = 1_000_000

@@ -69,8 +69,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.interface import Batches
     from broker_sim.log.transaction_index import AbortedTxn
 
-__all__ = ["FileStorage"]
-
 log = get_logger(__name__)
 
 _INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)

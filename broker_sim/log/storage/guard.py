@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log.storage.file_system import StoragePath
 
-__all__ = ["StorageGuard", "suppress_storage_error"]
-
 log = get_logger(__name__)
 
 

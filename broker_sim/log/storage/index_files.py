@@ -19,21 +19,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log.transaction_index import AbortedTxn
 
-__all__ = [
-    "ABORTED_TXN",
-    "INDEX_SUFFIX",
-    "OFFSET_ENTRY",
-    "OFFSET_ENTRY_BYTES",
-    "TIME_ENTRY",
-    "TIME_ENTRY_BYTES",
-    "TIME_INDEX_SUFFIX",
-    "TXN_INDEX_SUFFIX",
-    "SegmentIndexes",
-    "encode_aborted_transactions",
-    "encode_offset_index",
-    "encode_time_index",
-]
-
 INDEX_SUFFIX: Final = ".index"
 TIME_INDEX_SUFFIX: Final = ".timeindex"
 TXN_INDEX_SUFFIX: Final = ".txnindex"

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.transaction_index import AbortedTxn
 
-__all__ = ["is_gap", "restore_indexes", "restore_transaction_index"]
-
 log = get_logger(__name__)
 
 SHORTEST_GAP_BYTES: Final = 1024 * 1024

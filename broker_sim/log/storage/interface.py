@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from broker_sim.log.transaction_index import AbortedTxn
     from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = ["BatchLookup", "Batches", "LogStorage", "SegmentContent"]
-
 
 class BatchLookup(Protocol):
     """Finds batches by offset and by time. Positions are bytes of the segment."""

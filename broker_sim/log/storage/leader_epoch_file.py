@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.file_system import StoragePath
     from broker_sim.log.storage.log_history import LogHistory
 
-__all__ = ["LEADER_EPOCHS", "load_leader_epochs", "read_leader_epochs"]
-
 log = get_logger(__name__)
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"

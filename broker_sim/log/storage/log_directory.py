@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
 
-__all__ = ["LogDirectory", "LogDirectoryError", "first_log", "lock_directory"]
-
 META_PROPERTIES: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"

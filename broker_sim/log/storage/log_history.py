@@ -10,8 +10,6 @@ from __future__ import annotations
 from broker_sim.log.leader_epoch_cache import EpochEntry
 from broker_sim.log.transaction_index import AbortedTxn
 
-__all__ = ["LogHistory"]
-
 
 class LogHistory:
     """Filled batch by batch, from the log's first to its last."""

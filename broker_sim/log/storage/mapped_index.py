@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log.storage.file_system import FileSystem, MappedFile, StoragePath
 
-__all__ = ["IndexEntries", "IndexMismatchError", "MappedIndex"]
-
 
 class IndexMismatchError(Exception):
     """An index file is lost or says something that the batches do not."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.interface import Batches, SegmentContent
     from broker_sim.log.transaction_index import AbortedTxn
 
-__all__ = ["MemoryStorage"]
-
 
 class MemoryStorage(LogStorage):
     """Keeps what the log's own objects do not keep: the snapshots."""

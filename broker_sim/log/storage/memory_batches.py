@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = ["MemoryBatches"]
-
 
 class MemoryBatches:
     """The `Batches` of a segment in memory; what is read are the batches themselves, not copies."""

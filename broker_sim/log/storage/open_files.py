@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log.storage.file_system import StoragePath
 
-__all__ = ["OpenFiles"]
-
 MOST_FILES: Final = 1_024
 SHARE_OF_LIMIT: Final = 8
 """An eighth of what the process may open goes to the files of one broker; sockets need the rest.

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from broker_sim.log.storage.file_system import StoragePath
 
-__all__ = ["PARTITION_METADATA", "encode_id", "encode_partition_metadata", "read_topic_id"]
-
 PARTITION_METADATA: Final = "partition.metadata"
 
 

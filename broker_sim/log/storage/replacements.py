@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
 
-__all__ = ["CLEANED_SUFFIX", "LOG_SUFFIX", "SWAP_SUFFIX", "base_offsets", "complete_replacements"]
-
 LOG_SUFFIX: Final = ".log"
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.mapped_index import IndexEntries
     from broker_sim.log.storage.segment_file import SegmentFile
 
-__all__ = ["SealedBatches"]
-
 MOST_BYTES: Final = 8 * 1024 * 1024
 """The largest distance of two entries of an index whose expected number is unknown."""
 _Found = TypeVar("_Found")

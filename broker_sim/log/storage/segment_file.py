@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.mapped_index import IndexMismatchError
     from broker_sim.protocol.file_view import FileView
 
-__all__ = ["CLOSED_AND_DAMAGED", "SegmentFile", "write_synced"]
-
 CLOSED_AND_DAMAGED: Final = "closed-and-damaged"
 
 VIEW_BYTES: Final = 64 * 1024

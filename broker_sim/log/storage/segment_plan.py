@@ -16,8 +16,6 @@ from broker_sim.log.storage.batch_scan import MAX_RELATIVE_OFFSET
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["HowToOpen", "SegmentPlan", "plan_segments"]
-
 
 class HowToOpen(Enum):
     """What is looked at of a segment."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.file_system import StoragePath
     from broker_sim.log.storage.guard import StorageGuard
 
-__all__ = ["SNAPSHOT_SUFFIX", "SnapshotFiles", "decode_snapshot", "encode_snapshot"]
-
 log = get_logger(__name__)
 
 SNAPSHOT_SUFFIX: Final = ".snapshot"

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.segment_file import SegmentFile
     from broker_sim.log.storage.snapshot_files import SnapshotFiles
 
-__all__ = ["needs_no_batches", "open_unread"]
-
 
 def needs_no_batches(
     files: Sequence[StoragePath],

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.clock import LoopClock
     from broker_sim.runtime.virtual.meetings import Place
 
-__all__ = ["ArrivalOrder", "GivenArrivals", "MeetingArrivals"]
-
 Link = tuple[int, int]
 """Who sends, and who receives."""
 

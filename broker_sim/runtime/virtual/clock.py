@@ -10,8 +10,6 @@ from purgatory.clock import DEFAULT_WALL_START_MS, Clock
 if TYPE_CHECKING:
     import threading
 
-__all__ = ["NS_PER_MS", "NS_PER_SECOND", "NS_PER_US", "LoopClock", "delay_to_ns"]
-
 NS_PER_US: Final = 1_000
 NS_PER_MS: Final = 1_000_000
 NS_PER_SECOND: Final = 1_000_000_000

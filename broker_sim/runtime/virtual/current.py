@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
     from broker_sim.runtime.virtual.threads import Worker
 
-__all__ = ["current_loop", "current_worker", "worker_of_thread"]
-
 
 class _WorkerOfThread(threading.local):
     worker: Worker | None = None

@@ -8,7 +8,5 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from broker_sim.runtime.virtual.processes import Process
 
-__all__ = ["PROCESS"]
-
 PROCESS: ContextVar[Process | None] = ContextVar("virtual_process", default=None)
 """None stands for the test, the brokers and the network. Tasks and callbacks inherit it."""

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["Entering"]
-
 
 def _swap_current_task(
     loop: asyncio.AbstractEventLoop | None, task: asyncio.Task[Any] | None

@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "EscapeError",
-    "HashSeedError",
-    "UnhandledError",
-    "VirtualDeadlockError",
-    "VirtualLivelockError",
-    "VirtualRunError",
-    "VirtualTimeLimitError",
-]
-
 
 class VirtualRunError(Exception):
     """A run in virtual time cannot go on; the text says at which time, and where tasks wait."""

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.network import NetworkLoop
 
-__all__ = ["refuses_escapes"]
-
 _SOCKETS = (
     "real sockets are outside of virtual time; use streams, create_connection or create_server"
 )

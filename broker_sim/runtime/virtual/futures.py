@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Iterator
     from contextvars import Context
 
-__all__ = ["NumberedFuture", "NumberedTask", "NumberingLoop", "OrderedWeakSet"]
-
 _EAGER: object = getattr(asyncio, "eager_task_factory", ...)
 """asyncio's factory of eager tasks, from Python 3.12 on; its tasks get numbers too."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.clock import LoopClock
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["Guards", "cancel_stop"]
-
 LOOKED_AT: Final = 1_000
 """How many callbacks of a livelock are looked at for its report."""
 

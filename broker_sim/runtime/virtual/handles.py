@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.process_loop import ProcessLoop
 
-__all__ = ["VirtualHandle", "VirtualTimerHandle", "failure_of"]
-
 
 class VirtualHandle(asyncio.Handle):
     """A callback that is ready."""

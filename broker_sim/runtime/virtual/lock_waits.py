@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import threading
 
-__all__ = ["lock_wait"]
-
 TAKES_LOCK: Final = re.compile(r"\bwith\b|\.acquire\(")
 SWITCHES: Final = re.compile(r"^voluntary_ctxt_switches:\s*(\d+)", re.MULTILINE)
 

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from contextvars import Context
 
-__all__ = ["DAY_S", "Order", "VirtualEventLoop"]
-
 Result = TypeVar("Result")
 DAY_S = 86_400.0
 Order = Literal["fifo", "seeded"]

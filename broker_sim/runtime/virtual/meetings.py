@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.clock import LoopClock
 
-__all__ = ["MeetingOrder", "Place", "Turn"]
-
 Place = tuple[int, int]
 """The time in nanoseconds, and how many callbacks, or messages, came at that time before."""
 

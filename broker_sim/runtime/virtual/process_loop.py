@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.timers import TimerQueue
     from broker_sim.runtime.virtual.trace import LoopTrace
 
-__all__ = ["ProcessLoop"]
-
 
 class ProcessLoop(NumberingLoop):
     """Makes processes; takes their callbacks out of the queues and puts them back."""

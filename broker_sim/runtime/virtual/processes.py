@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.network.transport import MemoryTransport
     from broker_sim.runtime.virtual.process_loop import ProcessLoop
 
-__all__ = ["Process", "Processes", "State"]
-
 Result = TypeVar("Result")
 State = Literal["running", "frozen", "dead"]
 AWAITS_IN_FINALLY: Final = 20

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["is_of_a_library", "is_ours", "place_of_the_program"]
-
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 _SITES = {"site-packages", "dist-packages"}
 _OWN = Path(__file__).parents[2]

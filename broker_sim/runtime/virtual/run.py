@@ -18,8 +18,6 @@ from broker_sim.runtime.virtual.stdlib.install import install
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-__all__ = ["ENDING_S", "VirtualRun", "garbage_of_one_run", "run"]
-
 Result = TypeVar("Result")
 ENDING_S: Final = 600.0
 """How much virtual time a run may take to end, from its failure or its last step on.

@@ -6,8 +6,6 @@ from broker_sim.runtime.scheduler import LoopScheduler
 from broker_sim.runtime.virtual.clock import NS_PER_MS
 from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["VirtualScheduler"]
-
 
 class VirtualScheduler(LoopScheduler):
     """A `Scheduler` whose time moves only in `step` and `advance_to`. Single-threaded."""

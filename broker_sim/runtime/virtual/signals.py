@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["Signals"]
-
 
 class Signals:
     """The handlers of one loop. What they replaced is put back when they go."""

@@ -13,8 +13,6 @@ from broker_sim.runtime.virtual.clock import NS_PER_US
 if TYPE_CHECKING:
     from broker_sim.runtime.virtual.clock import LoopClock
 
-__all__ = ["Standstill"]
-
 MAX_TIMERS_WITHOUT_DELAY: Final = 10
 """So many timers without a delay are run at one time; each further one takes a microsecond."""
 

@@ -22,19 +22,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.clock import LoopClock
 
-__all__ = [
-    "ARRIVAL",
-    "ORDER",
-    "Deviation",
-    "GivenOrder",
-    "SeededOrder",
-    "TaskOrder",
-    "deviation_text",
-    "oldest_of",
-    "order_named",
-    "process_of",
-]
-
 NAMED_OVERTAKEN: Final = 3
 
 

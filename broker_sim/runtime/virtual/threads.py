@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
     from broker_sim.runtime.virtual.processes import Process
 
-__all__ = ["Worker", "Workers"]
-
 PATIENCE_S: Final = 10.0
 """How long in real time a worker may keep the baton."""
 LOOK_S: Final = 0.2

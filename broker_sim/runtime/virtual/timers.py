@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable
 
-__all__ = ["TimerQueue"]
-
 MIN_CANCELLED_TO_CLEAN = 100
 
 

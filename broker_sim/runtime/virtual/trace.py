@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.clock import LoopClock
 
-__all__ = ["LoopTrace"]
-
 BATCH_EVENTS = 1_024
 """How many events are put into words together: at once is four times as fast as one by one."""
 

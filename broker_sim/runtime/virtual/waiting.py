@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections import Counter
     from types import CodeType
 
-__all__ = ["describe_spinners", "describe_waiting", "label", "spinner_of"]
-
 NAMED_BY_PROCESS = "Task-"
 """So the names of tasks begin that were not made by the loop: the process counts them, all runs together."""
 SHOWN_TASKS = 50

@@ -9,8 +9,6 @@ from integration.acls.names import (
 )
 from integration.acls.situation import Asked, fixed
 
-__all__ = ["cluster_requests"]
-
 
 def cluster_requests() -> list[Asked]:
     """Return them with the resources whose rights they need."""

@@ -12,8 +12,6 @@ from integration.acls.names import (
 )
 from integration.acls.situation import Asked, fixed
 
-__all__ = ["configs_requests"]
-
 
 def configs_requests() -> list[Asked]:
     """Return them with the resources whose rights they need."""

@@ -16,8 +16,6 @@ from integration.acls.names import (
 )
 from integration.acls.situation import Asked, by_id, fixed
 
-__all__ = ["data_requests"]
-
 
 def _produce_by_id(topic_id: bytes) -> messages.ProduceRequest:
     request = produce_request((TOPIC, 0))

@@ -15,8 +15,6 @@ from integration.acls.names import (
 )
 from integration.acls.situation import Asked, by_id, fixed
 
-__all__ = ["groups_requests"]
-
 
 def groups_requests() -> list[Asked]:
     """Return them with the resources whose rights they need."""

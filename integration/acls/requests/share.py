@@ -40,8 +40,6 @@ from integration.acls.situation import Asked, by_id, fixed
 if TYPE_CHECKING:
     from broker_sim.share.state_apis import StateApi
 
-__all__ = ["share_requests"]
-
 ACCEPT: Final = 1
 TWO_TOPICS: Final = (TOPIC, NEW_TOPIC)
 SOME_KEY: Final = SharePartitionKey(SHARE_GROUP, bytes(range(16)), 0)

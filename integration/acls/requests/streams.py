@@ -25,8 +25,6 @@ from integration.acls.situation import Asked, fixed
 if TYPE_CHECKING:
     from integration.acls.table_broker import TableBroker
 
-__all__ = ["set_up_streams_group", "streams_requests"]
-
 
 def _heartbeat(
     epoch: int, *subtopologies: tuple[str, str]

@@ -10,8 +10,6 @@ from integration.acls.names import (
 )
 from integration.acls.situation import Asked, fixed
 
-__all__ = ["tokens_requests"]
-
 
 def tokens_requests() -> list[Asked]:
     """Return requests for tokens of another user."""

@@ -12,8 +12,6 @@ from integration.acls.names import (
 )
 from integration.acls.situation import Asked, by_id, fixed
 
-__all__ = ["topics_requests"]
-
 
 def topics_requests() -> list[Asked]:
     """Return them with the resources whose rights they need."""

@@ -14,8 +14,6 @@ from integration.acls.names import (
 )
 from integration.acls.situation import Asked, fixed
 
-__all__ = ["transactions_requests"]
-
 
 def transactions_requests() -> list[Asked]:
     """Return them with the resources whose rights they need."""

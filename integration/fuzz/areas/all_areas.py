@@ -20,8 +20,6 @@ from integration.fuzz.areas import (
 if TYPE_CHECKING:
     from integration.fuzz.areas.area import Area
 
-__all__ = ["AREAS", "COMPARED_ELSEWHERE", "areas_named"]
-
 AREAS: Final[dict[str, Area]] = {
     one.AREA.name: one.AREA
     for one in (

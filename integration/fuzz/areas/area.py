@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol.schema import StructSpec
     from integration.fuzz.sequence import Action, TopicPlan
 
-__all__ = ["WAVE", "Area", "once", "pick", "request", "several"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 LENGTHS: Final = (12, 30)

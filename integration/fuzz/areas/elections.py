@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = ["AREA"]
-
 TOPICS: Final = ("topic1", "topic1", "topic2", "topic3")
 ROLES: Final = ("<first>", "<second>", "<third>")
 TIMEOUT: Final = 10_000

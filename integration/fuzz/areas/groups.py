@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = ["AREA"]
-
 CLIENTS: Final = ("a", "b", "c")
 CLASSIC: Final = ("<group1>", "<group1>", "<group1>", "<group2>")
 CONSUMER: Final = ("<group3>", "<group3>", "<group3>", "<group1>")

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = ["AREA", "batch", "fetch", "list_offsets", "produce"]
-
 CLIENTS: Final = ("a", "b")
 TOPICS: Final = ("<topic1>", "<topic1>", "<topic2>", "<topic3>", "<topic4>")
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-__all__ = ["deleted_topics", "fetched_topics"]
-
 
 def fetched_topics(
     names: Sequence[str] | None, draw_partitions: Callable[[], list[int]]

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = ["AREA", "OLD", "QUICK_FENCING", "leader_request"]
-
 CLIENTS: Final = ("a", "b")
 TOPICS: Final = ("topic1", "topic1", "topic2", "topic3")
 QUICK_FENCING: Final = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}

@@ -11,17 +11,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = [
-    "CLIENTS",
-    "GROUPS",
-    "TOPICS",
-    "WAIT_MS",
-    "acknowledge",
-    "group_of",
-    "member_of",
-    "share_fetch",
-]
-
 CLIENTS: Final = ("a", "a", "b")
 GROUPS: Final = ("<group1>", "<group1>", "<group1>", "<group1>", "<group2>")
 HOME: Final = ("<topic1>", 0)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = ["AREA"]
-
 GROUP_RESOURCE: Final = 32
 CONFIGS: Final = (
     ("share.auto.offset.reset", "earliest"),

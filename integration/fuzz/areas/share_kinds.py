@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = ["AREA"]
-
 CLIENTS: Final = ("a", "b", "c")
 GROUPS: Final = ("<group1>", "<group2>", "<group3>")
 GROUP_OFFSETS_VERSIONS: Final = (0, 1)

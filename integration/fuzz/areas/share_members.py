@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = ["coordinator_of", "heartbeat", "look", "offsets"]
-
 NO_TOPICS: Final = ("<nothing>", "")
 FAR_OFFSETS: Final = (-1, -7, -(1 << 63), (1 << 63) - 1)
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = ["AREA", "delete", "initialize", "read", "summarize", "write"]
-
 AT: Final = "share state"
 TOPICS: Final = ("<topic1>", "<topic1>", "<topic1>", "<topic2>", "<topic3>")
 EPOCHS: Final = (0, 1, 1, 2, -1)

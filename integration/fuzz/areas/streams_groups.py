@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = ["AREA"]
-
 GROUP_RESOURCE: Final = 32
 PRODUCERS: Final = {"p": "<txn1>", "q": "<txn2>"}
 """The clients with transactions, each with its transactional id."""

@@ -12,20 +12,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = [
-    "ALL_GROUPS",
-    "LETTERS",
-    "client_of",
-    "coordinator_of",
-    "group_of",
-    "heartbeat",
-    "join",
-    "leave",
-    "life",
-    "look",
-    "member_of",
-]
-
 LETTERS: Final = ("a", "b", "c")
 """Clients of a group; see `client_of`."""
 ALL_GROUPS: Final = tuple(dict.fromkeys(GROUPS))

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-__all__ = ["GROUPS", "topology"]
-
 GROUPS: Final = ("<group1>", "<group1>", "<group1>", "<group2>", "<group2>", "<group3>", "<group4>")
 
 

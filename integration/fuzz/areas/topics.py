@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = ["AREA"]
-
 CLIENTS: Final = ("a", "b")
 NAMES: Final = ("<topic1>", "<topic2>", "<topic3>")
 BAD_NAMES: Final = ("", ".", "..", "a b", "<topic1>/", "x" * 250, "<topic_1>")

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from integration.fuzz.sequence import Request
 
-__all__ = ["AREA"]
-
 CLIENTS: Final = ("a", "b")
 IDS: Final = ("<txn1>", "<txn1>", "<txn2>")
 TOPICS: Final = ("<topic1>", "<topic1>", "<topic2>")

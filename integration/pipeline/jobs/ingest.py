@@ -33,20 +33,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = [
-    "IngestCounts",
-    "events",
-    "known_events",
-    "large_gzips",
-    "observations",
-    "quarantine",
-    "quarantine_rows",
-    "read_lines",
-    "read_quickly",
-    "read_strictly",
-    "run",
-]
-
 DESTINATIONS: Final = ("events", "observations", "quarantine")
 LEFT: Final = "left"
 """Where a line goes in the first pass that is for the second."""

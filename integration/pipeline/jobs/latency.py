@@ -18,8 +18,6 @@ from integration.pipeline.spark import tables
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["PERCENTILES", "latency", "percentile_columns", "rounded", "run", "waiting_times"]
-
 PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 GROUP: Final = ("side", "purgatory", "outcome", "api")
 MINUTE_MS: Final = 60_000

@@ -22,8 +22,6 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["LEVELS", "PLACE", "levels", "levels_of_batches"]
-
 PLACE: Final = ("run_id", "side", "broker", "purgatory", "bucket_start_ms")
 """A purgatory in a bucket: all of it has to be in one table."""
 LEVELS: Final = ("net", "highest", "risen_area", "first_ms")

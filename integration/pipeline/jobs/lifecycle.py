@@ -25,8 +25,6 @@ from integration.pipeline.spark.counting import Counted, counting
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["GRACE_MS", "OPERATION", "RUN", "broken_lifecycles", "lifecycles", "run", "run_spans"]
-
 RUN: Final = ("run_id", "side")
 OPERATION: Final = (*RUN, "broker", "purgatory", "operation_id")
 """The key of an operation."""

@@ -30,8 +30,6 @@ from integration.pipeline.spark.counting import Counted, counting
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["BUCKET_MS", "SERIES", "dealt_out", "occupancy", "occupancy_summary", "run"]
-
 BUCKET_MS: Final = 1_000
 HOTTEST: Final = 1_000
 """How many keys of a purgatory get a rank."""

@@ -19,8 +19,6 @@ from integration.pipeline.spark import tables
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["STEP", "ks_distance", "parity", "run", "scenario_agreement"]
-
 STEP: Final = ("run_id", "scenario", "repeat", "step", "attempt")
 EXACT: Final = ("error_code", "base_offset", "high_watermark", "records", "bytes", "fields")
 ACCURACY: Final = 10_000

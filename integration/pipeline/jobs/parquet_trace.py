@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["is_parquet", "read_events"]
-
 
 def is_parquet(path: str) -> bool:
     """Whether an input is a Parquet trace; its name says so, as it does when it is written."""

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["SLOT", "quick_events", "take"]
-
 SLOT: Final = "slot"
 LONGEST_BYTES: Final = 4_096
 """A longer line is left, so that a batch has a bound."""

@@ -26,20 +26,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-__all__ = [
-    "ENDINGS",
-    "EVENTS",
-    "EVENT_SCHEMA",
-    "LINE_SCHEMA",
-    "OBSERVATION_SCHEMA",
-    "QUARANTINE_SCHEMA",
-    "SIDES",
-    "TIMINGS",
-    "event_reason",
-    "is_observation",
-    "parse",
-]
-
 SIDES: Final = ("sim", "kafka")
 ENDINGS: Final = ("completed", "expired", "cancelled")
 EVENTS: Final = ("tried", "parked", *ENDINGS)

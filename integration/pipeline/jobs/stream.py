@@ -37,17 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = [
-    "LateEvents",
-    "StreamSettings",
-    "kafka_lines",
-    "live_latency",
-    "live_occupancy",
-    "run",
-    "start_queries",
-    "why_ended",
-]
-
 PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 ACCURACY: Final = 10_000
 POLL_S: Final = 1

@@ -43,20 +43,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = [
-    "DEFAULT_SPECIFICATION",
-    "RESULT_SCHEMA",
-    "SETTINGS_SCHEMA",
-    "SweepPlan",
-    "grid",
-    "read_specification",
-    "run",
-    "sample",
-    "simulate_all",
-    "sweep_summary",
-    "waves",
-]
-
 TASKS_PER_CORE: Final = 4
 """Runs differ in cost by an order of magnitude; with more tasks the cores share them evenly."""
 RUNS_PER_TASK: Final = 32

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.virtual.virtual_client import PendingResponse, VirtualClient
 
-__all__ = ["DELAYS", "SweepOutcome", "SweepSettings", "simulate"]
-
 BROKERS: Final = 3
 TOPIC: Final = "sweep"
 LEADER: Final = 1

@@ -17,8 +17,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["heat_map", "lateness", "occupancy", "timeline", "waiting"]
-
 SIDE_COLOURS: Final[Mapping[str, str]] = {"sim": "#1f6fb2", "kafka": "#d9741a"}
 OTHER_COLOUR: Final = "#5a5a5a"
 STYLE: Final[dict[Any, Any]] = {

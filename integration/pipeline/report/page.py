@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Row
 
-__all__ = ["Section", "Table", "render"]
-
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1d2733; margin: 0; background: #f4f6f8; }
 main, header { max-width: 1080px; margin: 0 auto; padding: 0 24px; }

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-__all__ = ["REPORT", "run"]
-
 REPORT: Final = "report.html"
 TIME_BINS: Final = 240
 BINS_PER_DECADE: Final = 16

@@ -17,8 +17,6 @@ import purgatory
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ARCHIVE", "PROGRAM", "ship_code", "ship_modules", "write_archive"]
-
 ARCHIVE: Final = "broker_sim.zip"
 PROGRAM: Final = "broker_sim_pipeline.py"
 PROGRAM_TEXT: Final = f'''"""What spark-submit runs; the code is in the archive next to it."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["Counted", "counting"]
-
 EXCLUDED_RULES: Final = "spark.sql.adaptive.optimizer.excludedRules"
 EMPTY_RELATIONS: Final = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
 PLAN_CACHE: Final = "spark.connect.session.planCache.enabled"

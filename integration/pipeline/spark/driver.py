@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["cores", "log_level", "make_directory", "needs_code", "send_code"]
-
 
 def make_directory(spark: SparkSession, directory: str) -> None:
     """Create the directory of the tables, on any file system; PipelineError if that fails."""

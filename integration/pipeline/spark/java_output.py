@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from pyspark import SparkConf
 
-__all__ = ["KeptOutput"]
-
 LAUNCH: Final[Callable[..., Any]] = launch_gateway
 """Spark has no types for it."""
 NOT_FETCHED: Final = re.compile(

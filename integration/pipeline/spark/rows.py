@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     RowFunction = Callable[[dict[str, Any]], dict[str, Any]]
 
-__all__ = ["map_rows"]
-
 
 def map_rows(frame: DataFrame, function: RowFunction, schema: StructType, tasks: int) -> DataFrame:
     """Return a row of that schema for each row, made in `tasks` tasks; a long run is one row at a time."""

@@ -25,8 +25,6 @@ from integration.pipeline.spark.java_output import KeptOutput
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["KAFKA_CONNECTOR", "default_conf", "require_java", "spark_session"]
-
 OLDEST_JAVA: Final = 17
 NEWEST_JAVA: Final = 21
 KAFKA_CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark_version}"

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = [
-    "EVENT_PARTITIONS",
-    "append",
-    "append_new",
-    "overwrite",
-    "read",
-    "read_or_none",
-    "without",
-]
-
 EVENT_PARTITIONS: Final = ("date", "side", "purgatory")
 
 

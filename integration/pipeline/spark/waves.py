@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["append_missing", "of_code"]
-
 
 def of_code(spark: SparkSession, directory: str, table: str, code: str) -> DataFrame | None:
     """Return what this code has written into a table, None without the table."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from integration.broker_verbs import Fault
 
-__all__ = ["BootstrapCluster"]
-
 ANSWER_TIMEOUT_S = 15.0
 
 

@@ -17,8 +17,6 @@ from integration.reference.errors import ReferenceClusterError, UnsupportedFault
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ReferenceCluster", "last_log_line", "logged_kafka_version"]
-
 READY_TIMEOUT_MS = 120_000
 ANSWER_TIMEOUT_S = 2.0
 

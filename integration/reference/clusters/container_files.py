@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from docker.models.containers import Container
 
-__all__ = ["ContainerFiles"]
-
 
 class ContainerFiles:
     """`BrokerFiles` in a volume of each container."""

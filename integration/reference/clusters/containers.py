@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from docker.models.containers import Container
 
-__all__ = ["ContainerCluster"]
-
 INTERNAL_PORT = 19092
 CONTROLLER_PORT = 19093
 EXTERNAL_PORT = 9092

@@ -34,8 +34,6 @@ from integration.reference.root_filesystem import NODE_FILES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["JvmCluster", "find_java"]
-
 OLDEST_JAVA = 17
 PORTS_PER_NODE = 3
 FORMAT_TIMEOUT_S = 60

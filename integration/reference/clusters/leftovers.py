@@ -13,8 +13,6 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["make_run_directory", "remove_leftovers"]
-
 PREFIX = "broker-sim-kafka-"
 PROCESSES = Path("/proc")
 

@@ -13,8 +13,6 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["listed_brokers"]
-
 METADATA_VERSION = 12
 
 

@@ -14,16 +14,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "CLUSTER_ID",
-    "COMMON_CONFIGS",
-    "NODE_IDS",
-    "Node",
-    "node_environment",
-    "node_properties",
-    "to_file",
-]
-
 NODE_IDS = (1, 2, 3)
 CLUSTER_ID = "YnJva2VyLXNpbS1jbXBhcg"
 """A cluster id as Kafka requires it: 16 bytes in URL-safe base 64 without padding."""

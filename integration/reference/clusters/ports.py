@@ -8,8 +8,6 @@ from contextlib import ExitStack
 
 from integration.reference.errors import ReferenceUnavailableError
 
-__all__ = ["free_ports"]
-
 # Below the kernel's range for outgoing connections: a client that keeps on connecting to the port of
 # a killed broker could otherwise get this port itself and be connected to itself.
 FIRST_PORT = 20_000

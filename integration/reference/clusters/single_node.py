@@ -21,8 +21,6 @@ from integration.reference.progress import silent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Node", "single_node"]
-
 START_TIMEOUT_MS = 120_000
 ANSWER_S = 10
 FIRST_PORT = 9_094

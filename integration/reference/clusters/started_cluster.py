@@ -14,8 +14,6 @@ from integration.reference.progress import Progress, silent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["StartedCluster"]
-
 
 class StartedCluster(ReferenceCluster):
     """Three nodes of `version`, which run while this object is open.

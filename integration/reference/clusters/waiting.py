@@ -11,8 +11,6 @@ from purgatory.clock import Clock, SystemClock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["wait_until"]
-
 T = TypeVar("T")
 
 _SYSTEM_CLOCK = SystemClock()

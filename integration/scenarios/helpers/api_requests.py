@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from integration.clients.topics import Topic
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
 
-__all__ = ["REQUESTS", "Subject"]
-
 TIMEOUT_MS = 15_000
 TOPIC_RESOURCE, SET = 2, 0
 PREFERRED = 0

@@ -9,17 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "HEARTBEAT_INTERVAL_MS",
-    "LAG_TIME_MS",
-    "LONG_SESSION",
-    "QUICK_FENCING",
-    "RESTRICTED",
-    "SESSION_TIMEOUT_MS",
-    "SHORT_LAG",
-    "SMALL_OFFSETS_TOPIC",
-]
-
 LAG_TIME_MS: Final = 1500
 SHORT_LAG: Final = {"replica.lag.time.max.ms": str(LAG_TIME_MS)}
 """A follower that lacks a record leaves the ISR at the first check, of which there is one every

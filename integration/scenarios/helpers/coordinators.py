@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.scenarios.helpers.groups import GroupUnderTest
 
-__all__ = ["Successor", "next_coordinator", "successor_of"]
-
 
 class Successor(NamedTuple):
     """A broker that is named as the coordinator of a group after another one."""

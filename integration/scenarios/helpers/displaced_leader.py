@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from integration.clients.topics import Topic
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
 
-__all__ = ["topic_with_displaced_leader"]
-
 
 def topic_with_displaced_leader(cluster: ClusterUnderTest) -> Topic:
     """Return a topic led by `first` whose preferred leader is `second`, its ISR complete.

@@ -12,8 +12,6 @@ from integration.scenarios.helpers.mechanisms import committed
 if TYPE_CHECKING:
     from integration.clients.raw_client import Pending, Reply
 
-__all__ = ["CONNECTS", "after", "usual_timing"]
-
 CHANGES: Final = (
     messages.AlterConfigsResponse,
     messages.AlterPartitionReassignmentsResponse,

@@ -10,17 +10,6 @@ from typing import Final
 
 from integration.scenarios.helpers.broker_configs import LONG_SESSION, QUICK_FENCING
 
-__all__ = [
-    "COMMIT_TIMEOUT_MS",
-    "CONSUMER_SESSION_MS",
-    "GROUP_FAILOVER",
-    "INITIAL_DELAY_MS",
-    "LIMITED_GROUPS",
-    "NO_MIGRATION",
-    "QUICK_GROUPS",
-    "SLOW_COMMITS",
-]
-
 INITIAL_DELAY_MS: Final = 300
 CONSUMER_SESSION_MS: Final = 3000
 QUICK_GROUPS: Final = {

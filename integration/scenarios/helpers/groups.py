@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Timing
 
-__all__ = [
-    "OFFSETS_TOPIC",
-    "GroupUnderTest",
-    "form",
-    "groups_on",
-    "named",
-    "partition_of",
-    "ready_group",
-]
-
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 NAMES_ASKED: Final = 20
 """So many names are asked for at once; a third of them is coordinated by each broker."""

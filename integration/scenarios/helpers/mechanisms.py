@@ -21,22 +21,6 @@ if TYPE_CHECKING:
     from integration.clients.stopwatch import Moment
     from integration.observations import Timing
 
-__all__ = [
-    "FETCH_WAIT_MS",
-    "NEXT_FETCH",
-    "ROUND_TRIP_MS",
-    "at_new_leader",
-    "at_next_fetch",
-    "at_next_heartbeat",
-    "committed",
-    "fenced",
-    "fencing",
-    "just_started",
-    "lagged_out",
-    "next_check_ms",
-    "shrinking",
-]
-
 FETCH_WAIT_MS: Final = 500
 """`replica.fetch.wait.max.ms`: the longest wait of a fetch of a follower that lacks nothing."""
 NEXT_FETCH: Final = "a follower tells what it has with its next fetch, one every 500 ms"

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.message import Struct
 
-__all__ = ["BROKER_FIELDS", "DIFFERING_FIELDS", "as_first_repeat", "normalised"]
-
 DIFFERING_FIELDS: Final = frozenset(
     {
         "cluster_id",

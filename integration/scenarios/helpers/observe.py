@@ -22,24 +22,6 @@ if TYPE_CHECKING:
     from integration.clients.user_client import Delivery
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
 
-__all__ = [
-    "answer_or_end",
-    "concluded",
-    "deleted",
-    "delivered",
-    "described",
-    "elected",
-    "epoch_end",
-    "fetched",
-    "listed",
-    "produced",
-    "read",
-    "seen_in",
-    "values_of",
-    "versions_advertised",
-    "whole_response",
-]
-
 COMPARED_APIS = frozenset(
     {
         ApiKey.PRODUCE,

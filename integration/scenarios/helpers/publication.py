@@ -10,8 +10,6 @@ from integration.clients.admin_requests import TOPIC, describe_configs
 if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
 
-__all__ = ["Publication"]
-
 MARKED = "retention.ms"
 FIRST_MARK = 1_000_000
 

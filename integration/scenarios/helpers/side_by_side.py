@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Start = Callable[[BrokerClient, "Turn"], Pending[Any]]
 
-__all__ = ["SAMPLES", "Turn", "lanes_of", "pause_until", "side_by_side", "turns_of"]
-
 SAMPLES: Final = 30
 ANSWERED_WITHIN_MS: Final = 100
 """The time after the timeout of its last request until a connection is used again."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log import PartitionLog
 
-__all__ = ["batches_in", "batches_of"]
-
 
 def batches_of(log: PartitionLog, end_offset: int | None = None) -> list[bytes | memoryview]:
     """Return the batches of a log from its start to `end_offset`, its end by default."""

@@ -17,8 +17,6 @@ from broker_sim.cluster.faults.roles import COORDINATED
 if TYPE_CHECKING:
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
-__all__ = ["GROUPS_PARTITION", "informed_coordinator", "newest_coordinator"]
-
 GROUPS_PARTITION: Final = COORDINATED[GROUPS]
 """The partition that all groups of a random run are in."""
 

@@ -29,14 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
     from broker_sim.log import PartitionLog
 
-__all__ = [
-    "check_end",
-    "check_group",
-    "check_transactions",
-    "replicas_are_equal",
-    "transactions_are_decided",
-]
-
 
 def _leader_of(cluster: VirtualCluster, key: TopicPartition) -> Broker | None:
     state = cluster.nodes.controller.image.partition(key)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.random_run.disturbances import Disturbances
 
-__all__ = ["ClassicHistory", "GroupHistory", "ModernHistory", "Term"]
-
 
 class GroupHistory:
     """Owners and commits of one group, in the order in which members were told of them.

@@ -12,8 +12,6 @@ from broker_sim.cluster.virtual.invariants import violated
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Acknowledged", "HighWatermarks", "History", "lost_text"]
-
 
 class Acknowledged(NamedTuple):
     """One record that a broker has acknowledged at that offset."""

@@ -19,8 +19,6 @@ from broker_sim.cluster.random_run.checks.batches import batches_of
 if TYPE_CHECKING:
     from broker_sim.broker.broker import Broker
 
-__all__ = ["LostLoads"]
-
 EXCUSED: Final = {
     "aborted-transactions-are-not-read",
     "committed-offsets-stay",

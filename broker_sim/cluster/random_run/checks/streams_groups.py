@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
-__all__ = ["LOAD_LIMIT_MS", "NextCoordinator", "streams_group_is_stable"]
-
 LOAD_LIMIT_MS = 2_000
 """How long a broker may take to hear that it coordinates, and to load the group."""
 

@@ -18,8 +18,6 @@ from typing import NamedTuple
 
 from broker_sim.cluster.virtual.invariants import violated
 
-__all__ = ["OffsetStep", "Outcome", "Transaction", "TransactionHistory", "group_of"]
-
 
 def group_of(transactional_id: str) -> str:
     """Return the group whose offsets the producers of an id commit."""

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage, PartitionState
     from broker_sim.replica import Partition
 
-__all__ = ["LAG_TIME_MAX_MS", "Watch", "check_recovered"]
-
 LAG_TIME_MAX_MS: Final = 500
 """The `replica.lag.time.max.ms` of random runs."""
 PERIOD_MS: Final = 50

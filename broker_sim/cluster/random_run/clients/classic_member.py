@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.checks.group_history import ClassicHistory
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
-__all__ = ["GROUP", "ClassicMember"]
-
 GROUP: Final = "group"
 PROTOCOL: Final = "numbers"
 """Both the type of the protocol and the only one of this type."""

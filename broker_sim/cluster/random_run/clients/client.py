@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
     from broker_sim.cluster.virtual.virtual_client import PendingResponse
 
-__all__ = ["TIMEOUTS_MS", "VERSIONS", "Client"]
-
 TIMEOUTS_MS: Final = (20, 300, 1_500, 1_500)
 ANSWER_SLACK_MS: Final = 1_000
 """How much longer than a broker may take a client waits before it breaks the connection off."""

@@ -18,8 +18,6 @@ from broker_sim.protocol.special_values import READ_COMMITTED, READ_UNCOMMITTED
 if TYPE_CHECKING:
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
-__all__ = ["CommittedReader", "Consumer"]
-
 MAX_WAITS_MS: Final = (0, 100, 500)
 LONGEST_REST_MS: Final = 200
 

@@ -14,8 +14,6 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
-__all__ = ["CONSUMER_GROUP", "ConsumerMember"]
-
 CONSUMER_GROUP: Final = "consumer-group"
 STATIC_EVERY: Final = 3
 

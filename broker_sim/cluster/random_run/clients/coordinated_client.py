@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
-__all__ = ["AgainError", "CoordinatedClient", "StepError"]
-
 T = TypeVar("T")
 
 SHORT_REST_MS: Final = 50

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
-__all__ = ["LONGEST_ABSENCE_MS", "FencedProducer"]
-
 LONGEST_ABSENCE_MS: Final = 2_000
 LONGEST_PARKED_MS: Final = 1_500
 LONGEST_HAUNT: Final = 4

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.checks.group_history import GroupHistory
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
-__all__ = ["REBALANCE_TIMEOUT_MS", "SESSION_TIMEOUT_MS", "GroupMember", "JoinAgainError"]
-
 SESSION_TIMEOUT_MS: Final = 1_000
 REBALANCE_TIMEOUT_MS: Final = 1_500
 LONGEST_PARKED_MS: Final = 2 * REBALANCE_TIMEOUT_MS

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
     from broker_sim.protocol import messages
 
-__all__ = ["JOINS", "ModernMember"]
-
 IS_SLOW_SHARE: Final = 0.2
 """How often a member does not give up at once what it has lost."""
 GIVES_UP_SHARE: Final = 0.1

@@ -15,8 +15,6 @@ from broker_sim.protocol.records import Record, build_batch
 if TYPE_CHECKING:
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
-__all__ = ["Producer"]
-
 FIRST_PRODUCER_ID: Final = 1_000_000_000
 """No controller has given away so many ids: those of transactional producers are others."""
 LONGEST_REST_MS: Final = 150

@@ -17,8 +17,6 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
-__all__ = ["STREAMS_GROUP", "StreamsMember"]
-
 STREAMS_GROUP: Final = "streams-group"
 SUBTOPOLOGY: Final = "0"
 JOINS_AGAIN_SHARE: Final = 0.5

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.schedule import Schedule
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
-__all__ = ["Surroundings"]
-
 
 class Surroundings:
     """What the clients of one run share."""

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.checks.transaction_history import Transaction
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
-__all__ = ["LONGEST_TIMEOUT_MS", "TransactionalProducer"]
-
 TRANSACTION_TIMEOUTS_MS: Final = (300, 1_500, 1_500)
 LONGEST_TIMEOUT_MS: Final = max(TRANSACTION_TIMEOUTS_MS)
 MOST_WRITES: Final = 4

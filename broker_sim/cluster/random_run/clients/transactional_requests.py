@@ -13,8 +13,6 @@ from broker_sim.protocol.records import Record, build_batch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["TransactionalRequests"]
-
 TRANSACTION_VERSIONS: Final = {
     messages.ProduceRequest: {1: 11, 2: 12},
     messages.TxnOffsetCommitRequest: {1: 4, 2: 5},

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Balancer"]
-
 
 class Balancer:
     """Two ranges over the members, which `sizes` has the partitions of; `start` before each topic."""

@@ -10,8 +10,6 @@ from broker_sim.hash_order.java_order import HashTable, copied_capacity, table_c
 if TYPE_CHECKING:
     from broker_sim.group.modern.assignment import Partitions
 
-__all__ = ["Draft"]
-
 
 class Draft:
     """A copy of the old target, made at the first change, as `AssignorHelpers` copies it."""

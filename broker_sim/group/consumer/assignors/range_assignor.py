@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.assignors.spec import GroupSpec
     from broker_sim.group.modern.assignment import Partitions
 
-__all__ = ["assign_ranges"]
-
 
 class _Topic:
     """How far a topic has been handed out."""

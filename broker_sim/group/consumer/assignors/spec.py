@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group.modern.assignment import Partitions
 
-__all__ = ["AssignorError", "GroupSpec", "MemberSpec"]
-
 
 class AssignorError(Exception):
     """No assignment can be computed; mirrors `PartitionAssignorException`."""

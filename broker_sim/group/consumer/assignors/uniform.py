@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.assignors.spec import GroupSpec
     from broker_sim.group.modern.assignment import Partitions
 
-__all__ = ["assign_uniformly"]
-
 
 def assign_uniformly(spec: GroupSpec) -> dict[str, Partitions]:
     """Return the new target of every member. Raises `AssignorError` for a topic that is not there."""

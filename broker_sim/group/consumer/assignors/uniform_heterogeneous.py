@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.assignors.spec import GroupSpec
     from broker_sim.group.modern.assignment import Partitions
 
-__all__ = ["assign_heterogeneous"]
-
 MAX_ROUNDS: Final = 16
 NOBODY: Final = -1
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.assignors.spec import GroupSpec
     from broker_sim.group.modern.assignment import Partitions
 
-__all__ = ["assign_homogeneous"]
-
 
 def assign_homogeneous(spec: GroupSpec) -> dict[str, Partitions]:
     """Return the new target of every member; nothing at all without topics."""

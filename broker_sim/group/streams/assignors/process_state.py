@@ -11,8 +11,6 @@ from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable
 from broker_sim.hash_order.priority_queue import PriorityQueue
 
-__all__ = ["ProcessState"]
-
 
 class ProcessState:
     """The members of a process and their tasks."""

@@ -12,16 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from broker_sim.group.streams.tasks import TasksTuple
 
-__all__ = [
-    "NUM_STANDBY_REPLICAS",
-    "GroupSpec",
-    "MemberSpec",
-    "SubtopologyTasks",
-    "TaskAssignorError",
-    "TaskId",
-    "TopologyDescriber",
-]
-
 NUM_STANDBY_REPLICAS: Final = "num.standby.replicas"
 """The name of the one assignment configuration."""
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group.streams.assignors.spec import GroupSpec, TopologyDescriber
 
-__all__ = ["assign"]
-
 
 class _Member(NamedTuple):
     process: ProcessState

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group.streams.topology import Subtopology
 
-__all__ = ["changelog_topic_counts", "source_names"]
-
 
 def changelog_topic_counts(
     subtopologies: Iterable[Subtopology], partition_count: Callable[[str], int]

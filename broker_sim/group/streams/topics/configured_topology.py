@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.assignors import TopologyDescriber
     from broker_sim.group.streams.topics.topic_configuration_error import TopicConfigurationError
 
-__all__ = ["ConfiguredInternalTopic", "ConfiguredSubtopology", "ConfiguredTopology"]
-
 Described = messages.StreamsGroupDescribeResponse
 CreateTopics = messages.CreateTopicsRequest
 

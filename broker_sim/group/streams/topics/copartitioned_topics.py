@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-__all__ = ["enforce_copartitioning"]
-
 
 def enforce_copartitioning(
     group: Sequence[str],

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.topics.configured_topology import ConfiguredSubtopology
     from broker_sim.metadata import MetadataImage
 
-__all__ = ["endpoint_to_partitions"]
-
 Response = messages.StreamsGroupHeartbeatResponse
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.protocol import messages
 
-__all__ = ["configure_topics"]
-
 _SHOWN_TOPICS: Final = 3
 
 

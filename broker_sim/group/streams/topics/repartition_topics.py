@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group.streams.topology import Subtopology, TopicInfo
 
-__all__ = ["repartition_topic_counts"]
-
 
 def repartition_topic_counts(
     subtopologies: Iterable[Subtopology], partition_count: Callable[[str], int]

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from broker_sim.group.streams.status import Status
 
-__all__ = ["TopicConfigurationError"]
-
 
 class TopicConfigurationError(Exception):
     """Tasks are assigned once this is mended. `status` and the text tell members what is wrong."""

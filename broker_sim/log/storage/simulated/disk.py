@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log.storage.file_system import StoragePath
 
-__all__ = ["DiskOptions", "SimulatedDisk"]
-
 ROOT: Final = "/"
 _Names = dict[str, "SimulatedFile | None"]
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     import random
 
-__all__ = ["SimulatedFile"]
-
 SECTOR_BYTES: Final = 512
 LOST_SECTOR_SHARE: Final = 0.25
 """How often a sector in the middle of what survives was not written."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log.storage.simulated.disk import SimulatedDisk
 
-__all__ = ["SimulatedPath"]
-
 
 class SimulatedStatus(NamedTuple):
     """Size and time of a file."""

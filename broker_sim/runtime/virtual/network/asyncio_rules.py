@@ -6,8 +6,6 @@ import asyncio
 import os
 from typing import Any, Final
 
-__all__ = ["attach", "buffer_of", "check_bytes", "detach", "os_error"]
-
 _ATTACH_TAKES_TRANSPORT: Final = asyncio.Server._attach.__code__.co_argcount == 2  # type: ignore[attr-defined]
 """From Python 3.13 on a server keeps its transports; before, it counts them."""
 

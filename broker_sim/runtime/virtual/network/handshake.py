@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.network.network import Network
     from broker_sim.runtime.virtual.network.transport import MemoryTransport
 
-__all__ = ["CONNECT_TIMEOUT_S", "Handshake"]
-
 CONNECT_TIMEOUT_S: Final = 127
 """After that long Linux gives up on a SYN that nobody answers (tcp_syn_retries = 6)."""
 

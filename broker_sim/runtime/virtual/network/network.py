@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["ANY", "DEFAULT_HOST", "Latency", "Network"]
-
 ANY = "*"
 """Stands for every end of a connection in a fault."""
 DEFAULT_HOST = "client"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.network.network import Network
 
-__all__ = ["NetworkLoop"]
-
 
 class NetworkLoop(asyncio.BaseEventLoop):
     """A loop whose servers and connections are those of a virtual network.

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.network.network import Network
     from broker_sim.runtime.virtual.network.pipe import Pipe
 
-__all__ = ["Outgoing"]
-
 
 class Outgoing:
     """Sends data through a pipe; `on_data` and `on_end` run where it arrives.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.network.network import Network
 
-__all__ = ["RETRANSMISSION_TIMEOUT_S", "End", "Pipe"]
-
 RETRANSMISSION_TIMEOUT_S: Final = 924.6
 """After that long without an acknowledgement Linux gives a connection up (tcp_retries2 = 15)."""
 

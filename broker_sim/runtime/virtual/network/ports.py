@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.network.tls import Tls
     from broker_sim.runtime.virtual.network.transport import MemoryTransport
 
-__all__ = ["ANY_ADDRESS", "LOOPBACK", "Address", "BoundPort", "Hosts", "Listener", "Ports",
-           "VirtualSocket"]  # fmt: skip
-
 Address = tuple[str, int]
 LOOPBACK = "127.0.0.1"
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - no machine's interface is bound here

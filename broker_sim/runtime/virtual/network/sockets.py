@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.network.ports import Address, BoundPort
     from broker_sim.runtime.virtual.network.transport import MemoryTransport
 
-__all__ = ["Sockets"]
-
 _NOT_VIRTUAL = (
     "a socket that was bound or connected outside of the virtual loop; make it in the test, or give a "
     "host and a port"

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["Tls", "is_tls", "secure"]
-
 
 class Tls(NamedTuple):
     """How one side of a connection speaks TLS. Times are in seconds, None for asyncio's own."""

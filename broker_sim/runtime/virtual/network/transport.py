@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.network.ports import Address
     from broker_sim.runtime.virtual.processes import Process
 
-__all__ = ["MemoryTransport"]
-
 END: Final = b""
 """Stands in an inbox where the other side has sent its end."""
 

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.threads import Worker
 
-__all__ = ["CONDITION_REPLACEMENTS", "EXECUTOR_REPLACEMENTS", "FUTURE_REPLACEMENTS",
-           "THREAD_REPLACEMENTS"]  # fmt: skip
-
 _WORKER = "_virtual_worker"
 
 

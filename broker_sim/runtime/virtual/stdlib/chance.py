@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["OS_REPLACEMENTS", "RANDOM_REPLACEMENTS", "UUID_REPLACEMENTS", "seed_of_random"]
-
 _BETWEEN = {"random", "secrets", "uuid", __name__}
 """Modules that draw for their caller."""
 _LOOP = "broker_sim.runtime.virtual.loop"

@@ -18,8 +18,6 @@ from broker_sim.runtime.virtual.current import current_loop
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["REPLACEMENTS", "replace_member"]
-
 
 def replace_member(kind: type, name: str, member: object) -> object:
     """Put a member into a type written in C; return the one that was there."""

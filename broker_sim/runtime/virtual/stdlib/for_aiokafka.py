@@ -15,8 +15,6 @@ from broker_sim.runtime.virtual.stdlib.importing import when_imported
 if TYPE_CHECKING:
     from collections.abc import KeysView
 
-__all__ = ["prepare_aiokafka"]
-
 
 def prepare_aiokafka() -> None:
     """Prepare aiokafka for one run, now or when the program imports it."""

@@ -11,8 +11,6 @@ from typing import Any, Final
 from broker_sim.runtime.virtual.current import current_loop
 from broker_sim.runtime.virtual.stdlib.importing import when_imported
 
-__all__ = ["refuse_confluent_kafka"]
-
 CLIENTS: Final = ("Producer", "Consumer", "_AdminClientImpl")
 """The classes in C, from which all others are made."""
 ADVICE: Final = (

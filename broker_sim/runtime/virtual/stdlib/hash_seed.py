@@ -13,8 +13,6 @@ from typing import NoReturn
 
 from broker_sim.runtime.virtual.errors import HashSeedError
 
-__all__ = ["pin_hash_seed", "pinned_hash_seed", "require_pinned_hash_seed"]
-
 VARIABLE = "PYTHONHASHSEED"
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-__all__ = ["when_imported"]
-
 
 def when_imported(name: str, prepare: Callable[[Any], None]) -> None:
     """Call `prepare` with the module: now if it is imported, otherwise once it is executed."""

@@ -26,8 +26,6 @@ from broker_sim.runtime.virtual.stdlib.for_confluent_kafka import refuse_conflue
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["install", "uninstall"]
-
 _ATTRIBUTES: list[tuple[Any, dict[str, Any]]] = [
     (time, times.REPLACEMENTS),
     (random, chance.RANDOM_REPLACEMENTS),

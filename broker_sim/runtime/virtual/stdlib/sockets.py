@@ -14,8 +14,6 @@ from broker_sim.runtime.virtual.current import current_loop
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["REPLACEMENTS"]
-
 _INTERNET = {socket.AF_INET, socket.AF_INET6}
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["REPLACEMENTS", "monotonic", "real_time"]
-
 
 def _now_ns(loop: VirtualEventLoop) -> int:
     return loop.clock.now_ns

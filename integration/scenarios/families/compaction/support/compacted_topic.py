@@ -32,8 +32,6 @@ if TYPE_CHECKING:
         TransactionalProducer,
     )
 
-__all__ = ["ONE_REPLICA", "QUICK_CLEANING", "CompactedTopic", "batches_of", "records_of", "shown"]
-
 QUICK_CLEANING: Final = QUICK_TRANSACTIONS | {
     "log.cleaner.backoff.ms": "100",
     "log.retention.check.interval.ms": "500",

@@ -25,19 +25,6 @@ if TYPE_CHECKING:
     from integration.observations import Observation
     from integration.scenarios.helpers.groups import GroupUnderTest
 
-__all__ = [
-    "ALL_HAVE_JOINED",
-    "TARGET_INTERVAL_MS",
-    "classic_group",
-    "seen_classic",
-    "seen_consumer",
-    "seen_join",
-    "seen_sync",
-    "shared_topic",
-    "shares",
-    "subscribed",
-]
-
 PARTITIONS: Final = 6
 TARGET_INTERVAL_MS: Final = 1100
 """Targets are computed a second apart at least (`group.consumer.assignment.interval.ms`)."""

@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.scenarios.helpers.publication import Publication
 
-__all__ = [
-    "ALTER_VERSION",
-    "Alter",
-    "Describe",
-    "alter",
-    "describe",
-    "entry",
-    "forget_all",
-    "limit",
-]
-
 Alter = messages.AlterClientQuotasRequest
 Describe = messages.DescribeClientQuotasRequest
 ALTER_VERSION = 1

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
 
-__all__ = ["ALONE", "ON_DISK", "BrokerOnDisk", "contents", "segment_file"]
-
 ON_DISK: Final = QUICK_TRANSACTIONS | {
     "log.dir": "data",  # the simulator keeps data on disk where a scenario asks for it
     "log.initial.task.delay.ms": "3600000",

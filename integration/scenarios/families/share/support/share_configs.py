@@ -9,8 +9,6 @@ from integration.scenarios.families.transactions.support.transactions_under_test
 )
 from integration.scenarios.helpers.group_configs import QUICK_GROUPS
 
-__all__ = ["FEW_SESSIONS", "MAX_SIZE", "SHARE_GROUPS"]
-
 MAX_SIZE: Final = 3
 SHARE_GROUPS: Final = (
     QUICK_GROUPS

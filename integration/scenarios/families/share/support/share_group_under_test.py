@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Timing
 
-__all__ = [
-    "EARLIEST",
-    "ShareGroupUnderTest",
-    "acknowledged",
-    "acquired",
-    "describe_share_groups",
-    "share_groups_on",
-]
-
 EARLIEST: Final = {"share.auto.offset.reset": "earliest"}
 DESCRIBE_VERSION: Final = 1
 OFFSETS_VERSION: Final = 1

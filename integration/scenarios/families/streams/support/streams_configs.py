@@ -6,8 +6,6 @@ from typing import Final
 
 from integration.scenarios.helpers.group_configs import QUICK_GROUPS
 
-__all__ = ["INITIAL_DELAY_MS", "MAX_SIZE", "SESSION_MS", "STREAMS_GROUPS"]
-
 INITIAL_DELAY_MS: Final = 500
 MAX_SIZE: Final = 3
 SESSION_MS: Final = 6000

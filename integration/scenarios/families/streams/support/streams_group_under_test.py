@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
 
-__all__ = ["StreamsGroupUnderTest", "StreamsMember", "describe_streams_groups", "streams_groups_on"]
-
 VERSION: Final = 0
 JOINS: Final = 0
 LEAVES: Final = -1

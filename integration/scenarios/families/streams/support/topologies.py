@@ -9,8 +9,6 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Subtopology", "TaskIds", "Topology", "internal", "subtopology", "topology"]
-
 Request = messages.StreamsGroupHeartbeatRequest
 TaskIds = Request.TaskIds
 Topology = Request.Topology

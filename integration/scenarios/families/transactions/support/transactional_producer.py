@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from integration.clients.raw_client import Pending, Reply
     from integration.clients.topics import Topic
 
-__all__ = [
-    "PRODUCE_ADDS",
-    "PRODUCE_VERIFIES",
-    "TXN_OFFSETS_ADD",
-    "TXN_OFFSETS_VERIFY",
-    "TransactionalProducer",
-]
-
 INIT_VERSION: Final = 5
 ADD_PARTITIONS_VERSION: Final = 3
 ADD_OFFSETS_VERSION: Final = 4

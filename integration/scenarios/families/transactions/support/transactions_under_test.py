@@ -29,15 +29,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Timing
 
-__all__ = [
-    "COMMITTED",
-    "MARKERS",
-    "QUICK_TRANSACTIONS",
-    "STATE_TOPIC",
-    "TRANSACTION_FAILOVER",
-    "TransactionsUnderTest",
-]
-
 COMMITTED: Final = 1
 """The isolation level of a reader that sees committed transactions only."""
 FOREVER_MS: Final = str(2**63 - 1)
