@@ -210,9 +210,7 @@ else:
             """Prepare what the wheel ships; hatchling's `version` is "standard" or "editable"."""
             if version == "editable":
                 if wants_native():
-                    raise NoNativeBuildError(
-                        "an editable install is pure: unset BROKER_SIM_COMPILE"
-                    )
+                    raise NoNativeBuildError("an editable install is pure: unset BROKER_SIM_COMPILE")
                 return
             tree = copy_sources(self, PACKAGES, Path(self.root))
             if wants_native():

@@ -153,9 +153,7 @@ NOT_HOSTED_TEXT = "This server does not host this topic-partition."
 """What Kafka says with UNKNOWN_TOPIC_OR_PARTITION."""
 
 ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
-    ErrorCode.UNKNOWN_SERVER_ERROR: (
-        "The server experienced an unexpected error when processing the request."
-    ),
+    ErrorCode.UNKNOWN_SERVER_ERROR: ("The server experienced an unexpected error when processing the request."),
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NOT_HOSTED_TEXT,
     ErrorCode.LEADER_NOT_AVAILABLE: (
         "There is no leader for this topic-partition as we are in the middle of a leadership election."
@@ -167,14 +165,10 @@ ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
     ),
     ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
     ErrorCode.NETWORK_EXCEPTION: "The server disconnected before a response was received.",
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (
-        "The coordinator is loading and hence can't process requests."
-    ),
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ("The coordinator is loading and hence can't process requests."),
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
     ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
-    ErrorCode.NOT_ENOUGH_REPLICAS: (
-        "Messages are rejected since there are fewer in-sync replicas than required."
-    ),
+    ErrorCode.NOT_ENOUGH_REPLICAS: ("Messages are rejected since there are fewer in-sync replicas than required."),
     ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
@@ -187,12 +181,9 @@ ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
     ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
     ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
-    ErrorCode.FENCED_LEADER_EPOCH: (
-        "The leader epoch in the request is older than the epoch on the broker."
-    ),
+    ErrorCode.FENCED_LEADER_EPOCH: ("The leader epoch in the request is older than the epoch on the broker."),
     ErrorCode.FENCED_STATE_EPOCH: (
-        "The share coordinator rejected the request because the share-group state epoch did not"
-        " match."
+        "The share coordinator rejected the request because the share-group state epoch did not match."
     ),
 }
 """What Kafka says with an error that has no reason of its own, where a response has a text for it."""
@@ -228,9 +219,7 @@ class UnknownPartitionError(LookupError):
         if partition is None:
             super().__init__(f"there is no topic {topic!r}; there are {_listed(known)}")
         else:
-            super().__init__(
-                f"topic {topic!r} has no partition {partition}; it has {_listed(known)}"
-            )
+            super().__init__(f"topic {topic!r} has no partition {partition}; it has {_listed(known)}")
 
 
 class WrongStateError(RuntimeError):

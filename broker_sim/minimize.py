@@ -58,9 +58,7 @@ class Minimizer(Generic[Candidate]):
             pass
 
     def leave_out(
-        self,
-        items: Callable[[Candidate], Sequence[Item]],
-        with_items: Callable[[Candidate, Sequence[Item]], Candidate],
+        self, items: Callable[[Candidate], Sequence[Item]], with_items: Callable[[Candidate, Sequence[Item]], Candidate]
     ) -> None:
         """Leave items out, half of them and then fewer at a time (delta debugging)."""
         size = max(1, len(items(self.best)) // 2)

@@ -28,9 +28,7 @@ class Batcher:
     Nearly every deadline is cancelled by a full batch: that is what the wheel is good at.
     """
 
-    def __init__(
-        self, timer: Timer, send: Callable[[list[str]], None], *, size: int, linger_ms: int
-    ) -> None:
+    def __init__(self, timer: Timer, send: Callable[[list[str]], None], *, size: int, linger_ms: int) -> None:
         self._timer = timer
         self._send = send
         self._size = size
@@ -56,10 +54,7 @@ def main() -> None:
     """Send nine items, of which the last two have to wait for the deadline."""
     timer = VirtualTimer()
     batcher = Batcher(
-        timer,
-        lambda items: print(f"{timer.clock.now_ms():3} ms: {' '.join(items)}"),
-        size=7,
-        linger_ms=50,
+        timer, lambda items: print(f"{timer.clock.now_ms():3} ms: {' '.join(items)}"), size=7, linger_ms=50
     )
     for number in range(9):
         timer.advance(5)

@@ -10,12 +10,7 @@ Thousands of polls may hang: each is one parked operation, and they cost one tim
 
 from aiohttp import web
 
-from broker_sim.purgatory import (
-    AwaitableOperation,
-    DelayedOperationPurgatory,
-    LoopTimer,
-    wait_until,
-)
+from broker_sim.purgatory import AwaitableOperation, DelayedOperationPurgatory, LoopTimer, wait_until
 
 MAX_WAIT_MS = 30_000
 NEWS = "news"

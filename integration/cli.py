@@ -79,13 +79,9 @@ FILES: Final = {
     show_default=True,
     help="Directory for observations.jsonl and the reports.",
 )
-@click.option(
-    "--scenario", "patterns", multiple=True, help="Name, family or pattern; may be repeated."
-)
+@click.option("--scenario", "patterns", multiple=True, help="Name, family or pattern; may be repeated.")
 @click.option("--demo", is_flag=True, help="The scenarios of the demo, on one cluster.")
-@click.option(
-    "--last-failed", is_flag=True, help="Only what failed in the report that --out has already."
-)
+@click.option("--last-failed", is_flag=True, help="Only what failed in the report that --out has already.")
 @click.option("--repeat", "repeats", default=1, show_default=True, type=click.IntRange(1))
 @click.option("--record", is_flag=True, help="Put what Kafka did into the recording.")
 @click.option(
@@ -115,9 +111,7 @@ def main(
     if context.invoked_subcommand is not None:
         return
     if demo and (patterns or record):
-        raise click.UsageError(
-            "--demo has its own scenarios and cluster: leave out --scenario and --record"
-        )
+        raise click.UsageError("--demo has its own scenarios and cluster: leave out --scenario and --record")
     try:
         scenarios = demo_scenarios() if demo else select(patterns)
         last = _read_last(out) if last_failed else None
@@ -260,15 +254,7 @@ def _compare(
             progress.console.print(result_line(result), highlight=False, soft_wrap=True)
             progress.advance(task)
 
-        return compare_sides(
-            kafka,
-            sim,
-            scenarios,
-            repeats=repeats,
-            known=known,
-            on_result=show,
-            control=control,
-        )
+        return compare_sides(kafka, sim, scenarios, repeats=repeats, known=known, on_result=show, control=control)
 
 
 def _publish(report: Report, out: Path, last: LastComparison | None) -> int:

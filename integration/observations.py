@@ -61,9 +61,7 @@ def at_timeout(timeout_ms: float) -> Timing:
     return Timing(TimingClass.AT_TIMEOUT, due_ms=timeout_ms, earliest_ms=timeout_ms)
 
 
-def on_event(
-    due_ms: float, *, earliest_ms: float | None = None, spread_ms: float = 0.0, reason: str = ""
-) -> Timing:
+def on_event(due_ms: float, *, earliest_ms: float | None = None, spread_ms: float = 0.0, reason: str = "") -> Timing:
     """Answered because of something that happened `due_ms` after the request.
 
     `earliest_ms` is when that was sent, by default `due_ms`. `spread_ms` is a range that Kafka's own

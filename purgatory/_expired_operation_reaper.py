@@ -30,9 +30,7 @@ class ExpiredOperationReaper:
 
     __slots__ = ("_shut_down", "_wakeup", "_work", "_worker")
 
-    def __init__(
-        self, name: str, work: Callable[[int], object], wakeup: Callable[[], None]
-    ) -> None:
+    def __init__(self, name: str, work: Callable[[int], object], wakeup: Callable[[], None]) -> None:
         self._work = work
         self._wakeup = wakeup
         self._shut_down = False

@@ -54,11 +54,7 @@ class PurgatoryJournal:
                 self._observer.parked(operation, keys)
 
     def attempt(
-        self,
-        operation: DelayedOperation,
-        by: str,
-        action: Callable[[], bool],
-        lateness_ms: int | None = None,
+        self, operation: DelayedOperation, by: str, action: Callable[[], bool], lateness_ms: int | None = None
     ) -> bool:
         """Call `action`; if it completes `operation`, `by` is reported as the reason."""
         stack = self._attempts_of_thread()

@@ -56,13 +56,7 @@ class TimingWheel:
     )
 
     def __init__(
-        self,
-        tick_ms: int,
-        wheel_size: int,
-        start_ms: int,
-        owner: TaskOwner,
-        queue: DelayQueue,
-        level: int = 1,
+        self, tick_ms: int, wheel_size: int, start_ms: int, owner: TaskOwner, queue: DelayQueue, level: int = 1
     ) -> None:
         self.tick_ms = tick_ms
         self.wheel_size = wheel_size
@@ -135,11 +129,6 @@ class TimingWheel:
 
     def _add_overflow_wheel(self) -> "TimingWheel":
         self.overflow_wheel = TimingWheel(
-            self.interval_ms,
-            self.wheel_size,
-            self.current_time_ms,
-            self._owner,
-            self._queue,
-            self.level + 1,
+            self.interval_ms, self.wheel_size, self.current_time_ms, self._owner, self._queue, self.level + 1
         )
         return self.overflow_wheel

@@ -27,15 +27,7 @@ class WatcherList(Generic[OperationT]):
     instead, they say so.
     """
 
-    __slots__ = (
-        "_left_over",
-        "_numbers",
-        "_owner",
-        "_parked",
-        "entries",
-        "operations_by_key",
-        "sets_by_key",
-    )
+    __slots__ = ("_left_over", "_numbers", "_owner", "_parked", "entries", "operations_by_key", "sets_by_key")
 
     def __init__(self, owner: TaskOwner) -> None:
         self._owner = owner
@@ -123,11 +115,7 @@ class WatcherList(Generic[OperationT]):
         for operation in operations:
             if operation.completed:
                 any_completed = True
-            elif (
-                DelayedOperation.safe_try_complete(operation)
-                if attempt is None
-                else attempt(operation)
-            ):
+            elif DelayedOperation.safe_try_complete(operation) if attempt is None else attempt(operation):
                 completed += 1
         if completed or any_completed:
             lock.acquire()
@@ -253,10 +241,7 @@ class WatcherList(Generic[OperationT]):
             operations.sort(key=_number)
 
     def _with_sets(
-        self,
-        operations: list[OperationT] | None,
-        sets: list[KeySet[OperationT]],
-        key: object,
+        self, operations: list[OperationT] | None, sets: list[KeySet[OperationT]], key: object
     ) -> list[OperationT]:
         """Return the operations with those that wait under `key` in sets, as they came. The lock is held."""
         found = [] if operations is None else operations.copy()

@@ -60,10 +60,7 @@ class AwaitableOperation(DelayedOperation):
 
 
 async def wait_until(
-    condition: Callable[[], bool],
-    purgatory: DelayedOperationPurgatory[Any],
-    keys: Collection[object],
-    timeout_ms: int,
+    condition: Callable[[], bool], purgatory: DelayedOperationPurgatory[Any], keys: Collection[object], timeout_ms: int
 ) -> bool:
     """Wait until an event on one of `keys` finds `condition()` true, at most `timeout_ms`.
 

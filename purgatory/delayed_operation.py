@@ -46,9 +46,7 @@ class DelayedOperation(TimerTask):
 
     __slots__ = ("completed", "lock", "one_thread", "operation_id", "watch_number")
 
-    def __init__(
-        self, delay_ms: int, lock: OperationLock | None = None, *, one_thread: bool = False
-    ) -> None:
+    def __init__(self, delay_ms: int, lock: OperationLock | None = None, *, one_thread: bool = False) -> None:
         # As in TimerTask: saves a call per request.
         self.delay_ms = delay_ms
         self.expiration_ms = -1

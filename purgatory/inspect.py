@@ -109,21 +109,13 @@ def inspect_timer(timer: Timer) -> TimerSnapshot:
 def inspect_purgatory(purgatory: DelayedOperationPurgatory[Any]) -> PurgatorySnapshot:
     """Return what waits in `purgatory`, by deadline and by key. O(n). Any thread."""
     watch_lists = [
-        _inspect_watch_list(key, operations, forgotten)
-        for key, operations, forgotten in purgatory.watched_by_key()
+        _inspect_watch_list(key, operations, forgotten) for key, operations, forgotten in purgatory.watched_by_key()
     ]
     watch_lists.sort(key=lambda found: (-found.waiting, -found.completed, str(found.key)))
-    return PurgatorySnapshot(
-        purgatory.name,
-        purgatory.statistics(),
-        inspect_timer(purgatory.timer),
-        tuple(watch_lists),
-    )
+    return PurgatorySnapshot(purgatory.name, purgatory.statistics(), inspect_timer(purgatory.timer), tuple(watch_lists))
 
 
-def _inspect_watch_list(
-    key: object, operations: tuple[DelayedOperation, ...], forgotten: int
-) -> WatchListSnapshot:
+def _inspect_watch_list(key: object, operations: tuple[DelayedOperation, ...], forgotten: int) -> WatchListSnapshot:
     completed = sum(operation.completed for operation in operations)
     return WatchListSnapshot(key, len(operations) - completed, completed + forgotten)
 

@@ -36,17 +36,7 @@ class KeySet(Generic[OperationT]):
     keys change, stays under the keys that it was parked under. Any thread may call.
     """
 
-    __slots__ = (
-        "_owner",
-        "dropped",
-        "few_keys",
-        "floor",
-        "in_use",
-        "keys",
-        "parked",
-        "version",
-        "waiting",
-    )
+    __slots__ = ("_owner", "dropped", "few_keys", "floor", "in_use", "keys", "parked", "version", "waiting")
 
     def __init__(self, owner: KeySetOwner[OperationT], few_keys: int) -> None:
         self._owner = owner
@@ -90,11 +80,7 @@ class KeySet(Generic[OperationT]):
     def operation_under(self, key: object) -> OperationT | None:
         """Return the operation that waits under one of the keys. The lock is held."""
         operation = self.waiting
-        if (
-            operation is None
-            or operation.completed
-            or self.dropped.get(key, self.floor) == self.parked
-        ):
+        if operation is None or operation.completed or self.dropped.get(key, self.floor) == self.parked:
             return None
         return operation
 
@@ -127,9 +113,7 @@ class KeySet(Generic[OperationT]):
         before = self.entries()
         parked, completed = self.parked, self.completed()
         self.dropped = (
-            {}
-            if completed == parked
-            else {key: dropped for key, dropped in self.dropped.items() if dropped == parked}
+            {} if completed == parked else {key: dropped for key, dropped in self.dropped.items() if dropped == parked}
         )
         self.floor = completed
         return before - self.entries()

@@ -22,9 +22,7 @@ Run = Callable[[Callable[[], object]], object]
 _PURGE_DELAY_S = WORK_TIMEOUT_MS / 1_000
 
 
-def call_on_loop(
-    loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: Any
-) -> None:
+def call_on_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: Any) -> None:
     """Call `callback` at once if this thread runs `loop`, else soon on the thread that does."""
     if asyncio._get_running_loop() is loop:  # noqa: SLF001 - documented for those who write event loops
         callback(*args)
@@ -89,9 +87,7 @@ class LoopTimer(SystemTimer):
         """Have the loop wake up for the bucket that is now the first to expire."""
         call_on_loop(self._loop, self._schedule)
 
-    def start_reaper(
-        self, name: str, work: Callable[[int], object], purge: Callable[[], object]
-    ) -> Reaper:
+    def start_reaper(self, name: str, work: Callable[[int], object], purge: Callable[[], object]) -> Reaper:
         """Have the loop call `work(0)` when there is something to do.
 
         With `purge_thread` the loop only expires, and a thread `name` calls `purge()`.
@@ -152,9 +148,7 @@ class LoopTimer(SystemTimer):
     def _schedule_purge(self) -> None:
         a_round_purges = self._round_is_asked and self._purger is None
         if not (self._stopped or a_round_purges) and self._purge_handle is None:
-            self._purge_handle = self._loop.call_later(
-                _PURGE_DELAY_S, self._wake_for_purge, context=self._context
-            )
+            self._purge_handle = self._loop.call_later(_PURGE_DELAY_S, self._wake_for_purge, context=self._context)
 
     def _wake_for_purge(self) -> None:
         self._purge_handle = None

@@ -20,9 +20,7 @@ class PendingOperation(DelayedOperation):
 
     __slots__ = ("ready", "response_callback")
 
-    def __init__(
-        self, delay_ms: int, response_callback: Callable[[bool], object] | None = None
-    ) -> None:
+    def __init__(self, delay_ms: int, response_callback: Callable[[bool], object] | None = None) -> None:
         super().__init__(delay_ms, one_thread=True)
         # Two attempts may overlap, because each only looks at a flag: it needs no lock. But events
         # come from any thread, so it has to be tried again after it is on the lists.

@@ -114,9 +114,7 @@ class Timer:
         raise NotImplementedError
 
     @abstractmethod
-    def start_reaper(
-        self, name: str, work: Callable[[int], object], purge: Callable[[], object]
-    ) -> Reaper:
+    def start_reaper(self, name: str, work: Callable[[int], object], purge: Callable[[], object]) -> Reaper:
         """Have `work(timeout_ms)`, which advances this timer and purges, called when it is due.
 
         `purge()` is the second half of it, for a timer that does the halves in different places.
@@ -298,9 +296,7 @@ class SystemTimer(Timer):
         with self._lock:
             return read(self._wheel.levels())
 
-    def start_reaper(
-        self, name: str, work: Callable[[int], object], purge: Callable[[], object]
-    ) -> Reaper:
+    def start_reaper(self, name: str, work: Callable[[int], object], purge: Callable[[], object]) -> Reaper:
         """Start a thread `name` that calls `work(200)`, which advances this timer, in a loop.
 
         ValueError with a VirtualClock: its time does not pass by waiting, so that would spin.

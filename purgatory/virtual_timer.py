@@ -37,9 +37,7 @@ class VirtualTimer(SystemTimer):
         self._purge_at_ms: int | None = None
         self.owner.on_purge_due = self._ask_for_purge
 
-    def start_reaper(
-        self, name: str, work: Callable[[int], object], purge: Callable[[], object]
-    ) -> Reaper:
+    def start_reaper(self, name: str, work: Callable[[int], object], purge: Callable[[], object]) -> Reaper:
         """Call `work(0)` at every deadline and purge that `advance` passes. Starts nothing."""
         del name, purge
         self._work = work

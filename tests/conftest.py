@@ -51,11 +51,7 @@ REQUIRED = os.environ.get("REQUIRE_REAL_KAFKA", "")
 # The time that an example takes depends on the machine. Everything else is hypothesis' default: with
 # CI=true the same examples every time, else new ones.
 settings.register_profile(
-    "any-machine",
-    settings(),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    print_blob=True,
+    "any-machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("any-machine")
 
@@ -228,10 +224,7 @@ def package_index(tmp_path_factory):
     directory = tmp_path_factory.mktemp("download")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
     asked = subprocess.run(
-        [*command, "--dest", directory, "hatchling"],
-        capture_output=True,
-        timeout=INDEX_TIMEOUT_S,
-        check=False,
+        [*command, "--dest", directory, "hatchling"], capture_output=True, timeout=INDEX_TIMEOUT_S, check=False
     )
     if asked.returncode != 0:
         reason = "pip finds no package index: set PIP_INDEX_URL to one that answers"

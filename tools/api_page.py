@@ -87,9 +87,7 @@ def _member_signature(name: str, value: Any) -> str:
     function = value.method if isinstance(value, Verb) else value
     signature = inspect.signature(function)
     parameters = [p for p in signature.parameters.values() if p.name != "self"]
-    prefix = (
-        "async " if inspect.iscoroutinefunction(function) and not isinstance(value, Verb) else ""
-    )
+    prefix = "async " if inspect.iscoroutinefunction(function) and not isinstance(value, Verb) else ""
     return f"{prefix}{name}{signature.replace(parameters=parameters)}".replace("'", "")
 
 

@@ -58,9 +58,7 @@ MISSING_HEAD: Final = f"""
 | key | API | in Kafka {RELEASE} | belongs to |
 |---:|---|---|---|
 """
-NOTES: Final = {
-    ApiKey.PRODUCE: "0 to 2 are advertised, as by Kafka, for librdkafka",
-}
+NOTES: Final = {ApiKey.PRODUCE: "0 to 2 are advertised, as by Kafka, for librdkafka"}
 ONLY_WITH_PLUGIN: Final = "client metrics: Kafka serves it only with a plugin that takes them"
 
 
@@ -91,11 +89,7 @@ def _missing_rows(served: set[ApiKey]) -> Iterator[str]:
     for key, versions in sorted(find_release(RELEASE).apis.items()):
         if key not in served:
             reason = reason_for(known, SCENARIO, STEP, f"api_keys.{int(key)}.min_version", "None")
-            why = (
-                ONLY_WITH_PLUGIN
-                if reason is None
-                else reason.removeprefix("Not served: ").removesuffix(".")
-            )
+            why = ONLY_WITH_PLUGIN if reason is None else reason.removeprefix("Not served: ").removesuffix(".")
             yield _line(key, _versions(versions), why)
 
 

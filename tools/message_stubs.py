@@ -5,13 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from broker_sim.protocol.schema import FieldSpec, MessageSpec, StructSpec
 
-PYTHON_TYPES = {
-    "bool": "bool",
-    "float64": "float",
-    "string": "str",
-    "uuid": "bytes",
-    "bytes": "BytesLike",
-}
+PYTHON_TYPES = {"bool": "bool", "float64": "float", "string": "str", "uuid": "bytes", "bytes": "BytesLike"}
 
 
 def stub_source(specs: Iterable[MessageSpec], version: str) -> str:

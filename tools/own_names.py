@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-OWN_NAMES: Final[Mapping[str, str]] = {
-    "integration": "broker_sim_integration",
-    "purgatory": "broker_sim_purgatory",
-}
+OWN_NAMES: Final[Mapping[str, str]] = {"integration": "broker_sim_integration", "purgatory": "broker_sim_purgatory"}
 SOURCES: Final = (".py", ".pyi")
 NOT_SHIPPED: Final = shutil.ignore_patterns(
     *("__pycache__", "*.py[co]", "*.so", "*.pyd"),
@@ -44,9 +41,7 @@ class _Edit(NamedTuple):
     new: str
 
 
-def copy_packages(
-    packages: Iterable[str], root: Path, target: Path, *, names: Mapping[str, str]
-) -> None:
+def copy_packages(packages: Iterable[str], root: Path, target: Path, *, names: Mapping[str, str]) -> None:
     """Copy the packages from `root` to `target`, those in `names` under the names given there."""
     packages = tuple(packages)
     for package in packages:
@@ -129,9 +124,7 @@ def _edits_of_import_from(node: ast.ImportFrom, lines: list[bytes]) -> Iterator[
     yield _Edit(node.lineno, start.end(), module, own_name(module))
 
 
-def _edits_of_string(
-    node: ast.Constant, lines: list[bytes], modules: AbstractSet[str]
-) -> Iterator[_Edit]:
+def _edits_of_string(node: ast.Constant, lines: list[bytes], modules: AbstractSet[str]) -> Iterator[_Edit]:
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     for number in range(node.lineno, node.end_lineno + 1):

@@ -44,9 +44,7 @@ def find_pythons() -> dict[tuple[int, int], Path]:
 def missing(found: Container[tuple[int, int]]) -> str | None:
     """Return one line about the supported versions that are not among those, None without any."""
     classifiers = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["classifiers"]
-    supported = [
-        (3, int(named[1])) for each in classifiers if (named := CLASSIFIER.fullmatch(each))
-    ]
+    supported = [(3, int(named[1])) for each in classifiers if (named := CLASSIFIER.fullmatch(each))]
     absent = ["{}.{}".format(*version) for version in supported if version not in found]
     if not absent:
         return None
@@ -60,10 +58,7 @@ def _candidates() -> Iterator[tuple[tuple[int, int], Path]]:
     data = Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share"))
     uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR", data / "uv" / "python"))
     # Before PATH, where pyenv has a program for every version that runs only the chosen ones.
-    installed = [
-        *sorted(pyenv.glob("versions/*/bin"), reverse=True),
-        *sorted(uv.glob("cpython-*/bin"), reverse=True),
-    ]
+    installed = [*sorted(pyenv.glob("versions/*/bin"), reverse=True), *sorted(uv.glob("cpython-*/bin"), reverse=True)]
     for directory in [*installed, *map(Path, os.get_exec_path())]:
         for program in sorted(directory.glob("python3.*")):
             if named := PROGRAM.fullmatch(program.name):
@@ -74,11 +69,7 @@ def _version(program: Path) -> tuple[int, int] | None:
     """Return the version that the program says, None if it does not run or lacks something."""
     try:
         asked = subprocess.run(
-            [program, "-c", WHO_ARE_YOU],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
+            [program, "-c", WHO_ARE_YOU], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

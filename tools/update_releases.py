@@ -55,12 +55,7 @@ def read_facts(class_path: str, patch_release: str) -> dict[str, Any]:
             apis[ApiKey(int(key)).name] = [lowest, highest]
         elif highest > 0:
             features[key] = [lowest, highest, *default_level]
-    return {
-        "release": release_of(patch_release),
-        "read_from": patch_release,
-        "apis": apis,
-        "features": features,
-    }
+    return {"release": release_of(patch_release), "read_from": patch_release, "apis": apis, "features": features}
 
 
 def fetch_jars(patch_release: str, directory: Path) -> str:
@@ -70,10 +65,7 @@ def fetch_jars(patch_release: str, directory: Path) -> str:
         artifacts.append(f"org.apache.kafka:kafka-server-common:{patch_release}")
     for artifact in artifacts:
         subprocess.run(
-            [
-                *("mvn", "-q", "-B", "dependency:copy"),
-                *(f"-Dartifact={artifact}", f"-DoutputDirectory={directory}"),
-            ],
+            [*("mvn", "-q", "-B", "dependency:copy"), *(f"-Dartifact={artifact}", f"-DoutputDirectory={directory}")],
             check=True,
             timeout=TIMEOUT_S,
         )

@@ -59,10 +59,7 @@ def fetch_definitions(jar_name: str, version: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as directory:
         artifact = f"org.apache.kafka:{jar_name}:{version}"
         subprocess.run(
-            [
-                *("mvn", "-q", "-B", "dependency:copy"),
-                *(f"-Dartifact={artifact}", f"-DoutputDirectory={directory}"),
-            ],
+            [*("mvn", "-q", "-B", "dependency:copy"), *(f"-Dartifact={artifact}", f"-DoutputDirectory={directory}")],
             check=True,
             timeout=600,
         )

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.inter_broker_sender import InterBrokerSender
 
     OnResult = Callable[[Mapping[TopicPartition, ErrorCode]], object]
-    Sender = InterBrokerSender[
-        messages.AddPartitionsToTxnRequest, messages.AddPartitionsToTxnResponse
-    ]
+    Sender = InterBrokerSender[messages.AddPartitionsToTxnRequest, messages.AddPartitionsToTxnResponse]
 
 Transaction = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 Topic = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
@@ -91,14 +89,7 @@ class AddPartitionsToTxnManager:
         INVALID_PRODUCER_EPOCH for PRODUCER_FENCED; COORDINATOR_NOT_AVAILABLE without one,
         NETWORK_EXCEPTION where it does not answer.
         """
-        question = _Question(
-            transactional_id,
-            producer_id,
-            producer_epoch,
-            tuple(topic_partitions),
-            adds,
-            on_result,
-        )
+        question = _Question(transactional_id, producer_id, producer_epoch, tuple(topic_partitions), adds, on_result)
         coordinator = self._coordinator(transactional_id)
         if coordinator is None:
             question.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -131,15 +122,11 @@ class AddPartitionsToTxnManager:
             _tell(questions, response)
             self._send(coordinator)
 
-        request = messages.AddPartitionsToTxnRequest(
-            [question.message() for question in questions.values()]
-        )
+        request = messages.AddPartitionsToTxnRequest([question.message() for question in questions.values()])
         self._sender.send(coordinator, request, end)
 
 
-def _tell(
-    questions: dict[str, _Question], response: messages.AddPartitionsToTxnResponse | None
-) -> None:
+def _tell(questions: dict[str, _Question], response: messages.AddPartitionsToTxnResponse | None) -> None:
     results = () if response is None else response.results_by_transaction
     for result in results:
         errors = {

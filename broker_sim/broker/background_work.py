@@ -47,14 +47,8 @@ class BackgroundWork:
         config = self._config
         periodic_work = (
             (config.replica_lag_time_max_ms // 2, self._replica_manager.maybe_shrink_isr),
-            (
-                config.replica_high_watermark_checkpoint_interval_ms,
-                self._logs.checkpoint_high_watermarks,
-            ),
-            (
-                config.producer_id_expiration_check_interval_ms,
-                self._logs.remove_expired_producers,
-            ),
+            (config.replica_high_watermark_checkpoint_interval_ms, self._logs.checkpoint_high_watermarks),
+            (config.producer_id_expiration_check_interval_ms, self._logs.remove_expired_producers),
             (
                 config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
                 self._transactions.abort_timed_out_transactions,
@@ -63,10 +57,7 @@ class BackgroundWork:
                 config.transaction_remove_expired_transaction_cleanup_interval_ms,
                 self._transactions.states.remove_expired_ids,
             ),
-            (
-                config.share_coordinator_state_topic_prune_interval_ms,
-                self._share_coordinator.prune_records,
-            ),
+            (config.share_coordinator_state_topic_prune_interval_ms, self._share_coordinator.prune_records),
             (
                 config.share_coordinator_cold_partition_snapshot_interval_ms,
                 self._share_coordinator.snapshot_cold_partitions,
@@ -75,19 +66,11 @@ class BackgroundWork:
         # These begin after `log.initial.task.delay.ms`, the others after one period.
         log_work = (
             (config.log_retention_check_interval_ms, self._logs.delete_old_segments),
-            (
-                config.log_flush_start_offset_checkpoint_interval_ms,
-                self._logs.checkpoint_log_start_offsets,
-            ),
-            (
-                config.log_flush_offset_checkpoint_interval_ms,
-                self._logs.checkpoint_recovery_points,
-            ),
+            (config.log_flush_start_offset_checkpoint_interval_ms, self._logs.checkpoint_log_start_offsets),
+            (config.log_flush_offset_checkpoint_interval_ms, self._logs.checkpoint_recovery_points),
             (config.log_flush_scheduler_interval_ms, self._logs.flush_dirty_logs),
         )
-        self._tasks = [
-            PeriodicTask(self._process, period_ms, work) for period_ms, work in periodic_work
-        ]
+        self._tasks = [PeriodicTask(self._process, period_ms, work) for period_ms, work in periodic_work]
         self._tasks += [
             PeriodicTask(self._process, period_ms, work, config.log_initial_task_delay_ms)
             for period_ms, work in log_work

@@ -27,11 +27,7 @@ from broker_sim.broker.late_metadata import LateMetadata
 from broker_sim.broker.lifecycle import BrokerLifecycle, LifecycleState
 from broker_sim.broker.producer_ids import ProducerIds
 from broker_sim.broker.replica_server import ReplicaServer
-from broker_sim.broker.replication import (
-    make_alter_partition_manager,
-    make_applier,
-    make_replica_manager,
-)
+from broker_sim.broker.replication import make_alter_partition_manager, make_applier, make_replica_manager
 from broker_sim.broker.share_partitions import make_share_partition_manager
 from broker_sim.broker.streams_internal_topics import StreamsInternalTopics
 from broker_sim.broker.throttling import Throttling
@@ -87,24 +83,15 @@ class Broker:
         self._on_change = environment.on_change
         self._serve = process.actions.serve
         self.authorizer = make_authorizer(config, environment.denials.add)
-        self.metadata = MetadataCache(
-            broker_id, config, MetadataImage(version=-1, cluster_id=environment.cluster_id)
-        )
+        self.metadata = MetadataCache(broker_id, config, MetadataImage(version=-1, cluster_id=environment.cluster_id))
         self.dynamic_config = DynamicBrokerConfig(broker_id, config)
         self.purgatories = Purgatories(
-            lambda name, purge_interval: environment.make_purgatory(
-                name, broker_id, process, purge_interval
-            ),
-            config,
+            lambda name, purge_interval: environment.make_purgatory(name, broker_id, process, purge_interval), config
         )
         self.quotas = QuotaManagers(config, process.clock)
         self.connection_quotas = ConnectionQuotas(config, process.clock)
-        self.replication_quotas = ReplicationQuotas(
-            config, process.clock, broker_id, self.metadata.configs_of_topic
-        )
-        self.lifecycle = BrokerLifecycle(
-            broker_id, config, process, endpoints=endpoints, rng=environment.random
-        )
+        self.replication_quotas = ReplicationQuotas(config, process.clock, broker_id, self.metadata.configs_of_topic)
+        self.lifecycle = BrokerLifecycle(broker_id, config, process, endpoints=endpoints, rng=environment.random)
         base = Foundation(
             broker_id=broker_id,
             config=config,
@@ -122,9 +109,7 @@ class Broker:
         self.replica_manager = make_replica_manager(base, self.replication_quotas.leader)
         self.replica_server = ReplicaServer(self.replica_manager, process.actions)
         self.alter_partition = make_alter_partition_manager(base, self.controller)
-        self._applier = make_applier(
-            base, self.replica_manager, self.alter_partition, self.replication_quotas.follower
-        )
+        self._applier = make_applier(base, self.replica_manager, self.alter_partition, self.replication_quotas.follower)
         logs.on_offline = lambda key: process.call_soon(self._take_offline, key)
         self.fetch_manager = FetchManager(
             process.clock,
@@ -132,31 +117,17 @@ class Broker:
             # The ids of a broker's earlier life must not come again.
             lambda: random.Random(f"{environment.cluster_id} {broker_id} {base.broker_epoch()}"),
         )
-        self.producer_ids = ProducerIds(
-            broker_id, self.controller, base.broker_epoch, process.clock
-        )
-        self.transactions = make_transaction_coordinator(
-            base, self.replica_manager, self.producer_ids
-        )
-        self.transactional_appends = make_transactional_appends(
-            base, self.replica_manager, self.transactions
-        )
+        self.producer_ids = ProducerIds(broker_id, self.controller, base.broker_epoch, process.clock)
+        self.transactions = make_transaction_coordinator(base, self.replica_manager, self.producer_ids)
+        self.transactional_appends = make_transactional_appends(base, self.replica_manager, self.transactions)
         self.share_coordinator = make_share_coordinator(base, self.replica_manager)
         self.persister = make_persister(
-            base,
-            self.share_coordinator,
-            partial(create_coordinators_topic, SHARE_GROUP_STATE_TOPIC, self),
+            base, self.share_coordinator, partial(create_coordinators_topic, SHARE_GROUP_STATE_TOPIC, self)
         )
-        self.share_partitions = make_share_partition_manager(
-            base, self.replica_manager, self._applier, self.persister
-        )
-        self.groups = make_group_coordinator(
-            base, self.replica_manager, self.transactional_appends, self.persister
-        )
+        self.share_partitions = make_share_partition_manager(base, self.replica_manager, self._applier, self.persister)
+        self.groups = make_group_coordinator(base, self.replica_manager, self.transactional_appends, self.persister)
         self.streams_internal_topics = StreamsInternalTopics(self)
-        self._txn_markers = TxnMarkerWriter(
-            self.replica_manager, self.groups, process.clock, config.request_timeout_ms
-        )
+        self._txn_markers = TxnMarkerWriter(self.replica_manager, self.groups, process.clock, config.request_timeout_ms)
         self._dispatcher = self._make_dispatcher(environment)
         self.background_work = BackgroundWork(
             broker_id,
@@ -190,9 +161,7 @@ class Broker:
         """Whether the broker accepts connections: from when it is unfenced until it dies."""
         # Not in a set: Python 3.11 takes longer for the hash of a member than for all the rest.
         state = self.lifecycle.state
-        return (
-            state is LifecycleState.RUNNING or state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN
-        )
+        return state is LifecycleState.RUNNING or state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN
 
     # -- life -----------------------------------------------------------------------------------
 
@@ -289,9 +258,7 @@ class Broker:
 
     # -- requests -------------------------------------------------------------------------------
 
-    def handle_frame(
-        self, frame: memoryview, connection: ClientConnection, send_response: SendResponse
-    ) -> None:
+    def handle_frame(self, frame: memoryview, connection: ClientConnection, send_response: SendResponse) -> None:
         """Handle one request of a client; see `RequestDispatcher.dispatch`."""
         self._dispatcher.dispatch(frame, connection, send_response)
         if self.process.on_turn is not None:
@@ -303,21 +270,15 @@ class Broker:
         respond: Callable[[messages.AddPartitionsToTxnResponse], object],
     ) -> None:
         """Serve the leader of a partition that a transaction writes to, as its coordinator."""
-        self._serve(
-            serve_transactions, request.transactions, self.transactions, self.image, respond
-        )
+        self._serve(serve_transactions, request.transactions, self.transactions, self.image, respond)
 
     def write_txn_markers(
-        self,
-        request: messages.WriteTxnMarkersRequest,
-        respond: Callable[[messages.WriteTxnMarkersResponse], object],
+        self, request: messages.WriteTxnMarkersRequest, respond: Callable[[messages.WriteTxnMarkersResponse], object]
     ) -> None:
         """Append the markers of transactions to partitions led here, for a client or a coordinator."""
         self._serve(self._txn_markers.write, request, respond)
 
-    def serve_share_state(
-        self, api: StateApi, request: Any, respond: Callable[[Any], object]
-    ) -> None:
+    def serve_share_state(self, api: StateApi, request: Any, respond: Callable[[Any], object]) -> None:
         """Serve a client or a persister, as the coordinator of its share partitions."""
         self._serve(self.share_coordinator.serve, api, request, respond)
 
@@ -333,19 +294,13 @@ class Broker:
         on_done: Callable[[ProducePartitionStatus], None],
     ) -> None:
         """Append a batch to a partition led here, as for a producer with acks=all."""
-        self._append(
-            topic_partition, records, on_done, timeout_ms=timeout_ms, required_acks=ACKS_ALL
-        )
+        self._append(topic_partition, records, on_done, timeout_ms=timeout_ms, required_acks=ACKS_ALL)
 
     def append_own(self, topic_partition: TopicPartition, records: bytes) -> ErrorCode:
         """Append a batch to a partition led here, as for a producer with acks=1; returns its error."""
         answers: list[ErrorCode] = []
         self._append(
-            topic_partition,
-            records,
-            lambda status: answers.append(status.error_code),
-            timeout_ms=0,
-            required_acks=1,
+            topic_partition, records, lambda status: answers.append(status.error_code), timeout_ms=0, required_acks=1
         )
         return answers[0]
 

@@ -24,12 +24,7 @@ class ControllerLink:
     """The `ControllerChannel` over links, and the sender of ISR changes."""
 
     def __init__(
-        self,
-        process: Process,
-        broker_id: int,
-        links: Links,
-        controller: Controller,
-        broker_epoch: Callable[[], int],
+        self, process: Process, broker_id: int, links: Links, controller: Controller, broker_epoch: Callable[[], int]
     ) -> None:
         self._process = process
         self._broker_id = broker_id
@@ -70,9 +65,7 @@ class ControllerLink:
         self._links.call(self._broker_id, CONTROLLER_ID, serve, take, lambda: None)
 
     def send_isr_changes(
-        self,
-        proposals: Sequence[IsrProposal],
-        on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None],
+        self, proposals: Sequence[IsrProposal], on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None]
     ) -> None:
         """Send AlterPartition; the decisions come back in the order of the proposals."""
         broker_epoch = self._broker_epoch()
@@ -93,9 +86,7 @@ class ControllerLink:
             ]
 
         self.call(
-            verb,
-            lambda decisions: on_answer(ErrorCode.NONE, decisions),
-            lambda error: on_answer(error.error_code, ()),
+            verb, lambda decisions: on_answer(ErrorCode.NONE, decisions), lambda error: on_answer(error.error_code, ())
         )
 
     def _alteration(self, proposal: IsrProposal, broker_epoch: int) -> PartitionAlteration:

@@ -89,18 +89,11 @@ class ReplicatedStorage:
             return 0
 
     def await_committed(
-        self,
-        partition: int,
-        end_offset: int,
-        timeout_ms: int,
-        on_done: Callable[[ErrorCode], object],
+        self, partition: int, end_offset: int, timeout_ms: int, on_done: Callable[[ErrorCode], object]
     ) -> None:
         """Wait for what was appended before; see `CoordinatorStorage.await_committed`."""
         self._replica_manager.await_replicated(
-            TopicPartition(self._topic, partition),
-            end_offset,
-            on_done,
-            timeout_ms=timeout_ms,
+            TopicPartition(self._topic, partition), end_offset, on_done, timeout_ms=timeout_ms
         )
 
     def high_watermark(self, partition: int) -> int:
@@ -109,18 +102,14 @@ class ReplicatedStorage:
         hosted = self._replica_manager.partitions.get(key)
         return 0 if hosted is None else hosted.log.high_watermark
 
-    def delete_records(
-        self, partition: int, before_offset: int, on_done: Callable[[ErrorCode], object]
-    ) -> None:
+    def delete_records(self, partition: int, before_offset: int, on_done: Callable[[ErrorCode], object]) -> None:
         """Delete the records before the offset; see `ShareStorage.delete_records`."""
         key = TopicPartition(self._topic, partition)
 
         def deleted(statuses: Mapping[TopicPartition, DeleteRecordsPartitionStatus]) -> None:
             on_done(statuses[key].error_code)
 
-        self._replica_manager.delete_records(
-            {key: before_offset}, deleted, timeout_ms=DELETE_TIMEOUT_MS
-        )
+        self._replica_manager.delete_records({key: before_offset}, deleted, timeout_ms=DELETE_TIMEOUT_MS)
 
     def _partition(self, number: int) -> Partition:
         """Return the hosted partition. Raises `ApiError`."""

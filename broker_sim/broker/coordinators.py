@@ -10,11 +10,7 @@ from broker_sim.broker.partition_metadata_client import PartitionMetadataClient
 from broker_sim.broker.txn_offset_verifier import TxnOffsetVerifier
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.service import GroupCoordinatorService
-from broker_sim.metadata.topic_name import (
-    GROUP_METADATA_TOPIC,
-    SHARE_GROUP_STATE_TOPIC,
-    TRANSACTION_STATE_TOPIC,
-)
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.replica import TransactionalAppends
 from broker_sim.share.coordinator import ShareCoordinator
 from broker_sim.share.environment import PersisterEnvironment, ShareCoordinatorEnvironment
@@ -38,18 +34,13 @@ if TYPE_CHECKING:
 
 
 def make_group_coordinator(
-    base: Foundation,
-    replica_manager: ReplicaManager,
-    appends: TransactionalAppends,
-    persister: Persister,
+    base: Foundation, replica_manager: ReplicaManager, appends: TransactionalAppends, persister: Persister
 ) -> GroupCoordinatorService:
     """Return the coordinator of the groups in the partitions of `__consumer_offsets` that are led here."""
     peers = base.environment.peers
 
     def latest_offsets(
-        leader: int,
-        keys: Sequence[TopicPartition],
-        respond: Callable[[Sequence[LatestOffset]], object],
+        leader: int, keys: Sequence[TopicPartition], respond: Callable[[Sequence[LatestOffset]], object]
     ) -> None:
         respond([peers[leader].replica_server.latest_offset(key) for key in keys])
 
@@ -63,10 +54,7 @@ def make_group_coordinator(
             run_beside=base.process.run_beside,
             image=lambda: base.metadata.image,
             storage=ReplicatedStorage(
-                GROUP_METADATA_TOPIC,
-                replica_manager,
-                base.process.complete_soon,
-                base.config.offsets_load_buffer_size,
+                GROUP_METADATA_TOPIC, replica_manager, base.process.complete_soon, base.config.offsets_load_buffer_size
             ),
             verify_transaction=TxnOffsetVerifier(appends),
             persister=persister,
@@ -137,9 +125,7 @@ def make_persister(
     peers, process = base.environment.peers, base.process
 
     def sender(api: StateApi) -> ShareStateSender:
-        return base.make_sender(
-            lambda leader, request, respond: peers[leader].serve_share_state(api, request, respond)
-        )
+        return base.make_sender(lambda leader, request, respond: peers[leader].serve_share_state(api, request, respond))
 
     return StatePersister(
         PersisterEnvironment(
@@ -169,10 +155,7 @@ def make_transactional_appends(
         peers[coordinator].add_partitions_to_txn(request, respond)
 
     verifier = AddPartitionsToTxnManager(
-        base.make_sender(serve),
-        process.after_serving,
-        lambda: base.metadata.image,
-        transactions.states.partition_for,
+        base.make_sender(serve), process.after_serving, lambda: base.metadata.image, transactions.states.partition_for
     )
     return TransactionalAppends(
         replica_manager,

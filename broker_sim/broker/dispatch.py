@@ -59,9 +59,7 @@ class RequestDispatcher:
         self._throttling = throttling
         self._call_later = call_later
 
-    def dispatch(
-        self, frame: memoryview, connection: ClientConnection, send_response: SendResponse
-    ) -> None:
+    def dispatch(self, frame: memoryview, connection: ClientConnection, send_response: SendResponse) -> None:
         """Handle one request; its response goes to `send_response`, now or later.
 
         Raises ProtocolError (a ValueError) where Kafka closes the connection: an unknown API, a
@@ -100,9 +98,7 @@ class RequestDispatcher:
         else:
             self._actions.serve(handler, request, context, answer)
 
-    def _handle_admitted(
-        self, handler: Handler, request: Any, context: RequestContext, respond: Respond
-    ) -> None:
+    def _handle_admitted(self, handler: Handler, request: Any, context: RequestContext, respond: Respond) -> None:
         """Handle a request that may be hit by injected faults; some of them end it at this gate."""
         faults = self._faults.hit(request, context)
         if faults is None:
@@ -116,11 +112,7 @@ class RequestDispatcher:
             handler(request, context, admitted)
 
     def _encode_unfit(
-        self,
-        header: RequestHeader,
-        request: Any,
-        connection: ClientConnection,
-        error: ProtocolError,
+        self, header: RequestHeader, request: Any, connection: ClientConnection, error: ProtocolError
     ) -> list[Chunk] | None:
         """Return the answer where the right one cannot be encoded, such as a message that repeats a long name.
 
@@ -141,8 +133,7 @@ class RequestDispatcher:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
         if self._api_table.get(header.api_key) is None:
             raise ProtocolError(
-                f"{header.api_key.api_name} of client {header.client_id!r} is not served,"
-                f" see {DOCUMENT}"
+                f"{header.api_key.api_name} of client {header.client_id!r} is not served, see {DOCUMENT}"
             )
         if header.api_key is not ApiKey.API_VERSIONS:
             raise ProtocolError(
@@ -153,9 +144,7 @@ class RequestDispatcher:
         return encode_response(header.api_key, 0, header.correlation_id, response)
 
 
-def _handle_measured(
-    handler: Handler, request: Any, context: RequestContext, throttled: ThrottledRequest
-) -> None:
+def _handle_measured(handler: Handler, request: Any, context: RequestContext, throttled: ThrottledRequest) -> None:
     try:
         handler(request, context, throttled.respond)
     finally:

@@ -53,8 +53,6 @@ class DynamicBrokerConfig:
             return
         for listener in self._listeners:
             try:
-                listener.reconfigure(
-                    image.dynamic_broker_configs(self._broker_id), is_start=before.version < 0
-                )
+                listener.reconfigure(image.dynamic_broker_configs(self._broker_id), is_start=before.version < 0)
             except (ConfigError, MissingExtraError) as error:
                 log.warning("broker_configs_not_applied", broker=self._broker_id, reason=str(error))

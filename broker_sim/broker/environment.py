@@ -38,15 +38,11 @@ class Peer(Protocol):
         """Serve the leader of a partition that a transaction writes to, as its coordinator."""
 
     def write_txn_markers(
-        self,
-        request: messages.WriteTxnMarkersRequest,
-        respond: Callable[[messages.WriteTxnMarkersResponse], object],
+        self, request: messages.WriteTxnMarkersRequest, respond: Callable[[messages.WriteTxnMarkersResponse], object]
     ) -> None:
         """Append the markers of transactions to partitions led there."""
 
-    def serve_share_state(
-        self, api: StateApi, request: Any, respond: Callable[[Any], object]
-    ) -> None:
+    def serve_share_state(self, api: StateApi, request: Any, respond: Callable[[Any], object]) -> None:
         """Serve a persister, as the coordinator of its share partitions."""
 
 

@@ -43,10 +43,7 @@ class LateMetadata:
     __slots__ = ("_delay", "_hear", "_is_busy", "_newest", "_process", "applied_version")
 
     def __init__(
-        self,
-        process: Process,
-        delay: MetadataDelay,
-        hear: Callable[[MetadataImage], Callable[[], object]],
+        self, process: Process, delay: MetadataDelay, hear: Callable[[MetadataImage], Callable[[], object]]
     ) -> None:
         """`hear(image)` does the first step, and returns what does the second."""
         self._process = process

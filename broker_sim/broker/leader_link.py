@@ -49,10 +49,6 @@ class LeaderLink:
         """Ask for the leader's log start and end offset."""
 
         def serve(on_result: Callable[[tuple[ErrorCode, int, int]], None]) -> None:
-            self._peers[leader_id].replica_server.serve_log_bounds(
-                topic_partition, current_leader_epoch, on_result
-            )
+            self._peers[leader_id].replica_server.serve_log_bounds(topic_partition, current_leader_epoch, on_result)
 
-        self._links.call(
-            self._broker_id, leader_id, serve, lambda bounds: on_response(*bounds), on_failure
-        )
+        self._links.call(self._broker_id, leader_id, serve, lambda bounds: on_response(*bounds), on_failure)

@@ -131,9 +131,7 @@ class BrokerLifecycle:
             self._shut_down()
             return
         self.state = LifecycleState.PENDING_CONTROLLED_SHUTDOWN
-        self._shutdown_timeout = self._process.call_later(
-            CONTROLLED_SHUTDOWN_TIMEOUT_MS, self._on_shutdown_timeout
-        )
+        self._shutdown_timeout = self._process.call_later(CONTROLLED_SHUTDOWN_TIMEOUT_MS, self._on_shutdown_timeout)
         self._communicate()
 
     def _on_shutdown_timeout(self) -> None:

@@ -63,9 +63,7 @@ class PartitionMetadataClient:
         self._waiting: dict[int, deque[_Pending]] = {}
 
     def __call__(
-        self,
-        keys: Iterable[TopicPartition],
-        on_result: Callable[[Mapping[TopicPartition, LatestOffset]], object],
+        self, keys: Iterable[TopicPartition], on_result: Callable[[Mapping[TopicPartition, LatestOffset]], object]
     ) -> None:
         """Ask the leaders of the partitions; without a leader it is LEADER_NOT_AVAILABLE."""
         image = self._image()

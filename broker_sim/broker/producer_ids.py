@@ -20,11 +20,7 @@ class ProducerIds:
     """Hands out ids. The next block is requested when a tenth of this one is left, or nothing."""
 
     def __init__(
-        self,
-        broker_id: int,
-        controller: ControllerChannel,
-        broker_epoch: Callable[[], int],
-        clock: Clock,
+        self, broker_id: int, controller: ControllerChannel, broker_epoch: Callable[[], int], clock: Clock
     ) -> None:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch

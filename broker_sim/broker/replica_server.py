@@ -40,9 +40,7 @@ class ReplicaServer:
             on_result(None)
             return
         session.update(request)
-        self._actions.serve(
-            self._replica_manager.fetch_for_follower, request.params, session, on_result
-        )
+        self._actions.serve(self._replica_manager.fetch_for_follower, request.params, session, on_result)
 
     def latest_offset(self, key: TopicPartition) -> LatestOffset:
         """Tell a group coordinator what a client that reads all records gets from ListOffsets."""
@@ -60,9 +58,7 @@ class ReplicaServer:
         if request.epoch == INITIAL_EPOCH:
             if session is not None:
                 session.close()
-            session = self._sessions[follower_id] = FollowerSession(
-                self._replica_manager.purgatories.fetch.key_set()
-            )
+            session = self._sessions[follower_id] = FollowerSession(self._replica_manager.purgatories.fetch.key_set())
         elif session is None or session.next_epoch != request.epoch:
             return None
         else:

@@ -30,23 +30,16 @@ def make_replica_manager(base: Foundation, leader_quota: ReplicaQuota) -> Replic
     selector = None  # the leader itself
     if base.config.replica_selector_class == RACK_AWARE_SELECTOR:
         selector = RackAwareReplicaSelector(base.metadata)
-    manager = ReplicaManager(
-        base.purgatories, base.process.actions, base.metadata.is_known, selector
-    )
+    manager = ReplicaManager(base.purgatories, base.process.actions, base.metadata.is_known, selector)
     manager.offline_partitions = base.logs.offline
     manager.leader_quota = leader_quota
     return manager
 
 
-def make_alter_partition_manager(
-    base: Foundation, controller: ControllerLink
-) -> AlterPartitionManager:
+def make_alter_partition_manager(base: Foundation, controller: ControllerLink) -> AlterPartitionManager:
     """Return what tells the controller of changed ISRs; its decisions are served as requests are."""
 
-    def send(
-        proposals: Sequence[IsrProposal],
-        on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None],
-    ) -> None:
+    def send(proposals: Sequence[IsrProposal], on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None]) -> None:
         controller.send_isr_changes(proposals, partial(base.process.actions.serve, on_answer))
 
     return AlterPartitionManager(base.process, send)
@@ -77,6 +70,4 @@ def make_applier(
         submit_alter_partition=alter_partition.submit,
         complete_delayed_requests=replica_manager.complete_delayed_requests,
     )
-    return MetadataApplier(
-        base.broker_id, replica_manager, fetchers, store, base.metadata.topic_config
-    )
+    return MetadataApplier(base.broker_id, replica_manager, fetchers, store, base.metadata.topic_config)

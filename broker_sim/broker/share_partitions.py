@@ -22,17 +22,13 @@ if TYPE_CHECKING:
 
 
 def make_share_partition_manager(
-    base: Foundation,
-    replica_manager: ReplicaManager,
-    applier: MetadataApplier,
-    persister: Persister,
+    base: Foundation, replica_manager: ReplicaManager, applier: MetadataApplier, persister: Persister
 ) -> SharePartitionManager:
     """Return what serves the share partitions that are led here; their locks have a timer of their own."""
     process, environment = base.process, base.environment
 
     def partition_environment(
-        complete_delayed: Callable[[SharePartitionKey], int],
-        announce: Callable[[SharePartitionKey], object],
+        complete_delayed: Callable[[SharePartitionKey], int], announce: Callable[[SharePartitionKey], object]
     ) -> SharePartitionEnvironment:
         return SharePartitionEnvironment(
             persister=persister,

@@ -41,11 +41,7 @@ class StreamsInternalTopics:
     def _now_ms(self) -> int:
         return self._broker.clock.wall_clock_ms()
 
-    def create(
-        self,
-        topics: Iterable[messages.CreateTopicsRequest.CreatableTopic],
-        keeps_errors_ms: int,
-    ) -> None:
+    def create(self, topics: Iterable[messages.CreateTopicsRequest.CreatableTopic], keeps_errors_ms: int) -> None:
         """Ask the controller for those topics that are not being created, and have not failed just now."""
         known = {**self._known_failures(), **dict.fromkeys(self._in_flight)}
         wanted = [

@@ -39,22 +39,15 @@ class Throttling:
     """The quotas of one broker, as its requests meet them."""
 
     def __init__(
-        self,
-        quotas: QuotaManagers,
-        purgatory: DelayedOperationPurgatory[ThrottledChannel],
-        clock: Clock,
+        self, quotas: QuotaManagers, purgatory: DelayedOperationPurgatory[ThrottledChannel], clock: Clock
     ) -> None:
         self.quotas = quotas
         self._purgatory = purgatory
         self._clock = clock
 
-    def begin(
-        self, context: RequestContext, respond: Respond, request_bytes: int = 0
-    ) -> ThrottledRequest:
+    def begin(self, context: RequestContext, respond: Respond, request_bytes: int = 0) -> ThrottledRequest:
         """Measure a request from now on."""
-        throttled = ThrottledRequest(
-            self.quotas, context, request_bytes, self._clock, self._throttle, respond
-        )
+        throttled = ThrottledRequest(self.quotas, context, request_bytes, self._clock, self._throttle, respond)
         context.throttle = throttled
         return throttled
 

@@ -37,11 +37,7 @@ class TxnMarkerWriter:
     """Appends the markers of coordinators to the partitions of one broker."""
 
     def __init__(
-        self,
-        replica_manager: ReplicaManager,
-        groups: GroupCoordinatorService,
-        clock: Clock,
-        request_timeout_ms: int,
+        self, replica_manager: ReplicaManager, groups: GroupCoordinatorService, clock: Clock, request_timeout_ms: int
     ) -> None:
         self._replica_manager = replica_manager
         self._groups = groups
@@ -95,9 +91,7 @@ class TxnMarkerWriter:
             transaction_version=marker.transaction_version,
         )
 
-    def _complete_offsets(
-        self, marker: TransactionMarker, key: TopicPartition, answers: _Answers
-    ) -> None:
+    def _complete_offsets(self, marker: TransactionMarker, key: TopicPartition, answers: _Answers) -> None:
         def on_done(error_code: ErrorCode) -> None:
             answers.put(marker.producer_id, key, error_code)
             answers.complete_one()
@@ -107,11 +101,7 @@ class TxnMarkerWriter:
 
 
 def _partitions_of(marker: Marker) -> list[TopicPartition]:
-    return [
-        TopicPartition(topic.name, number)
-        for topic in marker.topics
-        for number in topic.partition_indexes
-    ]
+    return [TopicPartition(topic.name, number) for topic in marker.topics for number in topic.partition_indexes]
 
 
 class _Answers:
@@ -151,16 +141,12 @@ def _response(results: Mapping[int, Mapping[TopicPartition, ErrorCode]]) -> Resp
     answer = messages.WriteTxnMarkersResponse()
     for producer_id, errors in results.items():
         topics = by_topic(
-            (topic, PartitionResult(number, error_code))
-            for (topic, number), error_code in errors.items()
+            (topic, PartitionResult(number, error_code)) for (topic, number), error_code in errors.items()
         )
         answer.markers.append(
             messages.WriteTxnMarkersResponse.WritableTxnMarkerResult(
                 producer_id,
-                [
-                    messages.WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(*topic)
-                    for topic in topics.items()
-                ],
+                [messages.WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(*topic) for topic in topics.items()],
             )
         )
     return answer

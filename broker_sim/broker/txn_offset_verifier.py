@@ -36,8 +36,7 @@ class TxnOffsetVerifier:
         key = TopicPartition(GROUP_METADATA_TOPIC, partition)
 
         def on_verified(
-            errors: Mapping[TopicPartition, ErrorCode],
-            guards: Mapping[TopicPartition, VerificationGuard],
+            errors: Mapping[TopicPartition, ErrorCode], guards: Mapping[TopicPartition, VerificationGuard]
         ) -> None:
             on_result(errors.get(key, ErrorCode.NONE), guards.get(key))
 

@@ -43,12 +43,7 @@ def repaired_aiokafka() -> Iterator[None]:
         ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_send_req", _refused),
         ("aiokafka.consumer.fetcher", "Fetcher", "_proc_offset_request", _with_new_metadata),
         ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_stop_heartbeat_task", _ended),
-        (
-            "aiokafka.consumer.group_coordinator",
-            "GroupCoordinator",
-            "ensure_coordinator_known",
-            _known,
-        ),
+        ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "ensure_coordinator_known", _known),
         ("aiokafka.client", "AIOKafkaClient", "_metadata_update", _with_pauses),
         ("aiokafka.client", "AIOKafkaClient", "send", _timed_out),
         ("aiokafka.client", "AIOKafkaClient", "bootstrap", _with_brokers),

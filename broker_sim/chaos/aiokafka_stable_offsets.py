@@ -95,12 +95,7 @@ def _request_type() -> Any:
         RESPONSE_TYPE = OffsetFetchResponse_v7
         SCHEMA = types.Schema(
             ("consumer_group", text),
-            (
-                "topics",
-                types.CompactArray(
-                    ("topic", text), ("partitions", types.CompactArray(types.Int32)), tags
-                ),
-            ),
+            ("topics", types.CompactArray(("topic", text), ("partitions", types.CompactArray(types.Int32)), tags)),
             ("require_stable", types.Boolean),
             tags,
         )
@@ -126,12 +121,7 @@ def _without_version(commit: Any, response: Any) -> Any:
         (
             topic,
             [
-                (
-                    partition,
-                    offset,
-                    metadata,
-                    ASKED_AGAIN if error == ErrorCode.UNSTABLE_OFFSET_COMMIT else error,
-                )
+                (partition, offset, metadata, ASKED_AGAIN if error == ErrorCode.UNSTABLE_OFFSET_COMMIT else error)
                 for partition, offset, _, metadata, error, _ in partitions
             ],
         )

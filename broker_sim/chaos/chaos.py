@@ -62,11 +62,7 @@ def failure_text(error: BaseException) -> str:
 
 def _place_of(error: BaseException) -> str | None:
     """Return file and line of the last step that is not the simulator's own."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(_OWN_CODE)
-    ]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_OWN_CODE)]
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
 
 
@@ -107,9 +103,7 @@ class Chaos:
         self._watchers: list[Callable[[], object]] = []
         self._seen_ns = -1
 
-    def start(
-        self, main: Callable[..., Coroutine[Any, Any, object]], count: int = 1
-    ) -> list[Worker]:
+    def start(self, main: Callable[..., Coroutine[Any, Any, object]], count: int = 1) -> list[Worker]:
         """Start `count` workers, each a process of its own on a host `worker-1`, `worker-2`, ...
 
         `main` is a coroutine function; it gets its `Worker` if it takes an argument. A worker is

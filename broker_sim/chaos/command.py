@@ -121,11 +121,7 @@ class CommandRun:
         self._schedule = schedule
         self._freezes = any(KINDS[each.kind].on == "worker" for each in schedule.actions)
         self._kafka = AsyncCluster(
-            schedule.brokers,
-            topics=topics,
-            configs={**CONFIGS, **(configs or {})},
-            seed=schedule.seed,
-            control=True,
+            schedule.brokers, topics=topics, configs={**CONFIGS, **(configs or {})}, seed=schedule.seed, control=True
         )
         if schedule.latency_ms:
             draw = random.Random(f"{schedule.seed}/links").randint
@@ -161,9 +157,7 @@ class CommandRun:
         began_s, lasts_s = self._began_s, self._schedule.duration_ms / 1000
         until_s = None if began_s is None else began_s + lasts_s
         moments = tuple(timeline.moments)
-        return CommandOutcome(
-            self._command, self._schedule, code, elapsed_s, until_s, moments, self._begin_with
-        )
+        return CommandOutcome(self._command, self._schedule, code, elapsed_s, until_s, moments, self._begin_with)
 
     def _start(self) -> subprocess.Popen[bytes]:
         environment = {
@@ -201,8 +195,7 @@ class CommandRun:
         nodes = self._kafka.nodes
         try:
             await self._kafka.wait_until(
-                lambda: not self._faults.are_in_force and nodes.is_ready and nodes.is_in_sync,
-                RECOVERY_S,
+                lambda: not self._faults.are_in_force and nodes.is_ready and nodes.is_in_sync, RECOVERY_S
             )
         except ClusterTimeoutError:
             self._timeline.note(FAULT, f"all over, and not all replicas in sync in {RECOVERY_S} s")
@@ -225,9 +218,7 @@ class CommandRun:
 
 
 @contextmanager
-def _signals_passed_on(
-    loop: asyncio.AbstractEventLoop, on_signal: Callable[..., None]
-) -> Iterator[None]:
+def _signals_passed_on(loop: asyncio.AbstractEventLoop, on_signal: Callable[..., None]) -> Iterator[None]:
     """Call `on_signal` for SIGINT and SIGTERM meanwhile; a first ctrl-C is known to the whole group."""
     is_known = _is_in_the_foreground()
 

@@ -39,14 +39,7 @@ def draw_schedule(
     weights = weights_of(faults)
     kinds = rng.choices(list(weights), list(weights.values()), k=rng.randint(1, most_faults))
     actions = [
-        draw_action(
-            rng,
-            kind,
-            brokers=brokers,
-            workers=workers,
-            duration_ms=duration_ms,
-            durations_ms=DURATIONS_MS,
-        )
+        draw_action(rng, kind, brokers=brokers, workers=workers, duration_ms=duration_ms, durations_ms=DURATIONS_MS)
         for kind in kinds
     ]
     return Schedule(
@@ -62,6 +55,4 @@ def draw_schedule(
 
 def calm_schedule(seed: int, brokers: int, workers: int, latency_ms: int | None) -> Schedule:
     """Return a schedule without faults, for a test whose workers meet."""
-    return Schedule(
-        seed, brokers=brokers, workers=workers, latency_ms=latency_ms or 0, duration_ms=0
-    )
+    return Schedule(seed, brokers=brokers, workers=workers, latency_ms=latency_ms or 0, duration_ms=0)

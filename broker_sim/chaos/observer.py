@@ -100,9 +100,7 @@ class _Losses:
             lost = node.lost[self._told[broker_id] :]
             if lost:
                 self._told[broker_id] += len(lost)
-                ranges = (
-                    f"{one.topic_partition} {one.first_offset}-{one.end_offset - 1}" for one in lost
-                )
+                ranges = (f"{one.topic_partition} {one.first_offset}-{one.end_offset - 1}" for one in lost)
                 text = f"broker {broker_id} has lost with its power: {', '.join(ranges)}"
                 self._timeline.note(CLUSTER, text)
 

@@ -103,6 +103,5 @@ def _as_test(test: str, small: Outcome) -> str:
         small.schedule,
         small.invariant or "",
         f"from broker_sim.chaos import Schedule, run_chaos\nfrom {module} import {function}",
-        f"outcome = run_chaos({function}, schedule{repaired})\n"
-        "if outcome.error is not None:\n    raise outcome.error",
+        f"outcome = run_chaos({function}, schedule{repaired})\nif outcome.error is not None:\n    raise outcome.error",
     )

@@ -252,16 +252,7 @@ class ChaosRun(VirtualRun):
         invariant = None if error is None else invariant_of(error)
         told = self.chaos.timeline.moments if self._is_open else ()
         moments = *self._orders, *told
-        return Outcome(
-            self._schedule,
-            digest,
-            virtual_s,
-            moments,
-            invariant,
-            error,
-            self._repairs,
-            deviations,
-        )
+        return Outcome(self._schedule, digest, virtual_s, moments, invariant, error, self._repairs, deviations)
 
 
 def run_chaos(
@@ -281,11 +272,7 @@ def run_chaos(
     """
     with garbage_of_one_run():
         return ChaosRun(
-            schedule,
-            configs=configs,
-            topics=topics,
-            observe=observe,
-            repair_aiokafka=repair_aiokafka,
+            schedule, configs=configs, topics=topics, observe=observe, repair_aiokafka=repair_aiokafka
         ).run_whole(test)
 
 

@@ -50,9 +50,7 @@ class Schedule(FaultSchedule):
         for action in self.actions:
             for name in action.on:
                 if name.startswith("worker-") and name not in names:
-                    raise ScheduleError(
-                        f"{action}: there is no {name}: workers={self.workers} are {', '.join(names)}"
-                    )
+                    raise ScheduleError(f"{action}: there is no {name}: workers={self.workers} are {', '.join(names)}")
 
     @classmethod
     def _read_lines(cls, lines: Sequence[str]) -> dict[str, Any]:

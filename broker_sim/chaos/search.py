@@ -102,20 +102,14 @@ class ChaosTest:
 
         def run(going_first: Mapping[Place, str]) -> tuple[Outcome, Meetings | None]:
             explores = explored_by(self.exhaustive)
-            one = ChaosRun(
-                schedule, going_first=going_first, explores=explores, **self._run_options
-            )
+            one = ChaosRun(schedule, going_first=going_first, explores=explores, **self._run_options)
             return one.run_whole(load_test(self.name)), one.meetings
 
         return explore(run, self.max_runs)
 
     @property
     def _run_options(self) -> dict[str, Any]:
-        return {
-            "configs": dict(self.configs),
-            "topics": self.topics,
-            "repair_aiokafka": self.repair_aiokafka,
-        }
+        return {"configs": dict(self.configs), "topics": self.topics, "repair_aiokafka": self.repair_aiokafka}
 
 
 class SeedOutcome(NamedTuple):

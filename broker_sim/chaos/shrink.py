@@ -28,9 +28,7 @@ UNIT_MS: Final = 1_000
 class _Search(Minimizer["Schedule"]):
     """Keeps the smallest schedule, and of its deviations those that its run has taken."""
 
-    def __init__(
-        self, first: Outcome, run: Callable[[Schedule], Outcome], *, max_tries: int, max_ms: int
-    ) -> None:
+    def __init__(self, first: Outcome, run: Callable[[Schedule], Outcome], *, max_tries: int, max_ms: int) -> None:
         super().__init__(first.schedule, self._fails_alike, max_tries=max_tries, max_ms=max_ms)
         self._invariant = first.invariant
         self._run = run
@@ -56,11 +54,7 @@ class _Search(Minimizer["Schedule"]):
 
 
 def shrink(
-    first: Outcome,
-    run: Callable[[Schedule], Outcome],
-    *,
-    max_tries: int | None = None,
-    max_ms: int = MAX_MS,
+    first: Outcome, run: Callable[[Schedule], Outcome], *, max_tries: int | None = None, max_ms: int = MAX_MS
 ) -> Shrunk[Schedule]:
     """Return the smallest schedule found whose run still fails as the first one did."""
     if max_tries is None:

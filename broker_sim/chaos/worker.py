@@ -55,11 +55,7 @@ class Worker:
     """
 
     def __init__(
-        self,
-        loop: VirtualEventLoop,
-        timeline: Timeline,
-        name: str,
-        main: Callable[..., Coroutine[Any, Any, object]],
+        self, loop: VirtualEventLoop, timeline: Timeline, name: str, main: Callable[..., Coroutine[Any, Any, object]]
     ) -> None:
         self.name = name
         self.process: Process | None = None
@@ -114,9 +110,7 @@ class Worker:
             self._loop.call_later(RESTART_S, self._start_again)
         else:
             self._timeline.note(self.name, f"fails: {error_text(error)}")
-            self._loop.call_exception_handler(
-                {"message": f"{self.name} fails", "exception": error, "task": task}
-            )
+            self._loop.call_exception_handler({"message": f"{self.name} fails", "exception": error, "task": task})
 
     def _end(self) -> None:
         process, self.process = self.process, None

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 class WorkerFaults:
     """The faults of the workers of one run, named by their kinds."""
 
-    def __init__(
-        self, workers: Sequence[Worker], network: Network, cluster_faults: ClusterFaults
-    ) -> None:
+    def __init__(self, workers: Sequence[Worker], network: Network, cluster_faults: ClusterFaults) -> None:
         self._workers = workers
         self._network = network
         self._cluster_faults = cluster_faults

@@ -19,14 +19,8 @@ __all__ = ["main"]
 COMMANDS = {
     "run": ("broker_sim.cli.run", "Start a cluster and serve until SIGINT or SIGTERM."),
     "ctl": ("broker_sim.cli.ctl", "Control and inspect a running cluster."),
-    "chaos": (
-        "broker_sim.cli.chaos",
-        "Run a test of an application under faults in virtual time, seed after seed.",
-    ),
-    "simulate": (
-        "broker_sim.cli.simulate",
-        "Run clusters with random faults in virtual time, seed after seed.",
-    ),
+    "chaos": ("broker_sim.cli.chaos", "Run a test of an application under faults in virtual time, seed after seed."),
+    "simulate": ("broker_sim.cli.simulate", "Run clusters with random faults in virtual time, seed after seed."),
     "top": ("broker_sim.cli.top", "Watch the purgatories of a running cluster."),
 }
 

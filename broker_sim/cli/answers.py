@@ -37,11 +37,7 @@ def _sentence(verb: str, given: Mapping[str, Any], answer: Any) -> str:
 def _record_line(record: Mapping[str, Any]) -> str:
     place = f"{record['topic']}-{record['partition']} {record['offset']}"
     texts = [
-        "null"
-        if field is None
-        else field
-        if isinstance(field, str)
-        else f"base64 {field['base64']}"
+        "null" if field is None else field if isinstance(field, str) else f"base64 {field['base64']}"
         for field in (record["key"], record["value"])
     ]
     return "\t".join((place, *texts))
@@ -137,7 +133,5 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any], Any], str]] = {
     "inject": lambda _, fault: f"fault {fault['id']} hits {fault['api']}",
     "heal": lambda _, status: f"{len(status['faults'])} faults left",
     "create_topic": lambda _, topic: f"topic {topic['name']} exists",
-    "produce": lambda _, record: (
-        f"{record['topic']}-{record['partition']} has it at offset {record['offset']}"
-    ),
+    "produce": lambda _, record: f"{record['topic']}-{record['partition']} has it at offset {record['offset']}",
 }

@@ -14,14 +14,7 @@ from rich.console import Console
 
 from broker_sim.chaos.exploring import MAX_RUNS
 from broker_sim.chaos.schedule import Schedule
-from broker_sim.chaos.search import (
-    ChaosTest,
-    NoSuchTestError,
-    SeedOutcome,
-    examine,
-    examine_failed,
-    run_seeds,
-)
+from broker_sim.chaos.search import ChaosTest, NoSuchTestError, SeedOutcome, examine, examine_failed, run_seeds
 from broker_sim.cli import chaos_command
 from broker_sim.cli.progress import progress_bar
 from broker_sim.cluster.faults.action import ScheduleError
@@ -41,11 +34,7 @@ class _Chaos(click.Command):
     """Two commands of one name: a command after `--` is run in real time."""
 
     def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         if "--" in args:
             return chaos_command.command.make_context(info_name, args, parent, **extra)
@@ -54,12 +43,8 @@ class _Chaos(click.Command):
 
 @click.command("chaos", cls=_Chaos)
 @click.argument("test", metavar="MODULE:FUNCTION")
-@click.option(
-    "--seeds", type=click.IntRange(1), default=100, show_default=True, help="Number of seeds."
-)
-@click.option(
-    "--seed", "first", type=click.IntRange(0), default=0, show_default=True, help="First seed."
-)
+@click.option("--seeds", type=click.IntRange(1), default=100, show_default=True, help="Number of seeds.")
+@click.option("--seed", "first", type=click.IntRange(0), default=0, show_default=True, help="First seed.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core by default.")
 @click.option("--faults", metavar="KIND,...", help=f"Only these kinds of {', '.join(KINDS)}.")
 @click.option("--workers", type=click.IntRange(1), help="Workers that faults hit; 2 by default.")
@@ -81,11 +66,7 @@ class _Chaos(click.Command):
     flag_value="brokers",
     help="The same for the orders in which messages of several brokers reach another one.",
 )
-@click.option(
-    "--max-runs",
-    type=click.IntRange(1),
-    help=f"Of --exhaustive; {MAX_RUNS} unless given.",
-)
+@click.option("--max-runs", type=click.IntRange(1), help=f"Of --exhaustive; {MAX_RUNS} unless given.")
 @click.option(
     "--latency",
     type=click.IntRange(0),
@@ -93,10 +74,7 @@ class _Chaos(click.Command):
     help="That a message takes at most; drawn by each seed unless given.",
 )
 @click.option(
-    "--repair-aiokafka",
-    is_flag=True,
-    default=None,
-    help="Mend bugs of aiokafka that make correct applications fail.",
+    "--repair-aiokafka", is_flag=True, default=None, help="Mend bugs of aiokafka that make correct applications fail."
 )
 @click.option(
     "--schedule",
@@ -110,10 +88,7 @@ class _Chaos(click.Command):
     help="Keep the outcome of each seed in this file; seeds that are already in it are not run again.",
 )
 @click.option(
-    "--json",
-    "json_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write failures to this file.",
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Also write failures to this file."
 )
 @click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make failures small.")
 def command(
@@ -247,9 +222,7 @@ class _Results:
                 file.write(json.dumps({"test": self._test, **outcome._asdict()}) + "\n")
 
 
-def _run_all(
-    test: ChaosTest, seeds: Sequence[int], jobs: int, kept: _Results, console: Console
-) -> None:
+def _run_all(test: ChaosTest, seeds: Sequence[int], jobs: int, kept: _Results, console: Console) -> None:
     failures, cpu_s = 0, 0.0
     with progress_bar(console) as progress:
         task = progress.add_task("no failure", total=len(seeds))
@@ -261,9 +234,7 @@ def _run_all(
             progress.update(task, advance=1, description=text)
 
 
-def _examined(
-    test: ChaosTest, failed: Iterable[SeedOutcome], shrinks: bool, console: Console
-) -> list[Failure]:
+def _examined(test: ChaosTest, failed: Iterable[SeedOutcome], shrinks: bool, console: Console) -> list[Failure]:
     """Shrink some seeds of each invariant; return one failure for each set of faults that causes one."""
     by_invariant: dict[str, list[SeedOutcome]] = defaultdict(list)
     for outcome in failed:
@@ -274,9 +245,7 @@ def _examined(
             with console.status(f"shrinking the schedule of seed {outcome.seed}"):
                 failure = examine(test, test.draw(outcome.seed), shrinks=shrinks)
             if failure is None:
-                console.print(
-                    f"seed {outcome.seed} failed before and passes now: see docs/chaos.md"
-                )
+                console.print(f"seed {outcome.seed} failed before and passes now: see docs/chaos.md")
                 continue
             distinct.setdefault((failure.small.invariant, failure.kinds), failure)
     return list(distinct.values())

@@ -30,23 +30,11 @@ NOT_EXECUTABLE = 126
 
 @click.command("chaos", options_metavar="[OPTIONS] --")
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True)
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the schedule."
-)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the schedule.")
 @click.option("--duration", type=click.FloatRange(1), default=60, show_default=True,
               help="Seconds of faults.")  # fmt: skip
-@click.option(
-    "--faults",
-    metavar="KIND,...",
-    help=f"Only these kinds of {', '.join(kinds_beside_a_command())}.",
-)
-@click.option(
-    "--brokers",
-    type=click.IntRange(1),
-    default=3,
-    show_default=True,
-    help="Brokers of the cluster.",
-)
+@click.option("--faults", metavar="KIND,...", help=f"Only these kinds of {', '.join(kinds_beside_a_command())}.")
+@click.option("--brokers", type=click.IntRange(1), default=3, show_default=True, help="Brokers of the cluster.")
 @click.option(
     "--topic", "topics", multiple=True, callback=check_topics, metavar="NAME:PARTITIONS:RF:KEY=VALUE",
     help="Create a topic; all but the name may be left out.",

@@ -43,12 +43,7 @@ class Column(NamedTuple):
 
 
 def fitted_table(
-    title: str,
-    columns: Sequence[Column],
-    rows: Sequence[Any],
-    width: int | None,
-    *,
-    folds: bool = False,
+    title: str, columns: Sequence[Column], rows: Sequence[Any], width: int | None, *, folds: bool = False
 ) -> Table:
     """Return the columns that fit into the width, by rank; all of them without a width.
 
@@ -63,9 +58,7 @@ def fitted_table(
     shown = []
     for index, given in sorted(_widths(columns, needed, width).items()):
         column = columns[index]
-        table.add_column(
-            column.title, justify=_justify(column), no_wrap=not folds, overflow="fold", width=given
-        )
+        table.add_column(column.title, justify=_justify(column), no_wrap=not folds, overflow="fold", width=given)
         shown.append(cells[index] if folds else [_shortened(each, given) for each in cells[index]])
     for row in zip(*shown, strict=True):
         table.add_row(*row)
@@ -96,9 +89,7 @@ def _widths(columns: Sequence[Column], needed: Sequence[int], width: int | None)
 
 def empty_table(title: str) -> Table:
     """Return a table without columns, as all tables look."""
-    return Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
+    return Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
 
 
 def _justify(column: Column) -> Any:

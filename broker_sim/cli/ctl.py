@@ -28,27 +28,19 @@ FAULT_OPTIONS = (
     click.Option(["--broker"], type=int, help="Only requests to this broker."),
     click.Option(["--topic"], help="Only this topic, where the API answers by topic or partition."),
     click.Option(["--partition"], type=int, help="Only this partition of the topic."),
-    click.Option(
-        ["--error"], metavar="NAME", help="Answer this error, such as NOT_LEADER_OR_FOLLOWER."
-    ),
+    click.Option(["--error"], metavar="NAME", help="Answer this error, such as NOT_LEADER_OR_FOLLOWER."),
     click.Option(
         ["--lose"],
         type=click.Choice(["request", "response"]),
         help="Close the connection before the broker does anything, or before it answers.",
     ),
-    click.Option(
-        ["--delay-ms"],
-        type=click.IntRange(min=0),
-        help="Delay the response by this many milliseconds.",
-    ),
+    click.Option(["--delay-ms"], type=click.IntRange(min=0), help="Delay the response by this many milliseconds."),
     click.Option(
         ["--throttle-ms"],
         type=click.IntRange(min=0),
         help="Throttle the client for this many milliseconds, as a quota does.",
     ),
-    click.Option(
-        ["--count"], type=click.IntRange(min=1), help="Hit this many requests; all by default."
-    ),
+    click.Option(["--count"], type=click.IntRange(min=1), help="Hit this many requests; all by default."),
 )
 """The fields of a `Fault`. Written out, because importing it takes longer than the command."""
 
@@ -98,10 +90,7 @@ class _VerbCommand(click.Command):
         self._verb = verb
         self._repeated, self._nullable, parameters = _parameters(verb)
         super().__init__(
-            verb.word,
-            params=parameters,
-            help=inspect.getdoc(verb.method),
-            callback=click.pass_obj(self._run),
+            verb.word, params=parameters, help=inspect.getdoc(verb.method), callback=click.pass_obj(self._run)
         )
 
     def _run(self, ctl: _Ctl, /, **values: Any) -> None:
@@ -129,9 +118,7 @@ def _null_of(name: str) -> str:
     return f"null_{name}"
 
 
-def _parameters(
-    verb: Verb[..., Any],
-) -> tuple[str | None, list[str], list[click.Parameter]]:
+def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[str], list[click.Parameter]]:
     """Return which parameter may be given several times, which may be null, and all of them."""
     repeated: str | None = None
     nullable: list[str] = []
@@ -145,20 +132,13 @@ def _parameters(
         elif kind == "int" and f"{{{name}}}" in verb.address.path:
             repeated = name
             metavar = "BROKER..." if name == "broker_id" else f"[{name.upper()}...]"
-            parameters.append(
-                click.Argument([name], type=int, nargs=-1, required=required, metavar=metavar)
-            )
+            parameters.append(click.Argument([name], type=int, nargs=-1, required=required, metavar=metavar))
         elif kind == "bool":
             names = f"{option}/--no-{name.replace('_', '-')}" if parameter.default else option
             parameters.append(click.Option([names], is_flag=True, default=None))
         elif kind.startswith("Mapping[str, "):
             parameters.append(
-                click.Option(
-                    [option.removesuffix("s"), name],
-                    multiple=True,
-                    callback=_as_configs,
-                    metavar="KEY=VALUE",
-                )
+                click.Option([option.removesuffix("s"), name], multiple=True, callback=_as_configs, metavar="KEY=VALUE")
             )
         elif kind in _TYPES:
             click_type = _TYPES[kind]
@@ -167,9 +147,7 @@ def _parameters(
                 parameters.append(click.Option([option], type=click_type))
                 continue
             variable = FROM_ENVIRONMENT.get(name)
-            parameters.append(
-                click.Argument([name], type=click_type, required=not may_be_null, envvar=variable)
-            )
+            parameters.append(click.Argument([name], type=click_type, required=not may_be_null, envvar=variable))
             if may_be_null:
                 nullable.append(name)
                 flag = f"--null-{name.replace('_', '-')}"
@@ -178,9 +156,7 @@ def _parameters(
     return repeated, nullable, parameters
 
 
-def _as_configs(
-    ctx: click.Context, param: click.Parameter, texts: Sequence[str]
-) -> dict[str, str] | None:
+def _as_configs(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, str] | None:
     return parse_configs(ctx, param, texts) or None
 
 

@@ -9,21 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.text import Text
 
-from broker_sim.cli.columns import (
-    UNKNOWN,
-    Column,
-    age_text,
-    fitted_table,
-    number_text,
-    topic_partitions,
-)
-from broker_sim.cli.share_tables import (
-    SHARE_PARTITIONS,
-    is_redelivered,
-    share_order,
-    share_rows,
-    share_tables,
-)
+from broker_sim.cli.columns import UNKNOWN, Column, age_text, fitted_table, number_text, topic_partitions
+from broker_sim.cli.share_tables import SHARE_PARTITIONS, is_redelivered, share_order, share_rows, share_tables
 from broker_sim.cli.tables import new_table
 
 if TYPE_CHECKING:
@@ -109,10 +96,7 @@ def _offsets(group: Mapping[str, Any]) -> Table:
     offsets = new_table("offsets", "topic", *right, right=right)
     for offset in group["offsets"]:
         numbers = (offset["committed_offset"], offset["high_watermark"], offset["lag"])
-        offsets.add_row(
-            topic_partitions([offset]),
-            *map(number_text, numbers),
-        )
+        offsets.add_row(topic_partitions([offset]), *map(number_text, numbers))
     return offsets
 
 
@@ -189,23 +173,7 @@ _PRODUCERS: Final = (
 
 LISTINGS: Final = (
     Listing("groups", "groups", _rows_of("groups"), _GROUPS, _is_rebalancing, _group_order),
-    Listing(
-        "share partitions", "groups", share_rows, SHARE_PARTITIONS, is_redelivered, share_order
-    ),
-    Listing(
-        "transactions",
-        "transactions",
-        _rows_of("transactions"),
-        _TRANSACTIONS,
-        _is_under_way,
-        _transaction_order,
-    ),
-    Listing(
-        "producers",
-        "producers",
-        _rows_of("producers"),
-        _PRODUCERS,
-        _is_in_transaction,
-        _producer_order,
-    ),
+    Listing("share partitions", "groups", share_rows, SHARE_PARTITIONS, is_redelivered, share_order),
+    Listing("transactions", "transactions", _rows_of("transactions"), _TRANSACTIONS, _is_under_way, _transaction_order),
+    Listing("producers", "producers", _rows_of("producers"), _PRODUCERS, _is_in_transaction, _producer_order),
 )

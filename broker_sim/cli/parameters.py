@@ -62,24 +62,18 @@ def check_topics(ctx: click.Context, param: click.Parameter, texts: Sequence[str
     return texts
 
 
-def parse_configs(
-    ctx: click.Context, param: click.Parameter, texts: Sequence[str]
-) -> dict[str, str]:
+def parse_configs(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
     """Return the configurations by key. A callback of click's options."""
     configs = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise click.BadParameter(
-                f"{text!r} is not KEY=VALUE, for example log.retention.ms=60000", ctx, param
-            )
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE, for example log.retention.ms=60000", ctx, param)
         configs[key] = value
     return configs
 
 
-def parse_users(
-    ctx: click.Context, param: click.Parameter, texts: Sequence[str]
-) -> dict[str, str] | None:
+def parse_users(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, str] | None:
     """Return passwords by name, None without any; errors show none. A callback of click's options."""
     users = {}
     for text in texts:

@@ -22,13 +22,7 @@ import click
 from broker_sim import compiled
 from broker_sim.cli.ending import Ending
 from broker_sim.cli.logs import FORMATS, LEVELS, logs_on_stderr
-from broker_sim.cli.parameters import (
-    USERS_VARIABLE,
-    check_topics,
-    parse_configs,
-    parse_memory,
-    parse_users,
-)
+from broker_sim.cli.parameters import USERS_VARIABLE, check_topics, parse_configs, parse_memory, parse_users
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.cluster import new_event_loop
 from broker_sim.cluster.trace_topic import TraceTopic
@@ -78,9 +72,7 @@ class _Options(NamedTuple):
 
 @click.command("run")
 @click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True)
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address on which the brokers listen."
-)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address on which the brokers listen.")
 @click.option(
     "--advertised-host",
     envvar="BROKER_SIM_ADVERTISED_HOST",
@@ -122,8 +114,7 @@ class _Options(NamedTuple):
     callback=parse_users,
     envvar=USERS_VARIABLE,
     metavar="NAME=PASSWORD",
-    help=f"A user that may log in; or set {USERS_VARIABLE}, which other people on the machine cannot "
-    "read.",
+    help=f"A user that may log in; or set {USERS_VARIABLE}, which other people on the machine cannot read.",
 )
 @click.option(
     "--topic",
@@ -149,9 +140,7 @@ class _Options(NamedTuple):
     "is a directory of Parquet files.",
 )
 @click.option(
-    "--trace-topic",
-    metavar="NAME",
-    help="Write the same into a topic of the cluster itself, one line a record.",
+    "--trace-topic", metavar="NAME", help="Write the same into a topic of the cluster itself, one line a record."
 )
 @click.option(
     "--control-port",
@@ -177,13 +166,10 @@ class _Options(NamedTuple):
     "--control-token",
     envvar=TOKEN_VARIABLE,
     metavar="TOKEN",
-    help=f"What requests to the control port must bring; or set {TOKEN_VARIABLE}. Without one it is for"
-    " loopback only.",
+    help=f"What requests to the control port must bring; or set {TOKEN_VARIABLE}. Without one it is for loopback only.",
 )
 @click.option(
-    "--control-token-file",
-    metavar="FILE",
-    help="Read the token from this file, so that no list of processes shows it.",
+    "--control-token-file", metavar="FILE", help="Read the token from this file, so that no list of processes shows it."
 )
 @click.option(
     "--as-version",
@@ -225,9 +211,7 @@ class _Options(NamedTuple):
     show_default=True,
     help="Format of the lines on stderr.",
 )
-def command(
-    *, log_level: str, log_format: str, control_token_file: str | None, **options: Any
-) -> None:
+def command(*, log_level: str, log_format: str, control_token_file: str | None, **options: Any) -> None:
     """Start a cluster and serve until SIGINT or SIGTERM.
 
     Prints {"bootstrap_servers", "control", "build", "pid", "memory_limit_bytes"} as one line of JSON
@@ -246,10 +230,7 @@ def command(
             "stdout is closed, and the ready line goes there; redirect it: broker-sim run >ready.json"
         )
     try:
-        with (
-            logs_on_stderr(log_level, log_format),
-            asyncio.Runner(loop_factory=new_event_loop) as runner,
-        ):
+        with logs_on_stderr(log_level, log_format), asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_run(_Options(**options)))
     except (ConfigError, ApiError) as error:
         raise click.UsageError(str(error)) from error
@@ -280,9 +261,7 @@ def _read_token(path: str) -> str:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise click.UsageError(f"--control-token-file {path}: {reason}") from error
     if not token:
-        raise click.UsageError(
-            f"--control-token-file {path}: the file is empty; write the token into it"
-        )
+        raise click.UsageError(f"--control-token-file {path}: the file is empty; write the token into it")
     _check_token(token, f"--control-token-file {path}")
     return token
 
@@ -304,10 +283,7 @@ async def _run(options: _Options) -> None:
         if trace is not None:
             stack.enter_context(trace)
         control = ControlServer(
-            options.control_port,
-            options.control_host,
-            names=options.control_names,
-            token=options.control_token,
+            options.control_port, options.control_host, names=options.control_names, token=options.control_token
         )
         stack.push_async_callback(control.close)  # where no cluster is made that closes it
         cluster = AsyncCluster(
@@ -354,9 +330,7 @@ def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) ->
     from broker_sim.trace import Trace  # noqa: PLC0415 - rarely used
 
     return Trace(
-        *sinks,
-        run_id=random.Random(seed).randbytes(8).hex(),
-        untraced_topic=None if topic is None else topic.name,
+        *sinks, run_id=random.Random(seed).randbytes(8).hex(), untraced_topic=None if topic is None else topic.name
     )
 
 

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from broker_sim.cli.columns import (
-    UNKNOWN,
-    Column,
-    age_text,
-    fitted_table,
-    number_text,
-    topic_partitions,
-)
+from broker_sim.cli.columns import UNKNOWN, Column, age_text, fitted_table, number_text, topic_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,9 +40,7 @@ def share_order(each: Mapping[str, Any]) -> tuple[Any, ...]:
 def _count(partition: Mapping[str, Any], state: str) -> int:
     """Return how many records in flight have the state."""
     return sum(
-        each["last_offset"] - each["first_offset"] + 1
-        for each in partition["in_flight"]
-        if each["state"] == state
+        each["last_offset"] - each["first_offset"] + 1 for each in partition["in_flight"] if each["state"] == state
     )
 
 
@@ -98,9 +89,7 @@ def share_tables(group: Mapping[str, Any], width: int) -> list[Table]:
     """Return the share partitions of one group and what is in flight, on a terminal of that width."""
     rows = share_rows({"groups": [group]})
     in_flight = [
-        {"topic": row["topic"], "partition": row["partition"], **each}
-        for row in rows
-        for each in row["in_flight"]
+        {"topic": row["topic"], "partition": row["partition"], **each} for row in rows for each in row["in_flight"]
     ]
     tables = [fitted_table("share partitions", _OF_ONE_GROUP, rows, width, folds=True)]
     if in_flight:

@@ -26,9 +26,7 @@ LARGEST_SEED = 1 << 32
 
 
 @click.command("simulate")
-@click.option(
-    "--runs", type=click.IntRange(1), default=100, show_default=True, help="Number of runs."
-)
+@click.option("--runs", type=click.IntRange(1), default=100, show_default=True, help="Number of runs.")
 @click.option("--seed", type=click.IntRange(0), help="Seed of the first run; random by default.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core by default.")
 @click.option(
@@ -39,20 +37,10 @@ LARGEST_SEED = 1 << 32
     show_default=True,
     help="Virtual milliseconds of faults in each run.",
 )
-@click.option(
-    "--power-loss",
-    is_flag=True,
-    help="Use simulated disks, with power losses of one, some and all brokers.",
-)
+@click.option("--power-loss", is_flag=True, help="Use simulated disks, with power losses of one, some and all brokers.")
 @click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make the first failure small.")
 def command(
-    *,
-    runs: int,
-    seed: int | None,
-    jobs: int | None,
-    duration_ms: int,
-    power_loss: bool,
-    shrinks: bool,
+    *, runs: int, seed: int | None, jobs: int | None, duration_ms: int, power_loss: bool, shrinks: bool
 ) -> None:
     """Run clusters with random faults in virtual time and check what must hold.
 
@@ -67,9 +55,7 @@ def command(
     passed: list[RunSummary] = []
     with progress_bar(console) as progress:
         task = progress.add_task(_transactions(passed), total=runs)
-        for result in run_seeds(
-            first, runs, duration_ms=duration_ms, jobs=processes, power_loss=power_loss
-        ):
+        for result in run_seeds(first, runs, duration_ms=duration_ms, jobs=processes, power_loss=power_loss):
             if result.summary is None:
                 failed.append(result)
                 _print_failure(result, duration_ms, power_loss)
@@ -92,8 +78,7 @@ def _transactions(passed: Sequence[RunSummary]) -> str:
     in_doubt = sum(each.transactions_in_doubt for each in passed)
     fenced = sum(each.producers_fenced for each in passed)
     return (
-        f"transactions: {committed} committed, {aborted} aborted, {in_doubt} in doubt; "
-        f"producers fenced {fenced} times"
+        f"transactions: {committed} committed, {aborted} aborted, {in_doubt} in doubt; producers fenced {fenced} times"
     )
 
 

@@ -28,10 +28,7 @@ def new_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
     table = empty_table(title)
     for column in columns:
         table.add_column(
-            column,
-            justify="right" if column in right else "left",
-            no_wrap=column not in LONG,
-            overflow="fold",
+            column, justify="right" if column in right else "left", no_wrap=column not in LONG, overflow="fold"
         )
     return table
 
@@ -40,9 +37,7 @@ def print_status(status: dict[str, Any]) -> None:
     """Print the memory, brokers, partitions, faults, and links with faults."""
     console = Console()
     memory = status["memory"]
-    console.print(
-        f"memory: {_size(memory['used_bytes'])} of at most {_size(memory['limit_bytes'])}\n"
-    )
+    console.print(f"memory: {_size(memory['used_bytes'])} of at most {_size(memory['limit_bytes'])}\n")
     console.print(_brokers(status["brokers"]))
     console.print(_partitions(status["topics"]))
     if status["faults"]:
@@ -50,9 +45,7 @@ def print_status(status: dict[str, Any]) -> None:
     if status["links"]:
         links = new_table("links with faults", "from", "to", "drop", "delay")
         for link in status["links"]:
-            links.add_row(
-                _node(link["from"]), _node(link["to"]), str(link["drop"]), f"{link['delay_ms']} ms"
-            )
+            links.add_row(_node(link["from"]), _node(link["to"]), str(link["drop"]), f"{link['delay_ms']} ms")
         console.print(links)
     if status["metadata_delay_ms"]:
         console.print(f"new metadata is up to {status['metadata_delay_ms']} ms late")
@@ -78,9 +71,7 @@ def print_partition(topic: str, partition: dict[str, Any]) -> None:
 def print_requests(requests: list[dict[str, Any]]) -> None:
     """Print a line for each request, with the time since the first one."""
     right = ("at", "broker", "version", "took")
-    table = new_table(
-        "requests", "at", "client", "broker", "api", "version", "took", "errors", right=right
-    )
+    table = new_table("requests", "at", "client", "broker", "api", "version", "took", "errors", right=right)
     for request in requests:
         elapsed_ms = request["elapsed_ms"]
         table.add_row(
@@ -203,29 +194,13 @@ def _node(node_id: int) -> str:
 def print_purgatory(purgatory: dict[str, Any]) -> None:
     """Print the sizes of all purgatories, then everything that is parked, the next to expire first."""
     console = Console()
-    sizes = new_table(
-        "purgatories", "broker", "purgatory", "watched", "delayed", right=("watched", "delayed")
-    )
-    parked = new_table(
-        "parked",
-        "broker",
-        "operation",
-        "keys",
-        "age",
-        "left",
-        "level",
-        "bucket",
-        right=("age", "left"),
-    )
+    sizes = new_table("purgatories", "broker", "purgatory", "watched", "delayed", right=("watched", "delayed"))
+    parked = new_table("parked", "broker", "operation", "keys", "age", "left", "level", "bucket", right=("age", "left"))
     rows = []
     for broker in purgatory["brokers"]:
         for one in broker["purgatories"]:
-            sizes.add_row(
-                str(broker["id"]), one["name"], str(one["watched"]), str(one["num_delayed"])
-            )
-            rows += [
-                (operation["time_left_ms"], broker["id"], operation) for operation in one["parked"]
-            ]
+            sizes.add_row(str(broker["id"]), one["name"], str(one["watched"]), str(one["num_delayed"]))
+            rows += [(operation["time_left_ms"], broker["id"], operation) for operation in one["parked"]]
     for _, broker_id, operation in sorted(rows, key=lambda row: row[:2]):
         parked.add_row(
             str(broker_id),

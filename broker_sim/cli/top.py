@@ -35,22 +35,13 @@ MS_PER_SECOND = 1_000
     show_default=True,
     help="Seconds between two updates.",
 )
-@click.option(
-    "--count",
-    type=click.IntRange(min=1),
-    help="End after this many updates; by default at q or ctrl-C.",
-)
+@click.option("--count", type=click.IntRange(min=1), help="End after this many updates; by default at q or ctrl-C.")
 def command(url: str | None, token: str | None, interval_s: float, count: int | None) -> None:
     """Watch what is parked, completed and expired, wheels, hottest keys, groups, transactions, producers."""
     try:
         client = control_client(url, token)
         with contextlib.suppress(KeyboardInterrupt), keys_at_once() as terminal:
-            watch(
-                lambda: _look(client),
-                clock=SystemClock(),
-                pause=lambda: is_left(terminal, interval_s),
-                count=count,
-            )
+            watch(lambda: _look(client), clock=SystemClock(), pause=lambda: is_left(terminal, interval_s), count=count)
     except ControlError as error:
         raise click.ClickException(str(error)) from error
 

@@ -72,9 +72,7 @@ def render(
         return Group(*(part.table(part.rows) for part in parts), _last_line(0))
     purgatories.sort(key=lambda each: -len(each.parked))
     order = sorted(range(len(parts)), key=lambda index: not parts[index].is_urgent)
-    shown = dict(
-        zip(order, rows_that_fit([counts[index] for index in order], height - 1), strict=True)
-    )
+    shown = dict(zip(order, rows_that_fit([counts[index] for index in order], height - 1), strict=True))
     tables = [part.table(shown[index]) for index, part in enumerate(parts) if shown[index]]
     return Group(*tables, _last_line(sum(counts) - sum(shown.values())))
 
@@ -90,12 +88,8 @@ def _parts(
     earlier = {} if before is None else {each[:2]: each for each in _purgatories(before)}
     figures = _figures(earlier, elapsed_s)
 
-    def part(
-        title: str, columns: Sequence[Column], rows: Sequence[Any], *, is_urgent: bool
-    ) -> _Part:
-        return _Part(
-            len(rows), lambda count: fitted_table(title, columns, rows[:count], width), is_urgent
-        )
+    def part(title: str, columns: Sequence[Column], rows: Sequence[Any], *, is_urgent: bool) -> _Part:
+        return _Part(len(rows), lambda count: fitted_table(title, columns, rows[:count], width), is_urgent)
 
     return [
         part("purgatories", figures, purgatories, is_urgent=True),

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker_sim.metadata.acl import (
-    CLUSTER_NAME,
-    WILDCARD,
-    Acl,
-    AclOperation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from broker_sim.metadata.acl import CLUSTER_NAME, WILDCARD, Acl, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.runtime.argument_names import check_can_be_sent
 
 _CONCRETE: Final = 2

@@ -20,9 +20,7 @@ _REPLICAS: Final = {
     "offsets.topic.replication.factor": BrokerConfig.offsets_topic_replication_factor,
     "transaction.state.log.replication.factor": BrokerConfig.transaction_state_log_replication_factor,
     "transaction.state.log.min.isr": BrokerConfig.transaction_state_log_min_isr,
-    "share.coordinator.state.topic.replication.factor": (
-        BrokerConfig.share_coordinator_state_topic_replication_factor
-    ),
+    "share.coordinator.state.topic.replication.factor": (BrokerConfig.share_coordinator_state_topic_replication_factor),
     "share.coordinator.state.topic.min.isr": BrokerConfig.share_coordinator_state_topic_min_isr,
 }
 """How many brokers the coordinators' topics ask for by default."""
@@ -51,18 +49,12 @@ def broker_configs_by_id(
         if broker_id not in ids or isinstance(broker_id, bool):
             raise UnknownBrokerError(broker_id, ids)
         _check_mapping(f"broker_configs[{broker_id}]", single, "{'broker.rack': 'a'}")
-    fitting: dict[str, GivenValue] = {
-        name: brokers for name, default in _REPLICAS.items() if brokers < default
-    }
+    fitting: dict[str, GivenValue] = {name: brokers for name, default in _REPLICAS.items() if brokers < default}
     # Most clusters have one configuration, and to read it is a part of their start.
     read: dict[tuple[tuple[str, GivenValue], ...], BrokerConfig] = {}
     found = {}
     for broker_id in ids:
-        given = {
-            **fitting,
-            **_with_own_ports(configs or {}, broker_id),
-            **(broker_configs or {}).get(broker_id, {}),
-        }
+        given = {**fitting, **_with_own_ports(configs or {}, broker_id), **(broker_configs or {}).get(broker_id, {})}
         key = tuple(given.items())
         found[broker_id] = read[key] = read.get(key) or BrokerConfig.from_mapping(given)
     return found
@@ -108,9 +100,7 @@ def check_ports(brokers: int, ports: object) -> None:
         raise ConfigError(f"{brokers} brokers need {brokers} ports, not {len(ports)}")
     for port in ports:
         if not is_port(port):
-            raise ConfigError(
-                f"a port is a number from 0 (any free one) to {LAST_PORT}, not {port!r}"
-            )
+            raise ConfigError(f"a port is a number from 0 (any free one) to {LAST_PORT}, not {port!r}")
         if port and ports.count(port) > 1:
             raise ConfigError(f"each broker needs a port of its own; {port} is given twice")
 
@@ -127,8 +117,7 @@ def check_control(control: object, token: object = None) -> None:
             )
     if not isinstance(control, bool) and not is_port(control) and not hasattr(control, "serve"):
         raise ConfigError(
-            f"control must be True, False, a port from 0 to {LAST_PORT} or a ControlServer, "
-            f"not {control!r}"
+            f"control must be True, False, a port from 0 to {LAST_PORT} or a ControlServer, not {control!r}"
         )
 
 

@@ -27,11 +27,7 @@ from broker_sim.cluster.changes import Changes, name_of
 from broker_sim.cluster.listeners.broker_listeners import listeners_by_id, with_listeners
 from broker_sim.cluster.listeners.client_config import CLIENT, Trust, choose_login, client_config
 from broker_sim.cluster.listeners.listeners import Listeners
-from broker_sim.cluster.listeners.security_arguments import (
-    check_users,
-    credentials_of,
-    read_security,
-)
+from broker_sim.cluster.listeners.security_arguments import check_users, credentials_of, read_security
 from broker_sim.cluster.nodes.data_directory import DataDirectory
 from broker_sim.cluster.nodes.nodes import Nodes
 from broker_sim.cluster.topic_text import creatable_topics
@@ -126,9 +122,7 @@ class AsyncCluster(Verbs, AsyncFace):
         self._rng = random.Random(seed)
         self._as_version = None if as_version is None else find_release(as_version).name
         check_control(control, control_token)
-        self._memory_limit_bytes = (
-            None if memory_limit is None else parse_memory_limit(memory_limit)
-        )
+        self._memory_limit_bytes = None if memory_limit is None else parse_memory_limit(memory_limit)
         self._wanted_control = control
         self._control_token = control_token
         self._control: ControlServer | None = None
@@ -160,9 +154,7 @@ class AsyncCluster(Verbs, AsyncFace):
         self._trace_path = trace if isinstance(trace, str | Path) else None
         self._trace_run_id = random.Random(seed).randbytes(8).hex()
         self._own_trace: Trace | None = None
-        self.observers: list[ObserverFactory] = (
-            [] if trace is None or isinstance(trace, str | Path) else [trace]
-        )
+        self.observers: list[ObserverFactory] = [] if trace is None or isinstance(trace, str | Path) else [trace]
         """What observes the purgatories; add to it before `open`."""
         self.latency_ms: Callable[[int, int], int] | None = None
         """How long a message takes from one node to another; set it before `open`."""
@@ -290,24 +282,18 @@ class AsyncCluster(Verbs, AsyncFace):
         await stopped.wait()
         self.listeners.close(broker_id)
 
-    async def _until(
-        self, condition: Callable[[], bool], what: str, limit_s: float | None = None
-    ) -> None:
+    async def _until(self, condition: Callable[[], bool], what: str, limit_s: float | None = None) -> None:
         if limit_s is None:
             if condition():
                 return  # the limit costs a look at each topic
             limit_s = wait_limit_s(self.nodes.controller.image)
         await self._wait(condition, lambda: f"{what}; look at the cluster's status", limit_s)
 
-    async def _until_changed(
-        self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float
-    ) -> None:
+    async def _until_changed(self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float) -> None:
         with self.watched():
             await self._wait(condition, describe, limit_s)
 
-    async def _wait(
-        self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float
-    ) -> None:
+    async def _wait(self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float) -> None:
         try:
             async with asyncio.timeout(checked_s("timeout_s", limit_s)):
                 while not condition():
@@ -328,9 +314,7 @@ class AsyncCluster(Verbs, AsyncFace):
             if not self._waiting:
                 nodes.watch(None)
 
-    async def wait_until(
-        self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S
-    ) -> None:
+    async def wait_until(self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S) -> None:
         """Wait until `predicate()` is true; it is asked again whenever something changes.
 
         It may look at anything of the cluster, and at nothing else. Raises ClusterTimeoutError after
@@ -344,9 +328,7 @@ class AsyncCluster(Verbs, AsyncFace):
     def nodes(self) -> Nodes:
         """The nodes; raises WrongStateError before `open` and after `close`."""
         if self._nodes is None:
-            raise WrongStateError(
-                "the cluster does not run; use it as a context manager, or call open() first"
-            )
+            raise WrongStateError("the cluster does not run; use it as a context manager, or call open() first")
         return self._nodes
 
     @property
@@ -366,12 +348,7 @@ class AsyncCluster(Verbs, AsyncFace):
         return "".join(dict.fromkeys(found))
 
     def client_config(
-        self,
-        client: str,
-        *,
-        user: str | None = None,
-        mechanism: str | None = None,
-        listener: str | None = None,
+        self, client: str, *, user: str | None = None, mechanism: str | None = None, listener: str | None = None
     ) -> dict[str, Any]:
         """Return what a client is to be made with: addresses, protocol, mechanism, name and password.
 

@@ -100,9 +100,7 @@ class Cluster(Verbs, BlockingFace):
         """Run the coroutine on the cluster's thread; an interrupt of the wait cancels it."""
         if self._loop is None:
             coroutine.close()
-            raise WrongStateError(
-                "the cluster does not run; use it as a context manager, or call open() first"
-            )
+            raise WrongStateError("the cluster does not run; use it as a context manager, or call open() first")
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise WrongStateError(
@@ -163,17 +161,10 @@ class Cluster(Verbs, BlockingFace):
         return self._cluster.bootstrap_servers_of(listener)
 
     def client_config(
-        self,
-        client: str,
-        *,
-        user: str | None = None,
-        mechanism: str | None = None,
-        listener: str | None = None,
+        self, client: str, *, user: str | None = None, mechanism: str | None = None, listener: str | None = None
     ) -> dict[str, Any]:
         """Return what a client is to be made with; see `AsyncCluster.client_config`."""
-        return self._cluster.client_config(
-            client, user=user, mechanism=mechanism, listener=listener
-        )
+        return self._cluster.client_config(client, user=user, mechanism=mechanism, listener=listener)
 
     @property
     def control_url(self) -> str | None:
@@ -185,9 +176,7 @@ class Cluster(Verbs, BlockingFace):
         return self._cluster.address(broker_id)
 
 
-async def _carried_out(
-    method: Callable[..., Any], cluster: AsyncCluster, args: Any, kwargs: Any
-) -> Any:
+async def _carried_out(method: Callable[..., Any], cluster: AsyncCluster, args: Any, kwargs: Any) -> Any:
     result = method(cluster, *args, **kwargs)
     return await result if inspect.isawaitable(result) else result
 

@@ -39,13 +39,7 @@ class KafkaContainer:
     `Cluster`.
     """
 
-    def __init__(
-        self,
-        image: str = "broker-sim",
-        port: int = 9093,
-        *_others: object,
-        **_more: object,
-    ) -> None:
+    def __init__(self, image: str = "broker-sim", port: int = 9093, *_others: object, **_more: object) -> None:
         self.image = image
         self.port = port
         self._configs = dict(DEFAULTS)
@@ -55,9 +49,7 @@ class KafkaContainer:
     if not TYPE_CHECKING:  # mypy shall tell what is not there
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(
-                f"broker_sim.KafkaContainer has no {name!r}: there is no container"
-            )
+            raise AttributeError(f"broker_sim.KafkaContainer has no {name!r}: there is no container")
 
     # -- start and stop -------------------------------------------------------------------------
 

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.errors import (
-    ApiError,
-    ClusterTimeoutError,
-    ErrorCode,
-    UnknownPartitionError,
-    WrongStateError,
-)
+from broker_sim.errors import ApiError, ClusterTimeoutError, ErrorCode, UnknownPartitionError, WrongStateError
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import parse_header, split_batches
@@ -81,9 +75,7 @@ class TopicRecords(tuple[TopicRecord, ...]):
 def readable_records(nodes: Nodes, topic: str) -> TopicRecords:
     """Return what read_committed consumers get: no control batches, nothing open or aborted."""
     count = _partition_count(nodes, topic)
-    return TopicRecords(
-        record for number in range(count) for record in _read(nodes, TopicPartition(topic, number))
-    )
+    return TopicRecords(record for number in range(count) for record in _read(nodes, TopicPartition(topic, number)))
 
 
 def _read(nodes: Nodes, topic_partition: TopicPartition) -> Iterator[TopicRecord]:
@@ -105,9 +97,7 @@ def _read(nodes: Nodes, topic_partition: TopicPartition) -> Iterator[TopicRecord
             offset = header.last_offset + 1
 
 
-def _records_of(
-    topic_partition: TopicPartition, header: BatchHeader, batch: memoryview
-) -> Iterable[TopicRecord]:
+def _records_of(topic_partition: TopicPartition, header: BatchHeader, batch: memoryview) -> Iterable[TopicRecord]:
     """Return the records of a batch; a test asks for those of small ones again and again."""
     if len(batch) <= KEPT_BATCH_BYTES and header.codec is CompressionCodec.NONE:
         return _kept_records_of(topic_partition, bytes(batch))
@@ -128,12 +118,7 @@ def _is_aborted(header: BatchHeader, aborted: Sequence[AbortedTxn]) -> bool:
 
 
 async def append_record(
-    nodes: Nodes,
-    topic: str,
-    value: str | bytes | None,
-    *,
-    key: str | bytes | None,
-    partition: int | None,
+    nodes: Nodes, topic: str, value: str | bytes | None, *, key: str | bytes | None, partition: int | None
 ) -> TopicRecord:
     """Append a record with acks=all at the partition's leader. Raises as `Verbs.produce` says."""
     count = _partition_count(nodes, topic)
@@ -193,9 +178,7 @@ def _leader(nodes: Nodes, topic_partition: TopicPartition) -> Broker:
 
 
 def _topic_record(topic_partition: TopicPartition, record: Record) -> TopicRecord:
-    return TopicRecord(
-        *topic_partition, record.offset, record.timestamp, record.key, record.value, record.headers
-    )
+    return TopicRecord(*topic_partition, record.offset, record.timestamp, record.key, record.value, record.headers)
 
 
 def _bytes(name: str, value: object) -> bytes | None:

@@ -27,10 +27,7 @@ def produce_request(
         timeout_ms=timeout_ms,
         topic_data=[
             messages.ProduceRequest.TopicProduceData(
-                name=topic,
-                partition_data=[
-                    messages.ProduceRequest.PartitionProduceData(index=number, records=records)
-                ],
+                name=topic, partition_data=[messages.ProduceRequest.PartitionProduceData(index=number, records=records)]
             )
             for topic, number in keys
         ],
@@ -75,9 +72,7 @@ def fetch_request(
     )
 
 
-def offset_fetch_request(
-    group: str, key: Key, *, require_stable: bool
-) -> messages.OffsetFetchRequest:
+def offset_fetch_request(group: str, key: Key, *, require_stable: bool) -> messages.OffsetFetchRequest:
     """Return a question for the offset that a group has committed of a partition."""
     topic, number = key
     request = messages.OffsetFetchRequest

@@ -19,10 +19,7 @@ class Scope(Generic[T]):
     """
 
     def __init__(
-        self,
-        enter: Callable[[], T],
-        leave: Callable[[T], object],
-        leave_at_once: Callable[[T], object] | None = None,
+        self, enter: Callable[[], T], leave: Callable[[T], object], leave_at_once: Callable[[T], object] | None = None
     ) -> None:
         self._enter = enter
         self._leave = leave

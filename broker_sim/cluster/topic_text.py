@@ -27,9 +27,7 @@ def parse_topic(text: object) -> TopicText:
             return _parse(text)
     except ValueError:
         pass
-    raise ValueError(
-        f"{text!r} is not NAME:PARTITIONS:RF:KEY=VALUE, for example orders:3:3:min.insync.replicas=2"
-    )
+    raise ValueError(f"{text!r} is not NAME:PARTITIONS:RF:KEY=VALUE, for example orders:3:3:min.insync.replicas=2")
 
 
 def _parse(text: str) -> TopicText:

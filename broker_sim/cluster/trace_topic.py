@@ -94,8 +94,7 @@ class TraceTopic:
         return [
             (TopicPartition(self.name, number), nodes.brokers[state.leader])
             for number, state in enumerate(topic.partitions)
-            if state.leader in nodes.brokers
-            and nodes.node(state.leader).state is ProcessState.RUNNING
+            if state.leader in nodes.brokers and nodes.node(state.leader).state is ProcessState.RUNNING
         ]
 
 

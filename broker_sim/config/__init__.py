@@ -1,22 +1,9 @@
 """Kafka's configurations: names, types, units, defaults, and what values are allowed."""
 
 from broker_sim.config.broker_config import BROKER_CONFIGS, BrokerConfig, every_broker_config
-from broker_sim.config.definition import (
-    ConfigDef,
-    ConfigType,
-    ConfigValue,
-    GivenValue,
-    UpdateMode,
-    to_text,
-    to_texts,
-)
+from broker_sim.config.definition import ConfigDef, ConfigType, ConfigValue, GivenValue, UpdateMode, to_text, to_texts
 from broker_sim.config.describe import BrokerConfigs, ConfigEntry, ConfigSource, ConfigSynonym
-from broker_sim.config.describe_others import (
-    alter_loggers,
-    describe_client_metrics,
-    describe_group,
-    describe_loggers,
-)
+from broker_sim.config.describe_others import alter_loggers, describe_client_metrics, describe_group, describe_loggers
 from broker_sim.config.dynamic_configs import check_dynamic
 from broker_sim.config.endpoints import (
     ADVERTISED_LISTENERS,
@@ -42,12 +29,7 @@ from broker_sim.config.listeners import (
     check_metric_reporters,
     parse_overrides,
 )
-from broker_sim.config.other_configs import (
-    THREADS,
-    other_configs,
-    thread_count_reason,
-    why_without_effect,
-)
+from broker_sim.config.other_configs import THREADS, other_configs, thread_count_reason, why_without_effect
 from broker_sim.config.per_listener import (
     CONNECTION_LIMITS,
     JAAS_CONFIG,
@@ -77,11 +59,7 @@ from broker_sim.config.topic_config import (
     override_topic_config,
     topic_defaults,
 )
-from broker_sim.config.without_effect import (
-    BROKER_WITHOUT_EFFECT,
-    CHANGE_WITHOUT_EFFECT,
-    TOPIC_WITHOUT_EFFECT,
-)
+from broker_sim.config.without_effect import BROKER_WITHOUT_EFFECT, CHANGE_WITHOUT_EFFECT, TOPIC_WITHOUT_EFFECT
 
 __all__ = [
     "ADVERTISED_LISTENERS",

@@ -16,12 +16,7 @@ class AuthorizerConfigs:
     authorizer_class_name: str = declare(
         STRING, "", "Who decides what clients may do; everybody may do everything if not set."
     )
-    super_users: str = declare(
-        STRING, "", "Principals that may do everything, between semicolons.", internal=True
-    )
+    super_users: str = declare(STRING, "", "Principals that may do everything, between semicolons.", internal=True)
     allow_everyone_if_no_acl_found: bool = declare(
-        BOOLEAN,
-        False,
-        "Whether everybody may use a resource that no ACL is for.",
-        internal=True,
+        BOOLEAN, False, "Whether everybody may use a resource that no ACL is for.", internal=True
     )

@@ -33,11 +33,7 @@ from broker_sim.config.server_configs import (
     ServerConfigs,
     SocketServerConfigs,
 )
-from broker_sim.config.share_configs import (
-    ShareCoordinatorConfigs,
-    ShareGroupConfigs,
-    check_share_configs,
-)
+from broker_sim.config.share_configs import ShareCoordinatorConfigs, ShareGroupConfigs, check_share_configs
 from broker_sim.config.streams_configs import StreamsGroupConfigs, check_streams_configs
 from broker_sim.errors import ConfigError
 
@@ -81,9 +77,7 @@ class BrokerConfig(
         if self.log_roll_time_ms < 1:
             raise ConfigError(f"log.roll.ms={self.log_roll_time_ms} must be at least 1")
         if self.log_roll_time_jitter_ms < 0:
-            raise ConfigError(
-                f"log.roll.jitter.ms={self.log_roll_time_jitter_ms} must be at least 0"
-            )
+            raise ConfigError(f"log.roll.jitter.ms={self.log_roll_time_jitter_ms} must be at least 0")
         if self.replica_selector_class not in REPLICA_SELECTORS:
             raise ConfigError(
                 f"replica.selector.class={self.replica_selector_class!r} must be one of Kafka's:"
@@ -103,8 +97,7 @@ class BrokerConfig(
         ):
             if self.replica_fetch_wait_max_ms > limit_ms:
                 raise ConfigError(
-                    f"replica.fetch.wait.max.ms={self.replica_fetch_wait_max_ms}"
-                    f" must be at most {name}={limit_ms}"
+                    f"replica.fetch.wait.max.ms={self.replica_fetch_wait_max_ms} must be at most {name}={limit_ms}"
                 )
 
     @classmethod
@@ -153,9 +146,7 @@ class BrokerConfig(
         if "node_id" in parsed or "broker_id" in parsed:
             node_id = parsed.setdefault("node_id", parsed.get("broker_id"))
             if parsed.setdefault("broker_id", node_id) != node_id:
-                raise ConfigError(
-                    f"node.id={node_id} and broker.id={parsed['broker_id']} must be the same number"
-                )
+                raise ConfigError(f"node.id={node_id} and broker.id={parsed['broker_id']} must be the same number")
         return parsed
 
     def text_of(self, definition: ConfigDef) -> str | None:

@@ -74,11 +74,7 @@ class GroupCoordinatorConfigs:
         OneOf(("disabled", "downgrade", "upgrade", "bidirectional")),
     )
     group_consumer_assignment_interval_ms: int = declare(
-        INT,
-        1_000,
-        "Shortest time between two assignments of a group.",
-        at_least(0),
-        update_mode=CLUSTER_WIDE,
+        INT, 1_000, "Shortest time between two assignments of a group.", at_least(0), update_mode=CLUSTER_WIDE
     )
     group_consumer_min_assignment_interval_ms: int = declare(
         INT, 0, "Lowest assignment interval of a group.", at_least(0)
@@ -93,9 +89,7 @@ class GroupCoordinatorConfigs:
         at_least(10_000),
         internal=True,
     )
-    offset_metadata_max_bytes: int = declare(
-        INT, 4_096, "Largest metadata of a committed offset, in bytes."
-    )
+    offset_metadata_max_bytes: int = declare(INT, 4_096, "Largest metadata of a committed offset, in bytes.")
     offsets_commit_timeout_ms: int = declare(
         INT, 5_000, "How long a commit may wait for the replicas of the offsets topic.", at_least(1)
     )
@@ -105,21 +99,13 @@ class GroupCoordinatorConfigs:
     offsets_retention_check_interval_ms: int = declare(
         LONG, 600_000, "Interval of the check for expired offsets.", at_least(1)
     )
-    offsets_topic_num_partitions: int = declare(
-        INT, 50, "Partitions of the offsets topic.", at_least(1)
-    )
-    offsets_topic_replication_factor: int = declare(
-        SHORT, 3, "Replicas of the offsets topic.", at_least(1)
-    )
-    offsets_topic_segment_bytes: int = declare(
-        INT, 104_857_600, "segment.bytes of the offsets topic.", at_least(1)
-    )
+    offsets_topic_num_partitions: int = declare(INT, 50, "Partitions of the offsets topic.", at_least(1))
+    offsets_topic_replication_factor: int = declare(SHORT, 3, "Replicas of the offsets topic.", at_least(1))
+    offsets_topic_segment_bytes: int = declare(INT, 104_857_600, "segment.bytes of the offsets topic.", at_least(1))
     offsets_topic_compression_codec: int = declare(
         INT, 0, "Compression of the offsets topic by its code; 0 is none.", Between(0, 4)
     )
-    offsets_load_buffer_size: int = declare(
-        INT, 5_242_880, "Bytes read at once when offsets are loaded.", at_least(1)
-    )
+    offsets_load_buffer_size: int = declare(INT, 5_242_880, "Bytes read at once when offsets are loaded.", at_least(1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,15 +118,9 @@ class TransactionConfigs:
     transaction_max_timeout_ms: int = declare(
         INT, 900_000, "Longest transaction timeout that a producer may ask for.", at_least(1)
     )
-    transaction_state_log_min_isr: int = declare(
-        INT, 2, "min.insync.replicas of the transaction topic.", at_least(1)
-    )
-    transaction_state_log_replication_factor: int = declare(
-        SHORT, 3, "Replicas of the transaction topic.", at_least(1)
-    )
-    transaction_state_log_num_partitions: int = declare(
-        INT, 50, "Partitions of the transaction topic.", at_least(1)
-    )
+    transaction_state_log_min_isr: int = declare(INT, 2, "min.insync.replicas of the transaction topic.", at_least(1))
+    transaction_state_log_replication_factor: int = declare(SHORT, 3, "Replicas of the transaction topic.", at_least(1))
+    transaction_state_log_num_partitions: int = declare(INT, 50, "Partitions of the transaction topic.", at_least(1))
     transaction_state_log_segment_bytes: int = declare(
         INT, 104_857_600, "segment.bytes of the transaction topic.", at_least(1)
     )
@@ -154,29 +134,17 @@ class TransactionConfigs:
         INT, 3_600_000, "Interval of the removal of expired transactional ids.", at_least(1)
     )
     transaction_partition_verification_enable: bool = declare(
-        BOOLEAN,
-        True,
-        "Whether the first write of a transaction to a partition is verified.",
-        update_mode=CLUSTER_WIDE,
+        BOOLEAN, True, "Whether the first write of a transaction to a partition is verified.", update_mode=CLUSTER_WIDE
     )
     add_partitions_to_txn_retry_backoff_max_ms: int = declare(
-        INT,
-        100,
-        "How long a broker asks again to add a partition while another transaction is ending.",
-        at_least(0),
+        INT, 100, "How long a broker asks again to add a partition while another transaction is ending.", at_least(0)
     )
-    add_partitions_to_txn_retry_backoff_ms: int = declare(
-        INT, 20, "Wait between two of these requests.", at_least(1)
-    )
+    add_partitions_to_txn_retry_backoff_ms: int = declare(INT, 20, "Wait between two of these requests.", at_least(1))
     transaction_two_phase_commit_enable: bool = declare(
         BOOLEAN, False, "Whether transactions without a timeout are allowed (KIP-939)."
     )
     producer_id_expiration_ms: int = declare(
-        INT,
-        86_400_000,
-        "How long the state of an idle producer id is kept.",
-        at_least(1),
-        update_mode=CLUSTER_WIDE,
+        INT, 86_400_000, "How long the state of an idle producer id is kept.", at_least(1), update_mode=CLUSTER_WIDE
     )
     producer_id_expiration_check_interval_ms: int = declare(
         INT, 600_000, "Interval of the removal of expired producer ids.", at_least(1), internal=True

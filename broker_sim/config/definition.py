@@ -304,9 +304,7 @@ def definitions_of(cls: type[Any]) -> dict[str, ConfigDef]:
     return found
 
 
-def parse_all(
-    definitions: Mapping[str, ConfigDef], values: Mapping[str, str], kind: str
-) -> dict[str, ConfigValue]:
+def parse_all(definitions: Mapping[str, ConfigDef], values: Mapping[str, str], kind: str) -> dict[str, ConfigValue]:
     """Return the typed values by attribute. Raises ConfigError for the first one that is wrong."""
     parsed: dict[str, ConfigValue] = {}
     for name, text in values.items():

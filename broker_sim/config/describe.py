@@ -15,11 +15,7 @@ from typing import Final
 from broker_sim.config.broker_config import BrokerConfig, every_broker_config
 from broker_sim.config.definition import ConfigDef, ConfigType, UpdateMode, to_text
 from broker_sim.config.quota_configs import REPLICATION_QUOTA_CONFIGS
-from broker_sim.config.topic_config import (
-    TOPIC_CONFIG_SYNONYMS,
-    TOPIC_CONFIGS,
-    effective_topic_config,
-)
+from broker_sim.config.topic_config import TOPIC_CONFIG_SYNONYMS, TOPIC_CONFIGS, effective_topic_config
 
 _UNIT_VARIANTS: Final = (
     ("log.roll.ms", "log.roll.hours"),
@@ -82,9 +78,7 @@ class BrokerConfigs:
         self, topic_configs: Mapping[str, str], names: Collection[str] | None = None
     ) -> list[ConfigEntry]:
         """Return the topic's configurations, all or those of `names`."""
-        effective = effective_topic_config(
-            self.static, {**self.cluster, **self.broker}, topic_configs
-        )
+        effective = effective_topic_config(self.static, {**self.cluster, **self.broker}, topic_configs)
 
         def entry(definition: ConfigDef) -> ConfigEntry:
             name = definition.name
@@ -162,9 +156,7 @@ def _entries(
     return [
         entry(definition)
         for name, definition in definitions.items()
-        if not definition.internal
-        and (names is None or name in names)
-        and (only is None or name in only)
+        if not definition.internal and (names is None or name in names) and (only is None or name in only)
     ]
 
 
@@ -203,19 +195,13 @@ def _of_plugins(
     return entries
 
 
-def _broker_entry(
-    definition: ConfigDef, value: str | None, synonyms: tuple[ConfigSynonym, ...]
-) -> ConfigEntry:
+def _broker_entry(definition: ConfigDef, value: str | None, synonyms: tuple[ConfigSynonym, ...]) -> ConfigEntry:
     read_only = definition.update_mode is UpdateMode.READ_ONLY
     return _entry(definition, value, synonyms, read_only=read_only)
 
 
 def _entry(
-    definition: ConfigDef,
-    value: str | None,
-    synonyms: tuple[ConfigSynonym, ...],
-    *,
-    read_only: bool,
+    definition: ConfigDef, value: str | None, synonyms: tuple[ConfigSynonym, ...], *, read_only: bool
 ) -> ConfigEntry:
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
     if definition.is_sensitive:

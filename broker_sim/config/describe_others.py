@@ -38,10 +38,7 @@ def describe_group(
         if definition.default is None:
             (of_broker,) = configs.describe_broker([f"group.{definition.name}"])
             entry = replace(
-                of_broker,
-                name=definition.name,
-                type=every_broker_config()[of_broker.name].type,
-                read_only=False,
+                of_broker, name=definition.name, type=every_broker_config()[of_broker.name].type, read_only=False
             )
         else:
             default = to_text(definition.default)
@@ -51,16 +48,11 @@ def describe_group(
     return _chosen(entries, names)
 
 
-def describe_client_metrics(
-    own: Mapping[str, str], names: Collection[str] | None = None
-) -> list[ConfigEntry]:
+def describe_client_metrics(own: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:
     """Return the configurations of a subscription, `own` and for the rest the defaults."""
     source = ConfigSource.CLIENT_METRICS_CONFIG
     return _chosen(
-        (
-            _with_own(definition, _default(definition), own, source)
-            for definition in CLIENT_METRICS_CONFIGS.values()
-        ),
+        (_with_own(definition, _default(definition), own, source) for definition in CLIENT_METRICS_CONFIGS.values()),
         names,
     )
 
@@ -82,10 +74,7 @@ def alter_loggers(levels: Iterable[tuple[str, str | None]], *, validate_only: bo
         if name not in known:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
         if level is None and name == _ROOT:
-            raise ApiError(
-                ErrorCode.INVALID_REQUEST,
-                "Removing the log level of the root logger is not allowed",
-            )
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed")
         if level is not None and level not in _NUMBERS:
             raise ApiError(
                 ErrorCode.INVALID_CONFIG,
@@ -119,9 +108,7 @@ def _default(definition: ConfigDef, synonyms: tuple[ConfigSynonym, ...] = ()) ->
     )
 
 
-def _with_own(
-    definition: ConfigDef, entry: ConfigEntry, own: Mapping[str, str], source: ConfigSource
-) -> ConfigEntry:
+def _with_own(definition: ConfigDef, entry: ConfigEntry, own: Mapping[str, str], source: ConfigSource) -> ConfigEntry:
     """Return the entry with what is set for its resource alone, if anything is."""
     text = own.get(definition.name)
     if text is None:

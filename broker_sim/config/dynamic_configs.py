@@ -32,8 +32,7 @@ def check_dynamic(configs: Mapping[str, str], broker: str) -> None:
     own += [name for name in configs if without_listener(name) not in {name, *_OF_ALL_BROKERS}]
     if own and not broker:
         raise ConfigError(
-            "Cannot update these configs at default cluster level, broker id must be specified:"
-            f" {_listed(own)}"
+            f"Cannot update these configs at default cluster level, broker id must be specified: {_listed(own)}"
         )
 
 

@@ -26,9 +26,7 @@ SASL_PROTOCOLS: Final = ("SASL_PLAINTEXT", "SASL_SSL")
 SSL_PROTOCOLS: Final = ("SSL", "SASL_SSL")
 """Those that encrypt."""
 SECURITY_PROTOCOLS: Final = (PLAINTEXT, "SSL", *SASL_PROTOCOLS)
-_ENDPOINT: Final = re.compile(
-    r"(.*)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]+)", re.ASCII
-)
+_ENDPOINT: Final = re.compile(r"(.*)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]+)", re.ASCII)
 _PORT: Final = re.compile(r":([0-9]+)\s*(?=,|$)", re.ASCII)
 
 
@@ -60,13 +58,10 @@ def parse_protocol_map(text: str) -> dict[str, str]:
         name, colon, protocol = pair.strip().rpartition(":")
         if not colon:
             raise ConfigError(
-                f"Error parsing configuration property '{PROTOCOL_MAP}': begin 0, end -1,"
-                f" length {len(pair.strip())}"
+                f"Error parsing configuration property '{PROTOCOL_MAP}': begin 0, end -1, length {len(pair.strip())}"
             )
         if protocol.strip().upper() not in SECURITY_PROTOCOLS:
-            raise ConfigError(
-                f"Invalid security protocol `{protocol.strip()}` defined in {PROTOCOL_MAP}"
-            )
+            raise ConfigError(f"Invalid security protocol `{protocol.strip()}` defined in {PROTOCOL_MAP}")
         protocols[name.strip().upper()] = protocol.strip().upper()
     return protocols
 
@@ -76,9 +71,7 @@ def parse_endpoints(
 ) -> list[Endpoint]:
     """Return the endpoints of `listeners` or `advertised.listeners`. Raises ConfigError."""
     if not parts:
-        raise ConfigError(
-            f"Configuration '{key}' must not be empty. Valid values include: any non-empty value"
-        )
+        raise ConfigError(f"Configuration '{key}' must not be empty. Valid values include: any non-empty value")
     try:
         endpoints = [_parse_endpoint(part, protocols) for part in parts]
         _check_distinct(endpoints, ", ".join(parts), has_own_ports=key == LISTENERS)

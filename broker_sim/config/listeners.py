@@ -8,12 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from broker_sim.config.endpoints import (
-    LISTENERS,
-    check_advertised_names,
-    parse_endpoints,
-    parse_protocol_map,
-)
+from broker_sim.config.endpoints import LISTENERS, check_advertised_names, parse_endpoints, parse_protocol_map
 from broker_sim.config.per_listener import PREFIX
 from broker_sim.errors import ConfigError
 
@@ -48,8 +43,7 @@ def parse_overrides(text: str) -> dict[str, int]:
         host, colon, number = pair.rpartition(":")
         if not colon:
             raise ConfigError(
-                f"Error parsing configuration property '{OVERRIDES}': begin 0, end -1,"
-                f" length {len(pair)}"
+                f"Error parsing configuration property '{OVERRIDES}': begin 0, end -1, length {len(pair)}"
             )
         hosts.append(host.strip())
         numbers.append(number.strip())
@@ -66,9 +60,7 @@ def parse_overrides(text: str) -> dict[str, int]:
 def check_connections_per_ip(limit: int, overrides: str) -> None:
     """Raise ConfigError when no address may connect, and for overrides that are none."""
     if not parse_overrides(overrides) and not limit:
-        raise ConfigError(
-            f"requirement failed: {PER_IP} can be set to zero only if {OVERRIDES} property is set."
-        )
+        raise ConfigError(f"requirement failed: {PER_IP} can be set to zero only if {OVERRIDES} property is set.")
 
 
 def check_connection_limits(set_now: Mapping[str, str], listeners: Iterable[str]) -> None:

@@ -34,35 +34,19 @@ class ServerLogConfigs:
     num_partitions: int = declare(
         INT, 1, "Partitions of a topic that is created without a number of them.", at_least(1)
     )
-    log_dirs: tuple[str, ...] | None = declare(
-        LIST, None, "Directories of the logs; log.dir if not set."
-    )
+    log_dirs: tuple[str, ...] | None = declare(LIST, None, "Directories of the logs; log.dir if not set.")
     log_dir: tuple[str, ...] = declare(LIST, ("/tmp/kafka-logs",), "Directory of the logs.")  # noqa: S108 - Kafka's default
     log_segment_bytes: int = declare(
-        INT,
-        1_073_741_824,
-        "Size in bytes at which a segment is rolled.",
-        at_least(1_048_576),
-        update_mode=CLUSTER_WIDE,
+        INT, 1_073_741_824, "Size in bytes at which a segment is rolled.", at_least(1_048_576), update_mode=CLUSTER_WIDE
     )
-    log_roll_ms: int | None = declare(
-        LONG, None, "Age at which a segment is rolled.", update_mode=CLUSTER_WIDE
-    )
+    log_roll_ms: int | None = declare(LONG, None, "Age at which a segment is rolled.", update_mode=CLUSTER_WIDE)
     log_roll_hours: int = declare(
-        INT,
-        168,
-        "Age in hours at which a segment is rolled, if log.roll.ms is not set.",
-        at_least(1),
+        INT, 168, "Age in hours at which a segment is rolled, if log.roll.ms is not set.", at_least(1)
     )
     log_roll_jitter_ms: int | None = declare(
-        LONG,
-        None,
-        "Largest random time by which a segment is rolled earlier.",
-        update_mode=CLUSTER_WIDE,
+        LONG, None, "Largest random time by which a segment is rolled earlier.", update_mode=CLUSTER_WIDE
     )
-    log_roll_jitter_hours: int = declare(
-        INT, 0, "The same in hours, if log.roll.jitter.ms is not set.", at_least(0)
-    )
+    log_roll_jitter_hours: int = declare(INT, 0, "The same in hours, if log.roll.jitter.ms is not set.", at_least(0))
     log_retention_ms: int | None = declare(
         LONG, None, "How long records are kept; -1 sets no limit.", update_mode=CLUSTER_WIDE
     )
@@ -89,32 +73,18 @@ class ServerLogConfigs:
         update_mode=CLUSTER_WIDE,
     )
     log_index_size_max_bytes: int = declare(
-        INT,
-        10_485_760,
-        "Largest size of an offset index.",
-        at_least(4),
-        update_mode=CLUSTER_WIDE,
+        INT, 10_485_760, "Largest size of an offset index.", at_least(4), update_mode=CLUSTER_WIDE
     )
     log_index_interval_bytes: int = declare(
-        INT,
-        4_096,
-        "Bytes between two entries of the offset index.",
-        at_least(0),
-        update_mode=CLUSTER_WIDE,
+        INT, 4_096, "Bytes between two entries of the offset index.", at_least(0), update_mode=CLUSTER_WIDE
     )
     log_flush_interval_messages: int = declare(
-        LONG,
-        MAX_LONG,
-        "Records after which a log is flushed to disk.",
-        at_least(1),
-        update_mode=CLUSTER_WIDE,
+        LONG, MAX_LONG, "Records after which a log is flushed to disk.", at_least(1), update_mode=CLUSTER_WIDE
     )
     log_flush_interval_ms: int | None = declare(
         LONG, None, "Time after which a log is flushed to disk.", update_mode=CLUSTER_WIDE
     )
-    log_flush_scheduler_interval_ms: int = declare(
-        LONG, MAX_LONG, "Interval of the check for logs to flush."
-    )
+    log_flush_scheduler_interval_ms: int = declare(LONG, MAX_LONG, "Interval of the check for logs to flush.")
     log_flush_offset_checkpoint_interval_ms: int = declare(
         INT, 60_000, "Interval between two checkpoints of the recovery points.", at_least(0)
     )
@@ -122,17 +92,10 @@ class ServerLogConfigs:
         INT, 60_000, "Interval between two checkpoints of the log start offsets.", at_least(0)
     )
     log_segment_delete_delay_ms: int = declare(
-        LONG,
-        60_000,
-        "How long the files of a deleted segment are kept.",
-        at_least(0),
-        update_mode=CLUSTER_WIDE,
+        LONG, 60_000, "How long the files of a deleted segment are kept.", at_least(0), update_mode=CLUSTER_WIDE
     )
     log_preallocate: bool = declare(
-        BOOLEAN,
-        False,
-        "Whether a segment's file is allocated at its full size.",
-        update_mode=CLUSTER_WIDE,
+        BOOLEAN, False, "Whether a segment's file is allocated at its full size.", update_mode=CLUSTER_WIDE
     )
     log_message_timestamp_type: str = declare(
         STRING,
@@ -142,18 +105,10 @@ class ServerLogConfigs:
         update_mode=CLUSTER_WIDE,
     )
     log_message_timestamp_before_max_ms: int = declare(
-        LONG,
-        MAX_LONG,
-        "How far a record's timestamp may be in the past.",
-        at_least(0),
-        update_mode=CLUSTER_WIDE,
+        LONG, MAX_LONG, "How far a record's timestamp may be in the past.", at_least(0), update_mode=CLUSTER_WIDE
     )
     log_message_timestamp_after_max_ms: int = declare(
-        LONG,
-        3_600_000,
-        "How far a record's timestamp may be in the future.",
-        at_least(0),
-        update_mode=CLUSTER_WIDE,
+        LONG, 3_600_000, "How far a record's timestamp may be in the future.", at_least(0), update_mode=CLUSTER_WIDE
     )
     log_initial_task_delay_ms: int = declare(
         LONG,
@@ -170,17 +125,10 @@ class CleanerConfigs:
 
     log_cleaner_enable: bool = declare(BOOLEAN, True, "Whether the log cleaner runs.")
     log_cleaner_threads: int = declare(
-        INT,
-        1,
-        "Logs that the cleaner cleans at the same time.",
-        at_least(0),
-        update_mode=CLUSTER_WIDE,
+        INT, 1, "Logs that the cleaner cleans at the same time.", at_least(0), update_mode=CLUSTER_WIDE
     )
     log_cleaner_io_max_bytes_per_second: float = declare(
-        DOUBLE,
-        MAX_DOUBLE,
-        "Bytes that the cleaner reads and writes per second at most.",
-        update_mode=CLUSTER_WIDE,
+        DOUBLE, MAX_DOUBLE, "Bytes that the cleaner reads and writes per second at most.", update_mode=CLUSTER_WIDE
     )
     log_cleaner_dedupe_buffer_size: int = declare(
         LONG,
@@ -196,10 +144,7 @@ class CleanerConfigs:
         update_mode=CLUSTER_WIDE,
     )
     log_cleaner_io_buffer_load_factor: float = declare(
-        DOUBLE,
-        0.9,
-        "Share of the bytes for keys that one cleaning uses.",
-        update_mode=CLUSTER_WIDE,
+        DOUBLE, 0.9, "Share of the bytes for keys that one cleaning uses.", update_mode=CLUSTER_WIDE
     )
     log_cleaner_backoff_ms: int = declare(
         LONG,
@@ -209,25 +154,13 @@ class CleanerConfigs:
         update_mode=CLUSTER_WIDE,
     )
     log_cleaner_min_cleanable_ratio: float = declare(
-        DOUBLE,
-        0.5,
-        "Share of uncleaned bytes from which on a log is cleaned.",
-        Between(0, 1),
-        update_mode=CLUSTER_WIDE,
+        DOUBLE, 0.5, "Share of uncleaned bytes from which on a log is cleaned.", Between(0, 1), update_mode=CLUSTER_WIDE
     )
     log_cleaner_delete_retention_ms: int = declare(
-        LONG,
-        86_400_000,
-        "How long tombstones are kept.",
-        at_least(0),
-        update_mode=CLUSTER_WIDE,
+        LONG, 86_400_000, "How long tombstones are kept.", at_least(0), update_mode=CLUSTER_WIDE
     )
     log_cleaner_min_compaction_lag_ms: int = declare(
-        LONG,
-        0,
-        "Time before which a record is not compacted.",
-        at_least(0),
-        update_mode=CLUSTER_WIDE,
+        LONG, 0, "Time before which a record is not compacted.", at_least(0), update_mode=CLUSTER_WIDE
     )
     log_cleaner_max_compaction_lag_ms: int = declare(
         LONG,

@@ -13,15 +13,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
-from broker_sim.config.definition import (
-    Between,
-    ConfigDef,
-    ConfigType,
-    ListOf,
-    OneOf,
-    UpdateMode,
-    Validator,
-)
+from broker_sim.config.definition import Between, ConfigDef, ConfigType, ListOf, OneOf, UpdateMode, Validator
 
 CLEANER_THREADS: Final = "log.cleaner.threads"
 THREADS: Final = frozenset(
@@ -55,15 +47,9 @@ REASONS: Final = (
     ("log.local.", "there is no tiered storage"),
     ("controller.quorum.", "there is no Raft quorum"),
     ("metadata.", "there is no metadata log"),
-    (
-        "group.coordinator.",
-        "a coordinator writes what one turn of the event loop has, on one thread",
-    ),
+    ("group.coordinator.", "a coordinator writes what one turn of the event loop has, on one thread"),
     ("group.share.assignors", "share groups have one assignor, which is Kafka's"),
-    (
-        "share.coordinator.",
-        "a coordinator writes what one turn of the event loop has, on one thread",
-    ),
+    ("share.coordinator.", "a coordinator writes what one turn of the event loop has, on one thread"),
     ("unstable.", "there is nothing unstable to enable"),
     ("client.quota", "quotas are those of the default callback"),
     ("alter.log.dirs", "a broker has one log directory"),
@@ -110,9 +96,7 @@ def thread_count_reason(name: str, value: int, current: int) -> str:
     )
 
 
-def _definition(
-    name: str, type_name: str, default: str | None, limits: str, mode: str
-) -> ConfigDef:
+def _definition(name: str, type_name: str, default: str | None, limits: str, mode: str) -> ConfigDef:
     config_type = ConfigType[type_name]
     return ConfigDef(
         name=name,

@@ -34,13 +34,7 @@ SIGNED_TOKEN_HANDLERS: Final = (
 )
 """Kafka's handler for signed tokens, under its new name and its old one: the only ones that count."""
 OF_MECHANISMS: Final = frozenset(
-    {
-        JAAS_CONFIG,
-        "connections.max.reauth.ms",
-        "sasl.login.callback.handler.class",
-        "sasl.login.class",
-        SERVER_HANDLER,
-    }
+    {JAAS_CONFIG, "connections.max.reauth.ms", "sasl.login.callback.handler.class", "sasl.login.class", SERVER_HANDLER}
 )
 """What may be set for a single mechanism."""
 
@@ -48,9 +42,7 @@ OF_MECHANISMS: Final = frozenset(
 def listener_values(values: Mapping[str, str], listener: str) -> dict[str, str]:
     """Return what is set for that listener alone, without the prefix."""
     prefix = f"{PREFIX}{listener.lower()}."
-    return {
-        name.removeprefix(prefix): text for name, text in values.items() if name.startswith(prefix)
-    }
+    return {name.removeprefix(prefix): text for name, text in values.items() if name.startswith(prefix)}
 
 
 def without_listener(name: str) -> str:

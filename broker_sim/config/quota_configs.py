@@ -8,37 +8,20 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from broker_sim.config.definition import (
-    CLUSTER_WIDE,
-    INT,
-    LONG,
-    MAX_LONG,
-    ConfigDef,
-    at_least,
-    declare,
-    definitions_of,
-)
+from broker_sim.config.definition import CLUSTER_WIDE, INT, LONG, MAX_LONG, ConfigDef, at_least, declare, definitions_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaConfigs:
     """The windows of rates; each has a number of samples and the length of one."""
 
-    quota_window_num: int = declare(
-        INT, 11, "Samples of a client's rate, the running one included.", at_least(1)
-    )
-    quota_window_size_seconds: int = declare(
-        INT, 1, "Length of a sample of a client's rate.", at_least(1)
-    )
-    controller_quota_window_num: int = declare(
-        INT, 11, "Samples of a client's changes of topics.", at_least(1)
-    )
+    quota_window_num: int = declare(INT, 11, "Samples of a client's rate, the running one included.", at_least(1))
+    quota_window_size_seconds: int = declare(INT, 1, "Length of a sample of a client's rate.", at_least(1))
+    controller_quota_window_num: int = declare(INT, 11, "Samples of a client's changes of topics.", at_least(1))
     controller_quota_window_size_seconds: int = declare(
         INT, 1, "Length of a sample of a client's changes of topics.", at_least(1)
     )
-    replication_quota_window_num: int = declare(
-        INT, 11, "Samples of the rate of throttled replicas.", at_least(1)
-    )
+    replication_quota_window_num: int = declare(INT, 11, "Samples of the rate of throttled replicas.", at_least(1))
     replication_quota_window_size_seconds: int = declare(
         INT, 1, "Length of a sample of the rate of throttled replicas.", at_least(1)
     )
@@ -71,7 +54,5 @@ class ReplicationQuotaConfigs:
     )
 
 
-REPLICATION_QUOTA_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(
-    definitions_of(ReplicationQuotaConfigs)
-)
+REPLICATION_QUOTA_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(definitions_of(ReplicationQuotaConfigs))
 """The configurations that are set at run time only, by Kafka's name; they are told only if they are set."""

@@ -111,12 +111,7 @@ GROUP_CONFIGS: Final = _definitions(
         ("share.partition.max.record.locks", INT, None, at_least(100)),
         ("share.assignment.interval.ms", INT, None, at_least(0)),
         ("share.auto.offset.reset", STRING, "latest", _check_offset_reset),
-        (
-            "share.isolation.level",
-            STRING,
-            "read_uncommitted",
-            OneOf(("read_committed", "read_uncommitted")),
-        ),
+        ("share.isolation.level", STRING, "read_uncommitted", OneOf(("read_committed", "read_uncommitted"))),
         ("share.renew.acknowledge.enable", BOOLEAN, "true", None),
         ("streams.heartbeat.interval.ms", INT, None, at_least(1)),
         ("streams.session.timeout.ms", INT, None, at_least(1)),
@@ -128,11 +123,7 @@ GROUP_CONFIGS: Final = _definitions(
 """By name; one without a default has the broker configuration `group.` and its name for it."""
 
 CLIENT_METRICS_CONFIGS: Final = _definitions(
-    (
-        ("interval.ms", INT, "300000", None),
-        ("match", LIST, "", None),
-        ("metrics", LIST, "", None),
-    )
+    (("interval.ms", INT, "300000", None), ("match", LIST, "", None), ("metrics", LIST, "", None))
 )
 
 
@@ -200,9 +191,7 @@ def check_client_metrics_configs(configs: Mapping[str, str]) -> None:
     """
     for name in configs:
         if name not in CLIENT_METRICS_CONFIGS:
-            raise ApiError(
-                ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}"
-            )
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
     values = {name: CLIENT_METRICS_CONFIGS[name].parse(text) for name, text in configs.items()}
     interval_ms = values.get("interval.ms", _MIN_INTERVAL_MS)
     assert isinstance(interval_ms, int)

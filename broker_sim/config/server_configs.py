@@ -46,21 +46,15 @@ class SocketServerConfigs:
         "The security protocol of each listener.",
         update_mode=UpdateMode.PER_BROKER,
     )
-    socket_request_max_bytes: int = declare(
-        INT, 104_857_600, "Largest request in bytes.", at_least(1)
-    )
+    socket_request_max_bytes: int = declare(INT, 104_857_600, "Largest request in bytes.", at_least(1))
     socket_send_buffer_bytes: int = declare(
         INT, 102_400, "Send buffer of a socket in bytes; -1 is the system's default."
     )
     socket_receive_buffer_bytes: int = declare(
         INT, 102_400, "Receive buffer of a socket in bytes; -1 is the system's default."
     )
-    socket_listen_backlog_size: int = declare(
-        INT, 50, "Connections that may wait to be accepted.", at_least(1)
-    )
-    connections_max_idle_ms: int = declare(
-        LONG, 600_000, "Time after which an idle connection is closed."
-    )
+    socket_listen_backlog_size: int = declare(INT, 50, "Connections that may wait to be accepted.", at_least(1))
+    connections_max_idle_ms: int = declare(LONG, 600_000, "Time after which an idle connection is closed.")
     max_connections: int = declare(
         INT,
         MAX_INT,
@@ -69,32 +63,23 @@ class SocketServerConfigs:
         update_mode=CLUSTER_WIDE,
     )
     max_connections_per_ip: int = declare(
-        INT,
-        MAX_INT,
-        "Most connections from one IP address.",
-        at_least(0),
-        update_mode=CLUSTER_WIDE,
+        INT, MAX_INT, "Most connections from one IP address.", at_least(0), update_mode=CLUSTER_WIDE
     )
     max_connections_per_ip_overrides: str = declare(
         STRING,
         "",
-        "Most connections from single addresses, in place of `max.connections.per.ip`:"
-        " `10.0.0.1:5,localhost:9`.",
+        "Most connections from single addresses, in place of `max.connections.per.ip`: `10.0.0.1:5,localhost:9`.",
         update_mode=CLUSTER_WIDE,
     )
     max_connection_creation_rate: int = declare(
         INT,
         MAX_INT,
-        "Most connections that the broker accepts in a second, and each of its listeners that has no rate"
-        " of its own.",
+        "Most connections that the broker accepts in a second, and each of its listeners that has no rate of its own.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     queued_max_requests: int = declare(
-        INT,
-        500,
-        "Requests that may be queued before the broker stops reading from sockets.",
-        at_least(1),
+        INT, 500, "Requests that may be queued before the broker stops reading from sockets.", at_least(1)
     )
     request_timeout_ms: int = declare(
         INT, 30_000, "How long the broker waits for the response to a request that it sends."
@@ -108,9 +93,7 @@ class KRaftConfigs:
     node_id: int = declare(INT, -1, "The number of this node; the cluster gives it.", at_least(-1))
     broker_id: int = declare(INT, -1, "The old name of node.id.")
     broker_rack: str | None = declare(
-        STRING,
-        None,
-        "The rack of this broker, for the placement of replicas and for consumers near it.",
+        STRING, None, "The rack of this broker, for the placement of replicas and for consumers near it."
     )
     broker_heartbeat_interval_ms: int = declare(
         INT, 2_000, "Time between two heartbeats of the broker to the controller."
@@ -152,28 +135,16 @@ class ServerConfigs:
         update_mode=CLUSTER_WIDE,
     )
     compression_gzip_level: int = declare(
-        INT,
-        -1,
-        "Level of gzip; -1 is the default of gzip.",
-        BetweenOrDefault(1, 9, -1),
-        update_mode=CLUSTER_WIDE,
+        INT, -1, "Level of gzip; -1 is the default of gzip.", BetweenOrDefault(1, 9, -1), update_mode=CLUSTER_WIDE
     )
-    compression_lz4_level: int = declare(
-        INT, 9, "Level of lz4.", Between(1, 17), update_mode=CLUSTER_WIDE
-    )
-    compression_zstd_level: int = declare(
-        INT, 3, "Level of zstd.", Between(-131_072, 22), update_mode=CLUSTER_WIDE
-    )
-    fetch_max_bytes: int = declare(
-        INT, 57_671_680, "Most bytes in the response to a fetch.", at_least(1024)
-    )
+    compression_lz4_level: int = declare(INT, 9, "Level of lz4.", Between(1, 17), update_mode=CLUSTER_WIDE)
+    compression_zstd_level: int = declare(INT, 3, "Level of zstd.", Between(-131_072, 22), update_mode=CLUSTER_WIDE)
+    fetch_max_bytes: int = declare(INT, 57_671_680, "Most bytes in the response to a fetch.", at_least(1024))
     max_incremental_fetch_session_cache_slots: int = declare(
         INT, 1_000, "Incremental fetch sessions that the broker keeps.", at_least(0)
     )
     replica_selector_class: str | None = declare(
-        STRING,
-        None,
-        "How a leader chooses the replica that a consumer should read from; the leader if not set.",
+        STRING, None, "How a leader chooses the replica that a consumer should read from; the leader if not set."
     )
     max_request_partition_size_limit: int = declare(
         INT, 2_000, "Most partitions in a response to DescribeTopicPartitions.", at_least(1)
@@ -187,9 +158,7 @@ class ReplicationConfigs:
     inter_broker_listener_name: str | None = declare(
         STRING, None, "The listener between brokers; one of those that clients are told of."
     )
-    default_replication_factor: int = declare(
-        INT, 1, "Replicas of a topic that is created without a number of them."
-    )
+    default_replication_factor: int = declare(INT, 1, "Replicas of a topic that is created without a number of them.")
     min_insync_replicas: int = declare(
         INT,
         1,
@@ -204,30 +173,19 @@ class ReplicationConfigs:
         update_mode=CLUSTER_WIDE,
     )
     unclean_leader_election_interval_ms: int = declare(
-        LONG,
-        300_000,
-        "Interval of the check for partitions that need an unclean election.",
-        at_least(1),
-        internal=True,
+        LONG, 300_000, "Interval of the check for partitions that need an unclean election.", at_least(1), internal=True
     )
     auto_leader_rebalance_enable: bool = declare(
         BOOLEAN, True, "Whether the controller moves leaderships back to the preferred replicas."
     )
     leader_imbalance_check_interval_seconds: int = declare(
-        LONG,
-        300,
-        "Interval of the check for leaders that are not the preferred replica.",
-        at_least(1),
+        LONG, 300, "Interval of the check for leaders that are not the preferred replica.", at_least(1)
     )
     replica_lag_time_max_ms: int = declare(
         LONG, 30_000, "Time without having caught up after which a follower leaves the ISR."
     )
-    replica_fetch_wait_max_ms: int = declare(
-        INT, 500, "How long a follower's fetch may wait for its fewest bytes."
-    )
-    replica_fetch_min_bytes: int = declare(
-        INT, 1, "Fewest bytes that a follower's fetch waits for."
-    )
+    replica_fetch_wait_max_ms: int = declare(INT, 500, "How long a follower's fetch may wait for its fewest bytes.")
+    replica_fetch_min_bytes: int = declare(INT, 1, "Fewest bytes that a follower's fetch waits for.")
     replica_fetch_max_bytes: int = declare(
         INT, 1_048_576, "Most bytes of one partition in a follower's fetch.", at_least(0)
     )
@@ -237,12 +195,8 @@ class ReplicationConfigs:
     replica_fetch_backoff_ms: int = declare(
         INT, 1_000, "How long a follower waits after a failed fetch of a partition.", at_least(0)
     )
-    replica_socket_timeout_ms: int = declare(
-        INT, 30_000, "How long a follower waits for the response to a fetch."
-    )
-    num_replica_fetchers: int = declare(
-        INT, 1, "Fetchers for each leader.", at_least(1), update_mode=CLUSTER_WIDE
-    )
+    replica_socket_timeout_ms: int = declare(INT, 30_000, "How long a follower waits for the response to a fetch.")
+    num_replica_fetchers: int = declare(INT, 1, "Fetchers for each leader.", at_least(1), update_mode=CLUSTER_WIDE)
     replica_high_watermark_checkpoint_interval_ms: int = declare(
         LONG, 5_000, "Interval between two checkpoints of the high watermarks."
     )

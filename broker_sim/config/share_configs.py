@@ -7,29 +7,14 @@ Mirrors the share groups' part of `GroupCoordinatorConfig`, `ShareGroupConfig` a
 from dataclasses import dataclass
 from typing import Any, Final
 
-from broker_sim.config.definition import (
-    CLUSTER_WIDE,
-    INT,
-    SHORT,
-    Between,
-    at_least,
-    declare,
-)
-from broker_sim.config.group_limits import (
-    HEARTBEAT_AND_SESSION,
-    check_heartbeat_interval,
-    check_limits,
-)
+from broker_sim.config.definition import CLUSTER_WIDE, INT, SHORT, Between, at_least, declare
+from broker_sim.config.group_limits import HEARTBEAT_AND_SESSION, check_heartbeat_interval, check_limits
 
 _ORDERED: Final = (
     *HEARTBEAT_AND_SESSION,
     ("min_delivery_count_limit", "delivery_count_limit", "max_delivery_count_limit"),
     ("min_record_lock_duration_ms", "record_lock_duration_ms", "max_record_lock_duration_ms"),
-    (
-        "min_partition_max_record_locks",
-        "partition_max_record_locks",
-        "max_partition_max_record_locks",
-    ),
+    ("min_partition_max_record_locks", "partition_max_record_locks", "max_partition_max_record_locks"),
     ("max_size", "max_share_sessions"),
 )
 """Names behind `group_share_`, none of which may be above the next one of its row."""
@@ -57,15 +42,9 @@ class ShareGroupConfigs:
     group_share_max_heartbeat_interval_ms: int = declare(
         INT, 15_000, "Longest heartbeat interval of members of share groups.", at_least(1)
     )
-    group_share_max_size: int = declare(
-        INT, 200, "Most members of a share group.", Between(1, 1_000)
-    )
+    group_share_max_size: int = declare(INT, 200, "Most members of a share group.", Between(1, 1_000))
     group_share_assignment_interval_ms: int = declare(
-        INT,
-        1_000,
-        "Shortest time between two assignments of a share group.",
-        at_least(0),
-        update_mode=CLUSTER_WIDE,
+        INT, 1_000, "Shortest time between two assignments of a share group.", at_least(0), update_mode=CLUSTER_WIDE
     )
     group_share_min_assignment_interval_ms: int = declare(
         INT, 0, "Lowest assignment interval of a share group.", at_least(0)
@@ -107,9 +86,7 @@ class ShareGroupConfigs:
     group_share_max_partition_max_record_locks: int = declare(
         INT, 4_000, "Highest limit of records in flight of a share group.", Between(2_000, 10_000)
     )
-    group_share_max_share_sessions: int = declare(
-        INT, 2_000, "Most share sessions of a broker.", at_least(1)
-    )
+    group_share_max_share_sessions: int = declare(INT, 2_000, "Most share sessions of a broker.", at_least(1))
     share_fetch_purgatory_purge_interval_requests: int = declare(
         INT, 1_000, "Completed share fetches that may stay in their purgatory until it is purged."
     )
@@ -135,11 +112,7 @@ class ShareCoordinatorConfigs:
         INT, 0, "Compression of the share groups' state topic by its code; 0 is none."
     )
     share_coordinator_state_topic_prune_interval_ms: int = declare(
-        INT,
-        300_000,
-        "Interval in which records are deleted that newer ones have replaced.",
-        at_least(1),
-        internal=True,
+        INT, 300_000, "Interval in which records are deleted that newer ones have replaced.", at_least(1), internal=True
     )
     share_coordinator_cold_partition_snapshot_interval_ms: int = declare(
         INT,

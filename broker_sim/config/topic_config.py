@@ -37,68 +37,35 @@ from broker_sim.errors import ConfigError
 class TopicConfig:
     """Every configuration of a topic as an attribute: Kafka's name with `_` for `.`."""
 
-    segment_bytes: int = declare(
-        INT, 1_073_741_824, "Size in bytes at which a segment is rolled.", at_least(1_048_576)
-    )
+    segment_bytes: int = declare(INT, 1_073_741_824, "Size in bytes at which a segment is rolled.", at_least(1_048_576))
     segment_ms: int = declare(LONG, 604_800_000, "Age at which a segment is rolled.", at_least(1))
-    segment_jitter_ms: int = declare(
-        LONG, 0, "Largest random time by which a segment is rolled earlier.", at_least(0)
-    )
-    segment_index_bytes: int = declare(
-        INT, 10_485_760, "Largest size of an offset index.", at_least(4)
-    )
-    flush_messages: int = declare(
-        LONG, MAX_LONG, "Records after which the log is flushed to disk.", at_least(1)
-    )
-    flush_ms: int = declare(
-        LONG, MAX_LONG, "Time after which the log is flushed to disk.", at_least(0)
-    )
+    segment_jitter_ms: int = declare(LONG, 0, "Largest random time by which a segment is rolled earlier.", at_least(0))
+    segment_index_bytes: int = declare(INT, 10_485_760, "Largest size of an offset index.", at_least(4))
+    flush_messages: int = declare(LONG, MAX_LONG, "Records after which the log is flushed to disk.", at_least(1))
+    flush_ms: int = declare(LONG, MAX_LONG, "Time after which the log is flushed to disk.", at_least(0))
     retention_bytes: int = declare(
         LONG, -1, "Size of a partition above which old segments are deleted; -1 sets no limit."
     )
-    retention_ms: int = declare(
-        LONG, 604_800_000, "How long records are kept; -1 sets no limit.", at_least(-1)
-    )
-    max_message_bytes: int = declare(
-        INT, 1_048_588, "Largest record batch in bytes that is accepted.", at_least(0)
-    )
-    index_interval_bytes: int = declare(
-        INT, 4_096, "Bytes between two entries of the offset index.", at_least(0)
-    )
-    delete_retention_ms: int = declare(
-        LONG, 86_400_000, "How long tombstones are kept.", at_least(0)
-    )
-    min_compaction_lag_ms: int = declare(
-        LONG, 0, "Time before which a record is not compacted.", at_least(0)
-    )
+    retention_ms: int = declare(LONG, 604_800_000, "How long records are kept; -1 sets no limit.", at_least(-1))
+    max_message_bytes: int = declare(INT, 1_048_588, "Largest record batch in bytes that is accepted.", at_least(0))
+    index_interval_bytes: int = declare(INT, 4_096, "Bytes between two entries of the offset index.", at_least(0))
+    delete_retention_ms: int = declare(LONG, 86_400_000, "How long tombstones are kept.", at_least(0))
+    min_compaction_lag_ms: int = declare(LONG, 0, "Time before which a record is not compacted.", at_least(0))
     max_compaction_lag_ms: int = declare(
-        LONG,
-        MAX_LONG,
-        "Time after which a record may be compacted whatever the dirty ratio.",
-        at_least(1),
+        LONG, MAX_LONG, "Time after which a record may be compacted whatever the dirty ratio.", at_least(1)
     )
-    file_delete_delay_ms: int = declare(
-        LONG, 60_000, "How long the files of a deleted segment are kept.", at_least(0)
-    )
+    file_delete_delay_ms: int = declare(LONG, 60_000, "How long the files of a deleted segment are kept.", at_least(0))
     min_cleanable_dirty_ratio: float = declare(
         DOUBLE, 0.5, "Share of uncleaned bytes from which on the log is cleaned.", Between(0, 1)
     )
     cleanup_policy: tuple[str, ...] = declare(
-        LIST,
-        ("delete",),
-        "What is done with old records: delete, compact, or both.",
-        CLEANUP_POLICIES,
+        LIST, ("delete",), "What is done with old records: delete, compact, or both.", CLEANUP_POLICIES
     )
     unclean_leader_election_enable: bool = declare(
-        BOOLEAN,
-        False,
-        "Whether a replica outside the ISR may become leader; records may be lost.",
+        BOOLEAN, False, "Whether a replica outside the ISR may become leader; records may be lost."
     )
     min_insync_replicas: int = declare(
-        INT,
-        1,
-        "Fewest in-sync replicas with which a produce with acks=all is accepted.",
-        at_least(1),
+        INT, 1, "Fewest in-sync replicas with which a produce with acks=all is accepted.", at_least(1)
     )
     compression_type: str = declare(
         STRING,
@@ -111,9 +78,7 @@ class TopicConfig:
     )
     compression_lz4_level: int = declare(INT, 9, "Level of lz4.", Between(1, 17))
     compression_zstd_level: int = declare(INT, 3, "Level of zstd.", Between(-131_072, 22))
-    preallocate: bool = declare(
-        BOOLEAN, False, "Whether a segment's file is allocated at its full size."
-    )
+    preallocate: bool = declare(BOOLEAN, False, "Whether a segment's file is allocated at its full size.")
     message_timestamp_type: str = declare(
         STRING,
         "CreateTime",
@@ -127,10 +92,7 @@ class TopicConfig:
         LONG, 3_600_000, "How far a record's timestamp may be in the future.", at_least(0)
     )
     leader_replication_throttled_replicas: tuple[str, ...] = declare(
-        LIST,
-        (),
-        "Leaders, `PARTITION:BROKER` or `*`, of which leader.replication.throttled.rate holds.",
-        ReplicaList(),
+        LIST, (), "Leaders, `PARTITION:BROKER` or `*`, of which leader.replication.throttled.rate holds.", ReplicaList()
     )
     follower_replication_throttled_replicas: tuple[str, ...] = declare(
         LIST,
@@ -223,9 +185,7 @@ def topic_defaults(broker: BrokerConfig) -> TopicConfig:
 
 
 def effective_topic_config(
-    broker: BrokerConfig,
-    dynamic_broker_configs: Mapping[str, str],
-    topic_configs: Mapping[str, str],
+    broker: BrokerConfig, dynamic_broker_configs: Mapping[str, str], topic_configs: Mapping[str, str]
 ) -> TopicConfig:
     """Return the topic's configuration.
 
@@ -234,9 +194,7 @@ def effective_topic_config(
     the broker.
     Raises ConfigError, one line, for an unknown name or a value that is not allowed.
     """
-    return override_topic_config(
-        topic_defaults(broker.with_dynamic(dynamic_broker_configs)), topic_configs
-    )
+    return override_topic_config(topic_defaults(broker.with_dynamic(dynamic_broker_configs)), topic_configs)
 
 
 def override_topic_config(defaults: TopicConfig, topic_configs: Mapping[str, str]) -> TopicConfig:

@@ -23,16 +23,11 @@ _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     "one fetcher follows each leader": ("num.replica.fetchers",),
     "a starting broker tries to register for ever": ("initial.broker.registration.timeout.ms",),
     "there is no metadata log": ("metadata.max.idle.interval.ms",),
-    "sockets have the buffers of the operating system": (
-        "socket.receive.buffer.bytes",
-        "socket.send.buffer.bytes",
-    ),
+    "sockets have the buffers of the operating system": ("socket.receive.buffer.bytes", "socket.send.buffer.bytes"),
     "requests do not queue: each is handled when it has been read": ("queued.max.requests",),
 }
 
-_TOPIC_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
-    _NO_PREPARED_FILES: ("preallocate",),
-}
+_TOPIC_REASONS: Final[Mapping[str, tuple[str, ...]]] = {_NO_PREPARED_FILES: ("preallocate",)}
 
 
 def _by_name(reasons: Mapping[str, tuple[str, ...]]) -> Mapping[str, str]:

@@ -25,12 +25,7 @@ from broker_sim.control.bodies import BadRequestError, Body, parse_body, parse_n
 from broker_sim.control.guard import RefusedRequestError
 from broker_sim.control.server import LISTEN_BACKLOG
 from broker_sim.control.verb import verbs_of
-from broker_sim.errors import (
-    ApiError,
-    ClusterTimeoutError,
-    MissingExtraError,
-    WrongStateError,
-)
+from broker_sim.errors import ApiError, ClusterTimeoutError, MissingExtraError, WrongStateError
 from broker_sim.handlers.faults import Fault
 from broker_sim.runtime.acceptor import accept_connections
 from broker_sim.runtime.event_log import get_logger
@@ -81,17 +76,12 @@ class Serving:
 async def serve(cluster: ControlledCluster, listening: socket.socket, guard: Guard) -> Serving:
     """Serve the cluster on a listening socket."""
     runner = web.AppRunner(
-        _build_app(cluster, guard),
-        access_log=None,
-        logger=_logger_of_the_server(),
-        shutdown_timeout=CLOSE_TIMEOUT_S,
+        _build_app(cluster, guard), access_log=None, logger=_logger_of_the_server(), shutdown_timeout=CLOSE_TIMEOUT_S
     )
     try:
         await runner.setup()
         assert runner.server is not None
-        accepting = await accept_connections(
-            asyncio.get_running_loop(), listening, runner.server, LISTEN_BACKLOG
-        )
+        accepting = await accept_connections(asyncio.get_running_loop(), listening, runner.server, LISTEN_BACKLOG)
     except BaseException:
         await runner.cleanup()
         raise
@@ -135,10 +125,7 @@ def _guarded_by(guard: Guard) -> Middleware:
         local = request.transport and request.transport.get_extra_info("sockname")
         guard.check_names(name.decode("latin-1") for name, _ in request.raw_headers)
         guard.admit(
-            request.method,
-            request.headers,
-            local_address=local[0] if local else "",
-            has_body=request.can_read_body,
+            request.method, request.headers, local_address=local[0] if local else "", has_body=request.can_read_body
         )
         return await handler(request)
 
@@ -160,9 +147,7 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
         return web.json_response({"error": text}, status=status)
 
 
-async def _carry_out(
-    cluster: ControlledCluster, verb: Verb[..., Any], request: web.Request
-) -> web.Response:
+async def _carry_out(cluster: ControlledCluster, verb: Verb[..., Any], request: web.Request) -> web.Response:
     body = parse_body(await request.read())
     arguments = _arguments(verb, request.match_info, body)
     result = getattr(cluster, verb.name)(**arguments)

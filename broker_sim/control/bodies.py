@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value", bool, int, float, str)
 
-_KINDS: dict[str, type] = {
-    "bool": bool,
-    "int": int,
-    "float": float,
-    "str": str,
-    "str | bytes": str,
-}
+_KINDS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str, "str | bytes": str}
 """What stands in JSON for an annotation."""
 _MOST_DIGITS: Final = 20
 """No number of 64 bits is longer, with its sign."""
@@ -33,9 +27,7 @@ class BadRequestError(ValueError):
 def parse_body(content: bytes) -> Body:
     """Return the body's fields; an empty body has none. Raises BadRequestError."""
     try:
-        fields = json.loads(
-            content or b"{}", parse_int=_int, parse_float=_float, parse_constant=_refuse_number
-        )
+        fields = json.loads(content or b"{}", parse_int=_int, parse_float=_float, parse_constant=_refuse_number)
     except RecursionError as error:
         raise BadRequestError("the body is JSON that is nested too deeply") from error
     except ValueError as error:
@@ -96,9 +88,7 @@ class Body:
         value = self._fields.pop(name, None)
         # bool is an int in Python, but not in JSON; each int there is a float too.
         kinds = (int, float) if kind is float else kind
-        if value is None or (
-            isinstance(value, kinds) and (kind is bool) is isinstance(value, bool)
-        ):
+        if value is None or (isinstance(value, kinds) and (kind is bool) is isinstance(value, bool)):
             return value
         shown = HIDDEN if name in SECRET_ARGUMENTS else json.dumps(value)
         raise BadRequestError(f"{name!r} must be {kind.__name__}, not {shown}")
@@ -129,9 +119,7 @@ class Body:
         self._known.append(name)
         value = self._fields.pop(name, None) or {}
         if not isinstance(value, dict) or not all(map(_are_numbers, value.values())):
-            raise BadRequestError(
-                f"{name!r} must map partitions to lists of brokers, not {json.dumps(value)}"
-            )
+            raise BadRequestError(f"{name!r} must map partitions to lists of brokers, not {json.dumps(value)}")
         return {parse_number("a partition", key): items for key, items in value.items()}
 
     def take_configs(self, name: str) -> dict[str, str | int | float | bool]:
@@ -140,9 +128,7 @@ class Body:
         value = self._fields.pop(name, None) or {}
         kinds = (str, int, float, bool)
         if not isinstance(value, dict) or not all(isinstance(v, kinds) for v in value.values()):
-            raise BadRequestError(
-                f"{name!r} must map texts to texts, numbers or booleans, not {json.dumps(value)}"
-            )
+            raise BadRequestError(f"{name!r} must map texts to texts, numbers or booleans, not {json.dumps(value)}")
         return value
 
     def end(self) -> None:

@@ -62,17 +62,10 @@ class Guard:
         counts = Counter(name.lower() for name in names)
         for name in DECIDING_HEADERS:
             if counts[name] > 1:
-                raise RefusedRequestError(
-                    BAD_REQUEST, f"the header {name} is there twice; send it once"
-                )
+                raise RefusedRequestError(BAD_REQUEST, f"the header {name} is there twice; send it once")
 
     def admit(
-        self,
-        method: str,
-        headers: Mapping[str, str],
-        *,
-        local_address: str | None = None,
-        has_body: bool = False,
+        self, method: str, headers: Mapping[str, str], *, local_address: str | None = None, has_body: bool = False
     ) -> None:
         """Raise RefusedRequestError unless the request may be carried out.
 
@@ -124,8 +117,7 @@ def _check_origin(origin: str | None, host_header: str) -> None:
     if origin is None or origin.lower() == f"http://{host_header.lower()}":
         return
     raise RefusedRequestError(
-        FORBIDDEN,
-        f"pages of {origin} may not control the cluster: only requests without Origin may",
+        FORBIDDEN, f"pages of {origin} may not control the cluster: only requests without Origin may"
     )
 
 
@@ -135,8 +127,7 @@ def _check_content_type(content_type: str | None, *, has_body: bool) -> None:
     if (content_type or "").partition(";")[0].strip().lower() == "application/json":
         return
     raise RefusedRequestError(
-        UNSUPPORTED_MEDIA_TYPE,
-        f"the body must be JSON, sent with Content-Type: application/json, not {content_type}",
+        UNSUPPORTED_MEDIA_TYPE, f"the body must be JSON, sent with Content-Type: application/json, not {content_type}"
     )
 
 

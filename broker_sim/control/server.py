@@ -50,12 +50,7 @@ class ControlServer:
     """
 
     def __init__(
-        self,
-        port: int = 0,
-        host: str = "127.0.0.1",
-        *,
-        names: Iterable[str] = (),
-        token: str | None = None,
+        self, port: int = 0, host: str = "127.0.0.1", *, names: Iterable[str] = (), token: str | None = None
     ) -> None:
         host = bare_host(host)
         self._guard = Guard(host, names, token)

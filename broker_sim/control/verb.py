@@ -11,18 +11,7 @@ waiting verb is an ordinary method that returns when the wait is over.
 from __future__ import annotations
 
 import inspect
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Concatenate,
-    Generic,
-    NamedTuple,
-    ParamSpec,
-    Self,
-    TypeVar,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar, overload
 from urllib.parse import quote
 
 if TYPE_CHECKING:
@@ -126,9 +115,7 @@ class Verb(Generic[P, T]):
         for name in self.parameters:
             if f"{{{name}}}" in path:
                 value = left.pop(name, None)
-                path = path.replace(
-                    f"/{{{name}}}", "" if value is None else f"/{quote(str(value), safe='')}"
-                )
+                path = path.replace(f"/{{{name}}}", "" if value is None else f"/{quote(str(value), safe='')}")
         body = {address.fields.get(name, name): value for name, value in left.items()}
         return HttpRequest(address.method, path, body)
 

@@ -40,12 +40,7 @@ from broker_sim.controller.requests import (
     ScramUpsertion,
     UpgradeType,
 )
-from broker_sim.controller.status import (
-    CONTROLLER_ID,
-    ControllerStatus,
-    QuorumObserver,
-    QuorumStatus,
-)
+from broker_sim.controller.status import CONTROLLER_ID, ControllerStatus, QuorumObserver, QuorumStatus
 
 __all__ = [
     "CONTROLLER_ID",

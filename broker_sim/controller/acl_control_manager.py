@@ -21,11 +21,7 @@ _ABSTRACT_OPERATIONS: Final = (AclOperation.UNKNOWN, AclOperation.ANY)
 def create_acls(delta: MetadataDelta, acls: Sequence[Acl]) -> list[Outcome]:
     """Add those that are valid; returns one outcome each. A rule that exists already is no error."""
     outcomes = [_check(acl) for acl in acls]
-    new = [
-        acl
-        for acl, outcome in zip(acls, outcomes, strict=True)
-        if outcome.ok and acl not in delta.acls
-    ]
+    new = [acl for acl, outcome in zip(acls, outcomes, strict=True) if outcome.ok and acl not in delta.acls]
     if new:
         delta.change_acls(new, ())
     return outcomes

@@ -14,13 +14,7 @@ from broker_sim.runtime.sockets import address_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from broker_sim.metadata import (
-        BrokerState,
-        ImageChanges,
-        MetadataImage,
-        PartitionState,
-        TopicState,
-    )
+    from broker_sim.metadata import BrokerState, ImageChanges, MetadataImage, PartitionState, TopicState
     from broker_sim.metadata.acl import Acls
     from broker_sim.runtime.event_log import EventLogger
     from purgatory import Clock
@@ -61,9 +55,7 @@ def _log_acls(log: EventLogger, before: Acls, after: Acls) -> None:
             log.info("acl_deleted", acl=str(acl))
 
 
-def _log_brokers(
-    log: EventLogger, before: Mapping[int, BrokerState], after: Mapping[int, BrokerState]
-) -> None:
+def _log_brokers(log: EventLogger, before: Mapping[int, BrokerState], after: Mapping[int, BrokerState]) -> None:
     for broker_id, broker in after.items():
         _log_broker(log, before.get(broker_id), broker)
     for broker_id, broker in before.items():
@@ -83,9 +75,7 @@ def _log_broker(log: EventLogger, before: BrokerState | None, after: BrokerState
         log.info("broker_shutting_down", broker=after.broker_id, epoch=after.epoch)
 
 
-def _log_topics(
-    log: EventLogger, before: MetadataImage, after: MetadataImage, changes: ImageChanges
-) -> None:
+def _log_topics(log: EventLogger, before: MetadataImage, after: MetadataImage, changes: ImageChanges) -> None:
     for topic in changes.deleted_topics:
         log.info("topic_deleted", topic=topic.name, topic_id=topic.topic_id.hex())
     changed = {topic.name: topic for _, topic, _ in changes.partitions}
@@ -102,9 +92,7 @@ def _size(topic: TopicState) -> dict[str, int]:
     return {"partitions": len(topic.partitions), "replication_factor": replication_factor}
 
 
-def _log_leader(
-    log: EventLogger, partition: str, before: PartitionState, after: PartitionState
-) -> None:
+def _log_leader(log: EventLogger, partition: str, before: PartitionState, after: PartitionState) -> None:
     if before.leader == after.leader:
         return
     if not after.has_leader:

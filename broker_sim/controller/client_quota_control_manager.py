@@ -68,13 +68,9 @@ def quotas_to_set(
 ) -> ClientQuotaAlteration:
     """Return the change that leaves an entity with these quotas only; names and quotas that are None are left out."""
     given = {kind: name for kind, name in names.items() if name is not None}
-    entity = quota_entity(
-        {kind: None if name == DEFAULT_NAME else name for kind, name in given.items()}
-    )
+    entity = quota_entity({kind: None if name == DEFAULT_NAME else name for kind, name in given.items()})
     known = image.client_quotas.get(entity, {})
-    operations = [
-        (name, value) for name, value in quotas.items() if value is not None or name in known
-    ]
+    operations = [(name, value) for name, value in quotas.items() if value is not None or name in known]
     return ClientQuotaAlteration(entity, operations)
 
 
@@ -90,9 +86,7 @@ def _as_text(entity: QuotaEntity) -> str:
     return f"ClientQuotaEntity(entries={{{names}}})"
 
 
-def _reason_against(
-    names: Mapping[str, str | None], operations: Sequence[tuple[str, float | None]]
-) -> str | None:
+def _reason_against(names: Mapping[str, str | None], operations: Sequence[tuple[str, float | None]]) -> str | None:
     reason = _reason_against_entity(names)
     if reason is not None:
         return reason
@@ -114,10 +108,7 @@ def _reason_against_entity(names: Mapping[str, str | None]) -> str | None:
             return f"Empty {kind} not supported"
     ip = names.get(IP)
     if IP in names and len(names) > 1:
-        return (
-            "Invalid quota entity combination, IP entity should"
-            "not be combined with User or ClientId"
-        )
+        return "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
     if ip is not None and not _is_address(ip):
         return f"{ip} is not a valid IP or resolvable host."
     return None
@@ -139,9 +130,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _reason_against_value(
-    known: Mapping[str, tuple[str, int | None]], name: str, value: float
-) -> str | None:
+def _reason_against_value(known: Mapping[str, tuple[str, int | None]], name: str, value: float) -> str | None:
     """Mirror `validateQuotaKeyValue`."""
     if name not in known:
         return f"Invalid configuration key {name}"
@@ -151,9 +140,7 @@ def _reason_against_value(
     if largest is None:
         return None
     if value > float(largest):
-        return (
-            f"Proposed value for {name} is too large for a{'n' * (type_name == 'INT')} {type_name}."
-        )
+        return f"Proposed value for {name} is too large for a{'n' * (type_name == 'INT')} {type_name}."
     if value % 1 > _TOLERANCE:
         return f"{name} cannot be a fractional value."
     return None

@@ -93,10 +93,7 @@ class ClusterControlManager:
         Raises ApiError with BROKER_ID_NOT_REGISTERED.
         """
         if broker_id not in delta.brokers:
-            raise ApiError(
-                ErrorCode.BROKER_ID_NOT_REGISTERED,
-                f"Broker ID {broker_id} is not currently registered",
-            )
+            raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
         delta.remove_broker(broker_id)
         del self._heartbeats[broker_id]
 
@@ -104,10 +101,7 @@ class ClusterControlManager:
         """Raise ApiError with STALE_BROKER_EPOCH unless this is the broker's present epoch."""
         broker = delta.brokers.get(broker_id)
         if broker is None:
-            raise ApiError(
-                ErrorCode.STALE_BROKER_EPOCH,
-                f"No broker registration found for broker id {broker_id}",
-            )
+            raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
         if broker.epoch != broker_epoch:
             raise ApiError(
                 ErrorCode.STALE_BROKER_EPOCH,
@@ -161,9 +155,7 @@ class ClusterControlManager:
         version = self._heartbeats[broker_id].controlled_shutdown_version
         return version is not None and version <= self._lowest_active_version(delta)
 
-    def touch(
-        self, broker_id: int, *, metadata_version: int, state: BrokerControlState, version: int
-    ) -> None:
+    def touch(self, broker_id: int, *, metadata_version: int, state: BrokerControlState, version: int) -> None:
         """Remember the result of a heartbeat; `version` is that of the image that follows it."""
         heartbeats = self._heartbeats[broker_id]
         heartbeats.metadata_version = metadata_version

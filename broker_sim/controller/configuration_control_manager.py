@@ -25,13 +25,7 @@ from broker_sim.config import (
 )
 from broker_sim.controller.configuration_validator import ConfigurationValidator
 from broker_sim.controller.features import has_eligible_leader_replicas
-from broker_sim.controller.requests import (
-    AlterOp,
-    ConfigAlteration,
-    ConfigResource,
-    ConfigResourceType,
-    Outcome,
-)
+from broker_sim.controller.requests import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType, Outcome
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import MetadataDelta, TopicState
 from broker_sim.metadata.topic_name import invalid_topic_name
@@ -92,24 +86,17 @@ class ConfigurationControlManager:
         """Return whether a replica that may lack records may lead the topic's partitions."""
         return bool(self._effective(delta, topic, UNCLEAN_LEADER_ELECTION))
 
-    def validate_topic_configs(
-        self, delta: MetadataDelta, configs: Mapping[str, str | None]
-    ) -> dict[str, str]:
+    def validate_topic_configs(self, delta: MetadataDelta, configs: Mapping[str, str | None]) -> dict[str, str]:
         """Return the configurations of a new topic. Raises ApiError with INVALID_CONFIG."""
         missing = [name for name, value in configs.items() if value is None]
         if missing:
-            raise ApiError(
-                ErrorCode.INVALID_CONFIG,
-                f"Null value not supported for topic configs: {','.join(missing)}",
-            )
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(missing)}")
         values = {name: value for name, value in configs.items() if value is not None}
         self._validator.check(delta, ConfigResource(ConfigResourceType.TOPIC, ""), values)
         return values
 
     def incremental_alter(
-        self,
-        delta: MetadataDelta,
-        changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]],
+        self, delta: MetadataDelta, changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]]
     ) -> list[tuple[ConfigResource, Outcome]]:
         """Apply all alterations of a resource or none; returns one outcome per resource."""
         named = Counter(resource for resource, _ in changes)
@@ -126,9 +113,7 @@ class ConfigurationControlManager:
         return outcomes
 
     def replace_all(
-        self,
-        delta: MetadataDelta,
-        changes: Sequence[tuple[ConfigResource, Sequence[tuple[str, str | None]]]],
+        self, delta: MetadataDelta, changes: Sequence[tuple[ConfigResource, Sequence[tuple[str, str | None]]]]
     ) -> list[tuple[ConfigResource, Outcome]]:
         """Set these configurations and remove all others, as AlterConfigs does."""
         alterations = []
@@ -141,10 +126,7 @@ class ConfigurationControlManager:
         return self.incremental_alter(delta, alterations)
 
     def _alter_one(
-        self,
-        delta: MetadataDelta,
-        resource: ConfigResource,
-        alterations: Sequence[ConfigAlteration],
+        self, delta: MetadataDelta, resource: ConfigResource, alterations: Sequence[ConfigAlteration]
     ) -> None:
         names = [alteration.name for alteration in alterations]
         if len(set(names)) < len(names):
@@ -163,10 +145,7 @@ class ConfigurationControlManager:
         self._validator.check(delta, resource, wanted)
         # A topic that is not there is told last, after all that is wrong with the change.
         if resource.type is ConfigResourceType.TOPIC and not delta.has_topic(resource.name):
-            raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"The topic '{resource.name}' does not exist.",
-            )
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
         is_set_again = resource.type is ConfigResourceType.BROKER and bool(alterations)
         # Brokers read the files of key stores again when a configuration is set to what it is (KAFKA-14136).
         if current != wanted or is_set_again:
@@ -191,9 +170,7 @@ class ConfigurationControlManager:
         topic = delta.topic(resource.name)
         return {} if topic is None else topic.configs
 
-    def _apply(
-        self, configs: dict[str, str], resource: ConfigResource, alteration: ConfigAlteration
-    ) -> None:
+    def _apply(self, configs: dict[str, str], resource: ConfigResource, alteration: ConfigAlteration) -> None:
         name, op, value = alteration.name, alteration.op, alteration.value
         if op is AlterOp.DELETE:
             configs.pop(name, None)
@@ -205,10 +182,7 @@ class ConfigurationControlManager:
                 raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
             definition = definitions.get(name)
             if definition is None or definition.type is not ConfigType.LIST:
-                raise ApiError(
-                    ErrorCode.INVALID_CONFIG,
-                    f"Can't {op.name} to key {name} because its type is not LIST.",
-                )
+                raise ApiError(ErrorCode.INVALID_CONFIG, f"Can't {op.name} to key {name} because its type is not LIST.")
             value = _edited_list(op, configs.get(name, self._default_text(definition)), value)
         if len(value) > _MAX_VALUE_LENGTH:
             raise ApiError(
@@ -225,23 +199,16 @@ class ConfigurationControlManager:
         return self._static.text_of(definition) or ""
 
     def _check_min_isr_rules(
-        self,
-        delta: MetadataDelta,
-        resource: ConfigResource,
-        alterations: Iterable[ConfigAlteration],
+        self, delta: MetadataDelta, resource: ConfigResource, alterations: Iterable[ConfigAlteration]
     ) -> None:
-        if (
-            not has_eligible_leader_replicas(delta.features)
-            or resource.type is not ConfigResourceType.BROKER
-        ):
+        if not has_eligible_leader_replicas(delta.features) or resource.type is not ConfigResourceType.BROKER:
             return
         for alteration in alterations:
             if alteration.name != MIN_INSYNC_REPLICAS:
                 continue
             if resource.name:
                 raise ApiError(
-                    ErrorCode.INVALID_CONFIG,
-                    "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
+                    ErrorCode.INVALID_CONFIG, "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
                 )
             if alteration.op is AlterOp.DELETE:
                 raise ApiError(
@@ -250,11 +217,7 @@ class ConfigurationControlManager:
                 )
 
     def _write(
-        self,
-        delta: MetadataDelta,
-        resource: ConfigResource,
-        current: Mapping[str, str],
-        wanted: Mapping[str, str],
+        self, delta: MetadataDelta, resource: ConfigResource, current: Mapping[str, str], wanted: Mapping[str, str]
     ) -> None:
         minimum_changes = current.get(MIN_INSYNC_REPLICAS) != wanted.get(MIN_INSYNC_REPLICAS)
         if resource.type is ConfigResourceType.TOPIC:
@@ -297,9 +260,7 @@ def _check_broker_name(delta: MetadataDelta, name: str) -> None:
     if broker_id < 0:
         _refuse("Invalid negative broker ID.")
     if broker_id not in delta.brokers:
-        raise ApiError(
-            ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not registered."
-        )
+        raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not registered.")
 
 
 def _edited_list(op: AlterOp, present: str, change: str) -> str:
@@ -320,10 +281,5 @@ def _clear_elrs(delta: MetadataDelta, topic: str) -> None:
     assert state is not None
     for number, partition in enumerate(state.partitions):
         if partition.elr or partition.last_known_elr:
-            cleared = replace(
-                partition,
-                elr=(),
-                last_known_elr=(),
-                partition_epoch=partition.partition_epoch + 1,
-            )
+            cleared = replace(partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
             delta.set_partition(topic, number, cleared)

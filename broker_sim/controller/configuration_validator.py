@@ -44,9 +44,7 @@ class ConfigurationValidator:
         self._static = static
         self._logged_without_effect: set[str] = set()
 
-    def check(
-        self, delta: MetadataDelta, resource: ConfigResource, configs: Mapping[str, str]
-    ) -> None:
+    def check(self, delta: MetadataDelta, resource: ConfigResource, configs: Mapping[str, str]) -> None:
         """Raise ApiError unless the resource may have exactly these configurations.
 
         The code is INVALID_REQUEST for brokers and INVALID_CONFIG for all else, but for a
@@ -89,9 +87,7 @@ class ConfigurationValidator:
     @staticmethod
     def _listeners(delta: MetadataDelta, broker: str) -> list[str]:
         """Return the names of the listeners that clients of the broker, or of all, are told of."""
-        registered = [
-            each for each in delta.brokers.values() if broker in ("", str(each.broker_id))
-        ]
+        registered = [each for each in delta.brokers.values() if broker in ("", str(each.broker_id))]
         return list(dict.fromkeys(end.listener for each in registered for end in each.endpoints))
 
     def _check_threads(self, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
@@ -110,9 +106,7 @@ class ConfigurationValidator:
                     f"{reason} for configuration Invalid dynamic configuration"
                 )
 
-    def _log_without_effect(
-        self, resource_type: ConfigResourceType, configs: Mapping[str, str]
-    ) -> None:
+    def _log_without_effect(self, resource_type: ConfigResourceType, configs: Mapping[str, str]) -> None:
         """Log each configuration that is set and changes nothing, once."""
         match resource_type:
             case ConfigResourceType.TOPIC:

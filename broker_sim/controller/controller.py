@@ -11,22 +11,14 @@ from typing import Final
 
 from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.controller.client_quota_control_manager import alter_client_quotas
-from broker_sim.controller.cluster_control_manager import (
-    BrokerControlState,
-    ClusterControlManager,
-)
+from broker_sim.controller.cluster_control_manager import BrokerControlState, ClusterControlManager
 from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
-from broker_sim.controller.delegation_token_control_manager import (
-    DelegationTokenControlManager,
-)
+from broker_sim.controller.delegation_token_control_manager import DelegationTokenControlManager
 from broker_sim.controller.feature_control_manager import FeatureControlManager
 from broker_sim.controller.features import DEFAULT_FEATURES, SUPPORTED_FEATURES, SupportedFeature
 from broker_sim.controller.periodic_tasks import PeriodicTasks
 from broker_sim.controller.producer_id_control_manager import ProducerIdControlManager
-from broker_sim.controller.reassignment_control_manager import (
-    ReassignmentControlManager,
-    ongoing_reassignments,
-)
+from broker_sim.controller.reassignment_control_manager import ReassignmentControlManager, ongoing_reassignments
 from broker_sim.controller.replication_control_manager import ReplicationControlManager
 from broker_sim.controller.requests import (
     AlterPartitionResult,
@@ -50,12 +42,7 @@ from broker_sim.controller.requests import (
     free_of_charge,
 )
 from broker_sim.controller.security_requests import SecurityRequests
-from broker_sim.controller.status import (
-    CONTROLLER_ID,
-    ControllerStatus,
-    QuorumStatus,
-    controller_status,
-)
+from broker_sim.controller.status import CONTROLLER_ID, ControllerStatus, QuorumStatus, controller_status
 from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
 from broker_sim.metadata.quota_entity import QuotaEntity
@@ -123,12 +110,7 @@ class Controller(SecurityRequests):
             broker = self._cluster.register(
                 delta,
                 BrokerState(
-                    broker_id,
-                    endpoints=endpoints,
-                    rack=rack,
-                    epoch=-1,
-                    fenced=True,
-                    incarnation_id=incarnation_id,
+                    broker_id, endpoints=endpoints, rack=rack, epoch=-1, fenced=True, incarnation_id=incarnation_id
                 ),
             )
             if existing is not None and existing.epoch != broker.epoch:
@@ -172,13 +154,9 @@ class Controller(SecurityRequests):
                 else:
                     self._replication.handle_broker_fenced(delta, broker)
             version = delta.base.version if delta.is_empty else delta.base.version + 1
-            self._cluster.touch(
-                broker_id, metadata_version=current_metadata_version, state=state, version=version
-            )
+            self._cluster.touch(broker_id, metadata_version=current_metadata_version, state=state, version=version)
         stops = state is BrokerControlState.SHUTDOWN_NOW
-        return HeartbeatReply(
-            is_fenced=stops or state is BrokerControlState.FENCED, should_shutdown=stops
-        )
+        return HeartbeatReply(is_fenced=stops or state is BrokerControlState.FENCED, should_shutdown=stops)
 
     def unregister_broker(self, broker_id: int) -> None:
         """Forget a broker, whatever its state; it is known again once it registers.
@@ -200,10 +178,7 @@ class Controller(SecurityRequests):
         return self._tasks.next_run_ms()
 
     def create_topics(
-        self,
-        topics: Sequence[CreatableTopic],
-        validate_only: bool = False,
-        charge: Charge = free_of_charge,
+        self, topics: Sequence[CreatableTopic], validate_only: bool = False, charge: Charge = free_of_charge
     ) -> list[CreateTopicResult]:
         """Create topics, or only validate them; returns one result per topic in order.
 
@@ -213,18 +188,13 @@ class Controller(SecurityRequests):
             return self._topics.create_topics(delta, topics, charge)
 
     def create_partitions(
-        self,
-        topics: Sequence[NewPartitions],
-        validate_only: bool = False,
-        charge: Charge = free_of_charge,
+        self, topics: Sequence[NewPartitions], validate_only: bool = False, charge: Charge = free_of_charge
     ) -> list[tuple[str, Outcome]]:
         """Add partitions to topics; returns one outcome per topic in order."""
         with self._change(validate_only) as delta:
             return self._topics.create_partitions(delta, topics, charge)
 
-    def delete_topics(
-        self, topics: Sequence[str | bytes], charge: Charge = free_of_charge
-    ) -> list[DeleteTopicResult]:
+    def delete_topics(self, topics: Sequence[str | bytes], charge: Charge = free_of_charge) -> list[DeleteTopicResult]:
         """Delete topics by name (str) or id (bytes); returns one result per distinct key in order.
 
         Raises ApiError with TOPIC_DELETION_DISABLED when `delete.topic.enable` is false.
@@ -291,45 +261,33 @@ class Controller(SecurityRequests):
             self._cluster.renew_sessions()
 
     def incremental_alter_configs(
-        self,
-        changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]],
-        validate_only: bool = False,
+        self, changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]], validate_only: bool = False
     ) -> list[tuple[ConfigResource, Outcome]]:
         """Apply all changes of a resource or none; returns one outcome per resource."""
         with self._change(validate_only) as delta:
             return self._configs.incremental_alter(delta, changes)
 
     def alter_configs(
-        self,
-        changes: Sequence[tuple[ConfigResource, Sequence[tuple[str, str | None]]]],
-        validate_only: bool = False,
+        self, changes: Sequence[tuple[ConfigResource, Sequence[tuple[str, str | None]]]], validate_only: bool = False
     ) -> list[tuple[ConfigResource, Outcome]]:
         """Set the given configurations of each resource and remove all others (AlterConfigs)."""
         with self._change(validate_only) as delta:
             return self._configs.replace_all(delta, changes)
 
     def alter_partition_reassignments(
-        self,
-        reassignments: Sequence[Reassignment],
-        allow_replication_factor_change: bool = True,
+        self, reassignments: Sequence[Reassignment], allow_replication_factor_change: bool = True
     ) -> list[PartitionOutcome]:
         """Start or cancel reassignments; returns one outcome each in order."""
         with self._change() as delta:
             return self._reassignments.alter(
-                delta,
-                reassignments,
-                allow_replication_factor_change=allow_replication_factor_change,
+                delta, reassignments, allow_replication_factor_change=allow_replication_factor_change
             )
 
-    def list_partition_reassignments(
-        self, partitions: Mapping[str, Sequence[int]] | None
-    ) -> list[OngoingReassignment]:
+    def list_partition_reassignments(self, partitions: Mapping[str, Sequence[int]] | None) -> list[OngoingReassignment]:
         """Return the ongoing reassignments, with None of all topics."""
         return ongoing_reassignments(self.image, partitions)
 
-    def update_features(
-        self, updates: Sequence[FeatureUpdate], validate_only: bool = False
-    ) -> None:
+    def update_features(self, updates: Sequence[FeatureUpdate], validate_only: bool = False) -> None:
         """Change the finalized levels of features. Raises `ApiError`: all updates failed."""
         with self._change(validate_only) as delta:
             self._features.update(delta, updates)
@@ -367,9 +325,7 @@ class Controller(SecurityRequests):
             period_ms = config.leader_imbalance_check_interval_seconds * 1_000
             tasks.register(self._replication.maybe_balance_leaders, period_ms, now_ms)
         tasks.register(
-            self._replication.maybe_elect_unclean_leaders,
-            config.unclean_leader_election_interval_ms,
-            now_ms,
+            self._replication.maybe_elect_unclean_leaders, config.unclean_leader_election_interval_ms, now_ms
         )
         if self._tokens.is_enabled:
             period_ms = config.delegation_token_expiry_check_interval_ms

@@ -75,9 +75,7 @@ class DelegationTokenControlManager:
         delta.set_delegation_token(token)
         return token
 
-    def renew(
-        self, delta: MetadataDelta, principal: KafkaPrincipal, hmac_: bytes, renew_period_ms: int
-    ) -> int:
+    def renew(self, delta: MetadataDelta, principal: KafkaPrincipal, hmac_: bytes, renew_period_ms: int) -> int:
         """Return when the token ends now; a period of 0 or less asks for the longest.
 
         Raises ApiError with DELEGATION_TOKEN_NOT_FOUND, _EXPIRED or _OWNER_MISMATCH, in this order.
@@ -90,9 +88,7 @@ class DelegationTokenControlManager:
         period_ms = _limited(renew_period_ms, self._renew_lifetime_ms)
         return _set_expiry(delta, token, _later(now_ms, period_ms))
 
-    def expire(
-        self, delta: MetadataDelta, principal: KafkaPrincipal, hmac_: bytes, period_ms: int
-    ) -> int:
+    def expire(self, delta: MetadataDelta, principal: KafkaPrincipal, hmac_: bytes, period_ms: int) -> int:
         """Return when the token ends now; a negative period removes it at once, even an expired one.
 
         Raises ApiError with DELEGATION_TOKEN_NOT_FOUND, _OWNER_MISMATCH or _EXPIRED, in this order.

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.controller.features import SupportedFeature
 from broker_sim.controller.requests import FeatureUpdate, UpgradeType
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.metadata.feature_names import (
-    ELIGIBLE_LEADER_REPLICAS_VERSION,
-    KRAFT_VERSION,
-    METADATA_VERSION,
-)
+from broker_sim.metadata.feature_names import ELIGIBLE_LEADER_REPLICAS_VERSION, KRAFT_VERSION, METADATA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,9 +53,7 @@ class FeatureControlManager:
         if levels != delta.base.features:
             delta.set_features(levels)
 
-    def _reason_against(
-        self, update: FeatureUpdate, current: int, proposed: Mapping[str, int]
-    ) -> str | None:
+    def _reason_against(self, update: FeatureUpdate, current: int, proposed: Mapping[str, int]) -> str | None:
         name, level = update.feature, update.level
         reason = self._reason_of_level(update, current) or _reason_of_elr(update, current, proposed)
         if reason is not None:

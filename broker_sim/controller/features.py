@@ -79,9 +79,7 @@ def supported_features(release: str | None) -> tuple[SupportedFeature, ...]:
     return SUPPORTED_FEATURES if release is None else limited_features(find_release(release))
 
 
-def check_finalized_features(
-    features: Mapping[str, int], release: str | None, directory: Path
-) -> None:
+def check_finalized_features(features: Mapping[str, int], release: str | None, directory: Path) -> None:
     """Raise ConfigError if the cluster of a data directory has a level that its brokers do not know."""
     supported = {feature.name: feature for feature in supported_features(release)}
     for name, level in features.items():
@@ -112,4 +110,6 @@ def initial_features(release: str | None) -> Mapping[str, int]:
 
 
 _ADVICE_ON_RELEASE: Final = "a newer broker-sim has written it, so upgrade broker-sim"
-_ADVICE_ON_AS_VERSION: Final = "they are those of an older Kafka, so start without `as_version` (--as-version) or with a newer one"
+_ADVICE_ON_AS_VERSION: Final = (
+    "they are those of an older Kafka, so start without `as_version` (--as-version) or with a newer one"
+)

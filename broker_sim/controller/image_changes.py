@@ -5,21 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.config import Endpoint
-from broker_sim.metadata import (
-    BrokerState,
-    MetadataImage,
-    PartitionState,
-    ScramCredential,
-    TopicState,
-)
-from broker_sim.metadata.acl import (
-    Acl,
-    AclOperation,
-    Acls,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from broker_sim.metadata import BrokerState, MetadataImage, PartitionState, ScramCredential, TopicState
+from broker_sim.metadata.acl import Acl, AclOperation, Acls, PatternType, Permission, ResourceType
 from broker_sim.metadata.delegation_token import DelegationToken
 from broker_sim.metadata.kafka_principal import KafkaPrincipal
 
@@ -42,9 +29,7 @@ def difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
         }
         change["removed"] = [name for name in before.topics if name not in after.topics]
     if before.broker_configs is not after.broker_configs:
-        change["broker_configs"] = {
-            name: dict(configs) for name, configs in after.broker_configs.items()
-        }
+        change["broker_configs"] = {name: dict(configs) for name, configs in after.broker_configs.items()}
     if before.features is not after.features:
         change["features"] = dict(after.features)
     if before.resource_configs is not after.resource_configs:
@@ -64,9 +49,7 @@ def _access_difference(before: MetadataImage, after: MetadataImage) -> dict[str,
             for mechanism, credential in credentials.items()
         ]
     if before.client_quotas is not after.client_quotas:
-        change["client_quotas"] = [
-            [entity, quotas] for entity, quotas in after.client_quotas.items()
-        ]
+        change["client_quotas"] = [[entity, quotas] for entity, quotas in after.client_quotas.items()]
     if before.delegation_tokens is not after.delegation_tokens:
         change["delegation_tokens"] = list(after.delegation_tokens.values())
     if before.acls is not after.acls:
@@ -148,10 +131,7 @@ def _credentials(rows: list[list[Any]]) -> dict[str, dict[int, ScramCredential]]
 
 
 def _client_quotas(change: dict[str, Any]) -> dict[QuotaEntity, dict[str, float]]:
-    return {
-        tuple((kind, name) for kind, name in entity): quotas
-        for entity, quotas in change["client_quotas"]
-    }
+    return {tuple((kind, name) for kind, name in entity): quotas for entity, quotas in change["client_quotas"]}
 
 
 def _tokens(change: dict[str, Any]) -> dict[str, DelegationToken]:
@@ -222,9 +202,4 @@ def _changed_topic(before: TopicState | None, name: str, change: dict[str, Any])
         partitions.update(enumerate(before.partitions))
     for number, row in change["partitions"].items():
         partitions[int(number)] = _partition(row)
-    return TopicState(
-        name,
-        topic_id,
-        tuple(partitions[number] for number in range(len(partitions))),
-        change["configs"],
-    )
+    return TopicState(name, topic_id, tuple(partitions[number] for number in range(len(partitions))), change["configs"])

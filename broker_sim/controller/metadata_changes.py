@@ -11,9 +11,7 @@ from purgatory import Clock
 class MetadataChanges:
     """Owns the current `image`. A change makes one new image, which is published once."""
 
-    def __init__(
-        self, clock: Clock, image: MetadataImage, publish: Callable[[MetadataImage], None]
-    ) -> None:
+    def __init__(self, clock: Clock, image: MetadataImage, publish: Callable[[MetadataImage], None]) -> None:
         self._clock = clock
         self._publish = publish
         self.image = image

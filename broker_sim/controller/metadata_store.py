@@ -89,19 +89,13 @@ class MetadataStore:
                 image = changed(image, change)
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 raise ConfigError(
-                    f"{self._path} is damaged in line {number}, at byte {position}: {error!r}; "
-                    f"{_ADVICE}"
+                    f"{self._path} is damaged in line {number}, at byte {position}: {error!r}; {_ADVICE}"
                 ) from error
             next_producer_id = change.get("next_producer_id", next_producer_id)
             is_whole = change.get("closed", False)
             position += len(line) + 1
         if position < len(content):
-            log.warning(
-                "metadata_cut",
-                file=str(self._path),
-                at_byte=position,
-                lost_bytes=len(content) - position,
-            )
+            log.warning("metadata_cut", file=str(self._path), at_byte=position, lost_bytes=len(content) - position)
         return StoredMetadata(image, next_producer_id, is_whole)
 
     def begin(self, image: MetadataImage, next_producer_id: int) -> None:
@@ -111,9 +105,7 @@ class MetadataStore:
         line = _line(change)
         temporary = self._path.with_suffix(".tmp")
         temporary.unlink(missing_ok=True)
-        descriptor = os.open(
-            temporary, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
-        )
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
             _write_all(descriptor, line)
             temporary.rename(self._path)
@@ -187,12 +179,7 @@ class MetadataStore:
         self._size_bytes += len(line)
 
     def _log_error(self, action: str, error: OSError) -> None:
-        log.error(
-            "metadata_write_failed",
-            file=str(self._path),
-            action=action,
-            why=error.strerror or str(error),
-        )
+        log.error("metadata_write_failed", file=str(self._path), action=action, why=error.strerror or str(error))
 
     def close(self, *, is_whole: bool = True) -> None:
         """Write what is pending, and that the controller was closed; does nothing the second time.

@@ -41,9 +41,7 @@ class PeriodicTasks:
     def __init__(self) -> None:
         self._tasks: list[_PeriodicTask] = []
 
-    def register(
-        self, work: Work, period_ms: int, now_ms: int, *, waits_when_late: bool = False
-    ) -> None:
+    def register(self, work: Work, period_ms: int, now_ms: int, *, waits_when_late: bool = False) -> None:
         """Run `work` every `period_ms`, the first time after one period."""
         assert period_ms > 0
         self._tasks.append(_PeriodicTask(work, period_ms, now_ms + period_ms, waits_when_late))

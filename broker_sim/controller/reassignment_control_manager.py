@@ -11,12 +11,7 @@ from collections.abc import Mapping, Sequence
 from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
 from broker_sim.controller.partition_change_builder import PartitionChangeBuilder
 from broker_sim.controller.replication_control_manager import ReplicationControlManager
-from broker_sim.controller.requests import (
-    OngoingReassignment,
-    Outcome,
-    PartitionOutcome,
-    Reassignment,
-)
+from broker_sim.controller.requests import OngoingReassignment, Outcome, PartitionOutcome, Reassignment
 from broker_sim.controller.topic_control_manager import validate_manual_assignment
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import MetadataDelta, MetadataImage, PartitionState, TopicState
@@ -25,18 +20,12 @@ from broker_sim.metadata import MetadataDelta, MetadataImage, PartitionState, To
 class ReassignmentControlManager:
     """Starts, cancels and lists reassignments. Belongs to the controller's thread."""
 
-    def __init__(
-        self, configs: ConfigurationControlManager, replication: ReplicationControlManager
-    ) -> None:
+    def __init__(self, configs: ConfigurationControlManager, replication: ReplicationControlManager) -> None:
         self._configs = configs
         self._replication = replication
 
     def alter(
-        self,
-        delta: MetadataDelta,
-        reassignments: Sequence[Reassignment],
-        *,
-        allow_replication_factor_change: bool,
+        self, delta: MetadataDelta, reassignments: Sequence[Reassignment], *, allow_replication_factor_change: bool
     ) -> list[PartitionOutcome]:
         """Start or cancel each reassignment; returns one outcome each in order."""
         outcomes = []
@@ -49,20 +38,14 @@ class ReassignmentControlManager:
             outcomes.append(PartitionOutcome(wanted.topic, wanted.partition, outcome))
         return outcomes
 
-    def _alter_one(
-        self, delta: MetadataDelta, wanted: Reassignment, allow_factor_change: bool
-    ) -> None:
+    def _alter_one(self, delta: MetadataDelta, wanted: Reassignment, allow_factor_change: bool) -> None:
         topic = delta.topic(wanted.topic)
         if topic is None:
-            raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"Unable to find a topic named {wanted.topic}.",
-            )
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {wanted.topic}.")
         partition = topic.partition(wanted.partition)
         if partition is None:
             raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"Unable to find partition {wanted.topic}:{wanted.partition}.",
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {wanted.topic}:{wanted.partition}."
             )
         builder = self._replication.change_builder(delta, topic, wanted.partition, partition)
         if wanted.replicas is None:
@@ -76,9 +59,7 @@ class ReassignmentControlManager:
         if state is not None:
             self._replication.put_partition(delta, topic.name, wanted.partition, state)
 
-    def _cancel(
-        self, delta: MetadataDelta, topic: TopicState, number: int, builder: PartitionChangeBuilder
-    ) -> None:
+    def _cancel(self, delta: MetadataDelta, topic: TopicState, number: int, builder: PartitionChangeBuilder) -> None:
         partition = builder.partition
         if not partition.is_reassigning:
             raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
@@ -149,6 +130,5 @@ def _check_replication_factor(partition: PartitionState, wanted: int) -> None:
     lasting = set(partition.replicas) - set(partition.removing_replicas)
     if len(lasting) != wanted:
         raise ApiError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"The replication factor is changed from {len(lasting)} to {wanted}",
+            ErrorCode.INVALID_REPLICATION_FACTOR, f"The replication factor is changed from {len(lasting)} to {wanted}"
         )

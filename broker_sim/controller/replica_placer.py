@@ -97,10 +97,7 @@ class StripedReplicaPlacer:
     def _check(self, replication_factor: int) -> None:
         reason = None
         if replication_factor <= 0:
-            reason = (
-                f"Invalid replication factor {replication_factor}:"
-                " the replication factor must be positive."
-            )
+            reason = f"Invalid replication factor {replication_factor}: the replication factor must be positive."
         elif not self._num_unfenced:
             reason = "All brokers are currently fenced, or have all their log directories cordoned."
         elif replication_factor > self._num_brokers:

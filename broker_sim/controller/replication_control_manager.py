@@ -31,16 +31,13 @@ from broker_sim.metadata.topic_partition import TopicPartition
 MAX_ELECTIONS_PER_IMBALANCE: Final = 1_000
 """The most elections in one run of a periodic task."""
 
-_NOT_NEEDED: Final = Outcome(
-    ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
-)
+_NOT_NEEDED: Final = Outcome(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
 _NOT_AVAILABLE: Final = {
     ElectionType.PREFERRED: Outcome(
         ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
     ),
     ElectionType.UNCLEAN: Outcome(
-        ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-        "Eligible topic partition leaders are not available.",
+        ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available."
     ),
 }
 
@@ -73,16 +70,12 @@ class ReplicationControlManager:
         unclean = self._configs.unclean_election_enabled(delta, topic)
         return Election.UNCLEAN if unclean else Election.ONLINE
 
-    def put_partition(
-        self, delta: MetadataDelta, topic: str, number: int, state: PartitionState
-    ) -> None:
+    def put_partition(self, delta: MetadataDelta, topic: str, number: int, state: PartitionState) -> None:
         """Write the partition after a check of what must always hold.
 
         The ELR may have replicas that a reassignment removed, as in Kafka; they can no longer lead.
         """
-        assert state.isr or has_eligible_leader_replicas(delta.features), (
-            f"{topic}-{number}: empty ISR"
-        )
+        assert state.isr or has_eligible_leader_replicas(delta.features), f"{topic}-{number}: empty ISR"
         assert len(set(state.isr)) == len(state.isr), f"{topic}-{number}: {state}"
         assert set(state.isr) <= set(state.replicas), f"{topic}-{number}: {state}"
         assert not set(state.isr) & set(state.elr), f"{topic}-{number}: {state}"
@@ -109,9 +102,7 @@ class ReplicationControlManager:
         for topic, number, partition in _partitions(delta, lambda p: not p.has_leader):
             self._update_leader_and_isr(delta, topic, number, partition)
 
-    def handle_offline_logs(
-        self, delta: MetadataDelta, broker_id: int, logs: frozenset[tuple[bytes, int]]
-    ) -> None:
+    def handle_offline_logs(self, delta: MetadataDelta, broker_id: int, logs: frozenset[tuple[bytes, int]]) -> None:
         """Take the broker out of the ISR of the partitions whose logs are offline there."""
         before = self._offline_logs.get(broker_id, frozenset())
         self._offline_logs[broker_id] = logs
@@ -124,9 +115,7 @@ class ReplicationControlManager:
             delta.set_broker(replace(broker, in_controlled_shutdown=True))
         self._remove_from_isrs(delta, broker.broker_id)
 
-    def handle_new_incarnation(
-        self, delta: MetadataDelta, broker_id: int, *, clean_shutdown: bool
-    ) -> None:
+    def handle_new_incarnation(self, delta: MetadataDelta, broker_id: int, *, clean_shutdown: bool) -> None:
         """Remove the earlier incarnation of a broker that registers again from ISRs.
 
         After an unclean shutdown it leaves the ELRs too, because its log may have lost its end.
@@ -147,10 +136,7 @@ class ReplicationControlManager:
         return [self._alter_partition(delta, broker_id, change) for change in alterations]
 
     def elect_leaders(
-        self,
-        delta: MetadataDelta,
-        election_type: ElectionType,
-        partitions: Sequence[TopicPartition] | None,
+        self, delta: MetadataDelta, election_type: ElectionType, partitions: Sequence[TopicPartition] | None
     ) -> list[PartitionOutcome]:
         """Elect leaders of the partitions; returns their outcomes.
 
@@ -160,16 +146,13 @@ class ReplicationControlManager:
         if wanted is None:
             wanted = [TopicPartition(t.name, number) for t, number, _ in _partitions(delta)]
         outcomes = [
-            PartitionOutcome(tp.topic, tp.partition, self._elect_leader(delta, election_type, tp))
-            for tp in wanted
+            PartitionOutcome(tp.topic, tp.partition, self._elect_leader(delta, election_type, tp)) for tp in wanted
         ]
         if partitions is None:
             return [o for o in outcomes if o.outcome is not _NOT_NEEDED]
         return outcomes
 
-    def transfer_leadership(
-        self, delta: MetadataDelta, topic_partition: TopicPartition, leader: int
-    ) -> None:
+    def transfer_leadership(self, delta: MetadataDelta, topic_partition: TopicPartition, leader: int) -> None:
         """Make `leader` lead the partition; nothing changes if it does already.
 
         Raises ApiError with UNKNOWN_TOPIC_OR_PARTITION, or with ELIGIBLE_LEADERS_NOT_AVAILABLE
@@ -185,8 +168,7 @@ class ReplicationControlManager:
             reason = f"is not in its ISR {list(partition.isr)}"
         if reason is not None:
             raise ApiError(
-                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-                f"Broker {leader} cannot lead {topic_partition}: it {reason}.",
+                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"Broker {leader} cannot lead {topic_partition}: it {reason}."
             )
         builder = self.change_builder(delta, topic, topic_partition.partition, partition)
         builder.election = Election.PREFERRED
@@ -196,9 +178,7 @@ class ReplicationControlManager:
     def maybe_balance_leaders(self, delta: MetadataDelta) -> bool:
         """Elect preferred replicas; returns whether there may be more to do."""
         elections = 0
-        for topic, number, partition in _partitions(
-            delta, lambda p: p.leader != p.preferred_replica
-        ):
+        for topic, number, partition in _partitions(delta, lambda p: p.leader != p.preferred_replica):
             builder = self.change_builder(delta, topic, number, partition)
             builder.election = Election.PREFERRED
             elections += self._put_built(delta, topic, number, builder)
@@ -250,9 +230,7 @@ class ReplicationControlManager:
         builder.election = self.automatic_election(delta, topic)
         self._put_built(delta, topic, number, builder)
 
-    def _put_built(
-        self, delta: MetadataDelta, topic: TopicState, number: int, builder: PartitionChangeBuilder
-    ) -> bool:
+    def _put_built(self, delta: MetadataDelta, topic: TopicState, number: int, builder: PartitionChangeBuilder) -> bool:
         """Write the builder's next state; returns whether there is one."""
         state = builder.build()
         if state is not None:
@@ -278,18 +256,14 @@ class ReplicationControlManager:
         builder.target_recovering = False
         state = builder.build()
         if state is None:
-            return AlterPartitionResult(
-                change.topic_id, change.partition, ErrorCode.NONE, partition
-            )
+            return AlterPartitionResult(change.topic_id, change.partition, ErrorCode.NONE, partition)
         self.put_partition(delta, topic.name, change.partition, state)
         if state.leader != broker_id:
             # The last step of a reassignment has removed the leader itself from the replicas.
             return _refused(change, ErrorCode.NEW_LEADER_ELECTED)
         return AlterPartitionResult(change.topic_id, change.partition, ErrorCode.NONE, state)
 
-    def _elect_leader(
-        self, delta: MetadataDelta, election_type: ElectionType, wanted: TopicPartition
-    ) -> Outcome:
+    def _elect_leader(self, delta: MetadataDelta, election_type: ElectionType, wanted: TopicPartition) -> Outcome:
         try:
             topic, partition = _existing_partition(delta, wanted)
         except ApiError as error:
@@ -304,9 +278,7 @@ class ReplicationControlManager:
         return Outcome()
 
 
-def _existing_partition(
-    delta: MetadataDelta, wanted: TopicPartition
-) -> tuple[TopicState, PartitionState]:
+def _existing_partition(delta: MetadataDelta, wanted: TopicPartition) -> tuple[TopicState, PartitionState]:
     """Return the partition with its topic. Raises ApiError with UNKNOWN_TOPIC_OR_PARTITION."""
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     topic = delta.topic_head(wanted.topic)
@@ -331,10 +303,7 @@ def _proposal_error(
     """
     new_isr = [member.broker_id for member in change.new_isr]
     error = ErrorCode.NONE
-    if (
-        change.leader_epoch > partition.leader_epoch
-        or change.partition_epoch > partition.partition_epoch
-    ):
+    if change.leader_epoch > partition.leader_epoch or change.partition_epoch > partition.partition_epoch:
         error = ErrorCode.NOT_CONTROLLER
     elif change.leader_epoch < partition.leader_epoch:
         error = ErrorCode.FENCED_LEADER_EPOCH

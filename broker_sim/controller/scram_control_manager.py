@@ -11,12 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.controller.requests import (
-    Outcome,
-    ScramDeletion,
-    ScramResults,
-    ScramUpsertion,
-)
+from broker_sim.controller.requests import Outcome, ScramDeletion, ScramResults, ScramUpsertion
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import SCRAM_MECHANISMS
 
@@ -27,12 +22,8 @@ if TYPE_CHECKING:
 
 MAX_ITERATIONS: Final = 16_384
 
-_TWICE: Final = Outcome(
-    ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
-)
-_NOT_FOUND: Final = Outcome(
-    ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
-)
+_TWICE: Final = Outcome(ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
+_NOT_FOUND: Final = Outcome(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
 _NO_NAME: Final = Outcome(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
 _NO_MECHANISM: Final = Outcome(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
 _TOO_FEW: Final = Outcome(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
@@ -42,9 +33,7 @@ _NO_PASSWORD: Final = Outcome(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def alter_scram_credentials(
-    delta: MetadataDelta,
-    deletions: Sequence[ScramDeletion],
-    upsertions: Sequence[ScramUpsertion],
+    delta: MetadataDelta, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
 ) -> ScramResults:
     """Delete and set credentials; what is refused for one user leaves the others as they are.
 
@@ -71,9 +60,7 @@ def alter_scram_credentials(
             deleted.append(user)
         elif change.salted_password:
             mechanism = SCRAM_MECHANISMS[change.mechanism]
-            credentials[change.mechanism] = mechanism.credential(
-                change.salt, change.salted_password, change.iterations
-            )
+            credentials[change.mechanism] = mechanism.credential(change.salt, change.salted_password, change.iterations)
             upserted.append(user)
         else:
             refused[user] = _NO_PASSWORD
@@ -83,8 +70,7 @@ def alter_scram_credentials(
 
 
 def _reason_against(
-    alteration: ScramDeletion | ScramUpsertion,
-    known: Mapping[str, Mapping[int, ScramCredential]],
+    alteration: ScramDeletion | ScramUpsertion, known: Mapping[str, Mapping[int, ScramCredential]]
 ) -> Outcome | None:
     """Mirror `validateDeletion` and `validateUpsertion`."""
     if not alteration.user:

@@ -5,13 +5,7 @@ from collections.abc import Sequence
 from broker_sim.controller.acl_control_manager import create_acls, delete_acls
 from broker_sim.controller.delegation_token_control_manager import DelegationTokenControlManager
 from broker_sim.controller.metadata_changes import MetadataChanges
-from broker_sim.controller.requests import (
-    DeletedAcls,
-    Outcome,
-    ScramDeletion,
-    ScramResults,
-    ScramUpsertion,
-)
+from broker_sim.controller.requests import DeletedAcls, Outcome, ScramDeletion, ScramResults, ScramUpsertion
 from broker_sim.controller.scram_control_manager import alter_scram_credentials
 from broker_sim.metadata.acl import Acl, AclFilter
 from broker_sim.metadata.delegation_token import DelegationToken
@@ -41,26 +35,18 @@ class SecurityRequests(MetadataChanges):
             return delete_acls(delta, filters)
 
     def create_delegation_token(
-        self,
-        owner: KafkaPrincipal,
-        requester: KafkaPrincipal,
-        renewers: Sequence[KafkaPrincipal],
-        max_lifetime_ms: int,
+        self, owner: KafkaPrincipal, requester: KafkaPrincipal, renewers: Sequence[KafkaPrincipal], max_lifetime_ms: int
     ) -> DelegationToken:
         """Make a token for the owner. Raises ApiError."""
         with self._change() as delta:
             return self._tokens.create(delta, owner, requester, renewers, max_lifetime_ms)
 
-    def renew_delegation_token(
-        self, principal: KafkaPrincipal, hmac: bytes, renew_period_ms: int
-    ) -> int:
+    def renew_delegation_token(self, principal: KafkaPrincipal, hmac: bytes, renew_period_ms: int) -> int:
         """Renew the token of that HMAC; returns when it ends now. Raises ApiError."""
         with self._change() as delta:
             return self._tokens.renew(delta, principal, hmac, renew_period_ms)
 
-    def expire_delegation_token(
-        self, principal: KafkaPrincipal, hmac: bytes, period_ms: int
-    ) -> int:
+    def expire_delegation_token(self, principal: KafkaPrincipal, hmac: bytes, period_ms: int) -> int:
         """Let the token of that HMAC end sooner, or at once; returns when it ends. Raises ApiError."""
         with self._change() as delta:
             return self._tokens.expire(delta, principal, hmac, period_ms)

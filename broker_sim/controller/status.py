@@ -47,9 +47,7 @@ class ControllerStatus:
     time_since_last_heartbeat_ms: Mapping[int, int]
 
 
-def controller_status(
-    image: MetadataImage, time_since_last_heartbeat_ms: Mapping[int, int]
-) -> ControllerStatus:
+def controller_status(image: MetadataImage, time_since_last_heartbeat_ms: Mapping[int, int]) -> ControllerStatus:
     """Count what the image shows. A partition without a leader is imbalanced too, as in Kafka."""
     partitions = [state for _, state in image.each_partition()]
     fenced = sum(broker.fenced for broker in image.brokers.values())

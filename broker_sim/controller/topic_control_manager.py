@@ -44,11 +44,7 @@ class TopicControlManager:
     """Creates, extends and deletes topics. Belongs to the controller's thread."""
 
     def __init__(
-        self,
-        config: BrokerConfig,
-        configs: ConfigurationControlManager,
-        cluster: ClusterControlManager,
-        rng: Random,
+        self, config: BrokerConfig, configs: ConfigurationControlManager, cluster: ClusterControlManager, rng: Random
     ) -> None:
         self._config = config
         self._configs = configs
@@ -56,10 +52,7 @@ class TopicControlManager:
         self._rng = rng
 
     def create_topics(
-        self,
-        delta: MetadataDelta,
-        topics: Sequence[CreatableTopic],
-        charge: Charge = free_of_charge,
+        self, delta: MetadataDelta, topics: Sequence[CreatableTopic], charge: Charge = free_of_charge
     ) -> list[CreateTopicResult]:
         """Create each topic that can be created; returns one result per name.
 
@@ -129,16 +122,10 @@ class TopicControlManager:
         asked = Counter(topics)
         named = [delta.topic(key) for key in asked if isinstance(key, str)]
         named_twice = {topic.topic_id for topic in named if topic and topic.topic_id in asked}
-        return [
-            self._delete_topic(delta, key, asked, charge) for key in asked if key not in named_twice
-        ]
+        return [self._delete_topic(delta, key, asked, charge) for key in asked if key not in named_twice]
 
     def _delete_topic(
-        self,
-        delta: MetadataDelta,
-        key: str | bytes,
-        asked: Counter[str | bytes],
-        charge: Charge,
+        self, delta: MetadataDelta, key: str | bytes, asked: Counter[str | bytes], charge: Charge
     ) -> DeleteTopicResult:
         by_name = isinstance(key, str)
         topic = delta.topic(key) if isinstance(key, str) else delta.topic_by_id(key)
@@ -160,8 +147,7 @@ class TopicControlManager:
         if by_name and topic.topic_id in asked:
             topic_id = topic.topic_id
             return refused(
-                ErrorCode.INVALID_REQUEST,
-                "The provided topic name maps to an ID that was already supplied.",
+                ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
             )
         outcome = Outcome()
         try:
@@ -181,13 +167,7 @@ class TopicControlManager:
             return self._config.num_partitions
         return max(topic.num_partitions, 0)
 
-    def _create(
-        self,
-        delta: MetadataDelta,
-        topic: CreatableTopic,
-        taken: dict[str, str],
-        charge: Charge,
-    ) -> TopicState:
+    def _create(self, delta: MetadataDelta, topic: CreatableTopic, taken: dict[str, str], charge: Charge) -> TopicState:
         """Write the new topic into `delta`. Raises ApiError."""
         _check_name(topic.name, taken)
         state = self._new_topic(delta, topic)
@@ -212,9 +192,7 @@ class TopicControlManager:
             if topic_id[0] >> 2 != _DASH:
                 return topic_id
 
-    def _placed_partitions(
-        self, delta: MetadataDelta, topic: CreatableTopic
-    ) -> tuple[PartitionState, ...]:
+    def _placed_partitions(self, delta: MetadataDelta, topic: CreatableTopic) -> tuple[PartitionState, ...]:
         factor, count = topic.replication_factor, topic.num_partitions
         if factor < -1 or factor == 0:
             raise ApiError(
@@ -223,26 +201,21 @@ class TopicControlManager:
             )
         if count < -1 or count == 0:
             raise ApiError(
-                ErrorCode.INVALID_PARTITIONS,
-                "Number of partitions was set to an invalid non-positive value.",
+                ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
             )
         factor = self._config.default_replication_factor if factor == -1 else factor
         count = self._config.num_partitions if count == -1 else count
         try:
             placed = self._place(delta, count, factor)
         except ApiError as error:
-            raise ApiError(
-                error.error_code, f"Unable to replicate the partition {factor} time(s): {error}"
-            ) from error
+            raise ApiError(error.error_code, f"Unable to replicate the partition {factor} time(s): {error}") from error
         return tuple(_placed_partition(delta, replicas) for replicas in placed)
 
     def _place(self, delta: MetadataDelta, count: int, factor: int) -> list[tuple[int, ...]]:
         brokers = self._cluster.usable_brokers(delta)
         return StripedReplicaPlacer(brokers, self._rng).place(count, factor)
 
-    def _add_partitions(
-        self, delta: MetadataDelta, topic: TopicState, wanted: NewPartitions, charge: Charge
-    ) -> None:
+    def _add_partitions(self, delta: MetadataDelta, topic: TopicState, wanted: NewPartitions, charge: Charge) -> None:
         present = len(topic.partitions)
         code = ErrorCode.INVALID_PARTITIONS
         if wanted.count == present:
@@ -287,14 +260,9 @@ def validate_manual_assignment(
         reason = "The manual partition assignment includes an empty replica list."
     for previous, broker_id in zip([None, *sorted(replicas)], sorted(replicas), strict=False):
         if broker_id not in delta.brokers:
-            reason = (
-                f"The manual partition assignment includes broker {broker_id}, but no such broker"
-                " is registered."
-            )
+            reason = f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
         elif broker_id == previous:
-            reason = (
-                f"The manual partition assignment includes the broker {broker_id} more than once."
-            )
+            reason = f"The manual partition assignment includes the broker {broker_id} more than once."
         if reason is not None:
             break
     if reason is None and replication_factor not in {None, len(replicas)}:
@@ -319,9 +287,7 @@ def _taken_names(delta: MetadataDelta, wanted: Iterable[CreatableTopic]) -> dict
 
 def _check_number(partitions: int) -> None:
     if partitions > MAX_PARTITIONS_PER_REQUEST:
-        raise ApiError(
-            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
-        )
+        raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def _check_named_once(name: str, names: Counter[str]) -> None:
@@ -341,9 +307,7 @@ def _check_name(name: str, taken: dict[str, str]) -> None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
 
 
-def _new_partition(
-    delta: MetadataDelta, replicas: Iterable[int], refusal: ApiError
-) -> PartitionState:
+def _new_partition(delta: MetadataDelta, replicas: Iterable[int], refusal: ApiError) -> PartitionState:
     """Return a partition whose ISR are its active replicas. Raises `refusal` without any."""
     isr = tuple(replica for replica in replicas if is_active(delta, replica))
     if not isr:
@@ -372,14 +336,10 @@ def _assigned_partition(
 
 
 def _assigned_partitions(delta: MetadataDelta, topic: CreatableTopic) -> tuple[PartitionState, ...]:
-    for name, value in (
-        ("replication factor", topic.replication_factor),
-        ("numPartitions", topic.num_partitions),
-    ):
+    for name, value in (("replication factor", topic.replication_factor), ("numPartitions", topic.num_partitions)):
         if value != -1:
             raise ApiError(
-                ErrorCode.INVALID_REQUEST,
-                f"A manual partition assignment was specified, but {name} was not set to -1.",
+                ErrorCode.INVALID_REQUEST, f"A manual partition assignment was specified, but {name} was not set to -1."
             )
     states: dict[int, PartitionState] = {}
     factor = None
@@ -393,7 +353,6 @@ def _assigned_partitions(delta: MetadataDelta, topic: CreatableTopic) -> tuple[P
         factor = len(replicas)
     if set(states) != set(range(len(states))):
         raise ApiError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "partitions should be a consecutive 0-based integer sequence",
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
         )
     return tuple(states[number] for number in range(len(states)))

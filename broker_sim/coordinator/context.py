@@ -51,9 +51,7 @@ class CoordinatorState(Enum):
 class Shard(Protocol):
     """The state that the records of one partition make; mirrors `CoordinatorShard`."""
 
-    def replay(
-        self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID
-    ) -> None:
+    def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Take in a record that is in the log at that offset, in a transaction if a producer is named."""
 
     def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
@@ -126,9 +124,7 @@ class CoordinatorContext(Generic[S]):
                     self.loaded_records += 1
             elif header.records_count:
                 is_commit = read_end_txn_marker(batch).is_commit
-                self.shard.replay_marker(
-                    header.producer_id, header.last_offset, is_commit=is_commit
-                )
+                self.shard.replay_marker(header.producer_id, header.last_offset, is_commit=is_commit)
                 self.loaded_records += 1
         self.change_offset = self._end_offset
         self.state = CoordinatorState.ACTIVE
@@ -218,10 +214,7 @@ class CoordinatorContext(Generic[S]):
 
 
 def _settle(
-    result: Result[R],
-    on_response: Callable[[R], object],
-    on_error: Callable[[ApiError], object],
-    error_code: ErrorCode,
+    result: Result[R], on_response: Callable[[R], object], on_error: Callable[[ApiError], object], error_code: ErrorCode
 ) -> None:
     if result.on_settled is not None:
         result.on_settled(coordinator_error(error_code))

@@ -47,11 +47,7 @@ UNSUPPORTED: Final = {
 }
 """What RE2 says of what Python has and RE2 has not."""
 WORD: Final = frozenset(ascii_letters + digits + "_")
-CATEGORIES: Final = {
-    "DIGIT": frozenset(digits),
-    "SPACE": frozenset("\t\n\f\r "),
-    "WORD": WORD,
-}
+CATEGORIES: Final = {"DIGIT": frozenset(digits), "SPACE": frozenset("\t\n\f\r "), "WORD": WORD}
 
 IGNORECASE: Final = int(re.IGNORECASE)
 MULTILINE: Final = int(re.MULTILINE)
@@ -233,9 +229,7 @@ def _test(name: str, argument: Any, flags: int) -> Callable[[str], bool]:
         tests.insert(0, literals.__contains__)
     if not flags & IGNORECASE:
         return lambda one: any(test(one) for test in tests) != negated
-    return lambda one: (
-        any(test(case) for test in tests for case in {one, one.lower(), one.upper()}) != negated
-    )
+    return lambda one: any(test(case) for test in tests for case in {one, one.lower(), one.upper()}) != negated
 
 
 @lru_cache(maxsize=MOST_LITERALS)

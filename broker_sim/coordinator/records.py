@@ -42,12 +42,7 @@ class RecordSerde:
     `written_version(value)` the version that Kafka writes a value in.
     """
 
-    def __init__(
-        self,
-        classes: Any,
-        names: Mapping[int, str],
-        written_version: Callable[[Message], int],
-    ) -> None:
+    def __init__(self, classes: Any, names: Mapping[int, str], written_version: Callable[[Message], int]) -> None:
         self._classes = classes
         self._names = names
         self._written_version = written_version

@@ -31,15 +31,7 @@ class Result(Generic[Response]):
       comes before the answer. After an error of the append neither records nor timers were taken in
     """
 
-    __slots__ = (
-        "on_appended",
-        "on_settled",
-        "records",
-        "replays",
-        "response",
-        "shares_batch",
-        "timeout_ms",
-    )
+    __slots__ = ("on_appended", "on_settled", "records", "replays", "response", "shares_batch", "timeout_ms")
 
     def __init__(
         self,

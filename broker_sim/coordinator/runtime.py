@@ -177,9 +177,7 @@ class CoordinatorRuntime(Generic[S]):
     def reload(self, partition: int) -> None:
         """Load the partition again: its state has what is not in the log."""
         context = self._contexts[partition]
-        self._log.info(
-            "coordinator_reloaded", partition=partition, why="records could not be appended"
-        )
+        self._log.info("coordinator_reloaded", partition=partition, why="records could not be appended")
         self.resigned(partition)
         self.elected(partition, context.leader_epoch)
 

@@ -49,11 +49,7 @@ class CoordinatorStorage(Protocol):
         """Return the largest batch that the topic allows (`max.message.bytes`); 0 without the partition."""
 
     def await_committed(
-        self,
-        partition: int,
-        end_offset: int,
-        timeout_ms: int,
-        on_done: Callable[[ErrorCode], object],
+        self, partition: int, end_offset: int, timeout_ms: int, on_done: Callable[[ErrorCode], object]
     ) -> None:
         """Call `on_done` when the in-sync replicas have all records before `end_offset`, as above."""
 

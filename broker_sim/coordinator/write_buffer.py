@@ -33,9 +33,7 @@ class WriteBuffer:
     `on_appended` and `on_done` are as in `CoordinatorStorage.append`.
     """
 
-    def __init__(
-        self, partition: int, environment: RuntimeEnvironment, on_failed: Callable[[], object]
-    ) -> None:
+    def __init__(self, partition: int, environment: RuntimeEnvironment, on_failed: Callable[[], object]) -> None:
         """`on_failed()` is called when a batch cannot be appended whose records are in the state.
 
         Nothing is appended after that: another buffer goes on from what the log has.
@@ -121,9 +119,7 @@ class WriteBuffer:
         if self._can_append(on_done):
             self._append(self._encoded(records), on_appended, on_done, transaction, timeout_ms)
 
-    def append_marker(
-        self, marker: TransactionMarker, on_appended: OnAppended, on_done: OnDone
-    ) -> None:
+    def append_marker(self, marker: TransactionMarker, on_appended: OnAppended, on_done: OnDone) -> None:
         """Append the marker at once, after all that is here."""
         if self._can_append(on_done):
             self._storage.append(

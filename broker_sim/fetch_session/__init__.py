@@ -2,13 +2,7 @@
 
 from broker_sim.fetch_session.cached_partition import CachedPartition, PartitionKey
 from broker_sim.fetch_session.manager import FetchManager
-from broker_sim.fetch_session.session import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    NO_SESSION,
-    FetchSession,
-    next_epoch,
-)
+from broker_sim.fetch_session.session import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, next_epoch
 
 __all__ = [
     "FINAL_EPOCH",

@@ -68,16 +68,10 @@ class FetchSessionCacheShard:
         uses_topic_ids: bool,
     ) -> int:
         """Return the id of a new session of `size` partitions, `NO_SESSION` if there is no room."""
-        if len(self.sessions) >= self._max_entries and not self._try_evict(
-            privileged, size, now_ms
-        ):
+        if len(self.sessions) >= self._max_entries and not self._try_evict(privileged, size, now_ms):
             return NO_SESSION
         session = FetchSession(
-            self._new_id(),
-            make_partitions(),
-            privileged=privileged,
-            uses_topic_ids=uses_topic_ids,
-            now_ms=now_ms,
+            self._new_id(), make_partitions(), privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
         )
         self.sessions[session.session_id] = session
         self.touch(session, now_ms)
@@ -140,10 +134,7 @@ class FetchSessionCache:
         self._id_range = _MAX_INT // SHARD_COUNT
         self._shards = [
             FetchSessionCacheShard(
-                slots // SHARD_COUNT,
-                number * self._id_range,
-                (number + 1) * self._id_range,
-                self._choose_id,
+                slots // SHARD_COUNT, number * self._id_range, (number + 1) * self._id_range, self._choose_id
             )
             for number in range(SHARD_COUNT)
         ]

@@ -82,9 +82,5 @@ class FetchManager:
     ) -> int:
         """Return the id of a new session, `NO_SESSION` if there is no room for one."""
         return self.cache.next_shard().maybe_create_session(
-            self._clock.now_ms(),
-            size,
-            make_partitions,
-            privileged=privileged,
-            uses_topic_ids=uses_topic_ids,
+            self._clock.now_ms(), size, make_partitions, privileged=privileged, uses_topic_ids=uses_topic_ids
         )

@@ -22,9 +22,7 @@ _FIRST_BUCKETS: Final = 16
 _LOAD_FACTOR: Final = 0.75
 
 
-def groups_by_partition(
-    group_ids: Iterable[str], partition_for: Callable[[str], int]
-) -> list[list[str]]:
+def groups_by_partition(group_ids: Iterable[str], partition_for: Callable[[str], int]) -> list[list[str]]:
     """Return the ids of each partition together."""
     partitions: dict[int, list[str]] = {}
     for group_id in group_ids:
@@ -48,9 +46,7 @@ def describe_each(
     Where it raises `ApiError`, the group is `failed` with that error; `texts` are for errors that have none.
     """
     described = [failed(ErrorCode.INVALID_GROUP_ID, None, each) for each in group_ids if not each]
-    for group_id in chain.from_iterable(
-        groups_by_partition(filter(None, group_ids), partition_for)
-    ):
+    for group_id in chain.from_iterable(groups_by_partition(filter(None, group_ids), partition_for)):
         try:
             described.append(describe(group_id))
         except ApiError as error:

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from broker_sim.protocol.codec import decode, encode
 from broker_sim.protocol.errors import ProtocolError
-from broker_sim.protocol.messages import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-)
+from broker_sim.protocol.messages import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,9 +44,7 @@ def encode_assignment(partitions: Iterable[tuple[str, Sequence[int]]], metadata:
     """
     version = _version_of(metadata, ConsumerProtocolAssignment.MAX_VERSION)
     topic = ConsumerProtocolAssignment.TopicPartition
-    message = ConsumerProtocolAssignment(
-        [topic(name, list(numbers)) for name, numbers in partitions], None
-    )
+    message = ConsumerProtocolAssignment([topic(name, list(numbers)) for name, numbers in partitions], None)
     return VERSION.pack(version) + b"".join(encode(message, version))
 
 

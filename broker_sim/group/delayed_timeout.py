@@ -15,9 +15,7 @@ class DelayedTimeout(DelayedRequest):
 
     __slots__ = ("_on_timeout", "is_satisfied")
 
-    def __init__(
-        self, delay_ms: int, on_timeout: Callable[[], object], client_id: str | None
-    ) -> None:
+    def __init__(self, delay_ms: int, on_timeout: Callable[[], object], client_id: str | None) -> None:
         super().__init__(delay_ms, client_id)
         self._on_timeout = on_timeout
         self.is_satisfied = False

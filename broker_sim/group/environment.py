@@ -53,9 +53,7 @@ class ListLatestOffsets(Protocol):
     """Asks the leaders of partitions; mirrors `PartitionMetadataClient`."""
 
     def __call__(
-        self,
-        keys: Iterable[TopicPartition],
-        on_result: Callable[[Mapping[TopicPartition, LatestOffset]], object],
+        self, keys: Iterable[TopicPartition], on_result: Callable[[Mapping[TopicPartition, LatestOffset]], object]
     ) -> None:
         """Look for the latest offsets; `on_result` is called once, now or later, with each of them."""
 

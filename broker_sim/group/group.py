@@ -70,9 +70,7 @@ class Group(Protocol):
     def member_count(self) -> int:
         """How many members it has."""
 
-    def validate_offset_commit(
-        self, commit: OffsetCommit, is_transactional: bool
-    ) -> CommitPartitionValidator | None:
+    def validate_offset_commit(self, commit: OffsetCommit, is_transactional: bool) -> CommitPartitionValidator | None:
         """Check that this member may commit: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION and others.
 
         Returns the check of its partitions, None without one.

@@ -59,11 +59,7 @@ class Migration:
     """Moves the groups of a shard; it alone knows both kinds. See `Conversions`."""
 
     def __init__(
-        self,
-        environment: GroupEnvironment,
-        groups: GroupTimeline,
-        rebalance: Rebalance,
-        hashes: TopicHashes,
+        self, environment: GroupEnvironment, groups: GroupTimeline, rebalance: Rebalance, hashes: TopicHashes
     ) -> None:
         self._environment = environment
         self._config = environment.config
@@ -83,9 +79,7 @@ class Migration:
         self._check_upgrade(group)
         self._rebalance.answer_all(group, ErrorCode.REBALANCE_IN_PROGRESS)
         try:
-            members = [
-                self._consumer_member(group, member) for member in group.members.values_in_order()
-            ]
+            members = [self._consumer_member(group, member) for member in group.members.values_in_order()]
         except MalformedConsumerProtocolError as error:
             raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from error
         except CustomAssignorError as error:
@@ -113,9 +107,7 @@ class Migration:
         if len(group.members) > self._config.group_consumer_max_size:
             raise _cannot_upgrade(group, "the group size exceeds the consumer group maximum size")
 
-    def _consumer_member(
-        self, group: ClassicGroup, member: ClassicMember
-    ) -> tuple[ConsumerMember, Partitions]:
+    def _consumer_member(self, group: ClassicGroup, member: ClassicMember) -> tuple[ConsumerMember, Partitions]:
         """Return the member and its target, which is what it was assigned last."""
         target: Partitions = NO_PARTITIONS
         if member.assignment:
@@ -144,9 +136,7 @@ class Migration:
             client_id=member.client_id,
             client_host=member.client_host,
             assigned={topic_id: dict.fromkeys(of, epoch) for topic_id, of in target.items()},
-            classic=ClassicMetadata(
-                member.session_timeout_ms, tuple((p.name, p.metadata) for p in member.protocols)
-            ),
+            classic=ClassicMetadata(member.session_timeout_ms, tuple((p.name, p.metadata) for p in member.protocols)),
         )
         return new.with_topic_names(subscription.topics), target
 
@@ -172,11 +162,7 @@ class Migration:
         return policy in DOWNGRADES and size <= self._config.group_max_size
 
     def downgrade_without(
-        self,
-        group: ConsumerGroup,
-        leaving: Collection[ConsumerMember],
-        response: R,
-        on_settled: OnSettled,
+        self, group: ConsumerGroup, leaving: Collection[ConsumerMember], response: R, on_settled: OnSettled
     ) -> Result[R]:
         """Make it a classic group of the other members, which rebalance.
 
@@ -227,9 +213,7 @@ class Migration:
             self._groups.put(group.group_id, classic)
             self._rebalance.start_sessions(classic)
             if rebalances:
-                self._rebalance.prepare(
-                    classic, "the group moves from the consumer to the classic protocol"
-                )
+                self._rebalance.prepare(classic, "the group moves from the consumer to the classic protocol")
 
         return Result(
             response,
@@ -239,9 +223,7 @@ class Migration:
             on_settled=on_settled,
         )
 
-    def _classic_group(
-        self, group: ConsumerGroup, members: Iterable[tuple[ConsumerMember, str]]
-    ) -> ClassicGroup:
+    def _classic_group(self, group: ConsumerGroup, members: Iterable[tuple[ConsumerMember, str]]) -> ClassicGroup:
         classic = ClassicGroup(
             group.group_id,
             self._environment.clock,
@@ -265,8 +247,7 @@ class Migration:
                 )
             except MalformedConsumerProtocolError as error:
                 raise ApiError(
-                    ErrorCode.GROUP_ID_NOT_FOUND,
-                    f"Cannot downgrade the classic group {group.group_id}: {error}.",
+                    ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot downgrade the classic group {group.group_id}: {error}."
                 ) from error
         return classic
 
@@ -291,13 +272,8 @@ def _records_of(group: ConsumerGroup) -> list[GroupRecord]:
     return [
         *(records.member_metadata(group_id, member) for member in members),
         records.group_epoch(group_id, group.group_epoch, group.metadata_hash),
-        *(
-            records.target_assignment(group_id, m.member_id, group.targets[m.member_id])
-            for m in members
-        ),
-        records.target_assignment_metadata(
-            group_id, group.assignment_epoch, group.assignment_timestamp_ms
-        ),
+        *(records.target_assignment(group_id, m.member_id, group.targets[m.member_id]) for m in members),
+        records.target_assignment_metadata(group_id, group.assignment_epoch, group.assignment_timestamp_ms),
         *(records.current_assignment(group_id, member) for member in members),
     ]
 
@@ -305,6 +281,5 @@ def _records_of(group: ConsumerGroup) -> list[GroupRecord]:
 def _cannot_upgrade(group: ClassicGroup, why: str) -> ApiError:
     """Return why a classic group with members stays one."""
     return ApiError(
-        ErrorCode.GROUP_ID_NOT_FOUND,
-        f"Cannot upgrade classic group {group.group_id} to consumer group because {why}.",
+        ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group.group_id} to consumer group because {why}."
     )

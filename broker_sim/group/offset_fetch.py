@@ -74,9 +74,7 @@ class OffsetView:
 
     def _is_unstable(self, topic: str, partition: int) -> bool:
         """Whether a transaction that is not over may yet change the offset, and this matters."""
-        return self._query.require_stable and self._transactional.contains(
-            self._group_id, topic, partition
-        )
+        return self._query.require_stable and self._transactional.contains(self._group_id, topic, partition)
 
     def _all_topics(self, offsets: Iterable[tuple[str, int, CommittedOffset]]) -> list[Topic]:
         """Return all offsets by topic; by id, without those of topics that are gone."""
@@ -106,9 +104,7 @@ class OffsetView:
                 error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
             committed = None
             if not error_code:
-                committed = self._offsets.get_committed(
-                    self._group_id, name, index, self._high_watermark
-                )
+                committed = self._offsets.get_committed(self._group_id, name, index, self._high_watermark)
             if committed is None or not is_of_topic(committed, asked.topic_id):
                 topic.partitions.append(no_offset(index, error_code))
             else:

@@ -97,11 +97,7 @@ class OffsetMetadataManager:
             raise
 
     def _written(
-        self,
-        commit: OffsetCommit,
-        validator: CommitPartitionValidator | None,
-        *,
-        keeps_topic_id: bool,
+        self, commit: OffsetCommit, validator: CommitPartitionValidator | None, *, keeps_topic_id: bool
     ) -> Result[list[ErrorCode]]:
         """Return the records. Raises the ApiError of the validator, which fails the commit as a whole."""
         now_ms = self._environment.clock.wall_clock_ms()
@@ -132,9 +128,7 @@ class OffsetMetadataManager:
 
     # -- fetches --------------------------------------------------------------------------------
 
-    def fetch(
-        self, query: OffsetQuery
-    ) -> Result[messages.OffsetFetchResponse.OffsetFetchResponseGroup]:
+    def fetch(self, query: OffsetQuery) -> Result[messages.OffsetFetchResponse.OffsetFetchResponseGroup]:
         """Return what the group has. Raises ApiError of the group's check."""
         asked = query.asked
         newest, committed = self._groups.get, self._groups.committed
@@ -148,19 +142,13 @@ class OffsetMetadataManager:
                     raise
                 has_offsets = False
         view = OffsetView(
-            query,
-            self.offsets,
-            self.transactional_offsets,
-            self._runtime.high_watermark,
-            self._environment.image(),
+            query, self.offsets, self.transactional_offsets, self._runtime.high_watermark, self._environment.image()
         )
         return Result(view.answer(has_offsets=has_offsets))
 
     # -- deletions ------------------------------------------------------------------------------
 
-    def delete(
-        self, group_id: str, partitions: Iterable[tuple[str, int]]
-    ) -> Result[list[ErrorCode]]:
+    def delete(self, group_id: str, partitions: Iterable[tuple[str, int]]) -> Result[list[ErrorCode]]:
         """Delete offsets; the response has the error of each partition.
 
         Raises ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
@@ -181,9 +169,9 @@ class OffsetMetadataManager:
 
     def _is_known(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether the partition has an offset, also one of a transaction that is not over."""
-        return self.offsets.get(
+        return self.offsets.get(group_id, topic, partition) is not None or self.transactional_offsets.contains(
             group_id, topic, partition
-        ) is not None or self.transactional_offsets.contains(group_id, topic, partition)
+        )
 
     def delete_groups(self, group_ids: Iterable[str]) -> Result[dict[str, ErrorCode]]:
         """Delete groups with their offsets by one write; the response has the error of each.
@@ -212,10 +200,7 @@ class OffsetMetadataManager:
     def tombstones_of_group(self, group: Group) -> list[GroupRecord]:
         """Return the records that delete a group with its offsets."""
         group_id = group.group_id
-        offsets = [
-            _tombstone(group_id, topic, partition)
-            for topic, partition, _ in self.offsets.latest_of(group_id)
-        ]
+        offsets = [_tombstone(group_id, topic, partition) for topic, partition, _ in self.offsets.latest_of(group_id)]
         offsets += [
             _tombstone(group_id, topic, partition)
             for topic, partition in self.transactional_offsets.partitions_of(group_id)
@@ -239,11 +224,7 @@ class OffsetMetadataManager:
                     records.append(_tombstone(group.group_id, topic, partition))
                 else:
                     kept += 1
-            if (
-                not kept
-                and group.is_empty
-                and not self.transactional_offsets.has_group(group.group_id)
-            ):
+            if not kept and group.is_empty and not self.transactional_offsets.has_group(group.group_id):
                 records += group.tombstones()
         if records:
             self._log.info("offsets_expired", tombstones=len(records))
@@ -320,9 +301,7 @@ class OffsetMetadataManager:
         Of offsets committed in a transaction and outside of it, those whose record is the last one count.
         """
         for key, offset in self.transactional_offsets.end(producer_id).items():
-            if is_commit and not self.offsets.materialise(
-                key, offset, marker_offset, self._runtime.high_watermark
-            ):
+            if is_commit and not self.offsets.materialise(key, offset, marker_offset, self._runtime.high_watermark):
                 self._log.info("transactional_offset_skipped", group=key[0], topic=key[1])
 
 

@@ -33,9 +33,7 @@ class CommittedOffset(NamedTuple):
     """Where its record is in the log. A transaction's stands before the marker that committed it."""
 
 
-def offset_from_record(
-    value: record_messages.OffsetCommitValue, record_offset: int
-) -> CommittedOffset:
+def offset_from_record(value: record_messages.OffsetCommitValue, record_offset: int) -> CommittedOffset:
     """Return what the record at that offset of the log holds; mirrors `OffsetAndMetadata.fromRecord`."""
     return CommittedOffset(
         value.offset,
@@ -79,11 +77,7 @@ class OffsetStore:
         self._put(key.group, (key.topic, key.partition), committed, record_offset, high_watermark)
 
     def materialise(
-        self,
-        key: tuple[str, str, int],
-        committed: CommittedOffset,
-        marker_offset: int,
-        high_watermark: int,
+        self, key: tuple[str, str, int], committed: CommittedOffset, marker_offset: int, high_watermark: int
     ) -> bool:
         """Take in what the marker at that offset commits for a group, topic and partition.
 
@@ -97,12 +91,7 @@ class OffsetStore:
         return True
 
     def _put(
-        self,
-        group_id: str,
-        name: _Partition,
-        committed: CommittedOffset | None,
-        log_offset: int,
-        high_watermark: int,
+        self, group_id: str, name: _Partition, committed: CommittedOffset | None, log_offset: int, high_watermark: int
     ) -> None:
         versions = self._groups.setdefault(group_id, {}).setdefault(name, [])
         versions.append(_Version(log_offset, committed))
@@ -128,9 +117,7 @@ class OffsetStore:
         versions = self._groups.get(group_id, {}).get((topic, partition))
         return versions[-1].value if versions else None
 
-    def get_committed(
-        self, group_id: str, topic: str, partition: int, high_watermark: int
-    ) -> CommittedOffset | None:
+    def get_committed(self, group_id: str, topic: str, partition: int, high_watermark: int) -> CommittedOffset | None:
         """Return the newest offset whose record is below the high watermark, or None."""
         versions = self._groups.get(group_id, {}).get((topic, partition))
         return _value_below(versions, high_watermark) if versions else None
@@ -142,9 +129,7 @@ class OffsetStore:
             if value is not None:
                 yield topic, partition, value
 
-    def committed_of(
-        self, group_id: str, high_watermark: int
-    ) -> Iterator[tuple[str, int, CommittedOffset]]:
+    def committed_of(self, group_id: str, high_watermark: int) -> Iterator[tuple[str, int, CommittedOffset]]:
         """Iterate over the group's offsets whose records are below the high watermark.
 
         Topics and their partitions come in the order of Kafka's hash tables.
@@ -167,9 +152,7 @@ class OffsetStore:
     def count(self) -> int:
         """Return how many offsets there are, in the latest view."""
         return sum(
-            versions[-1].value is not None
-            for partitions in self._groups.values()
-            for versions in partitions.values()
+            versions[-1].value is not None for partitions in self._groups.values() for versions in partitions.values()
         )
 
 

@@ -4,11 +4,7 @@ from broker_sim.protocol.message import BytesLike, Message, Struct
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
     group_id: str
     member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
     class TopicPartitions(Struct):
@@ -16,10 +12,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
         partitions: list[int]
         assignment_epochs: list[int] | None
         def __init__(
-            self,
-            topic_id: bytes = ...,
-            partitions: list[int] = ...,
-            assignment_epochs: list[int] | None = ...,
+            self, topic_id: bytes = ..., partitions: list[int] = ..., assignment_epochs: list[int] | None = ...
         ) -> None: ...
 
     member_epoch: int
@@ -33,29 +26,19 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
         previous_member_epoch: int = ...,
         state: int = ...,
         assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = ...,
-        partitions_pending_revocation: list[
-            ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
-        ] = ...,
+        partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = ...,
     ) -> None: ...
 
 class ConsumerGroupMemberMetadataKey(Message):
     group_id: str
     member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
 
 class ConsumerGroupMemberMetadataValue(Message):
     class ClassicProtocol(Struct):
         name: str
         metadata: BytesLike
-        def __init__(
-            self,
-            name: str = ...,
-            metadata: BytesLike = ...,
-        ) -> None: ...
+        def __init__(self, name: str = ..., metadata: BytesLike = ...) -> None: ...
 
     class ClassicMemberMetadata(Struct):
         session_timeout_ms: int
@@ -85,42 +68,27 @@ class ConsumerGroupMemberMetadataValue(Message):
         subscribed_topic_regex: str | None = ...,
         rebalance_timeout_ms: int = ...,
         server_assignor: str | None = ...,
-        classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
-        | None = ...,
+        classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = ...,
     ) -> None: ...
 
 class ConsumerGroupMetadataKey(Message):
     group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ...) -> None: ...
 
 class ConsumerGroupMetadataValue(Message):
     epoch: int
     metadata_hash: int
-    def __init__(
-        self,
-        epoch: int = ...,
-        metadata_hash: int = ...,
-    ) -> None: ...
+    def __init__(self, epoch: int = ..., metadata_hash: int = ...) -> None: ...
 
 class ConsumerGroupPartitionMetadataKey(Message):
     group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ...) -> None: ...
 
 class ConsumerGroupPartitionMetadataValue(Message):
     class PartitionMetadata(Struct):
         partition: int
         racks: list[str]
-        def __init__(
-            self,
-            partition: int = ...,
-            racks: list[str] = ...,
-        ) -> None: ...
+        def __init__(self, partition: int = ..., racks: list[str] = ...) -> None: ...
 
     class TopicMetadata(Struct):
         topic_id: bytes
@@ -136,78 +104,47 @@ class ConsumerGroupPartitionMetadataValue(Message):
         ) -> None: ...
 
     topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata]
-    def __init__(
-        self,
-        topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata] = ...,
-    ) -> None: ...
+    def __init__(self, topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata] = ...) -> None: ...
 
 class ConsumerGroupRegularExpressionKey(Message):
     group_id: str
     regular_expression: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        regular_expression: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ..., regular_expression: str = ...) -> None: ...
 
 class ConsumerGroupRegularExpressionValue(Message):
     topics: list[str]
     version: int
     timestamp: int
-    def __init__(
-        self,
-        topics: list[str] = ...,
-        version: int = ...,
-        timestamp: int = ...,
-    ) -> None: ...
+    def __init__(self, topics: list[str] = ..., version: int = ..., timestamp: int = ...) -> None: ...
 
 class ConsumerGroupTargetAssignmentMemberKey(Message):
     group_id: str
     member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
     class TopicPartition(Struct):
         topic_id: bytes
         partitions: list[int]
-        def __init__(
-            self,
-            topic_id: bytes = ...,
-            partitions: list[int] = ...,
-        ) -> None: ...
+        def __init__(self, topic_id: bytes = ..., partitions: list[int] = ...) -> None: ...
 
     topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition]
     def __init__(
-        self,
-        topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition] = ...,
+        self, topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition] = ...
     ) -> None: ...
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
     group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ...) -> None: ...
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
     assignment_epoch: int
     assignment_timestamp: int
-    def __init__(
-        self,
-        assignment_epoch: int = ...,
-        assignment_timestamp: int = ...,
-    ) -> None: ...
+    def __init__(self, assignment_epoch: int = ..., assignment_timestamp: int = ...) -> None: ...
 
 class GroupMetadataKey(Message):
     group: str
-    def __init__(
-        self,
-        group: str = ...,
-    ) -> None: ...
+    def __init__(self, group: str = ...) -> None: ...
 
 class GroupMetadataValue(Message):
     class MemberMetadata(Struct):
@@ -251,34 +188,19 @@ class LegacyOffsetCommitKey(Message):
     group: str
     topic: str
     partition: int
-    def __init__(
-        self,
-        group: str = ...,
-        topic: str = ...,
-        partition: int = ...,
-    ) -> None: ...
+    def __init__(self, group: str = ..., topic: str = ..., partition: int = ...) -> None: ...
 
 class LegacyOffsetCommitValue(Message):
     offset: int
     metadata: str
     commit_timestamp: int
-    def __init__(
-        self,
-        offset: int = ...,
-        metadata: str = ...,
-        commit_timestamp: int = ...,
-    ) -> None: ...
+    def __init__(self, offset: int = ..., metadata: str = ..., commit_timestamp: int = ...) -> None: ...
 
 class OffsetCommitKey(Message):
     group: str
     topic: str
     partition: int
-    def __init__(
-        self,
-        group: str = ...,
-        topic: str = ...,
-        partition: int = ...,
-    ) -> None: ...
+    def __init__(self, group: str = ..., topic: str = ..., partition: int = ...) -> None: ...
 
 class OffsetCommitValue(Message):
     offset: int
@@ -300,21 +222,13 @@ class OffsetCommitValue(Message):
 class ShareGroupCurrentMemberAssignmentKey(Message):
     group_id: str
     member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
 
 class ShareGroupCurrentMemberAssignmentValue(Message):
     class TopicPartitions(Struct):
         topic_id: bytes
         partitions: list[int]
-        def __init__(
-            self,
-            topic_id: bytes = ...,
-            partitions: list[int] = ...,
-        ) -> None: ...
+        def __init__(self, topic_id: bytes = ..., partitions: list[int] = ...) -> None: ...
 
     member_epoch: int
     previous_member_epoch: int
@@ -331,11 +245,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
 class ShareGroupMemberMetadataKey(Message):
     group_id: str
     member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
 
 class ShareGroupMemberMetadataValue(Message):
     rack_id: str | None
@@ -352,47 +262,28 @@ class ShareGroupMemberMetadataValue(Message):
 
 class ShareGroupMetadataKey(Message):
     group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ...) -> None: ...
 
 class ShareGroupMetadataValue(Message):
     epoch: int
     metadata_hash: int
-    def __init__(
-        self,
-        epoch: int = ...,
-        metadata_hash: int = ...,
-    ) -> None: ...
+    def __init__(self, epoch: int = ..., metadata_hash: int = ...) -> None: ...
 
 class ShareGroupStatePartitionMetadataKey(Message):
     group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ...) -> None: ...
 
 class ShareGroupStatePartitionMetadataValue(Message):
     class TopicPartitionsInfo(Struct):
         topic_id: bytes
         topic_name: str
         partitions: list[int]
-        def __init__(
-            self,
-            topic_id: bytes = ...,
-            topic_name: str = ...,
-            partitions: list[int] = ...,
-        ) -> None: ...
+        def __init__(self, topic_id: bytes = ..., topic_name: str = ..., partitions: list[int] = ...) -> None: ...
 
     class TopicInfo(Struct):
         topic_id: bytes
         topic_name: str
-        def __init__(
-            self,
-            topic_id: bytes = ...,
-            topic_name: str = ...,
-        ) -> None: ...
+        def __init__(self, topic_id: bytes = ..., topic_name: str = ...) -> None: ...
 
     initializing_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]
     initialized_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]
@@ -407,52 +298,30 @@ class ShareGroupStatePartitionMetadataValue(Message):
 class ShareGroupTargetAssignmentMemberKey(Message):
     group_id: str
     member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
 
 class ShareGroupTargetAssignmentMemberValue(Message):
     class TopicPartition(Struct):
         topic_id: bytes
         partitions: list[int]
-        def __init__(
-            self,
-            topic_id: bytes = ...,
-            partitions: list[int] = ...,
-        ) -> None: ...
+        def __init__(self, topic_id: bytes = ..., partitions: list[int] = ...) -> None: ...
 
     topic_partitions: list[ShareGroupTargetAssignmentMemberValue.TopicPartition]
-    def __init__(
-        self,
-        topic_partitions: list[ShareGroupTargetAssignmentMemberValue.TopicPartition] = ...,
-    ) -> None: ...
+    def __init__(self, topic_partitions: list[ShareGroupTargetAssignmentMemberValue.TopicPartition] = ...) -> None: ...
 
 class ShareGroupTargetAssignmentMetadataKey(Message):
     group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ...) -> None: ...
 
 class ShareGroupTargetAssignmentMetadataValue(Message):
     assignment_epoch: int
     assignment_timestamp: int
-    def __init__(
-        self,
-        assignment_epoch: int = ...,
-        assignment_timestamp: int = ...,
-    ) -> None: ...
+    def __init__(self, assignment_epoch: int = ..., assignment_timestamp: int = ...) -> None: ...
 
 class StreamsGroupCurrentMemberAssignmentKey(Message):
     group_id: str
     member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
 
 class StreamsGroupCurrentMemberAssignmentValue(Message):
     class TaskIds(Struct):
@@ -460,10 +329,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
         partitions: list[int]
         assignment_epochs: list[int] | None
         def __init__(
-            self,
-            subtopology_id: str = ...,
-            partitions: list[int] = ...,
-            assignment_epochs: list[int] | None = ...,
+            self, subtopology_id: str = ..., partitions: list[int] = ..., assignment_epochs: list[int] | None = ...
         ) -> None: ...
 
     member_epoch: int
@@ -483,44 +349,26 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
         active_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
         standby_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
         warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
-        active_tasks_pending_revocation: list[
-            StreamsGroupCurrentMemberAssignmentValue.TaskIds
-        ] = ...,
-        standby_tasks_pending_revocation: list[
-            StreamsGroupCurrentMemberAssignmentValue.TaskIds
-        ] = ...,
-        warmup_tasks_pending_revocation: list[
-            StreamsGroupCurrentMemberAssignmentValue.TaskIds
-        ] = ...,
+        active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
+        standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
+        warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
     ) -> None: ...
 
 class StreamsGroupMemberMetadataKey(Message):
     group_id: str
     member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
 
 class StreamsGroupMemberMetadataValue(Message):
     class Endpoint(Struct):
         host: str
         port: int
-        def __init__(
-            self,
-            host: str = ...,
-            port: int = ...,
-        ) -> None: ...
+        def __init__(self, host: str = ..., port: int = ...) -> None: ...
 
     class KeyValue(Struct):
         key: str
         value: str
-        def __init__(
-            self,
-            key: str = ...,
-            value: str = ...,
-        ) -> None: ...
+        def __init__(self, key: str = ..., value: str = ...) -> None: ...
 
     instance_id: str | None
     rack_id: str | None
@@ -546,20 +394,13 @@ class StreamsGroupMemberMetadataValue(Message):
 
 class StreamsGroupMetadataKey(Message):
     group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ...) -> None: ...
 
 class StreamsGroupMetadataValue(Message):
     class LastAssignmentConfig(Struct):
         key: str
         value: str
-        def __init__(
-            self,
-            key: str = ...,
-            value: str = ...,
-        ) -> None: ...
+        def __init__(self, key: str = ..., value: str = ...) -> None: ...
 
     epoch: int
     metadata_hash: int
@@ -576,21 +417,13 @@ class StreamsGroupMetadataValue(Message):
 class StreamsGroupTargetAssignmentMemberKey(Message):
     group_id: str
     member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
 
 class StreamsGroupTargetAssignmentMemberValue(Message):
     class TaskIds(Struct):
         subtopology_id: str
         partitions: list[int]
-        def __init__(
-            self,
-            subtopology_id: str = ...,
-            partitions: list[int] = ...,
-        ) -> None: ...
+        def __init__(self, subtopology_id: str = ..., partitions: list[int] = ...) -> None: ...
 
     active_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
     standby_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
@@ -604,36 +437,22 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
 
 class StreamsGroupTargetAssignmentMetadataKey(Message):
     group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ...) -> None: ...
 
 class StreamsGroupTargetAssignmentMetadataValue(Message):
     assignment_epoch: int
     assignment_timestamp: int
-    def __init__(
-        self,
-        assignment_epoch: int = ...,
-        assignment_timestamp: int = ...,
-    ) -> None: ...
+    def __init__(self, assignment_epoch: int = ..., assignment_timestamp: int = ...) -> None: ...
 
 class StreamsGroupTopologyKey(Message):
     group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ...) -> None: ...
 
 class StreamsGroupTopologyValue(Message):
     class TopicConfig(Struct):
         key: str
         value: str
-        def __init__(
-            self,
-            key: str = ...,
-            value: str = ...,
-        ) -> None: ...
+        def __init__(self, key: str = ..., value: str = ...) -> None: ...
 
     class TopicInfo(Struct):
         name: str
@@ -680,8 +499,4 @@ class StreamsGroupTopologyValue(Message):
 
     epoch: int
     subtopologies: list[StreamsGroupTopologyValue.Subtopology]
-    def __init__(
-        self,
-        epoch: int = ...,
-        subtopologies: list[StreamsGroupTopologyValue.Subtopology] = ...,
-    ) -> None: ...
+    def __init__(self, epoch: int = ..., subtopologies: list[StreamsGroupTopologyValue.Subtopology] = ...) -> None: ...

@@ -81,10 +81,7 @@ class GroupCoordinatorService:
     ) -> None:
         """Let a member into a group; a join that waits is parked with `respond`."""
         self._shards.write(
-            request.group_id,
-            lambda shard: shard.join_group(request, client, respond),
-            respond,
-            on_error,
+            request.group_id, lambda shard: shard.join_group(request, client, respond), respond, on_error
         )
 
     def sync_group(
@@ -94,20 +91,13 @@ class GroupCoordinatorService:
         on_error: OnError,
     ) -> None:
         """Tell a member its assignment, when the leader has brought it; `respond` as in `join_group`."""
-        self._shards.write(
-            request.group_id, lambda shard: shard.sync_group(request, respond), respond, on_error
-        )
+        self._shards.write(request.group_id, lambda shard: shard.sync_group(request, respond), respond, on_error)
 
     def heartbeat(
-        self,
-        request: messages.HeartbeatRequest,
-        on_result: Callable[[ErrorCode], object],
-        on_error: OnError,
+        self, request: messages.HeartbeatRequest, on_result: Callable[[ErrorCode], object], on_error: OnError
     ) -> None:
         """Keep a member's session alive, and tell it NONE or REBALANCE_IN_PROGRESS."""
-        self._shards.write(
-            request.group_id, lambda shard: shard.heartbeat(request), on_result, on_error
-        )
+        self._shards.write(request.group_id, lambda shard: shard.heartbeat(request), on_result, on_error)
 
     def leave_group(
         self,
@@ -117,17 +107,12 @@ class GroupCoordinatorService:
         on_error: OnError,
     ) -> None:
         """Remove members from a group, and tell what became of each."""
-        self._shards.write(
-            group_id, lambda shard: shard.leave_group(group_id, members), on_left, on_error
-        )
+        self._shards.write(group_id, lambda shard: shard.leave_group(group_id, members), on_left, on_error)
 
     def remove_member(self, group_id: str, member_id: str) -> None:
         """Remove a member from a group of any kind, as if it had left."""
         self._shards.write(
-            group_id,
-            lambda shard: shard.remove_member(group_id, member_id),
-            lambda _: None,
-            lambda _: None,
+            group_id, lambda shard: shard.remove_member(group_id, member_id), lambda _: None, lambda _: None
         )
 
     def consumer_group_heartbeat(
@@ -143,20 +128,13 @@ class GroupCoordinatorService:
         except ApiError as error:
             on_error(error)
             return
-        self._shards.write(
-            request.group_id,
-            lambda shard: shard.consumer.heartbeat(request, client),
-            respond,
-            on_error,
-        )
+        self._shards.write(request.group_id, lambda shard: shard.consumer.heartbeat(request, client), respond, on_error)
 
     # -- offsets: an empty group id is as good as any --------------------------------------------
 
     def offset_commit(self, commit: OffsetCommit, on_errors: OnErrors, on_error: OnError) -> None:
         """Commit offsets; `on_errors` gets the error of each."""
-        self.runtime.write(
-            commit.group_id, lambda shard: shard.offset_commit(commit), on_errors, on_error
-        )
+        self.runtime.write(commit.group_id, lambda shard: shard.offset_commit(commit), on_errors, on_error)
 
     def txn_offset_commit(
         self,
@@ -186,12 +164,7 @@ class GroupCoordinatorService:
             )
 
         self.environment.verify_transaction(
-            self.partition_for(group_id),
-            transactional_id,
-            producer_id,
-            producer_epoch,
-            commit.api_version,
-            verified,
+            self.partition_for(group_id), transactional_id, producer_id, producer_epoch, commit.api_version, verified
         )
 
     def complete_transaction(
@@ -210,15 +183,11 @@ class GroupCoordinatorService:
             return
         context.complete_transaction(marker, on_done)
 
-    def offset_fetch(
-        self, query: OffsetQuery, on_group: Callable[[FetchedGroup], object], on_error: OnError
-    ) -> None:
+    def offset_fetch(self, query: OffsetQuery, on_group: Callable[[FetchedGroup], object], on_error: OnError) -> None:
         """Show a group's offsets: what is committed at once, or the newest when they are committed."""
         group_id = query.asked.group_id
         if query.require_stable:
-            self.runtime.write(
-                group_id, lambda shard: shard.offset_metadata.fetch(query), on_group, on_error
-            )
+            self.runtime.write(group_id, lambda shard: shard.offset_metadata.fetch(query), on_group, on_error)
             return
         try:
             found = self.runtime.find(group_id).shard.offset_metadata.fetch(query)
@@ -229,25 +198,16 @@ class GroupCoordinatorService:
         on_group(found.response)
 
     def offset_delete(
-        self,
-        group_id: str,
-        partitions: Sequence[tuple[str, int]],
-        on_errors: OnErrors,
-        on_error: OnError,
+        self, group_id: str, partitions: Sequence[tuple[str, int]], on_errors: OnErrors, on_error: OnError
     ) -> None:
         """Delete offsets of a group; `on_errors` gets the error of each partition."""
         self._shards.write(
-            group_id,
-            lambda shard: shard.offset_metadata.delete(group_id, partitions),
-            on_errors,
-            on_error,
+            group_id, lambda shard: shard.offset_metadata.delete(group_id, partitions), on_errors, on_error
         )
 
     # -- administration -------------------------------------------------------------------------
 
-    def delete_groups(
-        self, group_ids: Iterable[str], on_results: Callable[[list[DeletedGroup]], object]
-    ) -> None:
+    def delete_groups(self, group_ids: Iterable[str], on_results: Callable[[list[DeletedGroup]], object]) -> None:
         """Delete groups, those of one partition by one write; tells of all of them at once.
 
         Of share groups the state of their share partitions goes first; one whose state stays is kept.
@@ -266,18 +226,14 @@ class GroupCoordinatorService:
         for index, part in enumerate(parts):
             self._delete_part(part, partial(take, index))
 
-    def _delete_part(
-        self, group_ids: list[str], on_errors: Callable[[dict[str, ErrorCode]], object]
-    ) -> None:
+    def _delete_part(self, group_ids: list[str], on_errors: Callable[[dict[str, ErrorCode]], object]) -> None:
         """Delete groups of one partition; `on_errors` gets the error of each."""
 
         def states_deleted(kept: dict[str, ErrorCode]) -> None:
             wanted = [group_id for group_id in group_ids if group_id not in kept]
             # The orders are those of the set and of the maps that Kafka makes of them.
             left = hash_order(wanted, string_hash, copied_capacity(len(group_ids)))
-            errors_of_kept = {
-                group_id: kept[group_id] for group_id in hash_order(kept, string_hash)
-            }
+            errors_of_kept = {group_id: kept[group_id] for group_id in hash_order(kept, string_hash)}
             if not left:
                 on_errors(errors_of_kept)
                 return
@@ -285,17 +241,13 @@ class GroupCoordinatorService:
                 left[0],
                 lambda shard: shard.offset_metadata.delete_groups(left),
                 lambda errors: on_errors({**errors_of_kept, **errors}),
-                lambda error: on_errors(
-                    {**errors_of_kept, **dict.fromkeys(left, error.error_code)}
-                ),
+                lambda error: on_errors({**errors_of_kept, **dict.fromkeys(left, error.error_code)}),
             )
 
         self.shares.delete_states(
             group_ids,
             states_deleted,
-            lambda error: on_errors(
-                dict.fromkeys(hash_order(group_ids, string_hash), error.error_code)
-            ),
+            lambda error: on_errors(dict.fromkeys(hash_order(group_ids, string_hash), error.error_code)),
         )
 
     def list_groups(
@@ -313,8 +265,7 @@ class GroupCoordinatorService:
             )
             for shard in self.shards()
             for group in shard.groups.all_committed()
-            if (not states or _filter_name(group.state_name) in states)
-            and (not types or group.group_type in types)
+            if (not states or _filter_name(group.state_name) in states) and (not types or group.group_type in types)
         ]
 
     def describe_groups(self, group_ids: Iterable[str], api_version: int) -> list[Described]:

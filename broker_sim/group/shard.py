@@ -62,9 +62,7 @@ class GroupShard:
     consumer protocol, which then serves it.
     """
 
-    def __init__(
-        self, partition: int, environment: GroupEnvironment, runtime: ShardRuntime
-    ) -> None:
+    def __init__(self, partition: int, environment: GroupEnvironment, runtime: ShardRuntime) -> None:
         self.partition = partition
         self.runtime = runtime
         self.groups = GroupTimeline(runtime)
@@ -163,18 +161,12 @@ class GroupShard:
             return described
         if api_version < NOT_FOUND_VERSION:
             return Described(group_id=group_id, group_state=DEAD)
-        text = (
-            f"Group {group_id} not found."
-            if group is None
-            else f"Group {group_id} is not a classic group."
-        )
+        text = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
         return Described(ErrorCode.GROUP_ID_NOT_FOUND, text, group_id, DEAD)
 
     # -- replay ---------------------------------------------------------------------------------
 
-    def replay(
-        self, record: GroupRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID
-    ) -> None:
+    def replay(self, record: GroupRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Take in a record that is in the log at that offset, in a transaction if a producer is named."""
         key, value = record.key, record.value
         producer = None if producer_id == NO_PRODUCER_ID else producer_id
@@ -237,13 +229,10 @@ class GroupShard:
 
 
 def _converted(
-    key: record_messages.LegacyOffsetCommitKey,
-    value: record_messages.LegacyOffsetCommitValue | None,
+    key: record_messages.LegacyOffsetCommitKey, value: record_messages.LegacyOffsetCommitValue | None
 ) -> tuple[record_messages.OffsetCommitKey, record_messages.OffsetCommitValue | None]:
     """Return a record of Kafka 0.8 as it is written now."""
     converted = record_messages.OffsetCommitKey(key.group, key.topic, key.partition)
     if value is None:
         return converted, None
-    return converted, record_messages.OffsetCommitValue(
-        value.offset, -1, value.metadata, value.commit_timestamp
-    )
+    return converted, record_messages.OffsetCommitValue(value.offset, -1, value.metadata, value.commit_timestamp)

@@ -30,11 +30,7 @@ from broker_sim.group.share.persister_calls import (
 from broker_sim.group.share.requests import check_heartbeat
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
-from broker_sim.share.persister import (
-    UNINITIALIZED_EPOCH,
-    UNINITIALIZED_START_OFFSET,
-    SharePartitionKey,
-)
+from broker_sim.share.persister import UNINITIALIZED_EPOCH, UNINITIALIZED_START_OFFSET, SharePartitionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -92,22 +88,15 @@ class ShareGroupService:
             if answer.to_initialize is not None:
                 self._environment.call_later(0, self._initialize, group_id, answer.to_initialize)
 
-        self._shards.write(
-            group_id, lambda shard: shard.share.heartbeat(request, client), answer, on_error
-        )
+        self._shards.write(group_id, lambda shard: shard.share.heartbeat(request, client), answer, on_error)
 
     def _initialize(self, group_id: str, asked: StateToInitialize) -> None:
         """Begin the state of share partitions; they may be assigned once all of them have it."""
-        numbers = {
-            topic_id: asked.topics[topic_id].partitions
-            for topic_id in topics_in_order(asked.topics)
-        }
+        numbers = {topic_id: asked.topics[topic_id].partitions for topic_id in topics_in_order(asked.topics)}
 
         def begun(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
             if any(outcome.error_code for outcome in outcomes.values()):
-                self._note(
-                    group_id, lambda shard: shard.share_states.not_initialized(group_id, numbers)
-                )
+                self._note(group_id, lambda shard: shard.share_states.not_initialized(group_id, numbers))
             else:
                 self._note_initialized(group_id, numbers)
 
@@ -126,9 +115,7 @@ class ShareGroupService:
         """Let the shard of a group decide what nobody waits for."""
         self._shards.runtime.write(group_id, decide, lambda _: None, lambda _: None)
 
-    def describe(
-        self, group_ids: Sequence[str]
-    ) -> list[messages.ShareGroupDescribeResponse.DescribedGroup]:
+    def describe(self, group_ids: Sequence[str]) -> list[messages.ShareGroupDescribeResponse.DescribedGroup]:
         """Describe share groups; one that cannot be has its error."""
         return describe_each(
             group_ids,
@@ -143,10 +130,7 @@ class ShareGroupService:
     def describe_offsets(
         self,
         asked: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup,
-        on_group: Callable[
-            [messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup],
-            object,
-        ],
+        on_group: Callable[[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup], object],
         on_error: OnError,
     ) -> None:
         """Tell where share partitions of a group stand; of all that have state if no topics are named."""
@@ -162,9 +146,7 @@ class ShareGroupService:
                 return
             known = shard.share_states.initialized_partitions(group_id)
             numbers = {
-                topic_id: sorted(partitions)
-                for topic_id, partitions in known.items()
-                if topic_id in image.topic_names
+                topic_id: sorted(partitions) for topic_id, partitions in known.items() if topic_id in image.topic_names
             }
         for named in asked.topics or ():
             topic = image.topics.get(named.topic_name)
@@ -175,9 +157,7 @@ class ShareGroupService:
                 numbers[topic.topic_id] = [*numbers.get(topic.topic_id, ()), *named.partitions]
             else:
                 # Where there is no offset; it is no error.
-                unknown = [
-                    OffsetsRow(number, UNINITIALIZED_START_OFFSET) for number in named.partitions
-                ]
+                unknown = [OffsetsRow(number, UNINITIALIZED_START_OFFSET) for number in named.partitions]
                 rows.append(OffsetsTopic(named.topic_name, partitions=unknown))
         names = image.topic_names
 
@@ -187,13 +167,10 @@ class ShareGroupService:
                 for key, summary in summaries.items()
                 if has_lag(summary)
             }
-            self._environment.latest_offsets(
-                wanted.values(), lambda latest: tell(summaries, latest)
-            )
+            self._environment.latest_offsets(wanted.values(), lambda latest: tell(summaries, latest))
 
         def tell(
-            summaries: Mapping[SharePartitionKey, StateSummary],
-            latest: Mapping[TopicPartition, LatestOffset],
+            summaries: Mapping[SharePartitionKey, StateSummary], latest: Mapping[TopicPartition, LatestOffset]
         ) -> None:
             found: list[OffsetsTopic] = []
             for topic_id in topics_in_order(numbers):
@@ -228,9 +205,7 @@ class ShareGroupService:
         group_id = request.group_id
 
         def noted(altered: AlteredOffsets) -> None:
-            numbers = {
-                topic_id: list(offsets) for topic_id, offsets in altered.start_offsets.items()
-            }
+            numbers = {topic_id: list(offsets) for topic_id, offsets in altered.start_offsets.items()}
             if is_refused(group_id, numbers):
                 on_error(_refused_by_persister(group_id, numbers))
                 return
@@ -253,23 +228,15 @@ class ShareGroupService:
             ask_all(
                 keys_of(group_id, numbers),
                 lambda key, on_done: self._persister.initialize_state(
-                    key,
-                    altered.state_epoch,
-                    altered.start_offsets[key.topic_id][key.partition],
-                    on_done,
+                    key, altered.state_epoch, altered.start_offsets[key.topic_id][key.partition], on_done
                 ),
                 begun,
             )
 
-        self._shards.write(
-            group_id, lambda shard: shard.share_states.alter_offsets(request), noted, on_error
-        )
+        self._shards.write(group_id, lambda shard: shard.share_states.alter_offsets(request), noted, on_error)
 
     def delete_offsets(
-        self,
-        request: messages.DeleteShareGroupOffsetsRequest,
-        respond: OnDeleted,
-        on_error: OnError,
+        self, request: messages.DeleteShareGroupOffsetsRequest, respond: OnDeleted, on_error: OnError
     ) -> None:
         """Delete the state of topics of a group without members."""
         group_id = request.group_id
@@ -292,10 +259,7 @@ class ShareGroupService:
                     finish([])
                     return
                 self._shards.write(
-                    group_id,
-                    lambda shard: shard.share_states.offsets_deleted(group_id, done),
-                    finish,
-                    on_error,
+                    group_id, lambda shard: shard.share_states.offsets_deleted(group_id, done), finish, on_error
                 )
 
             def finish(rows: Sequence[DeletedTopic]) -> None:
@@ -304,19 +268,13 @@ class ShareGroupService:
             ask_all(keys_of(group_id, deleted.numbers), self._persister.delete_state, gone)
 
         self._shards.write(
-            group_id,
-            lambda shard: shard.share_states.begin_deletion_of_offsets(request),
-            noted,
-            on_error,
+            group_id, lambda shard: shard.share_states.begin_deletion_of_offsets(request), noted, on_error
         )
 
     # -- groups that go -------------------------------------------------------------------------
 
     def delete_states(
-        self,
-        group_ids: Sequence[str],
-        on_errors: Callable[[dict[str, ErrorCode]], object],
-        on_error: OnError,
+        self, group_ids: Sequence[str], on_errors: Callable[[dict[str, ErrorCode]], object], on_error: OnError
     ) -> None:
         """Delete all state of the share groups among groups of one shard; tells of those that must stay."""
 
@@ -346,10 +304,7 @@ class ShareGroupService:
             ask_all(keys, self._persister.delete_state, gone)
 
         self._shards.runtime.write(
-            group_ids[0],
-            lambda shard: shard.share_states.begin_deletion_of_groups(group_ids),
-            noted,
-            on_error,
+            group_ids[0], lambda shard: shard.share_states.begin_deletion_of_groups(group_ids), noted, on_error
         )
 
 

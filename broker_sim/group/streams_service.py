@@ -50,15 +50,10 @@ class StreamsGroupService:
             on_error(error)
             return
         self._shards.write(
-            request.group_id,
-            lambda shard: shard.streams.heartbeat(request, client),
-            on_answer,
-            on_error,
+            request.group_id, lambda shard: shard.streams.heartbeat(request, client), on_answer, on_error
         )
 
-    def describe(
-        self, group_ids: Sequence[str]
-    ) -> list[messages.StreamsGroupDescribeResponse.DescribedGroup]:
+    def describe(self, group_ids: Sequence[str]) -> list[messages.StreamsGroupDescribeResponse.DescribedGroup]:
         """Describe streams groups; one that cannot be has its error."""
         return describe_each(
             group_ids,

@@ -4,11 +4,4 @@ from broker_sim.handlers.api_table import ApiSpec, ApiTable
 from broker_sim.handlers.context import BrokerServices, ClientConnection, RequestContext
 from broker_sim.handlers.controller_channel import ControllerChannel
 
-__all__ = [
-    "ApiSpec",
-    "ApiTable",
-    "BrokerServices",
-    "ClientConnection",
-    "ControllerChannel",
-    "RequestContext",
-]
+__all__ = ["ApiSpec", "ApiTable", "BrokerServices", "ClientConnection", "ControllerChannel", "RequestContext"]

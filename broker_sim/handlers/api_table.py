@@ -9,18 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.controller import supported_features
-from broker_sim.handlers.cluster.alter_partition_reassignments import (
-    handle_alter_partition_reassignments,
-)
+from broker_sim.handlers.cluster.alter_partition_reassignments import handle_alter_partition_reassignments
 from broker_sim.handlers.cluster.alter_replica_log_dirs import handle_alter_replica_log_dirs
 from broker_sim.handlers.cluster.api_versions import build_api_versions, handle_api_versions
 from broker_sim.handlers.cluster.describe_cluster import handle_describe_cluster
 from broker_sim.handlers.cluster.describe_log_dirs import handle_describe_log_dirs
 from broker_sim.handlers.cluster.describe_quorum import handle_describe_quorum
 from broker_sim.handlers.cluster.elect_leaders import handle_elect_leaders
-from broker_sim.handlers.cluster.list_partition_reassignments import (
-    handle_list_partition_reassignments,
-)
+from broker_sim.handlers.cluster.list_partition_reassignments import handle_list_partition_reassignments
 from broker_sim.handlers.cluster.unregister_broker import handle_unregister_broker
 from broker_sim.handlers.cluster.update_features import handle_update_features
 from broker_sim.handlers.configs.alter_configs import handle_alter_configs
@@ -48,29 +44,19 @@ from broker_sim.handlers.groups.sync_group import handle_sync_group
 from broker_sim.handlers.groups.txn_offset_commit import handle_txn_offset_commit
 from broker_sim.handlers.quotas.alter_client_quotas import handle_alter_client_quotas
 from broker_sim.handlers.quotas.describe_client_quotas import handle_describe_client_quotas
-from broker_sim.handlers.security.acls import (
-    handle_create_acls,
-    handle_delete_acls,
-    handle_describe_acls,
-)
-from broker_sim.handlers.security.alter_user_scram_credentials import (
-    handle_alter_user_scram_credentials,
-)
+from broker_sim.handlers.security.acls import handle_create_acls, handle_delete_acls, handle_describe_acls
+from broker_sim.handlers.security.alter_user_scram_credentials import handle_alter_user_scram_credentials
 from broker_sim.handlers.security.delegation_tokens import (
     handle_create_delegation_token,
     handle_describe_delegation_token,
     handle_expire_delegation_token,
     handle_renew_delegation_token,
 )
-from broker_sim.handlers.security.describe_user_scram_credentials import (
-    handle_describe_user_scram_credentials,
-)
+from broker_sim.handlers.security.describe_user_scram_credentials import handle_describe_user_scram_credentials
 from broker_sim.handlers.security.sasl import handle_sasl_authenticate, handle_sasl_handshake
 from broker_sim.handlers.share.alter_share_group_offsets import handle_alter_share_group_offsets
 from broker_sim.handlers.share.delete_share_group_offsets import handle_delete_share_group_offsets
-from broker_sim.handlers.share.describe_share_group_offsets import (
-    handle_describe_share_group_offsets,
-)
+from broker_sim.handlers.share.describe_share_group_offsets import handle_describe_share_group_offsets
 from broker_sim.handlers.share.share_acknowledge import handle_share_acknowledge
 from broker_sim.handlers.share.share_fetch import handle_share_fetch
 from broker_sim.handlers.share.share_group_describe import handle_share_group_describe
@@ -131,9 +117,7 @@ class ApiSpec(NamedTuple):
     def limited_to(self, release: Release) -> ApiSpec | None:
         """Return the API in the versions that the release serves too, None without any."""
         lowest, highest = release.apis.get(self.key, (0, -1))
-        limited = self._replace(
-            min_version=max(lowest, self.min_version), max_version=min(highest, self.max_version)
-        )
+        limited = self._replace(min_version=max(lowest, self.min_version), max_version=min(highest, self.max_version))
         return limited if limited.min_version <= limited.max_version else None
 
 
@@ -181,13 +165,7 @@ _SPECS = (
     ApiSpec(ApiKey.DESCRIBE_PRODUCERS, 0, 0, handle_describe_producers),
     ApiSpec(ApiKey.DESCRIBE_QUORUM, 0, 2, handle_describe_quorum, cluster_operations=_DESCRIBE),
     ApiSpec(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, handle_describe_log_dirs, cluster_operations=_DESCRIBE),
-    ApiSpec(
-        ApiKey.ALTER_REPLICA_LOG_DIRS,
-        1,
-        2,
-        handle_alter_replica_log_dirs,
-        cluster_operations=_ALTER,
-    ),
+    ApiSpec(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, handle_alter_replica_log_dirs, cluster_operations=_ALTER),
     ApiSpec(ApiKey.DESCRIBE_CONFIGS, 1, 4, handle_describe_configs),
     ApiSpec(ApiKey.ALTER_CONFIGS, 0, 2, handle_alter_configs),
     ApiSpec(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, handle_incremental_alter_configs),
@@ -199,18 +177,10 @@ _SPECS = (
         cluster_operations=(AclOperation.DESCRIBE_CONFIGS,),
     ),
     ApiSpec(
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        0,
-        1,
-        handle_alter_partition_reassignments,
-        cluster_operations=_ALTER,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, handle_alter_partition_reassignments, cluster_operations=_ALTER
     ),
     ApiSpec(
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        0,
-        0,
-        handle_list_partition_reassignments,
-        cluster_operations=_DESCRIBE,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, handle_list_partition_reassignments, cluster_operations=_DESCRIBE
     ),
     ApiSpec(
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
@@ -219,13 +189,7 @@ _SPECS = (
         handle_describe_user_scram_credentials,
         cluster_operations=_DESCRIBE,
     ),
-    ApiSpec(
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-        0,
-        0,
-        handle_alter_user_scram_credentials,
-        cluster_operations=_ALTER,
-    ),
+    ApiSpec(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, handle_alter_user_scram_credentials, cluster_operations=_ALTER),
     ApiSpec(ApiKey.UPDATE_FEATURES, 0, 2, handle_update_features, cluster_operations=_ALTER),
     ApiSpec(ApiKey.UNREGISTER_BROKER, 0, 0, handle_unregister_broker, cluster_operations=_ALTER),
     ApiSpec(ApiKey.DESCRIBE_ACLS, 1, 3, handle_describe_acls, cluster_operations=_DESCRIBE),
@@ -239,11 +203,7 @@ _SPECS = (
         cluster_operations=(AclOperation.DESCRIBE_CONFIGS,),
     ),
     ApiSpec(
-        ApiKey.ALTER_CLIENT_QUOTAS,
-        0,
-        1,
-        handle_alter_client_quotas,
-        cluster_operations=(AclOperation.ALTER_CONFIGS,),
+        ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, handle_alter_client_quotas, cluster_operations=(AclOperation.ALTER_CONFIGS,)
     ),
     ApiSpec(ApiKey.CREATE_DELEGATION_TOKEN, 1, 3, handle_create_delegation_token),
     ApiSpec(ApiKey.RENEW_DELEGATION_TOKEN, 1, 2, handle_renew_delegation_token),
@@ -289,9 +249,7 @@ class ApiTable:
             specs = [limited for spec in specs if (limited := spec.limited_to(limits))]
         self._specs = {spec.key: spec for spec in specs}
         self._specs[ApiKey.API_VERSIONS] = self._specs[ApiKey.API_VERSIONS]._replace(
-            handler=handle_api_versions(
-                sorted(spec.advertised for spec in specs), supported_features(release)
-            )
+            handler=handle_api_versions(sorted(spec.advertised for spec in specs), supported_features(release))
         )
 
     def find(self, api_key: ApiKey, api_version: int) -> ApiSpec | None:

@@ -39,15 +39,7 @@ if TYPE_CHECKING:
 class RequestContext:
     """What is known of one request, apart from its body; mirrors Kafka's `RequestContext`."""
 
-    __slots__ = (
-        "api_key",
-        "api_version",
-        "broker",
-        "client_id",
-        "connection",
-        "faults",
-        "throttle",
-    )
+    __slots__ = ("api_key", "api_version", "broker", "client_id", "connection", "faults", "throttle")
 
     def __init__(
         self,
@@ -155,9 +147,7 @@ class Permissions(Protocol):
     ) -> bool:
         """Return whether the client may do this with the resource, and log a denial."""
 
-    def allows_on_any(
-        self, context: RequestContext, operation: AclOperation, resource_type: ResourceType
-    ) -> bool:
+    def allows_on_any(self, context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Return whether there is a resource of the type with which the client may do this."""
 
 
@@ -178,11 +168,7 @@ class ProducerIdSource(Protocol):
 class InternalTopicCreation(Protocol):
     """Who creates the internal topics of Kafka Streams applications, and knows what has failed."""
 
-    def create(
-        self,
-        topics: Iterable[messages.CreateTopicsRequest.CreatableTopic],
-        keeps_errors_ms: int,
-    ) -> None:
+    def create(self, topics: Iterable[messages.CreateTopicsRequest.CreatableTopic], keeps_errors_ms: int) -> None:
         """Ask the controller for those topics that are not being created, and have not failed just now."""
 
     def errors_of(self, names: Sequence[str]) -> dict[str, str]:
@@ -220,9 +206,7 @@ class BrokerServices(Protocol):
     def logs(self) -> LogManager:
         """The logs of this broker, and where they are kept."""
 
-    def run_beside(
-        self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False
-    ) -> None:
+    def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
         """Run `work()`, which must not raise, beside the loop if it is a real one, then `on_done(result)`.
 
         What `is_short` waits for other short work only.
@@ -233,15 +217,11 @@ class BrokerServices(Protocol):
         """Appends that the coordinator of a transaction is asked about before."""
 
     def write_txn_markers(
-        self,
-        request: messages.WriteTxnMarkersRequest,
-        respond: Callable[[messages.WriteTxnMarkersResponse], object],
+        self, request: messages.WriteTxnMarkersRequest, respond: Callable[[messages.WriteTxnMarkersResponse], object]
     ) -> None:
         """Append the markers of transactions to partitions led here."""
 
-    def serve_share_state(
-        self, api: StateApi, request: Any, respond: Callable[[Any], object]
-    ) -> None:
+    def serve_share_state(self, api: StateApi, request: Any, respond: Callable[[Any], object]) -> None:
         """Serve a client or a persister, as the coordinator of its share partitions."""
 
     @property

@@ -32,9 +32,7 @@ def copied_capacity(size: int) -> int:
     return table_capacity(max(int(size / 0.75) + 1, _DEFAULT_CAPACITY))
 
 
-def hash_order(
-    keys: Collection[K], hash_code: Callable[[K], int], capacity: int = _DEFAULT_CAPACITY
-) -> list[K]:
+def hash_order(keys: Collection[K], hash_code: Callable[[K], int], capacity: int = _DEFAULT_CAPACITY) -> list[K]:
     """Return the keys, given in the order of insertion, as a `HashMap` iterates over them.
 
     `capacity` is the number of buckets that it begins with, a power of two.

@@ -44,9 +44,7 @@ class LogAppendInfo:
         "valid_bytes",
     )
 
-    def __init__(
-        self, first_offset: int, last_offset: int, max_timestamp: int, valid_bytes: int
-    ) -> None:
+    def __init__(self, first_offset: int, last_offset: int, max_timestamp: int, valid_bytes: int) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
         self.max_timestamp = max_timestamp
@@ -129,16 +127,12 @@ class RecordError(NamedTuple):
 class RecordValidationError(ApiError):
     """A batch was refused because of the records in `record_errors`."""
 
-    def __init__(
-        self, error_code: ErrorCode, message: str, record_errors: tuple[RecordError, ...]
-    ) -> None:
+    def __init__(self, error_code: ErrorCode, message: str, record_errors: tuple[RecordError, ...]) -> None:
         super().__init__(error_code, message)
         self.record_errors = record_errors
 
 
-def record_validation_error(
-    errors: list[RecordError], bad_timestamp: bool
-) -> RecordValidationError:
+def record_validation_error(errors: list[RecordError], bad_timestamp: bool) -> RecordValidationError:
     """Return what refuses a batch with these errors; a wrong timestamp among them has its own code."""
     if bad_timestamp:
         return RecordValidationError(
@@ -147,8 +141,7 @@ def record_validation_error(
             tuple(errors),
         )
     shown = ", ".join(
-        f"RecordError(batchIndex={error.batch_index}, message='{error.message}')"
-        for error in errors[:_SHOWN_ERRORS]
+        f"RecordError(batchIndex={error.batch_index}, message='{error.message}')" for error in errors[:_SHOWN_ERRORS]
     )
     return RecordValidationError(
         ErrorCode.INVALID_RECORD,

@@ -33,9 +33,7 @@ class LeaderEpochCache:
     __slots__ = ("_epochs", "_is_kept", "_on_change", "_start_offsets", "latest_epoch")
 
     def __init__(
-        self,
-        entries: Iterable[EpochEntry] = (),
-        on_change: Callable[[Sequence[EpochEntry]], object] | None = None,
+        self, entries: Iterable[EpochEntry] = (), on_change: Callable[[Sequence[EpochEntry]], object] | None = None
     ) -> None:
         """Begin with these entries, the oldest first; `on_change(entries)` hears of each change."""
         self._on_change = on_change
@@ -83,9 +81,7 @@ class LeaderEpochCache:
         if epoch == self.latest_epoch and start_offset >= starts[-1]:
             return
         if epoch < 0 or start_offset < 0:
-            raise ValueError(
-                f"Received invalid partition leader epoch entry ({epoch}, {start_offset})"
-            )
+            raise ValueError(f"Received invalid partition leader epoch entry ({epoch}, {start_offset})")
         keep = min(bisect_left(epochs, epoch), bisect_left(starts, start_offset))
         del epochs[keep:], starts[keep:]
         epochs.append(epoch)

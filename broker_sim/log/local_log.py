@@ -32,11 +32,7 @@ class LocalLog:
     )
 
     def __init__(
-        self,
-        now_ms: int,
-        memory: ReplicaMemory,
-        index_interval_bytes: int,
-        storage: LogStorage | None = None,
+        self, now_ms: int, memory: ReplicaMemory, index_interval_bytes: int, storage: LogStorage | None = None
     ) -> None:
         """Open the segments that `storage` has (default: an empty log in memory)."""
         self.index_interval_bytes = index_interval_bytes
@@ -88,12 +84,7 @@ class LocalLog:
         self._base_offsets.append(base_offset)
 
     def read(
-        self,
-        start_offset: int,
-        max_bytes: int,
-        upper_bound_offset: int,
-        min_one_message: bool,
-        as_view: bool = False,
+        self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool, as_view: bool = False
     ) -> FetchDataInfo:
         """Return a slice of one segment, as `LogSegment.read`; empty at or above the upper bound.
 
@@ -103,14 +94,10 @@ class LocalLog:
             return EMPTY_FETCH
         active = self.active_segment
         if start_offset >= active.base_offset:
-            data = active.read(
-                start_offset, max_bytes, upper_bound_offset, min_one_message, as_view
-            )
+            data = active.read(start_offset, max_bytes, upper_bound_offset, min_one_message, as_view)
             return EMPTY_FETCH if data is None else data
         for segment in self._segments[self._floor(start_offset) :]:
-            data = segment.read(
-                start_offset, max_bytes, upper_bound_offset, min_one_message, as_view
-            )
+            data = segment.read(start_offset, max_bytes, upper_bound_offset, min_one_message, as_view)
             if data is not None:
                 return data
         return EMPTY_FETCH
@@ -146,9 +133,7 @@ class LocalLog:
         for segment in self._segments[self._floor(offset) :]:
             yield from segment.batches_from(offset)
 
-    def first_of_timestamp(
-        self, timestamp: int, offset: int
-    ) -> Iterator[tuple[BatchHeader, bytes]]:
+    def first_of_timestamp(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Yield the batches at or after `timestamp` of the first segment that has one."""
         for segment in self._segments:
             if segment.largest_timestamp >= timestamp:
@@ -190,10 +175,7 @@ class LocalLog:
             self._storage.delete_segment(segment.base_offset)
 
     def replace_segments(
-        self,
-        cleaned: LogSegment,
-        replaced: Sequence[LogSegment],
-        aborted: Sequence[AbortedTxn],
+        self, cleaned: LogSegment, replaced: Sequence[LogSegment], aborted: Sequence[AbortedTxn]
     ) -> None:
         """Put `cleaned` where the segments `replaced` are, which follow each other.
 

@@ -95,20 +95,14 @@ class LogManager:
                     "logs_opened", directory=str(directory.path), logs=number, of=len(found)
                 )
 
-    def _metadata_damaged(
-        self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage
-    ) -> None:
+    def _metadata_damaged(self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage) -> None:
         """Take a log offline whose topic id cannot be read."""
         self._failure_of(topic_partition, topic_id, storage)()
         path = str(storage.directory / PARTITION_METADATA)
         event_log.bind(self._clock).error("partition_metadata_damaged", file=path)
 
     def _open_files(
-        self,
-        topic_partition: TopicPartition,
-        topic_id: bytes,
-        config: TopicConfig,
-        storage: FileStorage,
+        self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig, storage: FileStorage
     ) -> PartitionLog | None:
         """Open a log in files; None if they cannot be read: it is offline then."""
         storage.watch(self._failure_of(topic_partition, topic_id, storage))
@@ -125,11 +119,7 @@ class LogManager:
         self._unwritten.update(CHECKPOINTS)
 
     def _open(
-        self,
-        topic_partition: TopicPartition,
-        config: TopicConfig,
-        storage: LogStorage,
-        memory: ReplicaMemory,
+        self, topic_partition: TopicPartition, config: TopicConfig, storage: LogStorage, memory: ReplicaMemory
     ) -> PartitionLog:
         log = PartitionLog(
             topic_partition,
@@ -149,9 +139,7 @@ class LogManager:
         if self._written_recovery_points.get(topic_partition, 0) > storage.recovery_point:
             self.checkpoint_recovery_points()
 
-    def _failure_of(
-        self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage
-    ) -> Callable[[], None]:
+    def _failure_of(self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage) -> Callable[[], None]:
         """Return the function that is called when the files of that log fail."""
 
         def take_offline() -> None:
@@ -165,9 +153,7 @@ class LogManager:
     def reconfigure(self, config: BrokerConfig) -> None:
         """Apply the broker's changed dynamic configurations of producers and deletions."""
         self.producers.producer_id_expiration_ms = config.producer_id_expiration_ms
-        self.producers.transaction_verification_enabled = (
-            config.transaction_partition_verification_enable
-        )
+        self.producers.transaction_verification_enabled = config.transaction_partition_verification_enable
         if self.directory is not None:
             self.directory.deletions.directory_delay_ms = config.log_segment_delete_delay_ms
 
@@ -181,9 +167,7 @@ class LogManager:
         """Return topic id and partition of the logs that are offline."""
         return frozenset((topic_id, key.partition) for key, (topic_id, _) in self.offline.items())
 
-    def get_or_create(
-        self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig
-    ) -> PartitionLog:
+    def get_or_create(self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig) -> PartitionLog:
         """Return the partition's log; a log of an older topic of the same name is replaced.
 
         Raises KAFKA_STORAGE_ERROR for one that is offline, or cannot be created.

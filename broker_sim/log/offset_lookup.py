@@ -47,9 +47,7 @@ def find_record(
     return None
 
 
-def search_at_once(
-    _header: BatchHeader, batch: bytes | memoryview, wanted: WantedRecord
-) -> tuple[int, int] | None:
+def search_at_once(_header: BatchHeader, batch: bytes | memoryview, wanted: WantedRecord) -> tuple[int, int] | None:
     """Return what `find_record` does, however long it takes."""
     return find_record(batch, wanted)
 
@@ -75,16 +73,12 @@ def fetch_offset_by_timestamp(
         return TimestampAndOffset(NO_TIMESTAMP, log_start_offset, epoch)
     if timestamp == LATEST_TIMESTAMP:
         latest = epochs.latest_epoch
-        return TimestampAndOffset(
-            NO_TIMESTAMP, local_log.log_end_offset, -1 if latest is None else latest
-        )
+        return TimestampAndOffset(NO_TIMESTAMP, local_log.log_end_offset, -1 if latest is None else latest)
     if timestamp == LATEST_TIERED_TIMESTAMP:
         return TimestampAndOffset(NO_TIMESTAMP, -1, -1)
     if timestamp == MAX_TIMESTAMP:
         return _newest_record(local_log, search)
-    for header, batch in local_log.first_of_timestamp(
-        timestamp, max(log_start_offset, from_offset)
-    ):
+    for header, batch in local_log.first_of_timestamp(timestamp, max(log_start_offset, from_offset)):
         found = search(header, batch, WantedRecord(timestamp, log_start_offset))
         if found is not None:
             return _found(header, *found)

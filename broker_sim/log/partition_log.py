@@ -19,13 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.config.definition import MAX_LONG
 from broker_sim.log import range_errors
-from broker_sim.log.append_info import (
-    EMPTY_APPEND,
-    AppendOrigin,
-    FetchDataInfo,
-    LogAppendInfo,
-    TimestampAndOffset,
-)
+from broker_sim.log.append_info import EMPTY_APPEND, AppendOrigin, FetchDataInfo, LogAppendInfo, TimestampAndOffset
 from broker_sim.log.leader_epoch_cache import LeaderEpochCache
 from broker_sim.log.local_log import LocalLog
 from broker_sim.log.log_loader import recover
@@ -161,9 +155,7 @@ class PartitionLog(LogOffsets):
                 duplicate = self.producer_state.find_duplicate_batch(header)
                 if duplicate is not None:
                     return LogAppendInfo.of_duplicate(duplicate, info)
-            self.producer_state.check(
-                valid.batch, header, base_offset, origin, transaction_version, verification_guard
-            )
+            self.producer_state.check(valid.batch, header, base_offset, origin, transaction_version, verification_guard)
         if origin == _CLIENT:
             self.memory.check_room(size_bytes)
         batch = valid.place(base_offset, leader_epoch)
@@ -171,9 +163,7 @@ class PartitionLog(LogOffsets):
         return info
 
     def append_as_follower(
-        self,
-        records: bytes | memoryview | Iterable[bytes | memoryview],
-        leader_epoch: int | None = None,
+        self, records: bytes | memoryview | Iterable[bytes | memoryview], leader_epoch: int | None = None
     ) -> LogAppendInfo:
         """Append batches with the offsets and epochs that the leader gave them.
 
@@ -183,9 +173,7 @@ class PartitionLog(LogOffsets):
         Raises `ApiError` and leaves the log as it was: what `read_replicated_batches` raises, or
         RECORD_LIST_TOO_LARGE.
         """
-        batches = read_replicated_batches(
-            records, self.topic_partition, self.log_end_offset, leader_epoch
-        )
+        batches = read_replicated_batches(records, self.topic_partition, self.log_end_offset, leader_epoch)
         if not batches:
             return EMPTY_APPEND
         now_ms = self.clock.wall_clock_ms()
@@ -198,9 +186,7 @@ class PartitionLog(LogOffsets):
             self._append(batch, header, header.base_offset, header.max_timestamp, now_ms)
         return info
 
-    def _append(
-        self, batch: bytes, header: BatchHeader, base_offset: int, max_timestamp: int, now_ms: int
-    ) -> None:
+    def _append(self, batch: bytes, header: BatchHeader, base_offset: int, max_timestamp: int, now_ms: int) -> None:
         end_offset = base_offset + header.last_offset_delta + 1
         self._local_log.append(batch, end_offset, max_timestamp, now_ms)
         self._changed[self] = None
@@ -260,9 +246,7 @@ class PartitionLog(LogOffsets):
             raise range_errors.read_outside_log(self, start_offset)
         if upper_bound_offset is None:
             upper_bound_offset = end_offset
-        return self._local_log.read(
-            start_offset, max_bytes, upper_bound_offset, min_one_message, as_view
-        )
+        return self._local_log.read(start_offset, max_bytes, upper_bound_offset, min_one_message, as_view)
 
     @property
     def segments(self) -> Sequence[LogSegment]:
@@ -291,9 +275,7 @@ class PartitionLog(LogOffsets):
     ) -> TimestampAndOffset | None:
         """Return the first record at or after a time (ms); see `offset_lookup`."""
         log, epochs = self._local_log, self.leader_epoch_cache
-        return fetch_offset_by_timestamp(
-            log, epochs, self.log_start_offset, timestamp, search, from_offset
-        )
+        return fetch_offset_by_timestamp(log, epochs, self.log_start_offset, timestamp, search, from_offset)
 
     # -- truncation and deletion ----------------------------------------------------------------
 
@@ -389,8 +371,5 @@ class PartitionLog(LogOffsets):
     def rebuild_producer_state(self) -> None:
         """Rebuild the producers and transactions from the log, from its start to its end."""
         self.producer_state.truncate_and_reload(
-            self.log_start_offset,
-            self.log_end_offset,
-            self.clock.wall_clock_ms(),
-            self._local_log.batches_from,
+            self.log_start_offset, self.log_end_offset, self.clock.wall_clock_ms(), self._local_log.batches_from
         )

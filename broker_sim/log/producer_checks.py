@@ -53,11 +53,7 @@ def check_data_batch(
             _check_first_sequence(topic_partition, header, offset, entry, verification)
         if entry is not None:
             _check_sequence(topic_partition, header, offset, entry)
-    if (
-        entry is not None
-        and entry.current_txn_first_offset is not None
-        and not header.is_transactional
-    ):
+    if entry is not None and entry.current_txn_first_offset is not None and not header.is_transactional:
         raise ApiError(
             ErrorCode.INVALID_TXN_STATE,
             f"Expected transactional write from producer {header.producer_id} at offset {offset} "
@@ -129,18 +125,14 @@ def check_end_txn_marker(
     INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or UNKNOWN_SERVER_ERROR without a version.
     """
     if transaction_version == UNKNOWN_TRANSACTION_VERSION:
-        raise ApiError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, "The marker of a transaction needs its version"
-        )
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The marker of a transaction needs its version")
     epoch = header.producer_epoch
     current = NO_PRODUCER_EPOCH if entry is None else entry.producer_epoch
     if transaction_version < _EPOCH_BUMP_TRANSACTION_VERSION:
         if epoch < current:
             raise fenced_epoch(topic_partition, header, current, offset, "smaller than")
     elif epoch <= current:
-        is_retry = epoch == current and (
-            entry is None or entry.current_txn_first_offset is None or epoch == _MAX_EPOCH
-        )
+        is_retry = epoch == current and (entry is None or entry.current_txn_first_offset is None or epoch == _MAX_EPOCH)
         if not is_retry:
             raise fenced_epoch(topic_partition, header, current, offset, "not larger than")
     if entry is not None and marker.coordinator_epoch < entry.coordinator_epoch:
@@ -152,9 +144,7 @@ def check_end_txn_marker(
         )
 
 
-def fenced_epoch(
-    topic_partition: TopicPartition, header: BatchHeader, current: int, offset: int, how: str
-) -> ApiError:
+def fenced_epoch(topic_partition: TopicPartition, header: BatchHeader, current: int, offset: int, how: str) -> ApiError:
     """Return the error of a producer whose epoch is `how` the current one."""
     return ApiError(
         ErrorCode.INVALID_PRODUCER_EPOCH,

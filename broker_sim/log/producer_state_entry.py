@@ -101,9 +101,7 @@ class ProducerStateEntry:
             return None
         last_sequence = header.last_sequence
         for batch in self.batch_metadata:
-            if batch.last_sequence == last_sequence and (
-                batch.first_sequence == header.base_sequence
-            ):
+            if batch.last_sequence == last_sequence and (batch.first_sequence == header.base_sequence):
                 return batch
         return None
 

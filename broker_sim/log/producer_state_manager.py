@@ -47,10 +47,7 @@ class ProducerStateManager:
     )
 
     def __init__(
-        self,
-        topic_partition: TopicPartition,
-        config: ProducerStateManagerConfig,
-        storage: LogStorage | None = None,
+        self, topic_partition: TopicPartition, config: ProducerStateManagerConfig, storage: LogStorage | None = None
     ) -> None:
         """Begin with the snapshots and aborted transactions that `storage` has; default: none."""
         storage = storage or MemoryStorage()
@@ -102,12 +99,7 @@ class ProducerStateManager:
         attributes = header.attributes
         if attributes & CONTROL_FLAG:
             check_end_txn_marker(
-                self._topic_partition,
-                header,
-                read_end_txn_marker(batch, header),
-                offset,
-                transaction_version,
-                entry,
+                self._topic_partition, header, read_end_txn_marker(batch, header), offset, transaction_version, entry
             )
             return
         if attributes & TRANSACTIONAL_FLAG:
@@ -119,26 +111,18 @@ class ProducerStateManager:
             check_data_batch(self._topic_partition, header, offset, origin, entry, verification)
 
     def _check_ongoing_or_verified(
-        self,
-        header: BatchHeader,
-        offset: int,
-        entry: ProducerStateEntry | None,
-        guard: VerificationGuard | None,
+        self, header: BatchHeader, offset: int, entry: ProducerStateEntry | None, guard: VerificationGuard | None
     ) -> None:
         if entry is not None:
             if header.producer_epoch < entry.producer_epoch:
-                raise fenced_epoch(
-                    self._topic_partition, header, entry.producer_epoch, offset, "smaller than"
-                )
+                raise fenced_epoch(self._topic_partition, header, entry.producer_epoch, offset, "smaller than")
             if entry.has_ongoing_transaction(header.producer_epoch):
                 return
         if not self._config.transaction_verification_enabled:
             return
         known = self._verification_states.get(header.producer_id)
         if known is None or known.guard is not guard:
-            raise ApiError(
-                ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction"
-            )
+            raise ApiError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
     # -- verification of transactions (KIP-890) -------------------------------------------------
 
@@ -179,8 +163,7 @@ class ProducerStateManager:
             return
         delta = header.last_offset_delta
         entry.add_batch(
-            header.producer_epoch,
-            BatchMetadata(header.last_sequence, base_offset + delta, delta, timestamp),
+            header.producer_epoch, BatchMetadata(header.last_sequence, base_offset + delta, delta, timestamp)
         )
         if header.is_transactional and entry.current_txn_first_offset is None:
             entry.current_txn_first_offset = base_offset
@@ -188,12 +171,7 @@ class ProducerStateManager:
             self._update_first_unstable_offset()
 
     def _end_transaction(
-        self,
-        batch: bytes,
-        header: BatchHeader,
-        entry: ProducerStateEntry,
-        offset: int,
-        timestamp: int,
+        self, batch: bytes, header: BatchHeader, entry: ProducerStateEntry, offset: int, timestamp: int
     ) -> None:
         if not header.records_count:  # the cleaner has dropped the whole transaction
             return
@@ -206,9 +184,7 @@ class ProducerStateManager:
         self._unreplicated_txns.add(first_offset, offset)
         if not marker.is_commit:
             next_undecided = next(iter(self._ongoing_txns), offset + 1)
-            self._transaction_index.append(
-                AbortedTxn(entry.producer_id, first_offset, offset, next_undecided)
-            )
+            self._transaction_index.append(AbortedTxn(entry.producer_id, first_offset, offset, next_undecided))
         self._update_first_unstable_offset()
 
     def _entry(self, producer_id: int) -> ProducerStateEntry:
@@ -228,9 +204,7 @@ class ProducerStateManager:
         """Return the aborted transactions with records in [start offset, end offset)."""
         return self._transaction_index.collect(start_offset, end_offset)
 
-    def replace_aborted_transactions(
-        self, start_offset: int, end_offset: int, remaining: Iterable[AbortedTxn]
-    ) -> None:
+    def replace_aborted_transactions(self, start_offset: int, end_offset: int, remaining: Iterable[AbortedTxn]) -> None:
         """Of those whose marker is in [start offset, end offset), only `remaining` have records yet."""
         self._transaction_index.replace(start_offset, end_offset, remaining)
 
@@ -284,9 +258,7 @@ class ProducerStateManager:
     def take_snapshot(self) -> None:
         """Save the producers as they are at `map_end_offset`, each with its last batch only."""
         if self.map_end_offset > max(self._snapshots, default=0):
-            self._snapshots[self.map_end_offset] = [
-                entry.for_snapshot() for entry in self._producers.values()
-            ]
+            self._snapshots[self.map_end_offset] = [entry.for_snapshot() for entry in self._producers.values()]
 
     def remove_snapshot(self, offset: int) -> None:
         """Delete the snapshot of a deleted segment."""

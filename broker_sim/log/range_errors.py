@@ -34,8 +34,7 @@ def deletion_above_high_watermark(log: Offsets, offset: int) -> ApiError:
 def high_watermark_above_log_end(log: Offsets, offset: int) -> ValueError:
     """Return the error of a high watermark that would pass the log's end."""
     return ValueError(
-        f"High watermark {offset} of {log.topic_partition} would exceed the log end offset "
-        f"{log.log_end_offset}"
+        f"High watermark {offset} of {log.topic_partition} would exceed the log end offset {log.log_end_offset}"
     )
 
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.log.append_info import OffsetsOutOfOrderError, UnexpectedAppendOffsetError
-from broker_sim.protocol.record_batch import (
-    NO_PRODUCER_ID,
-    BatchHeader,
-    parse_header,
-    split_batches,
-    verify_crc,
-)
+from broker_sim.protocol.record_batch import NO_PRODUCER_ID, BatchHeader, parse_header, split_batches, verify_crc
 from broker_sim.protocol.records import read_end_txn_marker
 
 if TYPE_CHECKING:
@@ -62,8 +56,7 @@ def _read_replicated_buffer(
         verify_crc(view, header)
         if header.last_offset <= last_offset:
             raise OffsetsOutOfOrderError(
-                f"Out of order offsets found in append to {topic_partition}: "
-                f"{header.last_offset} after {last_offset}"
+                f"Out of order offsets found in append to {topic_partition}: {header.last_offset} after {last_offset}"
             )
         last_offset = header.last_offset
         if header.is_control and header.records_count and header.producer_id != NO_PRODUCER_ID:

@@ -69,10 +69,6 @@ def _count_deletable(log: PartitionLog, rule: DeletionRule) -> int:
         is_last = index + 1 == len(segments)
         next_base_offset = None if is_last else segments[index + 1].base_offset
         end_offset = log.log_end_offset if next_base_offset is None else next_base_offset
-        if (
-            log.high_watermark < end_offset
-            or not rule(segment, next_base_offset)
-            or (is_last and not segment)
-        ):
+        if log.high_watermark < end_offset or not rule(segment, next_base_offset) or (is_last and not segment):
             return index
     return len(segments)

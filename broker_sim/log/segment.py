@@ -12,12 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log.storage import (
-    MAX_RELATIVE_OFFSET,
-    OFFSET_ENTRY_BYTES,
-    TIME_ENTRY_BYTES,
-    MemoryBatches,
-)
+from broker_sim.log.storage import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, MemoryBatches
 from broker_sim.protocol.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -51,9 +46,7 @@ class LogSegment:
         self._first_batch_timestamp = NO_TIMESTAMP
 
     @classmethod
-    def in_memory(
-        cls, base_offset: int, position: int, now_ms: int, index_interval_bytes: int
-    ) -> LogSegment:
+    def in_memory(cls, base_offset: int, position: int, now_ms: int, index_interval_bytes: int) -> LogSegment:
         """Return an empty segment in memory, wherever the log is kept."""
         return cls(base_offset, position, now_ms, MemoryBatches(base_offset, index_interval_bytes))
 
@@ -130,9 +123,7 @@ class LogSegment:
         """Let `storage` keep this segment, filled in memory, where those of the base offsets were."""
         self._batches = storage.replace_segments(replaced, self._batches, self.last_modified_ms)
 
-    def should_roll(
-        self, append: LogAppendInfo, now_ms: int, max_bytes: int, max_age_ms: int
-    ) -> bool:
+    def should_roll(self, append: LogAppendInfo, now_ms: int, max_bytes: int, max_age_ms: int) -> bool:
         """Whether the append needs a new segment: because of size, offset range, or age.
 
         The age is the time between the timestamps of the first batch and the new one. Without
@@ -165,12 +156,7 @@ class LogSegment:
         return len({entries.max_timestamps[batch] for batch in indexed}) >= most_times
 
     def read(
-        self,
-        start_offset: int,
-        max_bytes: int,
-        upper_bound_offset: int,
-        min_one_message: bool,
-        as_view: bool = False,
+        self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool, as_view: bool = False
     ) -> FetchDataInfo | None:
         """Return a slice of the segment, or None if nothing here ends after `start_offset`.
 
@@ -179,12 +165,8 @@ class LogSegment:
         `upper_bound_offset`. With `as_view` it may come as a view of the file. Raises UNKNOWN_SERVER_ERROR for a negative `max_bytes`.
         """
         if max_bytes < 0:
-            raise ApiError(
-                ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max size {max_bytes} for log read"
-            )
-        return self._batches.read(
-            start_offset, max_bytes, upper_bound_offset, min_one_message, as_view
-        )
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max size {max_bytes} for log read")
+        return self._batches.read(start_offset, max_bytes, upper_bound_offset, min_one_message, as_view)
 
     def fetch_upper_bound_offset(self, start_offset: int, size_bytes: int) -> int | None:
         """Return an offset that a read of so many bytes from `start_offset` on ends at or before.

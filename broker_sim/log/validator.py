@@ -19,11 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log.append_info import (
-    AppendOrigin,
-    RecordError,
-    record_validation_error,
-)
+from broker_sim.log.append_info import AppendOrigin, RecordError, record_validation_error
 from broker_sim.protocol.compression import MAX_DECOMPRESSED_BYTES, CompressionCodec
 from broker_sim.protocol.record_batch import (
     ATTRIBUTES_LOW_BYTE,
@@ -82,9 +78,7 @@ class ValidBatch:
 
     __slots__ = ("batch", "header", "log_append_time", "max_timestamp")
 
-    def __init__(
-        self, batch: memoryview, header: BatchHeader, max_timestamp: int, log_append_time: bool
-    ) -> None:
+    def __init__(self, batch: memoryview, header: BatchHeader, max_timestamp: int, log_append_time: bool) -> None:
         self.batch = batch
         self.header = header
         self.max_timestamp = max_timestamp
@@ -112,9 +106,7 @@ class ValidatedRecords:
 
     __slots__ = ("batch", "result", "validator")
 
-    def __init__(
-        self, batch: memoryview, validator: LogValidator, result: ValidBatch | ApiError
-    ) -> None:
+    def __init__(self, batch: memoryview, validator: LogValidator, result: ValidBatch | ApiError) -> None:
         self.batch = batch
         self.validator = validator
         self.result = result
@@ -168,9 +160,7 @@ class LogValidator:
             "zstd": config.compression_zstd_level,
         }.get(config.compression_type)
         self._limits_old_timestamps = config.message_timestamp_before_max_ms != _MAX_LONG
-        self._looks_into = (
-            self._compacted or self._limits_old_timestamps or self._target_codec is not None
-        )
+        self._looks_into = self._compacted or self._limits_old_timestamps or self._target_codec is not None
 
     def effort(self, records: memoryview, now_ms: int) -> float:
         """Return how much a validation may have to read and unpack.
@@ -261,9 +251,7 @@ class LogValidator:
                 # As in Kafka, which builds the batch anew: its records get the time that they seem to have.
                 batch, header = _with_times_of_records(batch, header, self._most_plain_bytes)
             batch = memoryview(
-                recompress(
-                    batch, header, self._target_codec, self._target_level, self._most_plain_bytes
-                )
+                recompress(batch, header, self._target_codec, self._target_level, self._most_plain_bytes)
             )
             header = parse_header(batch)
             if len(batch) > self._max_message_bytes:
@@ -305,14 +293,11 @@ class LogValidator:
             problem = "Clients are not allowed to write control records"
         elif header.producer_id != NO_PRODUCER_ID and header.base_sequence < 0:
             problem = (
-                f"Invalid sequence number {header.base_sequence} in record batch with producerId "
-                f"{header.producer_id}"
+                f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}"
             )
         else:
             return
-        raise ApiError(
-            ErrorCode.INVALID_RECORD, f"{problem} in topic partition {self._topic_partition}"
-        )
+        raise ApiError(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {self._topic_partition}")
 
     def _check_records(self, batch: memoryview, header: BatchHeader, now_ms: int) -> int:
         """Check every record; return the largest timestamp, or raise with the errors by record."""
@@ -326,8 +311,7 @@ class LogValidator:
             max_timestamp = max(max_timestamp, timestamp)
             if self._compacted and record.key is None:
                 problem = (
-                    "Compacted topic cannot accept message without key in topic partition "
-                    f"{self._topic_partition}"
+                    f"Compacted topic cannot accept message without key in topic partition {self._topic_partition}"
                 )
             elif not self._log_append_time and timestamp != NO_TIMESTAMP:
                 if earliest <= timestamp <= latest:
@@ -365,9 +349,7 @@ class LogValidator:
         )
 
 
-def _with_times_of_records(
-    batch: memoryview, header: BatchHeader, limit_bytes: int
-) -> tuple[memoryview, BatchHeader]:
+def _with_times_of_records(batch: memoryview, header: BatchHeader, limit_bytes: int) -> tuple[memoryview, BatchHeader]:
     """Return the batch, uncompressed, with its maximum timestamp as that of each record."""
     records = list(iter_records(batch, limit_bytes))
     attributes = header.attributes & ~(LOG_APPEND_TIME_FLAG | CODEC_MASK)

@@ -24,9 +24,7 @@ class VerificationStateEntry:
 
     __slots__ = ("epoch", "guard", "lowest_sequence", "supports_epoch_bump", "timestamp")
 
-    def __init__(
-        self, timestamp: int, sequence: int, epoch: int, supports_epoch_bump: bool
-    ) -> None:
+    def __init__(self, timestamp: int, sequence: int, epoch: int, supports_epoch_bump: bool) -> None:
         self.timestamp = timestamp
         self.guard = VerificationGuard()
         self.lowest_sequence = sequence

@@ -133,10 +133,10 @@ class AclFilter(NamedTuple):
             if acl.pattern_type is PatternType.PREFIXED:
                 return name.startswith(acl.resource_name)
             return acl.resource_name in (name, WILDCARD)
-        return self.pattern_type in (
-            PatternType.ANY,
-            acl.pattern_type,
-        ) and self.resource_name in (None, acl.resource_name)
+        return self.pattern_type in (PatternType.ANY, acl.pattern_type) and self.resource_name in (
+            None,
+            acl.resource_name,
+        )
 
 
 _ByPrincipal = dict[str, tuple[Acl, ...]]
@@ -238,9 +238,7 @@ class Acls:
                 self.count += 1
         self._of_type.update(writer.written())
 
-    def for_resource(
-        self, resource_type: ResourceType, name: str
-    ) -> list[Mapping[str, tuple[Acl, ...]]]:
+    def for_resource(self, resource_type: ResourceType, name: str) -> list[Mapping[str, tuple[Acl, ...]]]:
         """Return the rules that concern a resource, each group of them by principal.
 
         First those of its name, then those of its prefixes, the longest first, then the wildcard's.
@@ -263,9 +261,7 @@ class Acls:
                 groups.append(group)
         return groups
 
-    def of_principals(
-        self, resource_type: ResourceType, principals: tuple[str, ...]
-    ) -> Iterator[Acl]:
+    def of_principals(self, resource_type: ResourceType, principals: tuple[str, ...]) -> Iterator[Acl]:
         """Return the rules of these principals for any resource of the type."""
         found = self._of_type.get(resource_type, _NONE_OF_TYPE)
         for table in (found.literal, found.prefixed):

@@ -39,10 +39,7 @@ class MetadataCache:
         topic = self.image.topics.get(topic_partition.topic)
         state = self.image.partition(topic_partition)
         return (
-            topic is not None
-            and topic.topic_id == topic_id
-            and state is not None
-            and self._broker_id in state.replicas
+            topic is not None and topic.topic_id == topic_id and state is not None and self._broker_id in state.replicas
         )
 
     def is_alive(self, broker_id: int) -> bool:
@@ -58,10 +55,7 @@ class MetadataCache:
         """Whether the broker may join an ISR: active, and in the epoch in which it fetched (KIP-841)."""
         broker = self.image.brokers.get(broker_id)
         return (
-            broker is not None
-            and broker.is_active
-            and stored_epoch is not None
-            and stored_epoch in (-1, broker.epoch)
+            broker is not None and broker.is_active and stored_epoch is not None and stored_epoch in (-1, broker.epoch)
         )
 
     def is_stale_epoch(self, broker_id: int, broker_epoch: int) -> bool:
@@ -75,10 +69,7 @@ class MetadataCache:
 
     def dynamic_configs(self) -> dict[str, str]:
         """Return what is set at run time for all brokers, and for this one."""
-        return {
-            **self.image.dynamic_cluster_configs(),
-            **self.image.dynamic_broker_configs(self._broker_id),
-        }
+        return {**self.image.dynamic_cluster_configs(), **self.image.dynamic_broker_configs(self._broker_id)}
 
     def configs_of_topic(self, topic: str) -> Mapping[str, str]:
         """Return what is set for the topic, nothing for one that is not known."""

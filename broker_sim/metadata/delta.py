@@ -13,13 +13,7 @@ from dataclasses import dataclass, replace
 
 from broker_sim.metadata.acl import Acl, Acls
 from broker_sim.metadata.delegation_token import DelegationToken
-from broker_sim.metadata.image import (
-    BrokerState,
-    MetadataImage,
-    PartitionState,
-    ScramCredential,
-    TopicState,
-)
+from broker_sim.metadata.image import BrokerState, MetadataImage, PartitionState, ScramCredential, TopicState
 from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
 

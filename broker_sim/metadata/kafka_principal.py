@@ -20,9 +20,7 @@ class KafkaPrincipal(NamedTuple):
         """Return the principal of a text as `User:billing`. Raises ConfigError."""
         principal_type, colon, name = text.partition(":")
         if not colon or not principal_type:
-            raise ConfigError(
-                f"expected a string in format principalType:principalName but got {text}"
-            )
+            raise ConfigError(f"expected a string in format principalType:principalName but got {text}")
         return cls(principal_type, name)
 
     def __str__(self) -> str:

@@ -9,9 +9,7 @@ GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 SHARE_GROUP_STATE_TOPIC: Final = "__share_group_state"
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
-INTERNAL_TOPICS: Final = frozenset(
-    {GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC}
-)
+INTERNAL_TOPICS: Final = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC})
 MAX_NAME_LENGTH: Final = 249
 
 _LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -27,10 +25,7 @@ def invalid_topic_name(name: str) -> str | None:
     elif len(name) > MAX_NAME_LENGTH:
         reason = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
     elif not _LEGAL.issuperset(name):
-        reason = (
-            f"'{name}' contains one or more characters other than ASCII alphanumerics,"
-            " '.', '_' and '-'"
-        )
+        reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     return None if reason is None else f"Topic name is invalid: {reason}"
 
 

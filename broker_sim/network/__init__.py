@@ -4,11 +4,4 @@ from broker_sim.network.connection import Connection, RequestSink, SendResponse
 from broker_sim.network.login import ListenerLogin, ListenerSecurity
 from broker_sim.network.socket_server import SocketServer
 
-__all__ = [
-    "Connection",
-    "ListenerLogin",
-    "ListenerSecurity",
-    "RequestSink",
-    "SendResponse",
-    "SocketServer",
-]
+__all__ = ["Connection", "ListenerLogin", "ListenerSecurity", "RequestSink", "SendResponse", "SocketServer"]

@@ -23,22 +23,10 @@ if TYPE_CHECKING:
 class AcceptQueue:
     """Nothing passes on connections in it. Thread rule: only the scheduler's thread."""
 
-    __slots__ = (
-        "_is_counted",
-        "_is_throttled",
-        "_listener",
-        "_process",
-        "_quotas",
-        "_take",
-        "_waiting",
-    )
+    __slots__ = ("_is_counted", "_is_throttled", "_listener", "_process", "_quotas", "_take", "_waiting")
 
     def __init__(
-        self,
-        process: Process,
-        listener: str,
-        quotas: ConnectionQuotas,
-        take: Callable[[Connection], None],
+        self, process: Process, listener: str, quotas: ConnectionQuotas, take: Callable[[Connection], None]
     ) -> None:
         """`take(connection)` gets each when it is its turn."""
         self._process = process

@@ -104,11 +104,7 @@ class ClientLink:
         Kafka looks at a connection's next request when the answer before it is in the send buffer.
         """
         files = self._files
-        return (
-            self._transport_is_full
-            or self._held_bytes >= SEND_BUFFER_BYTES
-            or (files is not None and files.is_busy)
-        )
+        return self._transport_is_full or self._held_bytes >= SEND_BUFFER_BYTES or (files is not None and files.is_busy)
 
     @property
     def is_sending_files(self) -> bool:

@@ -54,9 +54,7 @@ class SendResponse(Protocol):
 class RequestSink(Protocol):
     """Where whole requests go: the broker."""
 
-    def handle_frame(
-        self, frame: memoryview, connection: Connection, send_response: SendResponse, /
-    ) -> None:
+    def handle_frame(self, frame: memoryview, connection: Connection, send_response: SendResponse, /) -> None:
         """Handle one request; raises ProtocolError where only closing the connection helps."""
 
 
@@ -242,9 +240,7 @@ class Connection(asyncio.BufferedProtocol):
         framer = self._framer
         link = self._link
         try:
-            while framer.buffered_bytes and not (
-                self._is_muted or self._throttles or self._is_closed or link.is_full
-            ):
+            while framer.buffered_bytes and not (self._is_muted or self._throttles or self._is_closed or link.is_full):
                 frame = framer.next_frame()
                 if frame is None:
                     break
@@ -258,9 +254,7 @@ class Connection(asyncio.BufferedProtocol):
         if framer.held_bytes + self._served_bytes >= COUNTED_BYTES or self._memory.is_counting:
             self._count_memory()
         # Read on only while it helps: behind a request in flight a little, then no more.
-        wanted = framer.buffered_bytes < READ_AHEAD_BYTES or not (
-            self._is_muted or self._throttles or link.is_full
-        )
+        wanted = framer.buffered_bytes < READ_AHEAD_BYTES or not (self._is_muted or self._throttles or link.is_full)
         if wanted != link.is_reading:
             link.set_reading(wanted=wanted)
 
@@ -303,12 +297,7 @@ class Connection(asyncio.BufferedProtocol):
             self._process.call_soon(self._serve_requests)
 
     def logged_in(
-        self,
-        principal: KafkaPrincipal,
-        sink: RequestSink,
-        max_request_bytes: int,
-        *,
-        by_token: bool,
+        self, principal: KafkaPrincipal, sink: RequestSink, max_request_bytes: int, *, by_token: bool
     ) -> None:
         """Hand what comes from now on to `sink`: the client is known, maybe by a delegation token."""
         self.principal = principal

@@ -176,9 +176,7 @@ class FileSender:
         start = self._sent_bytes
         if isinstance(chunk, FileView):
             try:
-                sent_bytes = os.sendfile(
-                    to.fileno(), chunk.descriptor, chunk.position + start, wanted_bytes
-                )
+                sent_bytes = os.sendfile(to.fileno(), chunk.descriptor, chunk.position + start, wanted_bytes)
             except OSError as error:
                 if error.errno not in NOT_FOR_THIS_FILE:
                     raise
@@ -222,6 +220,4 @@ class FileSender:
 
 
 def _ends_too_early(view: FileView, sent_bytes: int) -> EOFError:
-    return EOFError(
-        f"the file of a fetch ends {len(view) - sent_bytes} bytes before what was promised to the client"
-    )
+    return EOFError(f"the file of a fetch ends {len(view) - sent_bytes} bytes before what was promised to the client")

@@ -53,12 +53,7 @@ class Login:
     """Takes the requests of one connection until its client is known; for ever, if a login ends."""
 
     def __init__(
-        self,
-        process: Process,
-        broker: RequestSink,
-        listener: ListenerLogin,
-        max_request_bytes: int,
-        turns: LoginTurns,
+        self, process: Process, broker: RequestSink, listener: ListenerLogin, max_request_bytes: int, turns: LoginTurns
     ) -> None:
         self._process = process
         self._turns = turns
@@ -70,9 +65,7 @@ class Login:
         self._last_begin_ms: int | None = None
         """When the client began to log in again."""
 
-    def handle_frame(
-        self, frame: memoryview, connection: Connection, send_response: SendResponse
-    ) -> None:
+    def handle_frame(self, frame: memoryview, connection: Connection, send_response: SendResponse) -> None:
         """Take the next step of the login, in this turn of the loop or one of the next.
 
         Raises ProtocolError where only closing the connection helps.
@@ -82,9 +75,7 @@ class Login:
         else:
             self._broker.handle_frame(frame, connection, send_response)
 
-    def _receive(
-        self, frame: memoryview, connection: Connection, send_response: SendResponse
-    ) -> None:
+    def _receive(self, frame: memoryview, connection: Connection, send_response: SendResponse) -> None:
         authenticator = self._authenticator
         try:
             answer = authenticator.receive(frame)
@@ -114,10 +105,7 @@ class Login:
             self._session_ends_ms = self._process.clock.now_ms() + (lifetime_ms or -1)
             sink = self
         connection.logged_in(
-            principal,
-            sink,
-            self._max_request_bytes,
-            by_token=self._authenticator.is_token_authenticated,
+            principal, sink, self._max_request_bytes, by_token=self._authenticator.is_token_authenticated
         )
 
     def _begins_again(self, frame: memoryview) -> bool:
@@ -136,9 +124,7 @@ class Login:
             raise ProtocolError("its login has expired")
         return False
 
-    def _ask_versions(
-        self, frame: memoryview, connection: Connection, send_response: SendResponse
-    ) -> None:
+    def _ask_versions(self, frame: memoryview, connection: Connection, send_response: SendResponse) -> None:
         """Let the broker answer ApiVersions."""
         version = decode_request_header(frame)[0].api_version
 
@@ -156,8 +142,6 @@ def _versions_told(version: int, chunks: Sequence[Chunk]) -> Any:
     return decode_response(ApiKey.API_VERSIONS, version, frame[_SIZE_BYTES:])[1]
 
 
-def _refuse(
-    connection: Connection, send_response: SendResponse, answer: Sequence[Chunk] | None
-) -> None:
+def _refuse(connection: Connection, send_response: SendResponse, answer: Sequence[Chunk] | None) -> None:
     send_response(answer)
     connection.close()

@@ -22,13 +22,7 @@ _SIZE: Final = struct.Struct(">i")
 
 
 def ask(
-    servers: str,
-    message: Message,
-    version: int,
-    expected: type[R],
-    *,
-    timeout_s: float,
-    client_id: str = "broker-sim",
+    servers: str, message: Message, version: int, expected: type[R], *, timeout_s: float, client_id: str = "broker-sim"
 ) -> R:
     """Send a request to the first of `host:port,...` that can be reached, and return its answer.
 

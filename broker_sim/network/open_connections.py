@@ -160,9 +160,7 @@ class OpenConnections:
                 idle.last_use = connection.last_use
                 idle.since_ms = now_ms
             elif now_ms - idle.since_ms >= self._max_idle_ms:
-                self._log.debug(
-                    "connection_idle", peer=connection.peer, max_idle_ms=self._max_idle_ms
-                )
+                self._log.debug("connection_idle", peer=connection.peer, max_idle_ms=self._max_idle_ms)
                 connection.abort()
 
     def abort(self) -> None:

@@ -76,9 +76,7 @@ def encoded_size(chunks: Sequence[BytesLike]) -> int:
     return sum(map(len, chunks))
 
 
-def _located(
-    error: Exception, cls: type[Message], version: int, compiled: CompiledFunction
-) -> ProtocolError:
+def _located(error: Exception, cls: type[Message], version: int, compiled: CompiledFunction) -> ProtocolError:
     path = compiled.path_of(error)
     where = f"{cls.__name__} v{version}" + (f", {path}" if path else "")
     reason = "the bytes end too early" if isinstance(error, IndexError) else error

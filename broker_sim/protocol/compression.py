@@ -45,9 +45,7 @@ class CompressionCodec(IntEnum):
     ZSTD = 4
 
 
-def decompress(
-    codec: CompressionCodec, data: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES
-) -> bytes:
+def decompress(codec: CompressionCodec, data: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
     """Return the plain bytes of `data`.
 
     Raises `ApiError`: INVALID_RECORD for bytes that the codec cannot read, MESSAGE_TOO_LARGE for those that
@@ -110,15 +108,12 @@ def _cramjam(codec: CompressionCodec) -> Any:
 
 
 def _unreadable(codec: CompressionCodec, why: str) -> ApiError:
-    return ApiError(
-        ErrorCode.INVALID_RECORD, f"Records compressed with {codec.name.lower()}: {why}"
-    )
+    return ApiError(ErrorCode.INVALID_RECORD, f"Records compressed with {codec.name.lower()}: {why}")
 
 
 def _too_large(codec: CompressionCodec, limit_bytes: int) -> ApiError:
     return ApiError(
-        ErrorCode.MESSAGE_TOO_LARGE,
-        f"Records compressed with {codec.name.lower()} have more than {limit_bytes} bytes",
+        ErrorCode.MESSAGE_TOO_LARGE, f"Records compressed with {codec.name.lower()} have more than {limit_bytes} bytes"
     )
 
 

@@ -60,8 +60,7 @@ class _DecodeCompiler:
     def _has_bytes(self, struct: StructSpec) -> bool:
         """Return whether any field of this version is sliced as bytes."""
         return any(
-            field.type in {"bytes", "records"}
-            or (field.struct is not None and self._has_bytes(field.struct))
+            field.type in {"bytes", "records"} or (field.struct is not None and self._has_bytes(field.struct))
             for field in struct.fields
             if self._version in field.versions
         )
@@ -89,9 +88,7 @@ class _DecodeCompiler:
             self._out.line(f"{self._targets[0]} = b[o]", path)
             self._out.line("o += 1")
         else:
-            reader = self._out.name(
-                f"read_{run.replace('?', 't')}", lambda: Struct(f">{run}").unpack_from
-            )
+            reader = self._out.name(f"read_{run.replace('?', 't')}", lambda: Struct(f">{run}").unpack_from)
             targets = ", ".join(self._targets) + ("," if len(self._targets) == 1 else "")
             self._out.line(f"{targets} = {reader}(b, o)", path)
             self._out.line(f"o += {calcsize(f'>{run}')}")
@@ -122,9 +119,7 @@ class _DecodeCompiler:
         else:
             self._value(field, target, path, nullable=nullable, flexible=flexible)
 
-    def _value(
-        self, field: FieldSpec, target: str, path: str, *, nullable: bool, flexible: bool
-    ) -> None:
+    def _value(self, field: FieldSpec, target: str, path: str, *, nullable: bool, flexible: bool) -> None:
         """Read one value that is not an array, or one element of an array."""
         if field.type in FIXED_FORMATS:
             self._fixed(FIXED_FORMATS[field.type], target, path)
@@ -181,9 +176,7 @@ class _DecodeCompiler:
 
     # Arrays
 
-    def _array(
-        self, field: FieldSpec, target: str, path: str, *, nullable: bool, flexible: bool
-    ) -> None:
+    def _array(self, field: FieldSpec, target: str, path: str, *, nullable: bool, flexible: bool) -> None:
         out = self._out
         if flexible:
             self._length("B", path)
@@ -265,9 +258,7 @@ class _DecodeCompiler:
                 out.line("c, o = read_varint(b, o)", where)
                 self._tagged_values(tagged, misplaced, target, path, tag)
 
-    def _tagged_values(
-        self, tagged: list[FieldSpec], misplaced: list[int], target: str, path: str, tag: str
-    ) -> None:
+    def _tagged_values(self, tagged: list[FieldSpec], misplaced: list[int], target: str, path: str, tag: str) -> None:
         """Read the value of the tagged field whose number is in the variable `tag`, size in `c`."""
         out = self._out
         where = join_path(path, "tagged fields")

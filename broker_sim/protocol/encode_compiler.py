@@ -122,9 +122,7 @@ class _EncodeCompiler:
         else:
             self._value(field, value, path, nullable=nullable, flexible=flexible)
 
-    def _value(
-        self, field: FieldSpec, value: str, path: str, *, nullable: bool, flexible: bool
-    ) -> None:
+    def _value(self, field: FieldSpec, value: str, path: str, *, nullable: bool, flexible: bool) -> None:
         """Write one value that is not an array, or one element of an array."""
         if field.type == "uuid":
             checked = f"{value} if len({value}) == 16 else checked_uuid({value})"
@@ -184,9 +182,7 @@ class _EncodeCompiler:
 
     # Arrays
 
-    def _array(
-        self, field: FieldSpec, value: str, path: str, *, nullable: bool, flexible: bool
-    ) -> None:
+    def _array(self, field: FieldSpec, value: str, path: str, *, nullable: bool, flexible: bool) -> None:
         if field.type in FIXED_FORMATS and field.type != "uuid":
             self._packed_array(field, value, path, nullable=nullable, flexible=flexible)
             return
@@ -211,15 +207,11 @@ class _EncodeCompiler:
             self._value(field, element, where, nullable=False, flexible=flexible)
             self._flush()
 
-    def _packed_array(
-        self, field: FieldSpec, value: str, path: str, *, nullable: bool, flexible: bool
-    ) -> None:
+    def _packed_array(self, field: FieldSpec, value: str, path: str, *, nullable: bool, flexible: bool) -> None:
         """Write count and elements of an array of numbers by one packer."""
         code = FIXED_FORMATS[field.type]
         prefix = "compact_array" if flexible else "array"
-        packers = self._out.name(
-            f"{prefix}_{code.replace('?', 't')}", lambda: primitives.array_packers(code, flexible)
-        )
+        packers = self._out.name(f"{prefix}_{code.replace('?', 't')}", lambda: primitives.array_packers(code, flexible))
         array = "t" if nullable else f"t := {value}"
         written = "len(t) + 1" if flexible else "len(t)"
         packed = f"{packers}[len({array})]({written}, *t)"
@@ -232,10 +224,7 @@ class _EncodeCompiler:
 
     def _tagged_fields(self, struct: StructSpec, value: str, path: str) -> None:
         """Write the tagged fields that differ from their defaults; commonly there is none."""
-        conditions = {
-            field: _non_default(field, f"{value}.{field.name}")
-            for field in struct.tagged_in(self._version)
-        }
+        conditions = {field: _non_default(field, f"{value}.{field.name}") for field in struct.tagged_in(self._version)}
         if not conditions:
             self._fixed("B", "0", path)
             return

@@ -54,9 +54,7 @@ class _Apis(dict[int, _Api]):
         if key is ApiKey.API_VERSIONS:
             response_min = None
         self[api_key] = api = _Api(
-            key,
-            _NEVER if request_min is None else request_min,
-            _NEVER if response_min is None else response_min,
+            key, _NEVER if request_min is None else request_min, _NEVER if response_min is None else response_min
         )
         return api
 
@@ -98,20 +96,14 @@ def encode_request(header: RequestHeader, message: Message) -> list[BytesLike]:
     size = _REQUEST.size + len(suffix) + encoded_size(chunks)
     try:
         prefix = _REQUEST_PREFIX.pack(
-            size,
-            header.api_key,
-            header.api_version,
-            header.correlation_id,
-            -1 if client_id is None else len(client_id),
+            size, header.api_key, header.api_version, header.correlation_id, -1 if client_id is None else len(client_id)
         )
     except error as cause:
         raise ProtocolError(f"{header}: {cause}") from cause
     return _with_prefix(prefix + suffix, chunks)
 
 
-def encode_response(
-    api_key: int, api_version: int, correlation_id: int, message: Message
-) -> list[Chunk]:
+def encode_response(api_key: int, api_version: int, correlation_id: int, message: Message) -> list[Chunk]:
     """Return a whole frame, its size first; records of a fetch may be parts of files."""
     chunks = encode(message, api_version)
     size = len(chunks[0]) if len(chunks) == 1 else encoded_size(chunks)

@@ -108,11 +108,7 @@ def make_message_class(spec: MessageSpec, module: str) -> type[Message]:
 
 
 def _make_class(
-    spec: StructSpec,
-    base: type[Struct],
-    module: str,
-    qualified_name: str,
-    structs: Mapping[str, type[Struct]],
+    spec: StructSpec, base: type[Struct], module: str, qualified_name: str, structs: Mapping[str, type[Struct]]
 ) -> type[Struct]:
     return type(
         spec.name,
@@ -127,9 +123,7 @@ def _make_class(
     )
 
 
-def _make_constructor(
-    fields: Iterable[FieldSpec], structs: Mapping[str, type[Struct]]
-) -> Callable[..., None]:
+def _make_constructor(fields: Iterable[FieldSpec], structs: Mapping[str, type[Struct]]) -> Callable[..., None]:
     """Compile the constructor."""
     parameters = ["self"]
     body = []

@@ -28,12 +28,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from crc32c import crc32c
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.protocol.compression import (
-    MAX_DECOMPRESSED_BYTES,
-    CompressionCodec,
-    compress,
-    decompress,
-)
+from broker_sim.protocol.compression import MAX_DECOMPRESSED_BYTES, CompressionCodec, compress, decompress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,9 +105,7 @@ class BatchHeader(NamedTuple):
         try:
             return CompressionCodec(codec_id)
         except ValueError:
-            raise ApiError(
-                ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec_id}"
-            ) from None
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec_id}") from None
 
     @property
     def is_log_append_time(self) -> bool:
@@ -161,8 +154,7 @@ def batch_size_at(buffer: bytes | bytearray | memoryview, position: int = 0) -> 
     if length < _MIN_RECORD_SIZE_BYTES:
         raise ApiError(
             ErrorCode.CORRUPT_MESSAGE,
-            f"Record size {length} is less than the minimum record overhead "
-            f"({_MIN_RECORD_SIZE_BYTES})",
+            f"Record size {length} is less than the minimum record overhead ({_MIN_RECORD_SIZE_BYTES})",
         )
     if remaining <= _MAGIC_OFFSET:
         return None
@@ -197,20 +189,17 @@ def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> B
     """
     if buffer[position + _MAGIC_OFFSET] != MAGIC_V2:
         raise ApiError(
-            ErrorCode.INVALID_RECORD,
-            "Produce requests are only allowed to contain record batches with magic version 2",
+            ErrorCode.INVALID_RECORD, "Produce requests are only allowed to contain record batches with magic version 2"
         )
     if len(buffer) - position < BATCH_OVERHEAD_BYTES:
         raise ApiError(
-            ErrorCode.CORRUPT_MESSAGE,
-            f"Record batch is smaller than the minimum overhead {BATCH_OVERHEAD_BYTES}",
+            ErrorCode.CORRUPT_MESSAGE, f"Record batch is smaller than the minimum overhead {BATCH_OVERHEAD_BYTES}"
         )
     header = _as_header(BatchHeader, _HEADER.unpack_from(buffer, position))
     if header.length < BATCH_OVERHEAD_BYTES - LOG_OVERHEAD_BYTES:
         raise ApiError(
             ErrorCode.CORRUPT_MESSAGE,
-            f"Record batch size {header.size_bytes} is smaller than the minimum overhead "
-            f"{BATCH_OVERHEAD_BYTES}",
+            f"Record batch size {header.size_bytes} is smaller than the minimum overhead {BATCH_OVERHEAD_BYTES}",
         )
     return header
 
@@ -220,8 +209,7 @@ def verify_crc(batch: memoryview, header: BatchHeader) -> None:
     computed = crc32c(batch[_ATTRIBUTES_OFFSET:])
     if computed != header.crc:
         raise ApiError(
-            ErrorCode.CORRUPT_MESSAGE,
-            f"Record is corrupt (stored crc = {header.crc}, computed crc = {computed})",
+            ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt (stored crc = {header.crc}, computed crc = {computed})"
         )
 
 
@@ -233,10 +221,7 @@ def validate_produce_records(records: bytes | memoryview, produce_version: int) 
     """
     size = batch_size_at(records)
     if size is None:
-        raise ApiError(
-            ErrorCode.INVALID_RECORD,
-            "Produce requests must have at least one record batch per partition",
-        )
+        raise ApiError(ErrorCode.INVALID_RECORD, "Produce requests must have at least one record batch per partition")
     header = parse_header(records)
     if produce_version < _ZSTD_MIN_PRODUCE_VERSION and header.codec is CompressionCodec.ZSTD:
         raise ApiError(
@@ -270,10 +255,7 @@ def restamp(
     if log_append_time:
         attributes |= LOG_APPEND_TIME_FLAG
     stamped = header._replace(
-        base_offset=base_offset,
-        partition_leader_epoch=leader_epoch,
-        attributes=attributes,
-        max_timestamp=max_timestamp,
+        base_offset=base_offset, partition_leader_epoch=leader_epoch, attributes=attributes, max_timestamp=max_timestamp
     )
     return encode_batch(stamped, batch[BATCH_OVERHEAD_BYTES:])
 
@@ -296,8 +278,6 @@ def encode_batch(header: BatchHeader, records: bytes | memoryview) -> bytes:
     under_crc = _UNDER_CRC.pack(*header[5:])
     crc = crc32c(records, crc32c(under_crc))
     prefix = _PREFIX.pack(
-        header.base_offset,
-        BATCH_OVERHEAD_BYTES - LOG_OVERHEAD_BYTES + len(records),
-        header.partition_leader_epoch,
+        header.base_offset, BATCH_OVERHEAD_BYTES - LOG_OVERHEAD_BYTES + len(records), header.partition_leader_epoch
     )
     return b"".join((prefix, _MAGIC_AND_CRC.pack(header.magic, crc), under_crc, records))

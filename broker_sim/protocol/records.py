@@ -11,12 +11,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.protocol.compression import (
-    MAX_DECOMPRESSED_BYTES,
-    CompressionCodec,
-    compress,
-    decompress_in_pieces,
-)
+from broker_sim.protocol.compression import MAX_DECOMPRESSED_BYTES, CompressionCodec, compress, decompress_in_pieces
 from broker_sim.protocol.record_batch import (
     BATCH_OVERHEAD_BYTES,
     CODEC_MASK,
@@ -119,9 +114,7 @@ def build_batch(
     return encode_batch(header, compress(codec, packed) if codec else packed)
 
 
-def rebuild_batch(
-    header: BatchHeader, records: Sequence[Record], delete_horizon_ms: int | None = None
-) -> bytes:
+def rebuild_batch(header: BatchHeader, records: Sequence[Record], delete_horizon_ms: int | None = None) -> bytes:
     """Return the batch of `header` with these of its records only, each at its offset.
 
     The batch keeps its codec and its range of offsets and so of sequences. Without records it is a
@@ -130,9 +123,7 @@ def rebuild_batch(
     """
     attributes = header.attributes & ~DELETE_HORIZON_FLAG
     if not records:
-        empty = header._replace(
-            attributes=attributes & ~CODEC_MASK, base_timestamp=NO_TIMESTAMP, records_count=0
-        )
+        empty = header._replace(attributes=attributes & ~CODEC_MASK, base_timestamp=NO_TIMESTAMP, records_count=0)
         return encode_batch(empty, b"")
     base_timestamp = records[0].timestamp
     if delete_horizon_ms is not None:
@@ -149,12 +140,7 @@ def rebuild_batch(
 
 
 def build_end_txn_marker(
-    *,
-    producer_id: int,
-    producer_epoch: int,
-    is_commit: bool,
-    timestamp: int,
-    coordinator_epoch: int = 0,
+    *, producer_id: int, producer_epoch: int, is_commit: bool, timestamp: int, coordinator_epoch: int = 0
 ) -> bytes:
     """Return the control batch by which a coordinator commits or aborts a transaction."""
     header = BatchHeader(
@@ -186,9 +172,7 @@ def _pack_marker(is_commit: bool, coordinator_epoch: int) -> bytes:
     return _pack([marker], base_offset=0, base_timestamp=0)[0]
 
 
-def read_end_txn_marker(
-    batch: bytes | memoryview, header: BatchHeader | None = None
-) -> EndTxnMarker:
+def read_end_txn_marker(batch: bytes | memoryview, header: BatchHeader | None = None) -> EndTxnMarker:
     """Return the content of a control batch, whose header may be known. Raises `ApiError` INVALID_RECORD."""
     if header is None:
         header = parse_header(batch)
@@ -217,9 +201,7 @@ def _marker_of(record: Record) -> EndTxnMarker:
     return EndTxnMarker(control_type == _COMMIT, coordinator_epoch)
 
 
-def iter_records(
-    batch: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES
-) -> Iterator[Record]:
+def iter_records(batch: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
     """Yield the records of one whole batch, decompressed, with absolute offsets and timestamps.
 
     No more is decompressed than is needed for the records that are taken. Raises `ApiError`
@@ -321,11 +303,7 @@ def _decode_record(data: bytes, position: int, end: int, header: BatchHeader) ->
     if position != end:
         raise _invalid("a record's size is not that of its fields")
     return Record(
-        value,
-        key,
-        header.base_timestamp + timestamp_delta,
-        header.base_offset + offset_delta,
-        tuple(headers),
+        value, key, header.base_timestamp + timestamp_delta, header.base_offset + offset_delta, tuple(headers)
     )
 
 

@@ -41,9 +41,7 @@ class Release(NamedTuple):
     @property
     def finalized_features(self) -> dict[str, int]:
         """The levels at which a new cluster of this release works; without those at level 0."""
-        return {
-            name: levels.default for name, levels in self.features.items() if levels.default > 0
-        }
+        return {name: levels.default for name, levels in self.features.items() if levels.default > 0}
 
 
 @cache

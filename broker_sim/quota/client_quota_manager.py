@@ -85,9 +85,7 @@ class Sensors(Generic[Stat]):
 class ClientQuotaManager:
     """Bytes of produce or fetch requests, or the time that requests take, of each client."""
 
-    def __init__(
-        self, window: Window, clock: Clock, *, max_throttle_time_ms: int | None = None
-    ) -> None:
+    def __init__(self, window: Window, clock: Clock, *, max_throttle_time_ms: int | None = None) -> None:
         self._window = window
         self._clock = clock
         self._max_throttle_time_ms = max_throttle_time_ms

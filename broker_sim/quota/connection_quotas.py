@@ -95,11 +95,7 @@ class ConnectionQuotas:
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         """Let these quotas of addresses hold from now on."""
-        self._ip_bounds = {
-            dict(entity)[IP]: values[_QUOTA]
-            for entity, values in quotas.items()
-            if _QUOTA in values
-        }
+        self._ip_bounds = {dict(entity)[IP]: values[_QUOTA] for entity, values in quotas.items() if _QUOTA in values}
 
     # -- a new connection -----------------------------------------------------------------------
 

@@ -32,9 +32,7 @@ class ControllerMutationQuota:
 
     __slots__ = ("_bucket", "_clock", "_is_strict", "_recorded_ms", "_throttle_time_ms")
 
-    def __init__(
-        self, bucket: _Bucket | None = None, clock: Clock | None = None, *, is_strict: bool = False
-    ) -> None:
+    def __init__(self, bucket: _Bucket | None = None, clock: Clock | None = None, *, is_strict: bool = False) -> None:
         self._bucket = bucket
         self._clock = clock
         self._is_strict = is_strict

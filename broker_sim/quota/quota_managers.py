@@ -26,10 +26,7 @@ class QuotaManagers:
         self.fetch = ClientQuotaManager(window, clock)
         self.request = ClientQuotaManager(window, clock, max_throttle_time_ms=sample_ms)
         self.controller_mutation = ControllerMutationQuotaManager(
-            Window(
-                config.controller_quota_window_num,
-                config.controller_quota_window_size_seconds * MS_PER_SECOND,
-            ),
+            Window(config.controller_quota_window_num, config.controller_quota_window_size_seconds * MS_PER_SECOND),
             clock,
         )
         self.is_enabled = False
@@ -47,8 +44,6 @@ class QuotaManagers:
             (self.request, "request_percentage"),
             (self.controller_mutation, "controller_mutation_rate"),
         ):
-            manager.update(
-                (entity, values[name]) for entity, values in quotas.items() if name in values
-            )
+            manager.update((entity, values[name]) for entity, values in quotas.items() if name in values)
         measured = (self.produce, self.fetch, self.request, self.controller_mutation)
         self.is_enabled = any(manager.is_enabled for manager in measured)

@@ -89,15 +89,10 @@ class ReplicationQuotas:
     """Both quotas of one broker."""
 
     def __init__(
-        self,
-        config: BrokerConfig,
-        clock: Clock,
-        broker_id: int,
-        topic_configs: Callable[[str], Mapping[str, str]],
+        self, config: BrokerConfig, clock: Clock, broker_id: int, topic_configs: Callable[[str], Mapping[str, str]]
     ) -> None:
         window = Window(
-            config.replication_quota_window_num,
-            config.replication_quota_window_size_seconds * MS_PER_SECOND,
+            config.replication_quota_window_num, config.replication_quota_window_size_seconds * MS_PER_SECOND
         )
         parts = (window, clock, broker_id, topic_configs)
         self.leader = ReplicationQuotaManager(*parts, LEADER_REPLICAS)

@@ -22,9 +22,7 @@ class ThrottledChannel(DelayedRequest):
 
     api = "ThrottledChannel"
 
-    def __init__(
-        self, delay_ms: int, end_throttling: Callable[[], object], client_id: str | None = None
-    ) -> None:
+    def __init__(self, delay_ms: int, end_throttling: Callable[[], object], client_id: str | None = None) -> None:
         super().__init__(delay_ms, client_id)
         self._end_throttling = end_throttling
 

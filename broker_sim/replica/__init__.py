@@ -1,23 +1,11 @@
 """Replication: partitions, followers, and the delayed operations that wait for them."""
 
-from broker_sim.replica.alter_partition_manager import (
-    AlterPartitionManager,
-    IsrDecision,
-    IsrProposal,
-)
-from broker_sim.replica.delayed_delete_records import (
-    DelayedDeleteRecords,
-    DeleteRecordsPartitionStatus,
-)
+from broker_sim.replica.alter_partition_manager import AlterPartitionManager, IsrDecision, IsrProposal
+from broker_sim.replica.delayed_delete_records import DelayedDeleteRecords, DeleteRecordsPartitionStatus
 from broker_sim.replica.delayed_elect_leader import DelayedElectLeader
 from broker_sim.replica.delayed_fetch import DelayedFetch
 from broker_sim.replica.delayed_produce import DelayedProduce, ProducePartitionStatus
-from broker_sim.replica.fetch_params import (
-    FetchIsolation,
-    FetchParams,
-    FetchPartition,
-    FetchPartitionData,
-)
+from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition, FetchPartitionData
 from broker_sim.replica.fetcher_manager import FetcherManager
 from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch, FollowerSession
 from broker_sim.replica.isr_state import CommittedIsr, PendingIsr
@@ -28,10 +16,7 @@ from broker_sim.replica.purgatories import Purgatories
 from broker_sim.replica.replica_manager import ReplicaManager
 from broker_sim.replica.replica_quota import ReplicaQuota
 from broker_sim.replica.replica_selector import RackAwareReplicaSelector
-from broker_sim.replica.transaction_verifier import (
-    TransactionSupportedOperation,
-    TransactionVerifier,
-)
+from broker_sim.replica.transaction_verifier import TransactionSupportedOperation, TransactionVerifier
 from broker_sim.replica.transactional_appends import TransactionalAppends, TransactionalProducer
 
 __all__ = [

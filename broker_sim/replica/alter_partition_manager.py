@@ -41,9 +41,7 @@ class AlterPartitionManager:
     def __init__(
         self,
         process: Process,
-        send: Callable[
-            [Sequence[IsrProposal], Callable[[ErrorCode, Sequence[IsrDecision]], None]], None
-        ],
+        send: Callable[[Sequence[IsrProposal], Callable[[ErrorCode, Sequence[IsrDecision]], None]], None],
     ) -> None:
         self._process = process
         self._send = send
@@ -66,16 +64,9 @@ class AlterPartitionManager:
             return
         self._inflight = True
         batch, self._unsent = self._unsent, []
-        self._send(
-            batch, lambda error_code, decisions: self._on_answer(batch, error_code, decisions)
-        )
+        self._send(batch, lambda error_code, decisions: self._on_answer(batch, error_code, decisions))
 
-    def _on_answer(
-        self,
-        batch: Sequence[IsrProposal],
-        error_code: ErrorCode,
-        decisions: Sequence[IsrDecision],
-    ) -> None:
+    def _on_answer(self, batch: Sequence[IsrProposal], error_code: ErrorCode, decisions: Sequence[IsrDecision]) -> None:
         self._inflight = False
         if error_code is not ErrorCode.NONE:
             self._unsent[:0] = batch

@@ -22,10 +22,7 @@ class DeleteRecordsPartitionStatus(AwaitedPartition):
     __slots__ = ("low_watermark", "requested_offset")
 
     def __init__(
-        self,
-        error_code: ErrorCode,
-        requested_offset: int = -1,
-        low_watermark: int = INVALID_LOW_WATERMARK,
+        self, error_code: ErrorCode, requested_offset: int = -1, low_watermark: int = INVALID_LOW_WATERMARK
     ) -> None:
         super().__init__(error_code)
         self.requested_offset = requested_offset
@@ -49,9 +46,7 @@ class DelayedDeleteRecords(DelayedAcks[DeleteRecordsPartitionStatus]):
 
     api = "DeleteRecords"
 
-    def try_partition(
-        self, status: DeleteRecordsPartitionStatus, partition: Partition | ErrorCode
-    ) -> None:
+    def try_partition(self, status: DeleteRecordsPartitionStatus, partition: Partition | ErrorCode) -> None:
         """Check the cases A to C."""
         if not isinstance(partition, Partition):  # Case A
             status.end(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -112,9 +112,7 @@ class DelayedFetch(DelayedRequest):
 
     def _is_throttled(self, partition: Partition) -> bool:
         params = self._params
-        return params.is_from_follower and self._partitions.should_leader_throttle(
-            partition, params.replica_id
-        )
+        return params.is_from_follower and self._partitions.should_leader_throttle(partition, params.replica_id)
 
     def on_expiration(self) -> None:
         """Do nothing: the answer is what can be read now."""
@@ -132,14 +130,10 @@ def _is_beyond(log: PartitionLog, offset: int, end_offset: int) -> bool:
 def _is_on_older_segment(log: PartitionLog, offset: int, end_offset: int) -> bool:
     """Whether a segment begins between the two offsets."""
     segments = log.segments
-    return len(segments) > 1 and any(
-        offset < segment.base_offset <= end_offset for segment in segments
-    )
+    return len(segments) > 1 and any(offset < segment.base_offset <= end_offset for segment in segments)
 
 
-def is_answered_now(
-    params: FetchParams, results: Sequence[tuple[TopicPartition, FetchPartitionData]]
-) -> bool:
+def is_answered_now(params: FetchParams, results: Sequence[tuple[TopicPartition, FetchPartitionData]]) -> bool:
     """Whether a fetch that found this does not wait."""
     bytes_readable = 0
     for _, data in results:

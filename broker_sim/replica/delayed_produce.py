@@ -101,9 +101,7 @@ class DelayedProduce(DelayedAcks[ProducePartitionStatus]):
 
     api = "Produce"
 
-    def try_partition(
-        self, status: ProducePartitionStatus, partition: Partition | ErrorCode
-    ) -> None:
+    def try_partition(self, status: ProducePartitionStatus, partition: Partition | ErrorCode) -> None:
         """Check the cases A to C."""
         if not isinstance(partition, Partition):  # Case A
             status.end(partition)

@@ -14,11 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log import (
-    OffsetsOutOfOrderError,
-    UnexpectedAppendOffsetError,
-    suppress_storage_error,
-)
+from broker_sim.log import OffsetsOutOfOrderError, UnexpectedAppendOffsetError, suppress_storage_error
 from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition
 from broker_sim.replica.fetch_state import FetchState
 from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch
@@ -150,14 +146,9 @@ class ReplicaFetcher:
         request = self._request = object()
         self._sent_ms = now_ms
         if self._timeout is None:
-            self._timeout = self._process.call_later(
-                self._config.replica_socket_timeout_ms, self._check_timeout
-            )
+            self._timeout = self._process.call_later(self._config.replica_socket_timeout_ms, self._check_timeout)
         self._endpoint.fetch(
-            self.leader_id,
-            fetch,
-            partial(self._on_response, request),
-            partial(self._on_failure, request),
+            self.leader_id, fetch, partial(self._on_response, request), partial(self._on_failure, request)
         )
 
     def _next_request(self, now_ms: int) -> FollowerFetch | None:
@@ -256,9 +247,7 @@ class ReplicaFetcher:
         self._maybe_fetch()
 
     def _on_response(
-        self,
-        request: object,
-        results: Sequence[tuple[TopicPartition, FetchPartitionData]] | None,
+        self, request: object, results: Sequence[tuple[TopicPartition, FetchPartitionData]] | None
     ) -> None:
         if self._request is not request:
             return
@@ -285,11 +274,7 @@ class ReplicaFetcher:
             self._complete_delayed_fetches(topic_partition)
 
     def _take(
-        self,
-        topic_partition: TopicPartition,
-        state: FetchState,
-        data: FetchPartitionData,
-        failed: list[TopicPartition],
+        self, topic_partition: TopicPartition, state: FetchState, data: FetchPartitionData, failed: list[TopicPartition]
     ) -> bool:
         """Do what the answer asks for; return whether the high watermark moved."""
         if data.error_code:
@@ -302,11 +287,7 @@ class ReplicaFetcher:
         return False
 
     def _process_data(
-        self,
-        topic_partition: TopicPartition,
-        state: FetchState,
-        data: FetchPartitionData,
-        failed: list[TopicPartition],
+        self, topic_partition: TopicPartition, state: FetchState, data: FetchPartitionData, failed: list[TopicPartition]
     ) -> bool:
         """Append, and take the leader's offsets; return whether this high watermark moved."""
         partition = state.partition
@@ -318,9 +299,7 @@ class ReplicaFetcher:
             local_log.update_high_watermark(data.high_watermark)
             local_log.maybe_increment_log_start_offset(data.log_start_offset)
         except (ApiError, UnexpectedAppendOffsetError, OffsetsOutOfOrderError) as error:
-            self._log.warning(
-                "replica_append_failed", partition=str(topic_partition), error=str(error)
-            )
+            self._log.warning("replica_append_failed", partition=str(topic_partition), error=str(error))
             failed.append(topic_partition)
             return False
         if self._quota.is_throttled(topic_partition):
@@ -346,11 +325,7 @@ class ReplicaFetcher:
         state.fetch = self._next_fetch(state.partition, target)
 
     def _handle_error(
-        self,
-        topic_partition: TopicPartition,
-        state: FetchState,
-        error_code: ErrorCode,
-        failed: list[TopicPartition],
+        self, topic_partition: TopicPartition, state: FetchState, error_code: ErrorCode, failed: list[TopicPartition]
     ) -> None:
         if error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._reset_offset(topic_partition, state)
@@ -358,9 +333,7 @@ class ReplicaFetcher:
             # The leader is in a newer epoch, whose metadata will add the partition again.
             self.remove(topic_partition)
         else:
-            self._log.debug(
-                "replica_fetch_failed", partition=str(topic_partition), error=error_code.name
-            )
+            self._log.debug("replica_fetch_failed", partition=str(topic_partition), error=error_code.name)
             failed.append(topic_partition)
 
     def _delay(self, topic_partitions: Sequence[TopicPartition]) -> None:

@@ -49,9 +49,7 @@ class LeaderReplicas:
 
     __slots__ = ("_broker_id", "_clock", "_lag_time_max_ms", "_metadata", "followers", "isr_state")
 
-    def __init__(
-        self, broker_id: int, clock: Clock, lag_time_max_ms: int, metadata: MetadataView
-    ) -> None:
+    def __init__(self, broker_id: int, clock: Clock, lag_time_max_ms: int, metadata: MetadataView) -> None:
         self.followers: dict[int, Replica] = {}
         self.isr_state: IsrState = CommittedIsr(frozenset())
         self._broker_id = broker_id
@@ -82,10 +80,7 @@ class LeaderReplicas:
         for follower in self.followers.values():
             is_in_sync = follower.broker_id in self.isr_state.isr
             follower.reset(
-                now_ms=now_ms,
-                leader_end_offset=leader_end_offset,
-                is_new_leader=is_new_leader,
-                is_in_sync=is_in_sync,
+                now_ms=now_ms, leader_end_offset=leader_end_offset, is_new_leader=is_new_leader, is_in_sync=is_in_sync
             )
 
     def high_watermark_candidate(self, leader_end_offset: int) -> int:
@@ -166,9 +161,7 @@ class LeaderReplicas:
                 out_of_sync.append(member)
         return frozenset(out_of_sync) if out_of_sync else _NONE
 
-    def propose(
-        self, isr: frozenset[int], leader_epoch: int, partition_epoch: int
-    ) -> PendingIsr | None:
+    def propose(self, isr: frozenset[int], leader_epoch: int, partition_epoch: int) -> PendingIsr | None:
         """Make the change pending and return it; None if another one is in flight."""
         committed = self.isr_state
         if isinstance(committed, PendingIsr):

@@ -72,10 +72,7 @@ class MetadataApplier:
         followers: list[tuple[TopicPartition, TopicState, PartitionState]] = []
         for key, topic, state in changes.partitions:
             if self._broker_id not in state.replicas:
-                if (
-                    key in self._replica_manager.partitions
-                    or key in self._replica_manager.offline_partitions
-                ):
+                if key in self._replica_manager.partitions or key in self._replica_manager.offline_partitions:
                     self._delete(key)
             elif state.leader == self._broker_id:
                 self._fetchers.unfollow(key)

@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import AppendOrigin, UnexpectedAppendOffsetError
 from broker_sim.protocol.special_values import ACKS_ALL, NO_EPOCH
-from broker_sim.replica.fetch_params import (
-    FetchIsolation,
-    FetchParams,
-    FetchPartition,
-    FetchPartitionData,
-)
+from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition, FetchPartitionData
 from broker_sim.replica.leader_replicas import LeaderReplicas, MetadataView
 from broker_sim.replica.partition_events import PartitionEvents
 
@@ -186,11 +181,7 @@ class Partition:
             diverging = self.diverging_epoch(fetch)
             if diverging is not None:
                 return FetchPartitionData(
-                    _NO_ERROR,
-                    high_watermark,
-                    last_stable_offset,
-                    log_start_offset,
-                    diverging_epoch=diverging,
+                    _NO_ERROR, high_watermark, last_stable_offset, log_start_offset, diverging_epoch=diverging
                 )
         leader_end_offset = local_log.log_end_offset
         isolation = params.isolation
@@ -203,9 +194,7 @@ class Partition:
             as_view=params.as_views,
         )
         if replica is not None and update_fetch_state:
-            self._update_follower_fetch_state(
-                replica, fetch, leader_end_offset, params.replica_epoch
-            )
+            self._update_follower_fetch_state(replica, fetch, leader_end_offset, params.replica_epoch)
         result = FetchPartitionData(_NO_ERROR, high_watermark, last_stable_offset, log_start_offset)
         if data.first_entry_incomplete:
             # As in Kafka, no part of a batch where the next fetch may have all of it (KIP-74).
@@ -263,9 +252,7 @@ class Partition:
         Raises `ApiError` as `check_append` and `PartitionLog.append_as_leader`.
         """
         self.check_append(required_acks)
-        info = self.log.append_as_leader(
-            records, self.leader_epoch, origin, transaction_version, verification_guard
-        )
+        info = self.log.append_as_leader(records, self.leader_epoch, origin, transaction_version, verification_guard)
         return info, self._maybe_increment_leader_hw(isr_is_checked=required_acks == ACKS_ALL)
 
     def append_records_to_follower(self, records: Sequence[bytes | memoryview]) -> None:

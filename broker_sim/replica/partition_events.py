@@ -51,9 +51,7 @@ class PartitionEvents:
         """Log that the leader asks the controller for another ISR."""
         self._log().debug("isr_proposed", isr=sorted(before), proposed=sorted(after))
 
-    def isr_changed(
-        self, before: AbstractSet[int], after: AbstractSet[int], partition_log: PartitionLog
-    ) -> None:
+    def isr_changed(self, before: AbstractSet[int], after: AbstractSet[int], partition_log: PartitionLog) -> None:
         """Log that the ISR has shrunk or expanded; nothing if it is the same."""
         if before == after:
             return

@@ -33,21 +33,9 @@ class Purgatories:
     `TopicPartition`, share fetches as `share_fetch_keys` says; a coordinator adds its own with `make`.
     """
 
-    __slots__ = (
-        "_all",
-        "_make",
-        "delete_records",
-        "elect_leader",
-        "fetch",
-        "produce",
-        "share_fetch",
-    )
+    __slots__ = ("_all", "_make", "delete_records", "elect_leader", "fetch", "produce", "share_fetch")
 
-    def __init__(
-        self,
-        make: Callable[[str, int], DelayedOperationPurgatory[Any]],
-        config: BrokerConfig,
-    ) -> None:
+    def __init__(self, make: Callable[[str, int], DelayedOperationPurgatory[Any]], config: BrokerConfig) -> None:
         self._make = make
         self._all: list[DelayedOperationPurgatory[Any]] = []
         self.produce: DelayedOperationPurgatory[DelayedProduce] = self.make(
@@ -64,9 +52,7 @@ class Purgatories:
             "ShareFetch", config.share_fetch_purgatory_purge_interval_requests
         )
 
-    def make(
-        self, name: str, purge_interval: int = DEFAULT_PURGE_INTERVAL
-    ) -> DelayedOperationPurgatory[Any]:
+    def make(self, name: str, purge_interval: int = DEFAULT_PURGE_INTERVAL) -> DelayedOperationPurgatory[Any]:
         """Return a new purgatory, which is from now on one of the broker's."""
         purgatory = self._make(name, purge_interval)
         self._all.append(purgatory)
@@ -80,9 +66,7 @@ class Purgatories:
         if self.fetch.is_watched(key):
             return True
         return hw_increased and (
-            self.produce.is_watched(key)
-            or self.delete_records.is_watched(key)
-            or self.share_fetch.num_delayed() > 0
+            self.produce.is_watched(key) or self.delete_records.is_watched(key) or self.share_fetch.num_delayed() > 0
         )
 
     def check_and_complete_all(self, key: TopicPartition, topic_id: bytes) -> None:

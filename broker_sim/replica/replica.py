@@ -66,13 +66,7 @@ class Replica:
         return max(self._last_fetch_time_ms, self.idle.time_ms)
 
     def update_fetch_state(
-        self,
-        *,
-        fetch_offset: int,
-        log_start_offset: int,
-        fetch_time_ms: int,
-        leader_end_offset: int,
-        broker_epoch: int,
+        self, *, fetch_offset: int, log_start_offset: int, fetch_time_ms: int, leader_end_offset: int, broker_epoch: int
     ) -> None:
         """Update the position after a fetch, at a time when the leader's log ended at that offset.
 
@@ -82,14 +76,10 @@ class Replica:
         if fetch_offset >= leader_end_offset:
             self._last_caught_up_time_ms = max(self._last_caught_up_time_ms, fetch_time_ms)
         elif fetch_offset >= self.last_fetch_leader_log_end_offset:
-            self._last_caught_up_time_ms = max(
-                self._last_caught_up_time_ms, self._last_fetch_time_ms
-            )
+            self._last_caught_up_time_ms = max(self._last_caught_up_time_ms, self._last_fetch_time_ms)
         self.log_start_offset = log_start_offset
         self.log_end_offset = fetch_offset
-        self.last_fetch_leader_log_end_offset = max(
-            leader_end_offset, self.last_fetch_leader_log_end_offset
-        )
+        self.last_fetch_leader_log_end_offset = max(leader_end_offset, self.last_fetch_leader_log_end_offset)
         self._last_fetch_time_ms = fetch_time_ms
         self.broker_epoch = broker_epoch
 
@@ -99,9 +89,7 @@ class Replica:
         self._last_fetch_time_ms = self.last_fetch_time_ms
         self.idle = None
 
-    def reset(
-        self, *, now_ms: int, leader_end_offset: int, is_new_leader: bool, is_in_sync: bool
-    ) -> None:
+    def reset(self, *, now_ms: int, leader_end_offset: int, is_new_leader: bool, is_in_sync: bool) -> None:
         """Start a leader epoch: a member of the ISR counts as caught up now, the others never."""
         self._last_caught_up_time_ms = now_ms if is_in_sync else 0
         if is_new_leader:
@@ -116,7 +104,4 @@ class Replica:
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
         """Whether the follower has everything, or had everything within `max_lag_ms`."""
-        return (
-            leader_end_offset == self.log_end_offset
-            or now_ms - self.last_caught_up_time_ms <= max_lag_ms
-        )
+        return leader_end_offset == self.log_end_offset or now_ms - self.last_caught_up_time_ms <= max_lag_ms

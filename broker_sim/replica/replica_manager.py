@@ -13,19 +13,12 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import AppendOrigin
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol.special_values import ACKS_ALL
-from broker_sim.replica.delayed_delete_records import (
-    DelayedDeleteRecords,
-    DeleteRecordsPartitionStatus,
-)
+from broker_sim.replica.delayed_delete_records import DelayedDeleteRecords, DeleteRecordsPartitionStatus
 from broker_sim.replica.delayed_fetch import DelayedFetch, is_answered_now
 from broker_sim.replica.delayed_produce import DelayedProduce, ProducePartitionStatus
 from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
 from broker_sim.replica.replica_quota import UNBOUNDED_QUOTA, ReplicaQuota, record_response
-from broker_sim.replica.replica_selector import (
-    RackAwareReplicaSelector,
-    preferred_read_replica,
-    redirected,
-)
+from broker_sim.replica.replica_selector import RackAwareReplicaSelector, preferred_read_replica, redirected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
@@ -116,9 +109,7 @@ class ReplicaManager:
         statuses: dict[TopicPartition, ProducePartitionStatus] = {}
         appended = 0
         for topic_partition, records in entries.items():
-            guard = (
-                None if verification_guards is None else verification_guards.get(topic_partition)
-            )
+            guard = None if verification_guards is None else verification_guards.get(topic_partition)
             status = self._append_to_local_log(
                 topic_partition, records, required_acks, origin, transaction_version, guard
             )
@@ -149,21 +140,14 @@ class ReplicaManager:
         error of the append.
         """
         status = self._append_to_local_log(
-            topic_partition,
-            records,
-            ACKS_ALL,
-            AppendOrigin.BUILT_HERE,
-            transaction_version,
-            verification_guard,
+            topic_partition, records, ACKS_ALL, AppendOrigin.BUILT_HERE, transaction_version, verification_guard
         )
         if status.error_code:
             on_done(status.error_code)
             return
         on_appended(status.required_offset - 1)
         if self._must_wait({topic_partition: status}):
-            self.await_replicated(
-                topic_partition, status.required_offset, on_done, timeout_ms=timeout_ms
-            )
+            self.await_replicated(topic_partition, status.required_offset, on_done, timeout_ms=timeout_ms)
         else:
             on_done(_NO_ERROR)
 
@@ -266,10 +250,7 @@ class ReplicaManager:
             response_callback(results)
             return
         operation = DelayedFetch(
-            params,
-            infos,
-            self,
-            lambda: response_callback(self.read_from_log(params, infos, update_fetch_state=False)),
+            params, infos, self, lambda: response_callback(self.read_from_log(params, infos, update_fetch_state=False))
         )
         self.purgatories.fetch.try_complete_else_watch(operation, [key for key, _ in infos])
 
@@ -305,9 +286,7 @@ class ReplicaManager:
         )
 
     def _answer_follower(
-        self,
-        response_callback: FetchCallback,
-        results: Sequence[tuple[TopicPartition, FetchPartitionData]],
+        self, response_callback: FetchCallback, results: Sequence[tuple[TopicPartition, FetchPartitionData]]
     ) -> None:
         record_response(self.leader_quota, results)
         response_callback(results)
@@ -317,11 +296,7 @@ class ReplicaManager:
         self._actions.try_complete_actions()
 
     def read_from_log(
-        self,
-        params: FetchParams,
-        infos: Sequence[tuple[TopicPartition, FetchPartition]],
-        *,
-        update_fetch_state: bool,
+        self, params: FetchParams, infos: Sequence[tuple[TopicPartition, FetchPartition]], *, update_fetch_state: bool
     ) -> list[tuple[TopicPartition, FetchPartitionData]]:
         """Read the partitions in order, up to `max_bytes`; the first batch comes whole (KIP-74)."""
         selector = self._replica_selector
@@ -335,8 +310,7 @@ class ReplicaManager:
                     raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)  # noqa: TRY301 - as any other
                 if (
                     selector is not None
-                    and (preferred := preferred_read_replica(selector, partition, params, fetch))
-                    >= 0
+                    and (preferred := preferred_read_replica(selector, partition, params, fetch)) >= 0
                 ):
                     log = partition.local_log(fetch.current_leader_epoch, require_leader=False)
                     data = redirected(log, preferred)
@@ -381,9 +355,7 @@ class ReplicaManager:
             except ApiError as error:
                 statuses[topic_partition] = DeleteRecordsPartitionStatus(error.error_code)
             else:
-                statuses[topic_partition] = DeleteRecordsPartitionStatus(
-                    ErrorCode.NONE, requested, low_watermark
-                )
+                statuses[topic_partition] = DeleteRecordsPartitionStatus(ErrorCode.NONE, requested, low_watermark)
         if all(status.is_satisfied for status in statuses.values()):
             response_callback(statuses)
             return

@@ -44,9 +44,7 @@ class _UnboundedQuota:
 UNBOUNDED_QUOTA: Final[ReplicaQuota] = _UnboundedQuota()
 
 
-def record_response(
-    quota: ReplicaQuota, results: Sequence[tuple[TopicPartition, FetchPartitionData]]
-) -> None:
+def record_response(quota: ReplicaQuota, results: Sequence[tuple[TopicPartition, FetchPartitionData]]) -> None:
     """Count what a follower gets of throttled partitions, in sync or not; mirrors `sizeOfThrottledPartitions`.
 
     As in Kafka an answer without any counts a little too, so that a rate is measured from the first fetch on.

@@ -50,9 +50,7 @@ class RackAwareReplicaSelector:
         ]
         if not candidates:
             return NO_REPLICA
-        best = max(
-            candidates, key=lambda r: (r.log_end_offset, r.last_caught_up_time_ms, r.broker_id)
-        )
+        best = max(candidates, key=lambda r: (r.log_end_offset, r.last_caught_up_time_ms, r.broker_id))
         return best.broker_id
 
 
@@ -68,10 +66,7 @@ def redirected(log: PartitionLog, broker_id: int) -> FetchPartitionData:
 
 
 def preferred_read_replica(
-    selector: RackAwareReplicaSelector,
-    partition: Partition,
-    params: FetchParams,
-    fetch: FetchPartition,
+    selector: RackAwareReplicaSelector, partition: Partition, params: FetchParams, fetch: FetchPartition
 ) -> int:
     """Return the broker that a consumer should ask for a partition led here, -1 for this one."""
     if not partition.is_leader or params.is_from_follower:

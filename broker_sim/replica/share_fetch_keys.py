@@ -14,9 +14,7 @@ class DelayedShareFetchGroupKey(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        return (
-            f"groupId={self.group_id}, topicId={_text(self.topic_id)}, partition={self.partition}"
-        )
+        return f"groupId={self.group_id}, topicId={_text(self.topic_id)}, partition={self.partition}"
 
 
 class DelayedShareFetchPartitionKey(NamedTuple):

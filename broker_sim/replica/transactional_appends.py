@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from broker_sim.log import Appendable, ProducerStateManagerConfig, VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.replica_manager import ProduceCallback, ReplicaManager
-    from broker_sim.replica.transaction_verifier import (
-        TransactionSupportedOperation,
-        TransactionVerifier,
-    )
+    from broker_sim.replica.transaction_verifier import TransactionSupportedOperation, TransactionVerifier
     from broker_sim.runtime.action_queue import ActionQueue
     from purgatory import Clock
 
@@ -74,9 +71,7 @@ class TransactionalAppends:
         self._actions = actions
         self._producers = producers
         self._retry_backoff_ms = config.add_partitions_to_txn_retry_backoff_ms
-        self._retry_timeout_ms = min(
-            config.add_partitions_to_txn_retry_backoff_max_ms, config.request_timeout_ms
-        )
+        self._retry_timeout_ms = min(config.add_partitions_to_txn_retry_backoff_max_ms, config.request_timeout_ms)
 
     def append(
         self,
@@ -103,8 +98,7 @@ class TransactionalAppends:
                 producers.add((header.producer_id, header.producer_epoch))
         if len(producers) > 1:
             raise ApiError(
-                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-                "Transactional records contained more than one producer ID",
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
             )
 
         def on_verified(errors: Errors, guards: Guards) -> None:
@@ -152,9 +146,7 @@ class TransactionalAppends:
             ):
                 self._call_later(
                     self._retry_backoff_ms,
-                    lambda: self._verify_again(
-                        sequences, producer, operation, on_verified, deadline_ms
-                    ),
+                    lambda: self._verify_again(sequences, producer, operation, on_verified, deadline_ms),
                 )
             else:
                 on_verified(errors, guards)
@@ -205,16 +197,12 @@ class TransactionalAppends:
         self._verifier.verify(*producer, tuple(guards), on_result, adds=supports_epoch_bump)
 
 
-def _refusal(
-    error_code: ErrorCode, operation: TransactionSupportedOperation
-) -> ProducePartitionStatus:
+def _refusal(error_code: ErrorCode, operation: TransactionSupportedOperation) -> ProducePartitionStatus:
     """Return the answer for a partition that was not verified, in the words of a produce response."""
     if error_code is ErrorCode.TRANSACTION_ABORTABLE and operation is type(operation).DEFAULT_ERROR:
         error_code = ErrorCode.INVALID_TXN_STATE
     if error_code is ErrorCode.INVALID_TXN_STATE:
-        return ProducePartitionStatus(
-            error_code, error_message="Partition was not added to the transaction"
-        )
+        return ProducePartitionStatus(error_code, error_message="Partition was not added to the transaction")
     if error_code in UNREACHABLE or (
         error_code is ErrorCode.CONCURRENT_TRANSACTIONS and not operation.supports_epoch_bump
     ):

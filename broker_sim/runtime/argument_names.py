@@ -37,9 +37,7 @@ def check_can_be_sent(*texts: str | None) -> None:
             raise ValueError(f"{text!r} is not Unicode: it has half of a surrogate pair")
 
 
-def names_checked(
-    init: Callable[Concatenate[Any, P], None],
-) -> Callable[Concatenate[Any, P], None]:
+def names_checked(init: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[Any, P], None]:
     """Let an `__init__` raise TypeError for an unknown argument, with the names of all arguments."""
     known = [name for name in inspect.signature(init).parameters if name != "self"]
 

@@ -58,9 +58,7 @@ class BesideLoop:
         wait_beside(self._loop, outcome, done)
 
 
-def wait_beside(
-    loop: asyncio.AbstractEventLoop, work: Callable[[], Any], on_done: Callable[[Any], object]
-) -> None:
+def wait_beside(loop: asyncio.AbstractEventLoop, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
     """Run `work()` in a new thread, then `on_done(result)` on the loop if it is still there. The work must not raise."""
 
     def run() -> None:

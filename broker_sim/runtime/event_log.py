@@ -45,10 +45,7 @@ class EventLogger:
     __slots__ = ("_bound", "_clock", "_logger")
 
     def __init__(
-        self,
-        logger: logging.Logger,
-        clock: Clock | None = None,
-        bound: Mapping[str, object] | None = None,
+        self, logger: logging.Logger, clock: Clock | None = None, bound: Mapping[str, object] | None = None
     ) -> None:
         self._logger = logger
         self._clock = clock
@@ -92,9 +89,7 @@ class EventLogger:
                 said["timestamp"] = _iso(self._clock.wall_clock_ms() / 1000)
             structlog.get_logger(logger.name).log(level, event, logger=logger.name, **said)
             return
-        record = logger.makeRecord(
-            logger.name, level, logger.name, 0, _text(event, said), (), None, event
-        )
+        record = logger.makeRecord(logger.name, level, logger.name, 0, _text(event, said), (), None, event)
         if self._clock is not None:
             _set_time(record, self._clock.wall_clock_ms())
         setattr(record, EVENT_ATTRIBUTE, {**said, "event": event})

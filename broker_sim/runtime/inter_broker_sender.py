@@ -47,9 +47,7 @@ class InterBrokerSender(Generic[Request, Response]):
         """Whether that broker has not answered the request before."""
         return receiver in self._in_flight
 
-    def send(
-        self, receiver: int, request: Request, on_answer: Callable[[Response | None], object]
-    ) -> None:
+    def send(self, receiver: int, request: Request, on_answer: Callable[[Response | None], object]) -> None:
         """Send the request; `on_answer(None)` where the connection is lost, or no answer comes in time."""
         assert receiver not in self._in_flight
         self._in_flight.add(receiver)

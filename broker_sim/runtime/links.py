@@ -102,9 +102,7 @@ class Links:
     messages never overtake each other on a link.
     """
 
-    def __init__(
-        self, scheduler: Scheduler, latency_ms: Callable[[int, int], int] | None = None
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, latency_ms: Callable[[int, int], int] | None = None) -> None:
         self._scheduler = scheduler
         self._call_soon = scheduler.call_soon
         self._latency_ms = latency_ms

@@ -10,10 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-_CONTAINER_LIMITS: Final = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
+_CONTAINER_LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _UNKNOWN_MACHINE_BYTES: Final = 4 << 30
 _UNITS: Final = {"": 0, "B": 0, "KB": 10, "MB": 20, "GB": 30, "TB": 40}
 _SIZE: Final = re.compile(r"(\d+)\s*([KMGT]?B)?", re.IGNORECASE)

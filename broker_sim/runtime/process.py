@@ -58,9 +58,7 @@ class Scheduler(Protocol):
     def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Handle:
         """Run `callback(*args)` in `delay_ms` milliseconds."""
 
-    def run_beside(
-        self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False
-    ) -> None:
+    def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
         """Run `work()`, which must not raise, beside the scheduler's thread, then `on_done(result)` on it.
 
         What `is_short` waits for other short work only.
@@ -151,16 +149,12 @@ class Process:
         """Run `callback(*args)` in `delay_ms` milliseconds, or when the process is resumed."""
         return self._scheduler.call_later(delay_ms, self.deliver, callback, *args)
 
-    def run_beside(
-        self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False
-    ) -> None:
+    def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
         """Run `work()`, which must not raise, beside the process, then `on_done(result)` in it.
 
         The result is served as a request is. What `is_short` waits for other short work only.
         """
-        self._scheduler.run_beside(
-            work, partial(self.deliver, self.actions.serve, on_done), is_short=is_short
-        )
+        self._scheduler.run_beside(work, partial(self.deliver, self.actions.serve, on_done), is_short=is_short)
 
     def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
         """Run `work()`, which must not raise and waits for others, then `on_done(result)` in the process."""
@@ -220,11 +214,7 @@ class PeriodicTask:
     __slots__ = ("_callback", "_due_ms", "_handle", "_period_ms", "_process")
 
     def __init__(
-        self,
-        process: Process,
-        period_ms: int,
-        callback: Callable[[], object],
-        delay_ms: int | None = None,
+        self, process: Process, period_ms: int, callback: Callable[[], object], delay_ms: int | None = None
     ) -> None:
         self._process = process
         # With a period of 0 ms, such as half of a limit of 1 ms, virtual time would stand still.

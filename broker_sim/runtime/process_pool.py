@@ -16,9 +16,7 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 
-def run_on_processes(
-    run: Callable[[Work], Result], work: Iterable[Work], processes: int
-) -> Iterator[Result]:
+def run_on_processes(run: Callable[[Work], Result], work: Iterable[Work], processes: int) -> Iterator[Result]:
     """Yield the results of `run`, a function of a module, as they come; with several processes in any order.
 
     With one process they are of this one, in order.

@@ -61,9 +61,7 @@ class PurgatoryFactory:
         self, name: str, broker_id: int, process: Process, purge_interval: int
     ) -> DelayedOperationPurgatory[Any]:
         """Return a purgatory whose timer and expired operations run in the broker's process."""
-        observers = [
-            factory.observer(name, broker_id, process.clock) for factory in self._observers
-        ]
+        observers = [factory.observer(name, broker_id, process.clock) for factory in self._observers]
         purgatory: DelayedOperationPurgatory[Any] = DelayedOperationPurgatory(
             name,
             self.make_timer(name, process),

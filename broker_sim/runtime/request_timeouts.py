@@ -51,9 +51,7 @@ class RequestTimeouts:
         """End what is due, and set the timer for the oldest request that is left."""
         self._is_set = False
         now_ms = self._clock.now_ms()
-        due = [
-            number for number, (deadline_ms, _) in self._waiting.items() if deadline_ms <= now_ms
-        ]
+        due = [number for number, (deadline_ms, _) in self._waiting.items() if deadline_ms <= now_ms]
         callbacks = [self._waiting.pop(number)[1] for number in due]
         for deadline_ms, _ in self._waiting.values():
             self._set_timer(deadline_ms - now_ms)

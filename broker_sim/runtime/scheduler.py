@@ -46,9 +46,7 @@ class LoopScheduler:
         """The loop's clock."""
         return self._clock
 
-    def call_later(
-        self, delay_ms: int, callback: Callable[..., object], *args: Any
-    ) -> asyncio.TimerHandle:
+    def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
         """Run `callback(*args)` once `delay_ms` milliseconds are over, never before."""
         if self._call_at_ns is not None:  # a virtual loop counts in whole nanoseconds
             due_ns = self._clock.now_ns + delay_ms * _NS_PER_MS  # type: ignore[attr-defined]
@@ -57,9 +55,7 @@ class LoopScheduler:
             delay_ms += self._rounding_ms
         return self.loop.call_later(delay_ms / 1000, callback, *args, context=self.context)
 
-    def run_beside(
-        self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False
-    ) -> None:
+    def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
         """Run `work()` in a thread, then `on_done(result)` here; in virtual time both at once.
 
         What `is_short` waits for other short work only.

@@ -27,9 +27,7 @@ def bare_host(host: str) -> str:
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
-def bind(
-    loop: asyncio.AbstractEventLoop, host: str, port: int, *, port_option: str = "--port"
-) -> socket.socket:
+def bind(loop: asyncio.AbstractEventLoop, host: str, port: int, *, port_option: str = "--port") -> socket.socket:
     """Return a socket bound to `host` and `port`; it does not listen yet.
 
     `port` 0 takes any free one. A loop with a method `bind(host, port)`, such as the virtual
@@ -49,9 +47,7 @@ def bind(
         else:
             advice = "the host has to be an address of this machine"
         address = address_text(host, port)
-        raise OSError(
-            error.errno, f"cannot listen on {address} ({error.strerror}); {advice}"
-        ) from error
+        raise OSError(error.errno, f"cannot listen on {address} ({error.strerror}); {advice}") from error
 
 
 def _share_option() -> int:

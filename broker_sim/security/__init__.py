@@ -6,11 +6,7 @@ from broker_sim.security.certificates import Certificates, KeyPair
 from broker_sim.security.delegation_tokens import DelegationTokenCache
 from broker_sim.security.oauthbearer import OAUTHBEARER
 from broker_sim.security.sasl_authenticator import LoginFailedError, SaslServerAuthenticator
-from broker_sim.security.sasl_listener import (
-    PASSWORD_MECHANISMS,
-    SaslListener,
-    sasl_listener,
-)
+from broker_sim.security.sasl_listener import PASSWORD_MECHANISMS, SaslListener, sasl_listener
 from broker_sim.security.ssl_listener import SslListener
 from broker_sim.security.ssl_stores import load_key_pair
 from broker_sim.security.token_issuer import EXPIRES_S, KeySet, TokenIssuer

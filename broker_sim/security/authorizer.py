@@ -83,9 +83,7 @@ class Authorizer:
 
     __slots__ = ("_no_acl", "_super_users")
 
-    def __init__(
-        self, super_users: Iterable[KafkaPrincipal] = (), *, allow_everyone_if_no_acl: bool = False
-    ) -> None:
+    def __init__(self, super_users: Iterable[KafkaPrincipal] = (), *, allow_everyone_if_no_acl: bool = False) -> None:
         self._super_users = frozenset(super_users)
         self._no_acl = _DEFAULT_ALLOW if allow_everyone_if_no_acl else _DEFAULT_DENY
 
@@ -120,12 +118,7 @@ class Authorizer:
         return _DEFAULT_DENY if allowed is None else Decision(True, allowed)  # cases D and C
 
     def is_allowed_on_any(
-        self,
-        acls: Acls,
-        principal: KafkaPrincipal,
-        host: str,
-        operation: AclOperation,
-        resource_type: ResourceType,
+        self, acls: Acls, principal: KafkaPrincipal, host: str, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
         """Return whether there is a resource of the type with which the principal may do this (KIP-679).
 

@@ -69,9 +69,7 @@ class CertificateAuthority:
 
         key = ec.generate_private_key(ec.SECP256R1())
         until = _EXPIRED if expired else _UNTIL
-        certificate = _sign(
-            name, key, self._name, self._key, tuple(hosts), until=until, is_authority=False
-        )
+        certificate = _sign(name, key, self._name, self._key, tuple(hosts), until=until, is_authority=False)
         return KeyPair(_pem(certificate), _key_text(key))
 
 
@@ -88,9 +86,7 @@ class Certificates:
             self._authority = CertificateAuthority()
         return self._authority
 
-    def for_hosts(
-        self, hosts: Iterable[str], *, expired: bool = False, wrong_host: bool = False
-    ) -> KeyPair:
+    def for_hosts(self, hosts: Iterable[str], *, expired: bool = False, wrong_host: bool = False) -> KeyPair:
         """Return the certificate of a broker under these names. Raises MissingExtraError."""
         names = _ELSEWHERE if wrong_host else sorted({*hosts, "localhost", "127.0.0.1"})
         return self.authority.issue("broker", names, expired=expired)
@@ -110,9 +106,7 @@ def _key_text(key: PrivateKeyTypes) -> str:
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
 
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
 
 
@@ -154,10 +148,7 @@ def _sign(
         .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
-            critical=False,
-        )
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
     if hosts:
         names = x509.SubjectAlternativeName([_alternative_name(host) for host in hosts])
@@ -212,9 +203,7 @@ def parse_pair(chain: str, key: str | None = None, password: str | None = None) 
     if key.count("-----BEGIN ") != 1 or not key.startswith(_PKCS8):
         raise ValueError("one private key in PKCS8 is expected")
     try:
-        private = serialization.load_pem_private_key(
-            key.encode(), None if password is None else password.encode()
-        )
+        private = serialization.load_pem_private_key(key.encode(), None if password is None else password.encode())
     except TypeError as error:  # a password for a key that has none, or none for one that has
         raise ValueError(str(error)) from None
     matches = private.public_key() == certificates[0].public_key()

@@ -25,9 +25,7 @@ SALT_BYTES: Final = 20
 class DelegationTokenCache:
     """The credentials of one broker's tokens. Thread rule: only the broker's loop."""
 
-    def __init__(
-        self, secret_key: str | None, image: Callable[[], MetadataImage], salts: random.Random
-    ) -> None:
+    def __init__(self, secret_key: str | None, image: Callable[[], MetadataImage], salts: random.Random) -> None:
         self._secret_key = secret_key
         self._image = image
         self._salts = salts

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 _CONTROL_FLAGS: Final = frozenset({"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"})
 _TOKEN: Final = re.compile(
-    r"""(?:\s|//[^\n]*|/\*.*?\*/)*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([\w.$-]+)|([=;])|(\Z)|(.))""",
-    re.DOTALL,
+    r"""(?:\s|//[^\n]*|/\*.*?\*/)*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([\w.$-]+)|([=;])|(\Z)|(.))""", re.DOTALL
 )
 _ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
 _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v"}
@@ -51,9 +50,7 @@ def parse_jaas(text: str) -> LoginModule:
     if not modules:
         raise ConfigError("Login module not specified in JAAS config")
     if len(modules) > 1:
-        raise ConfigError(
-            f"JAAS config property contains {len(modules)} login modules, should be 1 module"
-        )
+        raise ConfigError(f"JAAS config property contains {len(modules)} login modules, should be 1 module")
     return modules[0]
 
 

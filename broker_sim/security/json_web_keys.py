@@ -27,11 +27,7 @@ TIMEOUT_S: Final = 10
 SMALLEST_RSA_BITS: Final = 2_048
 _SCHEMES: Final = ("file", "http", "https")
 _KEY_TYPES: Final = {"RS": "RSA", "ES": "EC"}
-_CURVES: Final = {
-    "P-256": ("secp256r1", 32),
-    "P-384": ("secp384r1", 48),
-    "P-521": ("secp521r1", 66),
-}
+_CURVES: Final = {"P-256": ("secp256r1", 32), "P-384": ("secp384r1", 48), "P-521": ("secp521r1", 66)}
 _CURVE_OF: Final = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
 _ALGORITHMS: Final = frozenset({"RS256", "RS384", "RS512", *_CURVE_OF})
 
@@ -167,9 +163,5 @@ def check_cryptography() -> None:
 def _hash_of(algorithm: str) -> HashAlgorithm:
     from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - an extra
 
-    known: Mapping[str, HashAlgorithm] = {
-        "256": hashes.SHA256(),
-        "384": hashes.SHA384(),
-        "512": hashes.SHA512(),
-    }
+    known: Mapping[str, HashAlgorithm] = {"256": hashes.SHA256(), "384": hashes.SHA384(), "512": hashes.SHA512()}
     return known[algorithm[2:]]

@@ -64,9 +64,7 @@ class UnsecuredTokens(NamedTuple):
         if "alg" not in header:
             raise ProtocolError("JWS header must have an Algorithm value")
         if header["alg"] != "none" or parts[2]:
-            raise IllegalTokenError(
-                "Unsecured JWS must have 'none' for an algorithm, and no signature"
-            )
+            raise IllegalTokenError("Unsecured JWS must have 'none' for an algorithm, and no signature")
         principal = claims.get(self.principal_claim)
         if not isinstance(principal, str) or not principal.strip():
             raise IllegalTokenError(f"No principal name in JWT claim: {self.principal_claim}")
@@ -94,14 +92,7 @@ def _number(claims: Mapping[str, Any], name: str) -> float | None:
 class OAuthBearerSaslServer:
     """One login by a token."""
 
-    __slots__ = (
-        "_error",
-        "_tokens",
-        "_wall_clock_ms",
-        "authorization_id",
-        "expires_ms",
-        "is_complete",
-    )
+    __slots__ = ("_error", "_tokens", "_wall_clock_ms", "authorization_id", "expires_ms", "is_complete")
     is_token_authenticated: Final = False
 
     def __init__(self, tokens: TokenValidator, wall_clock_ms: Callable[[], int]) -> None:

@@ -62,9 +62,7 @@ class PlainSaslServer:
         """Take the only message that there is. Raises SaslAuthenticationError."""
         tokens = token.decode(errors="replace").split("\0", MOST_TOKENS)[:MOST_TOKENS]
         if len(tokens) != TOKENS:
-            raise SaslAuthenticationError(
-                f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(tokens)}"
-            )
+            raise SaslAuthenticationError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(tokens)}")
         authorization_id, user, password = tokens
         if not user:
             raise SaslAuthenticationError("Authentication failed: username not specified")
@@ -74,8 +72,7 @@ class PlainSaslServer:
             raise SaslAuthenticationError("Authentication failed: Invalid username or password")
         if authorization_id not in {"", user}:
             raise SaslAuthenticationError(
-                "Authentication failed: Client requested an authorization id that is different from"
-                " username"
+                "Authentication failed: Client requested an authorization id that is different from username"
             )
         self.authorization_id = user
         self.is_complete = True

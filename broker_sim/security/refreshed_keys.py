@@ -117,9 +117,7 @@ class KeysOfUrl:
             self._try(process, 0, process.clock.now_ms() + self._backoff_max_ms)
 
     def _try(self, process: Process, attempt: int, end_ms: int) -> None:
-        process.wait_beside(
-            partial(_read_again, self._url), partial(self._done, process, attempt, end_ms)
-        )
+        process.wait_beside(partial(_read_again, self._url), partial(self._done, process, attempt, end_ms))
 
     def _done(self, process: Process, attempt: int, end_ms: int, found: JsonWebKeys | None) -> None:
         left_ms = end_ms - process.clock.now_ms()

@@ -120,36 +120,27 @@ class SaslServerAuthenticator:
         if header.api_key is ApiKey.SASL_HANDSHAKE:
             return self._handshake(header, frame, offset)
         if header.api_key is not ApiKey.API_VERSIONS:
-            raise ProtocolError(
-                f"Unexpected Kafka request of type {header.api_key.name} during SASL handshake."
-            )
+            raise ProtocolError(f"Unexpected Kafka request of type {header.api_key.name} during SASL handshake.")
         if self._state is not _State.HANDSHAKE_OR_VERSIONS_REQUEST:
             raise ProtocolError(
-                "Unexpected ApiVersions request received during SASL authentication state"
-                f" {self._state.name}"
+                f"Unexpected ApiVersions request received during SASL authentication state {self._state.name}"
             )
         return None
 
-    def _handshake(
-        self, header: RequestHeader, frame: memoryview, offset: int
-    ) -> Sequence[Chunk] | None:
+    def _handshake(self, header: RequestHeader, frame: memoryview, offset: int) -> Sequence[Chunk] | None:
         request = _decode(header, frame, offset, HANDSHAKE_VERSIONS)
         self._has_headers |= header.api_version >= HEADERS_VERSION
         make_server = self._mechanisms.get(request.mechanism)
         answer = _encode(
             header,
             messages.SaslHandshakeResponse(
-                error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM
-                if make_server is None
-                else ErrorCode.NONE,
+                error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM if make_server is None else ErrorCode.NONE,
                 mechanisms=list(self._mechanisms),
             ),
         )
         if make_server is None:
             reason = f"Unsupported SASL mechanism {request.mechanism}"
-            raise (
-                LoginFailedError(reason, answer) if self._before is None else ProtocolError(reason)
-            )
+            raise (LoginFailedError(reason, answer) if self._before is None else ProtocolError(reason))
         self._mechanism = request.mechanism
         self._server = make_server()
         self._state = _State.AUTHENTICATE
@@ -160,12 +151,8 @@ class SaslServerAuthenticator:
             return self._receive_bare_token(frame)
         header, offset = decode_request_header(frame)
         if header.api_key is not ApiKey.SASL_AUTHENTICATE:
-            unexpected: Any = decode(
-                request_class(header.api_key), header.api_version, frame, offset
-            )
-            answer = self._error_answer(
-                header.api_key, unexpected, header.api_version, ErrorCode.ILLEGAL_SASL_STATE
-            )
+            unexpected: Any = decode(request_class(header.api_key), header.api_version, frame, offset)
+            answer = self._error_answer(header.api_key, unexpected, header.api_version, ErrorCode.ILLEGAL_SASL_STATE)
             raise LoginFailedError(
                 f"Unexpected Kafka request of type {header.api_key.name} during SASL authentication.",
                 _encode(header, answer),
@@ -187,10 +174,7 @@ class SaslServerAuthenticator:
             raise LoginFailedError(str(error), _encode(header, failure)) from None
         lifetime_ms = self.session_lifetime_ms if self._state is _State.COMPLETE else None
         return _encode(
-            header,
-            messages.SaslAuthenticateResponse(
-                auth_bytes=token, session_lifetime_ms=lifetime_ms or 0
-            ),
+            header, messages.SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms or 0)
         )
 
     @property

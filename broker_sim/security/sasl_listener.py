@@ -11,12 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.config import (
-    JAAS_CONFIG,
-    SERVER_HANDLER,
-    SIGNED_TOKEN_HANDLERS,
-    listener_values,
-)
+from broker_sim.config import JAAS_CONFIG, SERVER_HANDLER, SIGNED_TOKEN_HANDLERS, listener_values
 from broker_sim.errors import ConfigError
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import hash_order
@@ -96,10 +91,7 @@ class SaslListener(NamedTuple):
 
 
 def sasl_listener(
-    config: BrokerConfig,
-    listener: str,
-    users: Mapping[str, str] | None,
-    issuer: TokenIssuer | None = None,
+    config: BrokerConfig, listener: str, users: Mapping[str, str] | None, issuer: TokenIssuer | None = None
 ) -> SaslListener:
     """Return how clients of the listener log in; `users` take the place of those in its JAAS line.
 
@@ -114,10 +106,7 @@ def sasl_listener(
                 f" sasl.enabled.mechanisms to some of {', '.join(SASL_MECHANISMS)}"
             )
     texts = listener_values(config.originals, listener)
-    modules = {
-        mechanism: _module(f"{mechanism.lower()}.{JAAS_CONFIG}", texts, listener)
-        for mechanism in enabled
-    }
+    modules = {mechanism: _module(f"{mechanism.lower()}.{JAAS_CONFIG}", texts, listener) for mechanism in enabled}
     passwords = dict(users or {})
     if users is None and PLAIN in enabled:
         passwords = _users_of(modules[PLAIN], listener)
@@ -126,9 +115,7 @@ def sasl_listener(
         url = own_config.sasl_oauthbearer_jwks_endpoint_url
         issuer = issuer or TokenIssuer()
         is_own = not url
-        signed = SignedTokens.from_config(
-            own_config, read_keys(url, own_config) if url else issuer.keys
-        )
+        signed = SignedTokens.from_config(own_config, read_keys(url, own_config) if url else issuer.keys)
     bearer = modules.get(OAUTHBEARER)
     return SaslListener(
         tuple(hash_order(enabled, string_hash)),
@@ -141,9 +128,7 @@ def sasl_listener(
     )
 
 
-def _session_ms(
-    mechanism: str, texts: Mapping[str, str], own_config: BrokerConfig, listener: str
-) -> int:
+def _session_ms(mechanism: str, texts: Mapping[str, str], own_config: BrokerConfig, listener: str) -> int:
     name = f"{mechanism.lower()}.connections.max.reauth.ms"
     text = texts.get(name)
     if text is None:
@@ -174,7 +159,5 @@ def _users_of(module: LoginModule | None, listener: str) -> dict[str, str]:
     if module.name != _PLAIN_MODULE:
         return {}
     return {
-        option.removeprefix(_USER): password
-        for option, password in module.options.items()
-        if option.startswith(_USER)
+        option.removeprefix(_USER): password for option, password in module.options.items() if option.startswith(_USER)
     }

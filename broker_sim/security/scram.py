@@ -38,9 +38,7 @@ _VALUE: Final = r"[\x01-+\--\x7f]+"
 _PRINTABLE: Final = r"[!-+\--~]+"
 _BASE64: Final = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
 _EXTENSIONS: Final = rf"(?:,[A-Za-z]+={_VALUE})*"
-_CLIENT_FIRST: Final = re.compile(
-    rf"n,(?:a=({_NAME}))?,(?:m={_VALUE},)?n=({_NAME}),r=({_PRINTABLE})({_EXTENSIONS})"
-)
+_CLIENT_FIRST: Final = re.compile(rf"n,(?:a=({_NAME}))?,(?:m={_VALUE},)?n=({_NAME}),r=({_PRINTABLE})({_EXTENSIONS})")
 _TOKEN_AUTH: Final = re.compile(",tokenauth=(?i:true)(?:,|$)")
 _CLIENT_FINAL: Final = re.compile(rf"c=({_BASE64}),r=({_PRINTABLE}){_EXTENSIONS},p=({_BASE64})")
 
@@ -85,11 +83,7 @@ class ScramSaslServer:
     )
 
     def __init__(
-        self,
-        mechanism: ScramMechanism,
-        credential_of: CredentialOf,
-        token_of: TokenOf,
-        nonces: random.Random,
+        self, mechanism: ScramMechanism, credential_of: CredentialOf, token_of: TokenOf, nonces: random.Random
     ) -> None:
         self._mechanism = mechanism
         self._credential_of = credential_of
@@ -127,8 +121,7 @@ class ScramSaslServer:
             raise SaslError("Authentication failed: Invalid user credentials")
         if authorization_id not in {None, user}:
             raise SaslAuthenticationError(
-                "Authentication failed: Client requested an authorization id that is different from"
-                " username"
+                "Authentication failed: Client requested an authorization id that is different from username"
             )
         if credential.iterations < self._mechanism.min_iterations:
             raise SaslError(

@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from broker_sim.protocol.errors import ProtocolError
-from broker_sim.security.bearer_token import (
-    MS,
-    IllegalTokenError,
-    Token,
-    decode_part,
-    json_object,
-)
+from broker_sim.security.bearer_token import MS, IllegalTokenError, Token, decode_part, json_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

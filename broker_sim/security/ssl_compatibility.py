@@ -45,25 +45,13 @@ def check_compatible(old: Stores, new: Stores, *, allows_names: bool, allows_hos
     """Raise ConfigError where A to C do not hold."""
     if old.pair is None:
         if new.pair is not None:
-            refuse(
-                "Cannot add SSL keystore to an existing listener for which no keystore was"
-                " configured.",
-                _CONFIG,
-            )
+            refuse("Cannot add SSL keystore to an existing listener for which no keystore was configured.", _CONFIG)
     elif new.pair is None:
-        refuse(
-            "Cannot remove the SSL keystore from an existing listener for which a keystore was"
-            " configured.",
-            _CONFIG,
-        )
+        refuse("Cannot remove the SSL keystore from an existing listener for which a keystore was configured.", _CONFIG)
     else:
         _check_entries(old.pair, new.pair, allows_names, allows_hosts)
     if old.trusted is None and new.trusted is not None:
-        refuse(
-            "Cannot add SSL truststore to an existing listener for which no truststore was"
-            " configured.",
-            _CONFIG,
-        )
+        refuse("Cannot add SSL truststore to an existing listener for which no truststore was configured.", _CONFIG)
 
 
 def _check_entries(old: KeyPair, new: KeyPair, allows_names: bool, allows_hosts: bool) -> None:
@@ -95,11 +83,7 @@ def _list_hash(entry: tuple[int, str]) -> int:
     return (31 * (31 + kind) + java_hash_code(name)) & 0xFFFFFFFF
 
 
-def check_trust(
-    old: Stores,
-    new: Stores,
-    context_of: Callable[[Stores], ssl.SSLContext],
-) -> None:
+def check_trust(old: Stores, new: Stores, context_of: Callable[[Stores], ssl.SSLContext]) -> None:
     """Raise ConfigError where D does not hold; `context_of` makes the context of the listener."""
     for server, client in ((old, new), (new, old)):
         if server.pair is None or client.pair is None or client.trusted is None:
@@ -115,9 +99,7 @@ def check_trust(
             refuse(str(error), _HANDSHAKE)
 
 
-def _refuse_certificate(
-    error: ssl.SSLCertVerificationError, both: tuple[Stores, Stores]
-) -> NoReturn:
+def _refuse_certificate(error: ssl.SSLCertVerificationError, both: tuple[Stores, Stores]) -> NoReturn:
     if error.verify_code in _OUTSIDE_VALIDITY:
         refuse(_EXPIRED, _HANDSHAKE)
     server, client = both

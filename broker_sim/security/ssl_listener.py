@@ -23,14 +23,7 @@ from broker_sim.metadata.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrinc
 from broker_sim.security.certificates import KeyPair, read_pkcs12
 from broker_sim.security.ssl_compatibility import check_compatible, check_trust
 from broker_sim.security.ssl_principal_mapper import SslPrincipalMapper, distinguished_name
-from broker_sim.security.ssl_stores import (
-    PEM,
-    Stores,
-    load_key_pair,
-    pem_blocks,
-    read_stores,
-    with_lines,
-)
+from broker_sim.security.ssl_stores import PEM, Stores, load_key_pair, pem_blocks, read_stores, with_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,11 +40,7 @@ ALLOW_HOSTS: Final = "ssl.allow.san.changes"
 STORE_TYPES: Final = (PEM, "PKCS12", "JKS")
 JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
 CLIENT_AUTH: Final = "ssl.client.auth"
-_VERIFY: Final = {
-    "none": ssl.CERT_NONE,
-    "requested": ssl.CERT_OPTIONAL,
-    "required": ssl.CERT_REQUIRED,
-}
+_VERIFY: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -118,9 +107,7 @@ class SslListener:
             pair = self._certificates.for_hosts(self._hosts, expired=expired, wrong_host=wrong_host)
             self._use(self._stores._replace(pair=pair), self._values)
         elif expired or wrong_host:
-            raise WrongStateError(
-                "a listener has a key store of its own; put such a certificate there, and renew it"
-            )
+            raise WrongStateError("a listener has a key store of its own; put such a certificate there, and renew it")
         else:
             stores = self._read(self._values) if self._values else self._read_static()
             self._use(stores, self._values)
@@ -256,9 +243,7 @@ class _Store(NamedTuple):
         """Return what is in it, None if there is none. Raises ConfigError."""
         kind = self.type.upper()
         if kind not in STORE_TYPES:
-            raise ConfigError(
-                f"{self.prefix}.type must be one of {', '.join(STORE_TYPES)}, not {self.type!r}"
-            )
+            raise ConfigError(f"{self.prefix}.type must be one of {', '.join(STORE_TYPES)}, not {self.type!r}")
         if self.location is None:
             if texts is not None and kind != PEM:
                 raise ConfigError(f"{self.prefix}: PEM texts need {self.prefix}.type=PEM")
@@ -288,18 +273,11 @@ def _is_true(text: str | None) -> bool:
 def _key_store(own_config: BrokerConfig) -> KeyPair | None:
     chain, key = own_config.ssl_keystore_certificate_chain, own_config.ssl_keystore_key
     if (chain is None) != (key is None):
-        raise ConfigError(
-            "give ssl.keystore.certificate.chain and ssl.keystore.key, or none of them"
-        )
+        raise ConfigError("give ssl.keystore.certificate.chain and ssl.keystore.key, or none of them")
     store = _Store(
-        "ssl.keystore",
-        own_config.ssl_keystore_type,
-        own_config.ssl_keystore_location,
-        own_config.ssl_keystore_password,
+        "ssl.keystore", own_config.ssl_keystore_type, own_config.ssl_keystore_location, own_config.ssl_keystore_password
     )
-    return store.read(
-        None if chain is None or key is None else KeyPair(with_lines(chain), with_lines(key))
-    )
+    return store.read(None if chain is None or key is None else KeyPair(with_lines(chain), with_lines(key)))
 
 
 def _trust_store(own_config: BrokerConfig) -> str:
@@ -317,7 +295,5 @@ def _trust_store(own_config: BrokerConfig) -> str:
 def _set_versions(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
     versions = [_VERSIONS[name] for name in names if name in _VERSIONS]
     if not versions:
-        raise ConfigError(
-            f"ssl.enabled.protocols must have some of {', '.join(_VERSIONS)}, not {','.join(names)}"
-        )
+        raise ConfigError(f"ssl.enabled.protocols must have some of {', '.join(_VERSIONS)}, not {','.join(names)}")
     context.minimum_version, context.maximum_version = min(versions), max(versions)

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 PEM: Final = "PEM"
 _ERRORS: Final = "org.apache.kafka.common.errors.InvalidConfigurationException"
 _KAFKA: Final = "org.apache.kafka.common.KafkaException"
-_ONLY_KEY: Final = (
-    "SSL key store password cannot be specified with PEM format, only key password may be specified"
-)
+_ONLY_KEY: Final = "SSL key store password cannot be specified with PEM format, only key password may be specified"
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 
 
@@ -80,10 +78,7 @@ def _key_store(own: BrokerConfig) -> KeyPair | None:
 def _check_texts(own: BrokerConfig) -> None:
     """Refuse what may not be beside the text of a key."""
     if own.ssl_keystore_type != PEM:
-        refuse(
-            "SSL private key can be specified only for PEM, but key store type is"
-            f" {own.ssl_keystore_type}."
-        )
+        refuse(f"SSL private key can be specified only for PEM, but key store type is {own.ssl_keystore_type}.")
     if own.ssl_keystore_certificate_chain is None:
         refuse("SSL private key is specified, but certificate chain is not specified.")
     if own.ssl_keystore_location is not None:
@@ -98,10 +93,7 @@ def _trust_store(own: BrokerConfig) -> str | None:
     no_password = "SSL trust store password cannot be specified for PEM format."  # noqa: S105
     if certificates is not None:
         if kind != PEM:
-            refuse(
-                "SSL trust store certs can be specified only for PEM, but trust store type is"
-                f" {kind}."
-            )
+            refuse(f"SSL trust store certs can be specified only for PEM, but trust store type is {kind}.")
         if path is not None:
             refuse("Both SSL trust store location and separate trust certificates are specified.")
         if password is not None:
@@ -130,10 +122,7 @@ def _read_text(path: str, failed: str) -> str:
 
 def _pem_pair(chain: str, key: str, password: str | None, failed: str) -> KeyPair:
     try:
-        chain, key = (
-            pem_blocks(with_lines(chain), "CERTIFICATE"),
-            pem_blocks(with_lines(key), "PRIVATE KEY"),
-        )
+        chain, key = (pem_blocks(with_lines(chain), "CERTIFICATE"), pem_blocks(with_lines(key), "PRIVATE KEY"))
         return parse_pair(chain, key, password)
     except ValueError:
         refuse(failed)

@@ -65,11 +65,7 @@ class TokenIssuer:
 
     def token(self, user: str, config: BrokerConfig) -> str:
         """Return a token for the user, as that configuration asks for it."""
-        claims: dict[str, Any] = {
-            config.sasl_oauthbearer_sub_claim_name: user,
-            "iat": ISSUED_S,
-            "exp": EXPIRES_S,
-        }
+        claims: dict[str, Any] = {config.sasl_oauthbearer_sub_claim_name: user, "iat": ISSUED_S, "exp": EXPIRES_S}
         if config.sasl_oauthbearer_expected_issuer is not None:
             claims["iss"] = config.sasl_oauthbearer_expected_issuer
         if config.sasl_oauthbearer_expected_audience:

@@ -27,13 +27,7 @@ class Call:
 
     __slots__ = ("api", "asked", "attempts", "key", "lookups", "on_done")
 
-    def __init__(
-        self,
-        api: StateApi,
-        key: SharePartitionKey,
-        asked: Any,
-        on_done: Callable[[Any], object],
-    ) -> None:
+    def __init__(self, api: StateApi, key: SharePartitionKey, asked: Any, on_done: Callable[[Any], object]) -> None:
         self.api = api
         self.key = key
         self.asked = asked

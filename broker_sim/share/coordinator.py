@@ -141,9 +141,7 @@ class ShareCoordinator:
             timeout_ms = self.environment.config.share_coordinator_write_timeout_ms
             return f"CoordinatorWriteEvent(name={_EVENTS[api]}) timed out after {timeout_ms}ms"
         if append_error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            append_error = (
-                error.error_code
-            )  # the runtime hears first that it is no coordinator any more
+            append_error = error.error_code  # the runtime hears first that it is no coordinator any more
         return ERROR_TEXTS.get(append_error, "")
 
     # -- upkeep ---------------------------------------------------------------------------------
@@ -194,11 +192,7 @@ class ShareCoordinator:
 
     def unloaded(self, context: CoordinatorContext[ShareShard]) -> None:
         """Tell that a shard is gone."""
-        self._log.info(
-            "share_states_unloaded",
-            partition=context.partition,
-            share_partitions=len(context.shard.states),
-        )
+        self._log.info("share_states_unloaded", partition=context.partition, share_partitions=len(context.shard.states))
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
         """Follow new metadata: roles first, then deleted topics."""
@@ -213,7 +207,5 @@ class ShareCoordinator:
         self.runtime.shutdown()
 
 
-def _decide(
-    operation: Decide, key: SharePartitionKey, asked: Any, shard: ShareShard
-) -> Result[Any]:
+def _decide(operation: Decide, key: SharePartitionKey, asked: Any, shard: ShareShard) -> Result[Any]:
     return operation(shard, key, asked)

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 class ShareStorage(CoordinatorStorage, Protocol):
     """The partitions of `__share_group_state`, from which records can be deleted."""
 
-    def delete_records(
-        self, partition: int, before_offset: int, on_done: Callable[[ErrorCode], object]
-    ) -> None:
+    def delete_records(self, partition: int, before_offset: int, on_done: Callable[[ErrorCode], object]) -> None:
         """Delete the records before the offset, from all replicas."""
 
 

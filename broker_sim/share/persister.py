@@ -119,30 +119,19 @@ class Persister(Protocol):
     """
 
     def initialize_state(
-        self,
-        key: SharePartitionKey,
-        state_epoch: int,
-        start_offset: int,
-        on_done: Callable[[StateOutcome], object],
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int, on_done: Callable[[StateOutcome], object]
     ) -> None:
         """Begin the state in that epoch (InitializeShareGroupState); -1 as the offset leaves it open."""
 
-    def read_state(
-        self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[ReadState], object]
-    ) -> None:
+    def read_state(self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[ReadState], object]) -> None:
         """Read the whole state, as a leader of that epoch (ReadShareGroupState)."""
 
     def write_state(
-        self,
-        key: SharePartitionKey,
-        state: WrittenState,
-        on_done: Callable[[StateOutcome], object],
+        self, key: SharePartitionKey, state: WrittenState, on_done: Callable[[StateOutcome], object]
     ) -> None:
         """Write what has changed (WriteShareGroupState)."""
 
-    def delete_state(
-        self, key: SharePartitionKey, on_done: Callable[[StateOutcome], object]
-    ) -> None:
+    def delete_state(self, key: SharePartitionKey, on_done: Callable[[StateOutcome], object]) -> None:
         """Delete all state of the share partition (DeleteShareGroupState)."""
 
     def read_summary(

@@ -5,12 +5,7 @@ class ShareSnapshotKey(Message):
     group_id: str
     topic_id: bytes
     partition: int
-    def __init__(
-        self,
-        group_id: str = ...,
-        topic_id: bytes = ...,
-        partition: int = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ..., topic_id: bytes = ..., partition: int = ...) -> None: ...
 
 class ShareSnapshotValue(Message):
     class StateBatch(Struct):
@@ -19,11 +14,7 @@ class ShareSnapshotValue(Message):
         delivery_state: int
         delivery_count: int
         def __init__(
-            self,
-            first_offset: int = ...,
-            last_offset: int = ...,
-            delivery_state: int = ...,
-            delivery_count: int = ...,
+            self, first_offset: int = ..., last_offset: int = ..., delivery_state: int = ..., delivery_count: int = ...
         ) -> None: ...
 
     snapshot_epoch: int
@@ -50,12 +41,7 @@ class ShareUpdateKey(Message):
     group_id: str
     topic_id: bytes
     partition: int
-    def __init__(
-        self,
-        group_id: str = ...,
-        topic_id: bytes = ...,
-        partition: int = ...,
-    ) -> None: ...
+    def __init__(self, group_id: str = ..., topic_id: bytes = ..., partition: int = ...) -> None: ...
 
 class ShareUpdateValue(Message):
     class StateBatch(Struct):
@@ -64,11 +50,7 @@ class ShareUpdateValue(Message):
         delivery_state: int
         delivery_count: int
         def __init__(
-            self,
-            first_offset: int = ...,
-            last_offset: int = ...,
-            delivery_state: int = ...,
-            delivery_count: int = ...,
+            self, first_offset: int = ..., last_offset: int = ..., delivery_state: int = ..., delivery_count: int = ...
         ) -> None: ...
 
     snapshot_epoch: int

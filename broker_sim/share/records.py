@@ -27,9 +27,7 @@ def _written_version(value: Message) -> int:
     return value.MIN_VERSION
 
 
-serde: Final = RecordSerde(
-    record_messages, {0: "ShareSnapshot", 1: "ShareUpdate"}, _written_version
-)
+serde: Final = RecordSerde(record_messages, {0: "ShareSnapshot", 1: "ShareUpdate"}, _written_version)
 
 
 def snapshot(key: SharePartitionKey, offset: ShareGroupOffset) -> CoordinatorRecord:
@@ -68,9 +66,7 @@ def tombstone(key: SharePartitionKey) -> CoordinatorRecord:
     return CoordinatorRecord(ShareSnapshotKey(*key), None)
 
 
-def key_of(
-    key: record_messages.ShareSnapshotKey | record_messages.ShareUpdateKey,
-) -> SharePartitionKey:
+def key_of(key: record_messages.ShareSnapshotKey | record_messages.ShareUpdateKey) -> SharePartitionKey:
     """Return the share partition that a record is about."""
     return SharePartitionKey(key.group_id, key.topic_id, key.partition)
 
@@ -101,13 +97,9 @@ def update_of(value: record_messages.ShareUpdateValue) -> ShareGroupOffset:
 
 
 def _batches_of(
-    batches: Iterable[
-        record_messages.ShareSnapshotValue.StateBatch | record_messages.ShareUpdateValue.StateBatch
-    ],
+    batches: Iterable[record_messages.ShareSnapshotValue.StateBatch | record_messages.ShareUpdateValue.StateBatch],
 ) -> tuple[StateBatch, ...]:
     return tuple(
-        StateBatch(
-            batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count
-        )
+        StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
         for batch in batches
     )

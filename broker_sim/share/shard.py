@@ -16,13 +16,7 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID
 from broker_sim.share import record_messages, records
-from broker_sim.share.persister import (
-    ReadState,
-    SharePartitionKey,
-    StateOutcome,
-    StateSummary,
-    WrittenState,
-)
+from broker_sim.share.persister import ReadState, SharePartitionKey, StateOutcome, StateSummary, WrittenState
 from broker_sim.share.redundant_records import RedundantRecords
 from broker_sim.share.share_group_offset import NO_CHANGE, ShareGroupOffset
 from broker_sim.share.state_batches import combine_state_batches
@@ -67,9 +61,7 @@ class ShareShard:
 
     # -- operations -----------------------------------------------------------------------------
 
-    def initialize_state(
-        self, key: SharePartitionKey, state_epoch: int, start_offset: int
-    ) -> Result[StateOutcome]:
+    def initialize_state(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> Result[StateOutcome]:
         """Begin the state, also in the place of one that is there.
 
         Errors: INVALID_REQUEST, FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION.
@@ -122,16 +114,12 @@ class ShareShard:
             return Result(ReadState(*error))
         state = self.states[key]
         read = ReadState(
-            state_epoch=state.state_epoch,
-            start_offset=state.start_offset,
-            state_batches=state.state_batches,
+            state_epoch=state.state_epoch, start_offset=state.start_offset, state_batches=state.state_batches
         )
         if leader_epoch in {NO_CHANGE, self.leader_epochs.get(key)}:
             return Result(read)
         self._environment.counters.writes += 1
-        same = WrittenState(
-            state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ()
-        )
+        same = WrittenState(state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ())
         return Result(read, [self._record(key, same, leader_epoch)])
 
     def read_summary(self, key: SharePartitionKey) -> Result[StateSummary]:
@@ -161,9 +149,7 @@ class ShareShard:
             return Result(error)
         return Result(StateOutcome(), [records.tombstone(key)] if key in self.states else ())
 
-    def _record(
-        self, key: SharePartitionKey, written: WrittenState, leader_epoch: int
-    ) -> CoordinatorRecord:
+    def _record(self, key: SharePartitionKey, written: WrittenState, leader_epoch: int) -> CoordinatorRecord:
         """Return an update, or a snapshot after enough of them."""
         state = self.states[key]
         if self._updates.get(key, 0) >= self._most_updates:
@@ -199,9 +185,7 @@ class ShareShard:
             return _failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return None
 
-    def _too_many_batches(
-        self, key: SharePartitionKey, written: WrittenState
-    ) -> StateOutcome | None:
+    def _too_many_batches(self, key: SharePartitionKey, written: WrittenState) -> StateOutcome | None:
         state = self.states[key]
         count = len(written.state_batches)
         if count <= MOST_STATE_BATCHES:
@@ -223,19 +207,14 @@ class ShareShard:
 
         Where all that there is was written so before, nobody uses it, and nothing is done.
         """
-        if all(
-            state.create_timestamp_ms != state.write_timestamp_ms for state in self.states.values()
-        ):
+        if all(state.create_timestamp_ms != state.write_timestamp_ms for state in self.states.values()):
             return Result()
         now_ms = self._now_ms()
         interval_ms = self._environment.config.share_coordinator_cold_partition_snapshot_interval_ms
         return Result(
             records=[
                 records.snapshot(
-                    key,
-                    state._replace(
-                        snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now_ms
-                    ),
+                    key, state._replace(snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now_ms)
                 )
                 for key, state in self.states.items()
                 if now_ms - state.write_timestamp_ms >= interval_ms
@@ -244,15 +223,11 @@ class ShareShard:
 
     def topics_deleted(self, topic_ids: Container[bytes]) -> Result[None]:
         """Delete the state of all share partitions of topics that are gone."""
-        return Result(
-            records=[records.tombstone(key) for key in self.states if key.topic_id in topic_ids]
-        )
+        return Result(records=[records.tombstone(key) for key in self.states if key.topic_id in topic_ids])
 
     # -- replay ---------------------------------------------------------------------------------
 
-    def replay(
-        self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID
-    ) -> None:
+    def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Take in a record that is in the log at that offset; see `Shard`."""
         del producer_id
         if isinstance(record.key, record_messages.ShareUpdateKey):

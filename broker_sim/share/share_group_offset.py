@@ -38,9 +38,7 @@ class ShareGroupOffset(NamedTuple):
     """When it was last written as a snapshot (wall clock)."""
 
     @classmethod
-    def initialized(
-        cls, snapshot_epoch: int, state_epoch: int, start_offset: int, now_ms: int
-    ) -> ShareGroupOffset:
+    def initialized(cls, snapshot_epoch: int, state_epoch: int, start_offset: int, now_ms: int) -> ShareGroupOffset:
         """Return the state of a share partition that begins."""
         is_open = start_offset == UNINITIALIZED_START_OFFSET
         return cls(
@@ -52,9 +50,7 @@ class ShareGroupOffset(NamedTuple):
             write_timestamp_ms=now_ms,
         )
 
-    def snapshot_of(
-        self, written: WrittenState, leader_epoch: int, now_ms: int
-    ) -> ShareGroupOffset:
+    def snapshot_of(self, written: WrittenState, leader_epoch: int, now_ms: int) -> ShareGroupOffset:
         """Return the next snapshot, which takes in what is written."""
         start_offset = self.start_offset
         if written.start_offset != NO_CHANGE:
@@ -64,9 +60,7 @@ class ShareGroupOffset(NamedTuple):
             leader_epoch=leader_epoch,
             start_offset=start_offset,
             delivery_complete_count=written.delivery_complete_count,
-            state_batches=combine_state_batches(
-                self.state_batches, written.state_batches, start_offset
-            ),
+            state_batches=combine_state_batches(self.state_batches, written.state_batches, start_offset),
             create_timestamp_ms=now_ms,
             write_timestamp_ms=now_ms,
         )
@@ -92,7 +86,5 @@ class ShareGroupOffset(NamedTuple):
             leader_epoch=leader_epoch,
             start_offset=start_offset,
             delivery_complete_count=update.delivery_complete_count,
-            state_batches=combine_state_batches(
-                self.state_batches, update.state_batches, start_offset
-            ),
+            state_batches=combine_state_batches(self.state_batches, update.state_batches, start_offset),
         )

@@ -67,8 +67,7 @@ class StateApi:
     def request_of(self, group_id: str, asked: Iterable[tuple[SharePartitionKey, Any]]) -> Any:
         """Return the request that asks this of share partitions of a group."""
         topics = by_topic(
-            (key.topic_id, _to_message(self.request, "PartitionData", key.partition, each))
-            for key, each in asked
+            (key.topic_id, _to_message(self.request, "PartitionData", key.partition, each)) for key, each in asked
         )
         return self.request(group_id, [self.asked_topic(*topic) for topic in topics.items()])
 
@@ -95,10 +94,7 @@ class StateApi:
             told = _to_message(self.response, "PartitionResult", key.partition, outcome)
             topics[key.topic_id].put(key.partition, told)
         return self.response(
-            [
-                self.told_topic(topic_id, topics[topic_id].values_in_order())
-                for topic_id in topics.in_order()
-            ]
+            [self.told_topic(topic_id, topics[topic_id].values_in_order()) for topic_id in topics.in_order()]
         )
 
     def failed_response(self, request: Any, error_code: ErrorCode, text: str | None) -> Any:
@@ -120,9 +116,7 @@ class StateApi:
     def outcomes_of(self, group_id: str, response: Any) -> dict[SharePartitionKey, Any]:
         """Return the outcomes that a response tells."""
         return {
-            SharePartitionKey(group_id, topic.topic_id, partition.partition): _from_message(
-                self.outcome, partition
-            )
+            SharePartitionKey(group_id, topic.topic_id, partition.partition): _from_message(self.outcome, partition)
             for topic in response.results
             for partition in topic.partitions
         }
@@ -147,9 +141,7 @@ def _from_message(values: Any, message: Any) -> Any:
             return values(fields["error_code"], fields["error_message"])
     if "state_batches" in fields:
         fields["state_batches"] = tuple(
-            StateBatch(
-                batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count
-            )
+            StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
             for batch in fields["state_batches"]
         )
     return values(**fields)

@@ -27,28 +27,13 @@ from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.share.call_queue import Call, CallQueue, take_joined
-from broker_sim.share.state_apis import (
-    DELETE,
-    INITIALIZE,
-    READ,
-    SUMMARY,
-    WRITE,
-    InitialState,
-    NothingMore,
-    ReaderEpoch,
-)
+from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.share.environment import PersisterEnvironment
-    from broker_sim.share.persister import (
-        ReadState,
-        SharePartitionKey,
-        StateOutcome,
-        StateSummary,
-        WrittenState,
-    )
+    from broker_sim.share.persister import ReadState, SharePartitionKey, StateOutcome, StateSummary, WrittenState
     from broker_sim.share.state_apis import StateApi
 
 MOST_ATTEMPTS: Final = 5
@@ -67,9 +52,7 @@ _RETRIABLE: Final = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
-_NOT_FOUND: Final = (
-    "Error in find coordinator. Exhausted max retries to find coordinator without success."
-)
+_NOT_FOUND: Final = "Error in find coordinator. Exhausted max retries to find coordinator without success."
 
 
 class StatePersister:
@@ -86,33 +69,22 @@ class StatePersister:
     # -- the calls: see `Persister` ---------------------------------------------------------------
 
     def initialize_state(
-        self,
-        key: SharePartitionKey,
-        state_epoch: int,
-        start_offset: int,
-        on_done: Callable[[StateOutcome], object],
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int, on_done: Callable[[StateOutcome], object]
     ) -> None:
         """Begin the state in that epoch; -1 as the offset leaves it open."""
         self._enqueue(Call(INITIALIZE, key, InitialState(state_epoch, start_offset), on_done))
 
-    def read_state(
-        self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[ReadState], object]
-    ) -> None:
+    def read_state(self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[ReadState], object]) -> None:
         """Read the whole state, as a leader of that epoch."""
         self._enqueue(Call(READ, key, ReaderEpoch(leader_epoch), on_done))
 
     def write_state(
-        self,
-        key: SharePartitionKey,
-        state: WrittenState,
-        on_done: Callable[[StateOutcome], object],
+        self, key: SharePartitionKey, state: WrittenState, on_done: Callable[[StateOutcome], object]
     ) -> None:
         """Write what has changed."""
         self._enqueue(Call(WRITE, key, state, on_done))
 
-    def delete_state(
-        self, key: SharePartitionKey, on_done: Callable[[StateOutcome], object]
-    ) -> None:
+    def delete_state(self, key: SharePartitionKey, on_done: Callable[[StateOutcome], object]) -> None:
         """Delete all state of the share partition."""
         self._enqueue(Call(DELETE, key, NothingMore(), on_done))
 
@@ -187,13 +159,7 @@ class StatePersister:
 
     # -- what comes back --------------------------------------------------------------------------
 
-    def _take(
-        self,
-        api: StateApi,
-        group_id: str,
-        calls: dict[SharePartitionKey, Call],
-        response: Any | None,
-    ) -> None:
+    def _take(self, api: StateApi, group_id: str, calls: dict[SharePartitionKey, Call], response: Any | None) -> None:
         outcomes = {} if response is None else api.outcomes_of(group_id, response)
         for key, call in calls.items():
             outcome = outcomes.get(key)

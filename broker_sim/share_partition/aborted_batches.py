@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 
 def leave_out_aborted(
-    records: InFlightRecords,
-    locks: AcquisitionLocks,
-    fetched: FetchedRecords,
-    acquired: Iterable[AcquiredRange],
+    records: InFlightRecords, locks: AcquisitionLocks, fetched: FetchedRecords, acquired: Iterable[AcquiredRange]
 ) -> list[AcquiredRange]:
     """Archive the acquired records of aborted transactions; return what is left.
 
@@ -75,9 +72,7 @@ def _is_abort_marker(batch: FetchedBatch) -> bool:
     return not read_end_txn_marker(batch.data, header).is_commit
 
 
-def _without(
-    acquired: Iterable[AcquiredRange], aborted: Sequence[FetchedBatch]
-) -> Iterator[AcquiredRange]:
+def _without(acquired: Iterable[AcquiredRange], aborted: Sequence[FetchedBatch]) -> Iterator[AcquiredRange]:
     """Yield what is left of the ranges without these batches; both are in order."""
     index = 0
     for one in acquired:

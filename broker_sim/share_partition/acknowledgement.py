@@ -18,11 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.share_partition.in_flight_state import EMPTY_MEMBER_ID
-from broker_sim.share_partition.record_state import (
-    ACK_TYPE_TO_RECORD_STATE,
-    AcknowledgeType,
-    RecordState,
-)
+from broker_sim.share_partition.record_state import ACK_TYPE_TO_RECORD_STATE, AcknowledgeType, RecordState
 from broker_sim.share_partition.state_update import StateUpdate
 
 if TYPE_CHECKING:
@@ -36,9 +32,7 @@ if TYPE_CHECKING:
 MOST_CHANGES: Final = 2_500
 """So many ranges of records may one request change, in all partitions together."""
 
-_CANNOT_COMPLETE = (
-    "The record state is invalid. The acknowledgement of delivery could not be completed."
-)
+_CANNOT_COMPLETE = "The record state is invalid. The acknowledgement of delivery could not be completed."
 _NOT_FOUND = "Batch record not found. "
 
 
@@ -91,15 +85,7 @@ def _invalid_state(text: str) -> ApiError:
 class Acknowledging:
     """Acknowledges for one member; `updates` are the changes so far, also after a failure."""
 
-    __slots__ = (
-        "_changes",
-        "_is_renewable",
-        "_locks",
-        "_max_delivery_count",
-        "_member_id",
-        "_records",
-        "updates",
-    )
+    __slots__ = ("_changes", "_is_renewable", "_locks", "_max_delivery_count", "_member_id", "_records", "updates")
 
     def __init__(
         self,
@@ -136,9 +122,7 @@ class Acknowledging:
             if count > 1:
                 same = batches[index : index + count]
                 starts = [one.first_offset for one in same]
-                batch = AcknowledgementBatch(
-                    batch.first_offset, same[-1].last_offset, batch.acknowledge_types
-                )
+                batch = AcknowledgementBatch(batch.first_offset, same[-1].last_offset, batch.acknowledge_types)
             for in_flight in self._in_flight(batch):
                 self._acknowledge_in_flight(batch, in_flight, starts)
             index += count
@@ -175,20 +159,16 @@ class Acknowledging:
             if floor is None:
                 raise FailedRequestError
         if floor is None:
-            raise _invalid_state(
-                f"{_NOT_FOUND}The request batch offsets are not found in the cache."
-            )
+            raise _invalid_state(f"{_NOT_FOUND}The request batch offsets are not found in the cache.")
         found = records.batches.between(floor.first_offset, batch.last_offset)
         last_offset = found[-1].last_offset
         if last_offset < batch.first_offset:
             raise ApiError(
-                ErrorCode.INVALID_REQUEST,
-                f"{_NOT_FOUND}The first offset in request is past acquired records.",
+                ErrorCode.INVALID_REQUEST, f"{_NOT_FOUND}The first offset in request is past acquired records."
             )
         if last_offset < batch.last_offset:
             raise ApiError(
-                ErrorCode.INVALID_REQUEST,
-                f"{_NOT_FOUND}The last offset in request is past acquired records.",
+                ErrorCode.INVALID_REQUEST, f"{_NOT_FOUND}The last offset in request is past acquired records."
             )
         return found
 
@@ -214,26 +194,18 @@ class Acknowledging:
             or records.is_start_within(in_flight.first_offset, in_flight.last_offset)
         ):
             if whole.state is not RecordState.ACQUIRED:
-                raise _invalid_state(
-                    "The batch cannot be acknowledged. The subset batch is not in the acquired state."
-                )
+                raise _invalid_state("The batch cannot be acknowledged. The subset batch is not in the acquired state.")
             in_flight.split(self._locks)
             self._acknowledge_some(batch, in_flight)
             return
         if whole.state is not RecordState.ACQUIRED:
-            raise _invalid_state(
-                "The batch cannot be acknowledged. The batch is not in the acquired state."
-            )
+            raise _invalid_state("The batch cannot be acknowledged. The batch is not in the acquired state.")
         self._changes.count_one()
-        self._apply(
-            batch.acknowledge_types[0], in_flight.first_offset, in_flight.last_offset, whole
-        )
+        self._apply(batch.acknowledge_types[0], in_flight.first_offset, in_flight.last_offset, whole)
 
     def _check_owner_of_batch(self, whole: InFlightState) -> None:
         if whole.member_id == EMPTY_MEMBER_ID:
-            raise _invalid_state(
-                "The batch cannot be acknowledged. The batch is not in the acquired state."
-            )
+            raise _invalid_state("The batch cannot be acknowledged. The batch is not in the acquired state.")
         if whole.member_id != self._member_id:
             raise _invalid_state("Member is not the owner of batch record")
         if whole.has_ongoing_state_transition:
@@ -246,9 +218,7 @@ class Acknowledging:
         for said_first, said_last, acknowledge_type in batch.ranges(first_offset, last_offset):
             for first, last, state in in_flight.parts_in(said_first, said_last):
                 if state.state is not RecordState.ACQUIRED:
-                    raise _invalid_state(
-                        "The offset cannot be acknowledged. The offset is not acquired."
-                    )
+                    raise _invalid_state("The offset cannot be acknowledged. The offset is not acquired.")
                 if state.has_ongoing_state_transition:
                     raise _invalid_state(_CANNOT_COMPLETE)
                 if state.member_id != self._member_id:
@@ -257,9 +227,7 @@ class Acknowledging:
                 own = in_flight.cut_out(first, last, self._locks)
                 self._apply(acknowledge_type, first, last, own)
 
-    def _apply(
-        self, acknowledge_type: int, first_offset: int, last_offset: int, state: InFlightState
-    ) -> None:
+    def _apply(self, acknowledge_type: int, first_offset: int, last_offset: int, state: InFlightState) -> None:
         """Change the state of acquired records, or lock them anew."""
         if acknowledge_type == AcknowledgeType.RENEW:
             if not self._is_renewable:

@@ -80,15 +80,11 @@ class Acquisition:
     def run(self, fetch_offset: int, max_in_flight_records: int) -> list[AcquiredRange]:
         """Acquire; return what the member has now of what was fetched from the offset."""
         records = self._records
-        if self._last_offset < records.start_offset or not self._limit(
-            fetch_offset, max_in_flight_records
-        ):
+        if self._last_offset < records.start_offset or not self._limit(fetch_offset, max_in_flight_records):
             return []
         records.archive_stale(fetch_offset, self._first_offset, self._locks)
         base_offset = self._base_offset()
-        overlapping = records.batches.between(
-            min(self._first_offset, base_offset), self._last_offset
-        )
+        overlapping = records.batches.between(min(self._first_offset, base_offset), self._last_offset)
         if not overlapping:
             self._acquire_new(base_offset, self._last_offset)
             return self._acquired
@@ -157,9 +153,7 @@ class Acquisition:
             return self._acquire_some(batch)
         whole.acquire(self._wanted.member_id)
         whole.lock = self._locks.lock(self._wanted.member_id, batch.first_offset, batch.last_offset)
-        self._acquired.append(
-            AcquiredRange(batch.first_offset, batch.last_offset, whole.delivery_count)
-        )
+        self._acquired.append(AcquiredRange(batch.first_offset, batch.last_offset, whole.delivery_count))
         return batch.record_count
 
     def _acquire_some(self, batch: InFlightBatch) -> int:
@@ -170,9 +164,7 @@ class Acquisition:
         is_throttled = False
         count = 0
         acquired: list[AcquiredRange] = []
-        for first_offset, last_offset, state in batch.parts_in(
-            self._first_offset, self._last_offset
-        ):
+        for first_offset, last_offset, state in batch.parts_in(self._first_offset, self._last_offset):
             if not state.is_acquirable:
                 continue
             deliveries = state.delivery_count
@@ -204,9 +196,7 @@ class Acquisition:
         else:
             in_range = batch.parts_in(self._first_offset, self._last_offset)
             states = [state for _, _, state in in_range]
-        return any(
-            state.delivery_count >= self._throttle_limit for state in states if state.is_acquirable
-        )
+        return any(state.delivery_count >= self._throttle_limit for state in states if state.is_acquirable)
 
     # -- new batches ----------------------------------------------------------------------------
 
@@ -278,9 +268,7 @@ def accumulate(ranges: list[AcquiredRange], more: Sequence[AcquiredRange]) -> No
     for one in more:
         if whole is None:
             whole = one
-        elif (
-            one.first_offset == whole.last_offset + 1 and one.delivery_count == whole.delivery_count
-        ):
+        elif one.first_offset == whole.last_offset + 1 and one.delivery_count == whole.delivery_count:
             whole = whole._replace(last_offset=one.last_offset)
         else:
             ranges.append(whole)

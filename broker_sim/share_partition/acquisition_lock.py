@@ -40,9 +40,7 @@ class AcquisitionLockTimerTask(TimerTask):
 
     def can_take_over(self, following: AcquisitionLockTimerTask) -> bool:
         """Whether the lock on the records behind these ends at the same time."""
-        return self.expiration_ms == following.expiration_ms and not (
-            self.has_expired or following.has_expired
-        )
+        return self.expiration_ms == following.expiration_ms and not (self.has_expired or following.has_expired)
 
 
 class AcquisitionLocks:
@@ -85,18 +83,12 @@ class AcquisitionLocks:
         lock.last_offset = offset - 1
         return rest
 
-    def _until_end_of(
-        self, lock: AcquisitionLockTimerTask, first_offset: int
-    ) -> AcquisitionLockTimerTask:
+    def _until_end_of(self, lock: AcquisitionLockTimerTask, first_offset: int) -> AcquisitionLockTimerTask:
         # Not at once, even if it is due: whoever cuts a lock is not done with the records.
         delay_ms = max(lock.expiration_ms - self._clock.now_ms(), 1)
         return self._schedule(lock.member_id, first_offset, lock.last_offset, delay_ms)
 
-    def _schedule(
-        self, member_id: str, first_offset: int, last_offset: int, delay_ms: int
-    ) -> AcquisitionLockTimerTask:
-        task = AcquisitionLockTimerTask(
-            delay_ms, member_id, first_offset, last_offset, self._on_timeout
-        )
+    def _schedule(self, member_id: str, first_offset: int, last_offset: int, delay_ms: int) -> AcquisitionLockTimerTask:
+        task = AcquisitionLockTimerTask(delay_ms, member_id, first_offset, last_offset, self._on_timeout)
         self._timer.add(task)
         return task

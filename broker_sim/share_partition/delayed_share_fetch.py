@@ -55,16 +55,7 @@ class FetchedSharePartitions(Protocol):
 class DelayedShareFetch(DelayedRequest):
     """Waits until records can be acquired, or for `max_wait_ms`."""
 
-    __slots__ = (
-        "_acquired",
-        "_fetch",
-        "_manager",
-        "_partitions",
-        "_read",
-        "_reader",
-        "_rng",
-        "_tried_in",
-    )
+    __slots__ = ("_acquired", "_fetch", "_manager", "_partitions", "_read", "_reader", "_rng", "_tried_in")
 
     api = "ShareFetch"
 
@@ -106,9 +97,7 @@ class DelayedShareFetch(DelayedRequest):
             return False
         try:
             read = self._read_where_unknown(offsets)
-            is_satisfied = any(
-                data.error_code for data in read.values()
-            ) or self._is_min_bytes_satisfied(offsets)
+            is_satisfied = any(data.error_code for data in read.values()) or self._is_min_bytes_satisfied(offsets)
         except ApiError:
             self._release_fetch_locks(offsets)
             return self.force_complete()
@@ -155,18 +144,12 @@ class DelayedShareFetch(DelayedRequest):
     ) -> dict[TopicIdPartition, FetchPartitionData]:
         """Read those that are not answered with an error already. Raises ApiError."""
         fetch = self._fetch
-        wanted = {
-            partition: offset
-            for partition, offset in offsets.items()
-            if not fetch.is_erroneous(partition)
-        }
+        wanted = {partition: offset for partition, offset in offsets.items() if not fetch.is_erroneous(partition)}
         if not wanted:
             return {}
         return self._reader.read(fetch.params, wanted, self._max_bytes(offsets, acquired_count))
 
-    def _max_bytes(
-        self, partitions: Iterable[TopicIdPartition], acquired_count: int
-    ) -> dict[TopicIdPartition, int]:
+    def _max_bytes(self, partitions: Iterable[TopicIdPartition], acquired_count: int) -> dict[TopicIdPartition, int]:
         max_bytes = self._fetch.params.max_bytes
         return uniform_max_bytes(max_bytes, list(partitions), acquired_count, self._rng)
 
@@ -206,11 +189,7 @@ class DelayedShareFetch(DelayedRequest):
             self._fetch.maybe_complete({})
             return
         try:
-            missing = {
-                partition: offset
-                for partition, offset in offsets.items()
-                if partition not in self._read
-            }
+            missing = {partition: offset for partition, offset in offsets.items() if partition not in self._read}
             read = {**self._read_from_log(missing, len(offsets)), **self._read}
             answers = self._acquire(offsets, read)
         except ApiError as error:
@@ -225,9 +204,7 @@ class DelayedShareFetch(DelayedRequest):
             self._manager.fetch_locks_released(self._fetch.group_id, offsets)
 
     def _acquire(
-        self,
-        offsets: Mapping[TopicIdPartition, int],
-        read: Mapping[TopicIdPartition, FetchPartitionData],
+        self, offsets: Mapping[TopicIdPartition, int], read: Mapping[TopicIdPartition, FetchPartitionData]
     ) -> dict[TopicIdPartition, SharePartitionData]:
         """Let the member acquire what was read, up to as many records as it wants."""
         answers: dict[TopicIdPartition, SharePartitionData] = {}
@@ -244,9 +221,7 @@ class DelayedShareFetch(DelayedRequest):
             fetched = FetchedRecords(
                 data.records,
                 data.aborted_transactions,
-                last_offset=share_partition.last_acquirable_offset(
-                    offsets[partition], wanted.max_records
-                ),
+                last_offset=share_partition.last_acquirable_offset(offsets[partition], wanted.max_records),
             )
             acquired = share_partition.acquire(wanted, offsets[partition], fetched)
             if not acquired:
@@ -258,9 +233,7 @@ class DelayedShareFetch(DelayedRequest):
             wanted = wanted._replace(max_records=wanted.max_records - count)
         return answers
 
-    def _follow_log_start(
-        self, partition: TopicIdPartition, share_partition: SharePartition
-    ) -> bool:
+    def _follow_log_start(self, partition: TopicIdPartition, share_partition: SharePartition) -> bool:
         """Begin where the log begins now, so that the next fetch finds it; return False if that is not known."""
         try:
             share_partition.log_start_moved(share_partition.log_start_offset())

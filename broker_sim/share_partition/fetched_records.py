@@ -73,11 +73,7 @@ class FetchedRecords:
         self.batches: list[FetchedBatch] = []
         self._has_more = False
         for batch in _batches(records):
-            if (
-                self.batches
-                and last_offset is not None
-                and self.batches[-1].last_offset >= last_offset
-            ):
+            if self.batches and last_offset is not None and self.batches[-1].last_offset >= last_offset:
                 self._has_more = True
                 break
             self.batches.append(batch)

@@ -101,9 +101,7 @@ class InFlightBatch:
             return
         lock = None if whole.lock is None else locks.renewed(whole.lock)
         self._first_offsets = [self.first_offset]
-        self._states = [
-            InFlightState(whole.state, whole.delivery_count, whole.member_id, lock),
-        ]
+        self._states = [InFlightState(whole.state, whole.delivery_count, whole.member_id, lock)]
         whole.lock = None
         self.batch_state = None
 
@@ -117,9 +115,7 @@ class InFlightBatch:
         self._states = [whole, rest]
         self.batch_state = None
 
-    def cut_out(
-        self, first_offset: int, last_offset: int, locks: AcquisitionLocks
-    ) -> InFlightState:
+    def cut_out(self, first_offset: int, last_offset: int, locks: AcquisitionLocks) -> InFlightState:
         """Return a state that only these records have, which stand alike."""
         self._cut(first_offset, locks)
         self._cut(last_offset + 1, locks)

@@ -199,14 +199,7 @@ class InFlightRecords:
             self.delivery_complete_count = 0
             return
         removed = self._terminal_count_before(log_start_offset)
-        if self.archive(
-            self.batches,
-            self.start_offset,
-            log_start_offset,
-            RecordState.AVAILABLE,
-            locks,
-            counts=False,
-        ):
+        if self.archive(self.batches, self.start_offset, log_start_offset, RecordState.AVAILABLE, locks, counts=False):
             self.finds_next_fetch_offset = True
         self.start_offset = log_start_offset
         self.delivery_complete_count -= removed
@@ -242,9 +235,7 @@ class InFlightRecords:
         is_inside = floor is not None and floor.last_offset >= fetch_offset
         first = floor.first_offset if floor is not None and is_inside else fetch_offset
         stale = self.batches.between(first, base_offset - 1)
-        if self.archive(
-            stale, fetch_offset, base_offset, RecordState.AVAILABLE, locks, counts=True
-        ):
+        if self.archive(stale, fetch_offset, base_offset, RecordState.AVAILABLE, locks, counts=True):
             self.finds_next_fetch_offset = True
 
     def archive(

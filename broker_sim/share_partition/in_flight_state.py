@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.share_partition.record_state import TERMINAL_STATES, RecordState
 
 if TYPE_CHECKING:
-    from broker_sim.share_partition.acquisition_lock import (
-        AcquisitionLocks,
-        AcquisitionLockTimerTask,
-    )
+    from broker_sim.share_partition.acquisition_lock import AcquisitionLocks, AcquisitionLockTimerTask
 
 EMPTY_MEMBER_ID: Final = ""
 """Stands for no member: nobody has acquired the record."""
@@ -23,15 +20,7 @@ EMPTY_MEMBER_ID: Final = ""
 class InFlightState:
     """State, number of deliveries, owner and lock."""
 
-    __slots__ = (
-        "_before",
-        "_is_archived_for_good",
-        "delivery_count",
-        "lock",
-        "member_id",
-        "parts_cut_off",
-        "state",
-    )
+    __slots__ = ("_before", "_is_archived_for_good", "delivery_count", "lock", "member_id", "parts_cut_off", "state")
 
     def __init__(
         self,

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def time_out(
-    records: InFlightRecords,
-    locks: AcquisitionLocks,
-    first_offset: int,
-    last_offset: int,
-    max_delivery_count: int,
+    records: InFlightRecords, locks: AcquisitionLocks, first_offset: int, last_offset: int, max_delivery_count: int
 ) -> list[StateUpdate]:
     """Take acquired records of that range from their member; return what has changed.
 
@@ -38,12 +34,7 @@ def time_out(
             batch.split(locks)
         if batch.batch_state is not None:
             _time_out_alike(
-                records,
-                batch.first_offset,
-                batch.last_offset,
-                batch.batch_state,
-                max_delivery_count,
-                updates,
+                records, batch.first_offset, batch.last_offset, batch.batch_state, max_delivery_count, updates
             )
             continue
         for first, last, state in batch.parts_in(first_offset, last_offset):

@@ -63,20 +63,14 @@ class LogReader:
         return found.offset
 
     def read(
-        self,
-        params: FetchParams,
-        offsets: Mapping[TopicIdPartition, int],
-        max_bytes: Mapping[TopicIdPartition, int],
+        self, params: FetchParams, offsets: Mapping[TopicIdPartition, int], max_bytes: Mapping[TopicIdPartition, int]
     ) -> dict[TopicIdPartition, FetchPartitionData]:
         """Read each partition from its offset on."""
         infos = [
             (
                 partition.topic_partition,
                 FetchPartition(
-                    fetch_offset=offset,
-                    max_bytes=max_bytes[partition],
-                    topic_id=partition.topic_id,
-                    log_start_offset=0,
+                    fetch_offset=offset, max_bytes=max_bytes[partition], topic_id=partition.topic_id, log_start_offset=0
                 ),
             )
             for partition, offset in offsets.items()

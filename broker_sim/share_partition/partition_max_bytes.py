@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 def uniform_max_bytes(
-    request_max_bytes: int,
-    partitions: Sequence[TopicIdPartition],
-    acquired_count: int,
-    rng: random.Random,
+    request_max_bytes: int, partitions: Sequence[TopicIdPartition], acquired_count: int, rng: random.Random
 ) -> dict[TopicIdPartition, int]:
     """Return the bytes of each of these partitions, which are some of the `acquired_count` that are fetched.
 
@@ -30,8 +27,7 @@ def uniform_max_bytes(
     if request_max_bytes < count:
         first = rng.randrange(count)
         return {
-            partition: int((index - first) % count < request_max_bytes)
-            for index, partition in enumerate(partitions)
+            partition: int((index - first) % count < request_max_bytes) for index, partition in enumerate(partitions)
         }
     shares = acquired_count if request_max_bytes >= acquired_count else count
     each, rest = divmod(request_max_bytes, shares)

@@ -47,15 +47,7 @@ class SharePartitionData:
 class ShareFetch:
     """A request to fetch for a member; `on_done` is called once, with the partitions that have news."""
 
-    __slots__ = (
-        "_erroneous",
-        "_on_done",
-        "group_id",
-        "is_completed",
-        "params",
-        "partitions",
-        "wanted",
-    )
+    __slots__ = ("_erroneous", "_on_done", "group_id", "is_completed", "params", "partitions", "wanted")
 
     def __init__(
         self,

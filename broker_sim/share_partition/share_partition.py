@@ -174,9 +174,7 @@ class SharePartition:
                 gap_start = expected
             expected = last_offset + 1
             state = RecordState.of_number(delivery_state)
-            records.batches.put(
-                InFlightBatch(first_offset, last_offset, InFlightState(state, delivery_count))
-            )
+            records.batches.put(InFlightBatch(first_offset, last_offset, InFlightState(state, delivery_count)))
             if state in TERMINAL_STATES:
                 records.delivery_complete_count += last_offset - first_offset + 1
         return gap_start
@@ -218,22 +216,12 @@ class SharePartition:
         most = self._settings.partition_max_record_locks(self.key.group_id)
         return self.records.last_acquirable_offset(fetch_offset, min(max_records, most))
 
-    def acquire(
-        self, wanted: WantedRecords, fetch_offset: int, fetched: FetchedRecords
-    ) -> list[AcquiredRange]:
+    def acquire(self, wanted: WantedRecords, fetch_offset: int, fetched: FetchedRecords) -> list[AcquiredRange]:
         """Let a member have what was fetched for it; return what it has of that."""
-        if (
-            self.state is not SharePartitionState.ACTIVE
-            or wanted.max_records <= 0
-            or not fetched.batches
-        ):
+        if self.state is not SharePartitionState.ACTIVE or wanted.max_records <= 0 or not fetched.batches:
             return []
-        acquisition = Acquisition(
-            self.records, self._locks, wanted, fetched, self.max_delivery_count
-        )
-        acquired = acquisition.run(
-            fetch_offset, self._settings.partition_max_record_locks(self.key.group_id)
-        )
+        acquisition = Acquisition(self.records, self._locks, wanted, fetched, self.max_delivery_count)
+        acquired = acquisition.run(fetch_offset, self._settings.partition_max_record_locks(self.key.group_id))
         if acquired and fetched.aborted_transactions:
             return leave_out_aborted(self.records, self._locks, fetched, acquired)
         return acquired
@@ -249,11 +237,7 @@ class SharePartition:
     # -- acknowledging --------------------------------------------------------------------------
 
     def acknowledge(
-        self,
-        member_id: str,
-        batches: Sequence[AcknowledgementBatch],
-        changes: Changes,
-        on_done: OnDone,
+        self, member_id: str, batches: Sequence[AcknowledgementBatch], changes: Changes, on_done: OnDone
     ) -> None:
         """Change the states as the member says, and write that. Raises FailedRequestError, without `on_done`."""
         acknowledging = self._acknowledging(member_id, changes)
@@ -312,9 +296,7 @@ class SharePartition:
         records = self.records
         for state, written in updates:
             if written.delivery_state in TERMINAL_STATES and not state.is_terminal:
-                records.delivery_complete_count -= records.count_in(
-                    written.first_offset, written.last_offset
-                )
+                records.delivery_complete_count -= records.count_in(written.first_offset, written.last_offset)
         self._merge(updates)
 
     def _complete(self, updates: Sequence[StateUpdate], *, commit: bool) -> None:
@@ -365,15 +347,10 @@ class SharePartition:
 
     def _time_out(self, first_offset: int, last_offset: int) -> int:
         """Take these records from their member; return how many share fetches that has completed."""
-        updates = time_out(
-            self.records, self._locks, first_offset, last_offset, self.max_delivery_count
-        )
+        updates = time_out(self.records, self._locks, first_offset, last_offset, self.max_delivery_count)
         if not updates:
             return 0
-        self._write(
-            [update.written for update in updates],
-            lambda _error: self.records.maybe_move_start_offset(),
-        )
+        self._write([update.written for update in updates], lambda _error: self.records.maybe_move_start_offset())
         return self._environment.complete_delayed_share_fetch(self.key)
 
     def _log_failure(self, event: str, error: ApiError) -> None:

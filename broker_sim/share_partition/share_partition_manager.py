@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
 from broker_sim.metadata.feature_names import SHARE_VERSION
-from broker_sim.replica.share_fetch_keys import (
-    DelayedShareFetchGroupKey,
-    DelayedShareFetchPartitionKey,
-)
+from broker_sim.replica.share_fetch_keys import DelayedShareFetchGroupKey, DelayedShareFetchPartitionKey
 from broker_sim.share.persister import SharePartitionKey
 from broker_sim.share_partition.acknowledgement import Changes
 from broker_sim.share_partition.delayed_share_fetch import DelayedShareFetch
@@ -31,10 +28,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.metadata.topic_partition import TopicIdPartition, TopicPartition
     from broker_sim.share_partition.acknowledgement import AcknowledgementBatch
-    from broker_sim.share_partition.environment import (
-        ShareGroupSettings,
-        SharePartitionEnvironment,
-    )
+    from broker_sim.share_partition.environment import ShareGroupSettings, SharePartitionEnvironment
     from broker_sim.share_partition.manager_environment import SharePartitionManagerEnvironment
     from broker_sim.share_partition.share_fetch import ShareFetch
 
@@ -60,8 +54,7 @@ class SharePartitionManager:
         self,
         environment: SharePartitionManagerEnvironment,
         make_partition_environment: Callable[
-            [Callable[[SharePartitionKey], int], Callable[[SharePartitionKey], object]],
-            SharePartitionEnvironment,
+            [Callable[[SharePartitionKey], int], Callable[[SharePartitionKey], object]], SharePartitionEnvironment
         ],
     ) -> None:
         """`make_partition_environment(complete_delayed, announce)` is called once."""
@@ -115,9 +108,7 @@ class SharePartitionManager:
         operation = DelayedShareFetch(fetch, found, self._reader, self, self._environment.rng)
         self._purgatory.try_complete_else_watch(operation, keys)
 
-    def _get_or_create(
-        self, key: SharePartitionKey, topic_partition: TopicPartition
-    ) -> SharePartition:
+    def _get_or_create(self, key: SharePartitionKey, topic_partition: TopicPartition) -> SharePartition:
         share_partition = self.partitions.get(key)
         if share_partition is None:
             leader_epoch = self._reader.leader_partition(topic_partition).leader_epoch
@@ -133,9 +124,7 @@ class SharePartitionManager:
             self._environment.listeners.add(topic_partition, listener)
         return share_partition
 
-    def _initialize(
-        self, share_partition: SharePartition, fetch: ShareFetch, partition: TopicIdPartition
-    ) -> None:
+    def _initialize(self, share_partition: SharePartition, fetch: ShareFetch, partition: TopicIdPartition) -> None:
         """Read the state, if that was not done; until then the fetch waits.
 
         It is tried when the share partition has its state, before the next one of the same answer has.
@@ -286,10 +275,7 @@ class SharePartitionManager:
 
 def _watched(key: SharePartitionKey) -> tuple[object, ...]:
     """Return the keys under which share fetches wait for the share partition."""
-    return (
-        DelayedShareFetchGroupKey(*key),
-        DelayedShareFetchPartitionKey(key.topic_id, key.partition),
-    )
+    return (DelayedShareFetchGroupKey(*key), DelayedShareFetchPartitionKey(key.topic_id, key.partition))
 
 
 class _Answers:

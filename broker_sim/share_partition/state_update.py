@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.share.persister import StateBatch
-from broker_sim.share_partition.in_flight_state import (
-    InFlightState,  # noqa: TC001 - native code looks the types of fields up
-)
+from broker_sim.share_partition.in_flight_state import InFlightState  # noqa: TC001 - native code looks the types of fields up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,11 +32,7 @@ def joined(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
     found: list[StateBatch] = []
     for batch in batches:
         before = found[-1] if found else None
-        if (
-            before is not None
-            and before.last_offset + 1 == batch.first_offset
-            and before[2:] == batch[2:]
-        ):
+        if before is not None and before.last_offset + 1 == batch.first_offset and before[2:] == batch[2:]:
             found[-1] = before._replace(last_offset=batch.last_offset)
         else:
             found.append(batch)

@@ -57,10 +57,7 @@ class ShareSessionCache:
         return self._sessions.get(key)
 
     def maybe_create_session(
-        self,
-        key: ShareSessionKey,
-        partitions: Iterable[TopicIdPartition],
-        connection: SessionConnection,
+        self, key: ShareSessionKey, partitions: Iterable[TopicIdPartition], connection: SessionConnection
     ) -> bool:
         """Begin a session, in which the member has asked once; return False if there is no room."""
         if len(self._sessions) >= self._max_entries:

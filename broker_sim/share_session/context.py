@@ -40,12 +40,7 @@ class ShareFetchContext:
 
     __slots__ = ("_epoch", "_session", "partitions")
 
-    def __init__(
-        self,
-        epoch: int,
-        partitions: Sequence[TopicIdPartition],
-        session: ShareSession | None = None,
-    ) -> None:
+    def __init__(self, epoch: int, partitions: Sequence[TopicIdPartition], session: ShareSession | None = None) -> None:
         """`session` is the one that the request goes on with, None if it begins or ends one."""
         self._epoch = epoch
         self._session = session
@@ -64,9 +59,7 @@ class ShareFetchContext:
         return {
             partition: answer
             for partition, answer in answers.items()
-            if session.find(partition).has_news(
-                has_records=answer.has_records, has_error=answer.has_error
-            )
+            if session.find(partition).has_news(has_records=answer.has_records, has_error=answer.has_error)
         }
 
     def update(self, answers: Mapping[TopicIdPartition, Answer]) -> dict[TopicIdPartition, Answer]:
@@ -77,9 +70,7 @@ class ShareFetchContext:
         told: dict[TopicIdPartition, Answer] = {}
         for partition, answer in answers.items():
             cached = session.find(partition)
-            if cached.update_response_data(
-                has_records=answer.has_records, has_error=answer.has_error
-            ):
+            if cached.update_response_data(has_records=answer.has_records, has_error=answer.has_error):
                 told[partition] = answer
                 if answer.has_records:
                     session.move_to_end(partition)

@@ -24,9 +24,7 @@ class CachedSharePartition:
 
     __slots__ = ("partition", "requires_update_in_response")
 
-    def __init__(
-        self, partition: TopicIdPartition, *, requires_update_in_response: bool = False
-    ) -> None:
+    def __init__(self, partition: TopicIdPartition, *, requires_update_in_response: bool = False) -> None:
         self.partition = partition
         self.requires_update_in_response = requires_update_in_response
 
@@ -49,9 +47,7 @@ class ShareSession:
 
     __slots__ = ("cached_size", "connection", "epoch", "key", "partitions")
 
-    def __init__(
-        self, key: ShareSessionKey, partitions: Iterable[TopicIdPartition], connection: object
-    ) -> None:
+    def __init__(self, key: ShareSessionKey, partitions: Iterable[TopicIdPartition], connection: object) -> None:
         self.key = key
         self.partitions = {one[:2]: CachedSharePartition(one) for one in partitions}
         """By topic id and number: the name of a topic is not known while no topic has its id."""
@@ -67,16 +63,12 @@ class ShareSession:
     def __iter__(self) -> Iterator[TopicIdPartition]:
         return (cached.partition for cached in self.partitions.values())
 
-    def update(
-        self, asked: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]
-    ) -> None:
+    def update(self, asked: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
         """Add what a request asks for, unless it is there, and forget what it no longer wants."""
         for partition in asked:
             key = partition[:2]
             if key not in self.partitions:
-                self.partitions[key] = CachedSharePartition(
-                    partition, requires_update_in_response=True
-                )
+                self.partitions[key] = CachedSharePartition(partition, requires_update_in_response=True)
         for partition in forgotten:
             self.partitions.pop(partition[:2], None)
 

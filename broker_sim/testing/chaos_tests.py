@@ -61,13 +61,9 @@ class ChaosOptions(ClusterOptions):
         check_count("workers", self.workers)
         check_count("max_runs", self.max_runs)
         if self.exhaustive not in {False, True, "workers", "brokers"}:
-            raise BadOptionError(
-                f"exhaustive={self.exhaustive!r}: choose True, 'workers' or 'brokers'"
-            )
+            raise BadOptionError(f"exhaustive={self.exhaustive!r}: choose True, 'workers' or 'brokers'")
         if self.exhaustive and (self.faults is not None or self.order != "fifo"):
-            raise BadOptionError(
-                "exhaustive=True: it has neither faults nor order; give a schedule"
-            )
+            raise BadOptionError("exhaustive=True: it has neither faults nor order; give a schedule")
         if not isinstance(self.duration_s, int | float) or self.duration_s < 1:
             raise BadOptionError(f"duration_s={self.duration_s!r}: give seconds, at least 1")
         if self.order not in get_args(Order):
@@ -142,9 +138,7 @@ class Attempt:
 class ChaosSearch:
     """Runs a test under schedules until one fails, makes that one small, and tells it."""
 
-    def __init__(
-        self, options: ChaosOptions, attempt: Callable[[Attempt], list[pytest.TestReport]]
-    ) -> None:
+    def __init__(self, options: ChaosOptions, attempt: Callable[[Attempt], list[pytest.TestReport]]) -> None:
         """`attempt(it)` runs the test once, and returns the reports of its phases."""
         self._options = options
         self._attempt = attempt

@@ -47,9 +47,7 @@ def cluster_text(cluster: AsyncCluster) -> str:
     }
     sections |= _requests(cluster)
     return "\n".join(
-        f"{title}:\n" + "\n".join(f"  {line}" for line in lines)
-        for title, lines in sections.items()
-        if lines
+        f"{title}:\n" + "\n".join(f"  {line}" for line in lines) for title, lines in sections.items() if lines
     )
 
 
@@ -63,28 +61,19 @@ def _brokers(status: ClusterStatus) -> list[str]:
             "cut off from clients": broker.clients_cut_off,
         }
         if any(is_unusual.values()):
-            lines.append(
-                f"{broker.id} is {', '.join(what for what, is_so in is_unusual.items() if is_so)}"
-            )
+            lines.append(f"{broker.id} is {', '.join(what for what, is_so in is_unusual.items() if is_so)}")
     for link in status.links:
         what = "is cut" if link.drop else f"takes {link.delay_ms} ms"
         lines.append(f"the link from {link.source} to {link.target} {what}")
     if status.metadata_delay_ms:
         lines.append(f"new metadata is up to {status.metadata_delay_ms} ms late")
-    lines += [
-        f"an injected fault has hit {fault.hits} requests of {fault.api}" for fault in status.faults
-    ]
+    lines += [f"an injected fault has hit {fault.hits} requests of {fault.api}" for fault in status.faults]
     return lines
 
 
 def _partitions(status: ClusterStatus) -> list[str]:
     states = {broker.id: broker.state for broker in status.brokers}
-    found = [
-        partition
-        for topic in status.topics
-        if not topic.name.startswith("__")
-        for partition in topic.partitions
-    ]
+    found = [partition for topic in status.topics if not topic.name.startswith("__") for partition in topic.partitions]
     # First those with which something is wrong.
     found.sort(key=lambda one: one.leader is not None and len(one.isr) == len(one.assignment))
     return _cut([_partition(one, states) for one in found], SHOWN_PARTITIONS)
@@ -108,9 +97,7 @@ def _ids(broker_ids: Iterable[int]) -> str:
 
 
 def _group(group: GroupStatus) -> str:
-    members = "; ".join(
-        f"{member.client_id} has {_names(member.assignment)}" for member in group.members
-    )
+    members = "; ".join(f"{member.client_id} has {_names(member.assignment)}" for member in group.members)
     offsets = ", ".join(
         f"{each.topic}-{each.partition} {each.committed_offset} of {each.high_watermark}"
         for each in group.offsets[:SHOWN_PARTITIONS]
@@ -127,8 +114,7 @@ def _in_flight(one: SharePartitionStatus) -> str:
     if not one.in_flight:
         return ""
     states = ", ".join(
-        f"{one.count(state)} {state.lower()}"
-        for state in sorted({each.state for each in one.in_flight})
+        f"{one.count(state)} {state.lower()}" for state in sorted({each.state for each in one.in_flight})
     )
     most = max(each.delivery_count for each in one.in_flight)
     return f"; in flight of {one.topic}-{one.partition}: {states}, delivered up to {most} times"
@@ -166,11 +152,7 @@ def _produce(one: ParkedOperation, status: ClusterStatus) -> str:
             if f"{topic.name}-{partition.partition}" in map(str, one.keys):
                 ends = {each.broker: each.log_end_offset for each in partition.replicas}
                 end = ends.get(partition.leader or 0, 0)
-                behind |= {
-                    f"{broker} ({states[broker]})"
-                    for broker in partition.isr
-                    if ends.get(broker, -1) < end
-                }
+                behind |= {f"{broker} ({states[broker]})" for broker in partition.isr if ends.get(broker, -1) < end}
     whom = f"brokers {', '.join(sorted(behind))} to fetch" if behind else "the high watermark"
     return f"{_names(one.keys)} waits for {whom}, {one.age_ms} of {one.delay_ms} ms are over"
 

@@ -20,9 +20,7 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
-def on_the_loop(
-    function: Callable[..., Any], request: pytest.FixtureRequest, run: VirtualRun
-) -> Callable[..., Any]:
+def on_the_loop(function: Callable[..., Any], request: pytest.FixtureRequest, run: VirtualRun) -> Callable[..., Any]:
     """Return a function that pytest calls as it would call the fixture's own, but on the loop."""
     function = _bound(function, request.instance)
     if inspect.isasyncgenfunction(function):

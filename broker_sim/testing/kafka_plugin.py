@@ -117,9 +117,7 @@ def _shared_clusters(config: pytest.Config) -> SharedClusters[Any]:
         from broker_sim.testing.real_kafka import KafkaAtAddress  # noqa: PLC0415 - see the module
 
         return KafkaAtAddress(config.getoption("kafka_bootstrap"))
-    from broker_sim.testing.shared_clusters import (  # noqa: PLC0415 - see the module
-        SimulatedClusters,
-    )
+    from broker_sim.testing.shared_clusters import SimulatedClusters  # noqa: PLC0415 - see the module
 
     return SimulatedClusters()
 
@@ -150,9 +148,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster | SimulatedCluster
 def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Give the test a `broker_sim.Cluster` of its own, which ends with the test."""
     if request.node.get_closest_marker(VIRTUAL_MARKER) is not None:
-        _fail(
-            f"{request.node.name}: in virtual time take the fixture kafka, which is new each time"
-        )
+        _fail(f"{request.node.name}: in virtual time take the fixture kafka, which is new each time")
     for name, option in OPTIONS.items():
         if request.config.getoption(name):
             pytest.skip(f"kafka_cluster needs the simulator, and {option} was given")
@@ -168,9 +164,7 @@ def _in_virtual_time(request: pytest.FixtureRequest) -> SimulatedCluster:
     if not _is_virtual_plugin_loaded(request.config):
         _fail_without_plugin(request.node)
     if request.node.get_closest_marker(MARKER) is not None:
-        _fail(
-            f"{name}: give its arguments to @pytest.mark.{VIRTUAL_MARKER}, not to @pytest.mark.{MARKER}"
-        )
+        _fail(f"{name}: give its arguments to @pytest.mark.{VIRTUAL_MARKER}, not to @pytest.mark.{MARKER}")
     cluster: SimulatedCluster = request.getfixturevalue("_kafka_in_virtual_time")
     return cluster
 
@@ -184,10 +178,7 @@ def _fail_without_plugin(item: pytest.Item) -> NoReturn:
 
 
 def _options(request: pytest.FixtureRequest) -> ClusterOptions:
-    from broker_sim.testing.options import (  # noqa: PLC0415 - see the module
-        ClusterOptions,
-        options_of,
-    )
+    from broker_sim.testing.options import ClusterOptions, options_of  # noqa: PLC0415 - see the module
 
     return options_of(request.node, MARKER, ClusterOptions)
 

@@ -124,9 +124,7 @@ class VirtualTimeOptions(ClusterOptions):
         except (AttributeError, ValueError) as error:
             raise BadOptionError(f"deviations: {error}") from error
         if not _is_latency(self.latency_ms):
-            raise BadOptionError(
-                f"latency_ms={self.latency_ms!r}: give milliseconds or (lowest, highest)"
-            )
+            raise BadOptionError(f"latency_ms={self.latency_ms!r}: give milliseconds or (lowest, highest)")
         if self.limit_s is not None and not (_is_number(self.limit_s) and self.limit_s > 0):
             raise BadOptionError(f"limit_s={self.limit_s!r}: give seconds of virtual time, or None")
         if not isinstance(self.broker_configs or {}, Mapping):

@@ -20,12 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import pytest
 from _pytest.runner import runtestprotocol
 
-from broker_sim.runtime.virtual import (
-    VirtualDeadlockError,
-    VirtualLivelockError,
-    VirtualTimeLimitError,
-    install,
-)
+from broker_sim.runtime.virtual import VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError, install
 from broker_sim.testing.repeating import MARKER, how_to_repeat
 
 if TYPE_CHECKING:
@@ -87,9 +82,7 @@ def _count(text: str) -> int:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--virtual-seed`, `--virtual-seeds` and `--virtual-shrink`."""
     group = parser.getgroup("virtual time")
-    group.addoption(
-        "--virtual-seed", type=int, metavar="N", help="run tests in virtual time with seed N only"
-    )
+    group.addoption("--virtual-seed", type=int, metavar="N", help="run tests in virtual time with seed N only")
     group.addoption(
         "--virtual-seeds",
         type=_count,
@@ -127,9 +120,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return True
 
 
-def _run_seeds(
-    item: pytest.Item, marker: pytest.Mark, nextitem: pytest.Item | None
-) -> list[pytest.TestReport]:
+def _run_seeds(item: pytest.Item, marker: pytest.Mark, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
     """Run a test with each of its seeds; return the reports of the last one that ran."""
     seeds = _seeds(item.config, marker.kwargs.get("seeds", 1))
     reports: list[pytest.TestReport] = []
@@ -252,10 +243,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _checked(item: pytest.Item) -> _VirtualTest:
     """Return what the marker says; what is wrong with it is the error of the test, in one line."""
     # Imported with the first such test: other runs of pytest start as fast as without the plugin.
-    from broker_sim.testing.options import (  # noqa: PLC0415 - see above
-        VirtualTimeOptions,
-        options_of,
-    )
+    from broker_sim.testing.options import VirtualTimeOptions, options_of  # noqa: PLC0415 - see above
     from broker_sim.testing.seeded_run import SeededRun  # noqa: PLC0415 - see above
 
     function = _async_function(item, MARKER)
@@ -288,9 +276,7 @@ def _async_function(item: pytest.Item, marker: str) -> Any:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
-) -> Iterator[None]:
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Iterator[None]:
     """Set a fixture of a marked test up on its loop; those of wider scopes stay in real time."""
     item = request._pyfuncitem  # noqa: SLF001 - request.node is a module for a fixture of its scope
     test = item.stash.get(_test_of_item, None)

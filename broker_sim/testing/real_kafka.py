@@ -81,9 +81,7 @@ class RealKafka:
             configs=[request.CreatableTopicConfig(key, value) for key, value in texts],
         )
         answer = self._ask(
-            request(topics=[wanted], timeout_ms=TIMEOUT_S * 1_000),
-            CREATE_TOPICS_VERSION,
-            messages.CreateTopicsResponse,
+            request(topics=[wanted], timeout_ms=TIMEOUT_S * 1_000), CREATE_TOPICS_VERSION, messages.CreateTopicsResponse
         )
         (made,) = answer.topics
         _raise_error(f"create {name}", made.error_code, made.error_message)
@@ -93,23 +91,17 @@ class RealKafka:
         """Delete a topic that `create_topic` made. Raises KeyError for others, and ApiError."""
         self._delete([self._made.pop(name)])
 
-    def set_group_configs(
-        self, group_id: str, configs: Mapping[str, GivenValue] | None = None
-    ) -> None:
+    def set_group_configs(self, group_id: str, configs: Mapping[str, GivenValue] | None = None) -> None:
         """Set configurations of a group, until `reset`. Raises ApiError."""
         texts = to_texts(configs or {})
         self._configured.setdefault(group_id, set()).update(texts)
         self._alter_group(group_id, AlterOp.SET, texts)
 
-    def _alter_group(
-        self, group_id: str, operation: AlterOp, values: Mapping[str, str | None]
-    ) -> None:
+    def _alter_group(self, group_id: str, operation: AlterOp, values: Mapping[str, str | None]) -> None:
         request = messages.IncrementalAlterConfigsRequest
         changes = [request.AlterableConfig(name, operation, text) for name, text in values.items()]
         resource = request.AlterConfigsResource(ConfigResourceType.GROUP, group_id, changes)
-        answer = self._ask(
-            request([resource]), ALTER_CONFIGS_VERSION, messages.IncrementalAlterConfigsResponse
-        )
+        answer = self._ask(request([resource]), ALTER_CONFIGS_VERSION, messages.IncrementalAlterConfigsResponse)
         (altered,) = answer.responses
         _raise_error(f"configure group {group_id}", altered.error_code, altered.error_message)
 
@@ -138,9 +130,7 @@ class RealKafka:
         if not topics:
             return
         answer = self._ask(
-            request(topics=topics, timeout_ms=TIMEOUT_S * 1_000),
-            DELETE_TOPICS_VERSION,
-            messages.DeleteTopicsResponse,
+            request(topics=topics, timeout_ms=TIMEOUT_S * 1_000), DELETE_TOPICS_VERSION, messages.DeleteTopicsResponse
         )
         for gone in answer.responses:
             if gone.error_code != ErrorCode.UNKNOWN_TOPIC_ID:  # the test has deleted it by a client

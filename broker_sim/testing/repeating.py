@@ -28,11 +28,7 @@ def how_to_repeat(item: pytest.Item, seed: int, passed: int, plugin: str) -> str
         f"  PYTHONHASHSEED={hash_seed or 0} pytest {load}{node_id} --virtual-seed={seed}",
     ]
     marker = item.get_closest_marker(MARKER)
-    if (
-        marker is not None
-        and marker.kwargs.get("order") == SEEDED
-        and not config.getoption("virtual_shrink")
-    ):
+    if marker is not None and marker.kwargs.get("order") == SEEDED and not config.getoption("virtual_shrink"):
         lines.append("--virtual-shrink finds the deviations from first in, first out that it needs")
     if hash_seed is None:
         lines.append(

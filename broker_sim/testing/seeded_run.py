@@ -27,20 +27,11 @@ if TYPE_CHECKING:
 class SeededRun(VirtualRun):
     """One seed of one test: its fixtures and the test itself run on the same loop."""
 
-    def __init__(
-        self,
-        options: VirtualTimeOptions,
-        seed: int,
-        deviations: Sequence[Deviation] | None = None,
-    ) -> None:
+    def __init__(self, options: VirtualTimeOptions, seed: int, deviations: Sequence[Deviation] | None = None) -> None:
         """With `deviations` the order of tasks is the given one, whatever the options say."""
         # Hashes of strings that no seed repeats are told in the report of a failure instead.
         super().__init__(
-            seed,
-            hash_seed="any",
-            order=options.order,
-            limit_s=options.limit_s,
-            trace_steps=options.trace_steps,
+            seed, hash_seed="any", order=options.order, limit_s=options.limit_s, trace_steps=options.trace_steps
         )
         self.orders: list[str] = []
         """What ran before what, of given deviations."""
@@ -157,13 +148,7 @@ def _cluster(loop: VirtualEventLoop, options: VirtualTimeOptions) -> SimulatedCl
     )
 
 
-def _draw_latency_ms(
-    stream: random.Random,
-    lowest_ms: float,
-    highest_ms: float,
-    source: int,
-    target: int,
-) -> int:
+def _draw_latency_ms(stream: random.Random, lowest_ms: float, highest_ms: float, source: int, target: int) -> int:
     """Return the latency between two nodes, whose timers count whole milliseconds."""
     del source, target  # all links are alike
     return round(stream.uniform(lowest_ms, highest_ms))

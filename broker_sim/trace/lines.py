@@ -53,16 +53,7 @@ class PurgatoryLife(NamedTuple):
     wall_clock_offset_ms: int
 
     @classmethod
-    def of(
-        cls,
-        *,
-        run_id: str,
-        side: str,
-        broker_id: int,
-        purgatory: str,
-        number: int,
-        clock: Clock,
-    ) -> PurgatoryLife:
+    def of(cls, *, run_id: str, side: str, broker_id: int, purgatory: str, number: int, clock: Clock) -> PurgatoryLife:
         """Return the life of that number, from 0 on, of a broker's purgatory."""
         labels = (
             f'"run_id":{json.dumps(run_id)},"side":{json.dumps(side)},'
@@ -93,17 +84,13 @@ def to_lines(steps: Iterable[Step]) -> list[str]:
     ]  # fmt: skip
 
 
-def operation_fields(
-    keys: Collection[object], api: str | None, client_id: str | None, delay_ms: int
-) -> str:
+def operation_fields(keys: Collection[object], api: str | None, client_id: str | None, delay_ms: int) -> str:
     """Return the fields that are the same in all lines of an operation, from keys to delay_ms."""
     text = _key_text(next(iter(keys))) if len(keys) == 1 else ",".join(map(_key_text, keys))
     return _fields(text, api, client_id, delay_ms)
 
 
-def _ended(
-    waited_ms: int, lateness_ms: int | None, by: str | None, error_code: ErrorCode | None
-) -> str:
+def _ended(waited_ms: int, lateness_ms: int | None, by: str | None, error_code: ErrorCode | None) -> str:
     return (
         f'"waited_ms":{waited_ms},"lateness_ms":{"null" if lateness_ms is None else lateness_ms},'
         f'"completed_by":{_text(by)},"error_code":{"null" if error_code is None else int(error_code)}'
@@ -112,9 +99,7 @@ def _ended(
 
 @lru_cache(CACHED_TEXTS)
 def _fields(keys: str, api: str | None, client_id: str | None, delay_ms: int) -> str:
-    return (
-        f'"keys":[{keys}],"api":{_text(api)},"client_id":{_text(client_id)},"delay_ms":{delay_ms}'
-    )
+    return f'"keys":[{keys}],"api":{_text(api)},"client_id":{_text(client_id)},"delay_ms":{delay_ms}'
 
 
 @lru_cache(CACHED_TEXTS)

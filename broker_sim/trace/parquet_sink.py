@@ -31,8 +31,7 @@ NOT_TEXT = {
     "broker": "int32",
     "error_code": "int32",
     **dict.fromkeys(
-        ("ts_ms", "operation_id", "delay_ms", "waited_ms", "lateness_ms", "watched", "num_delayed"),
-        "int64",
+        ("ts_ms", "operation_id", "delay_ms", "waited_ms", "lateness_ms", "watched", "num_delayed"), "int64"
     ),
 }
 
@@ -49,9 +48,7 @@ class ParquetSink:
             import pyarrow.json  # noqa: PLC0415 - an extra
             import pyarrow.parquet  # noqa: PLC0415 - the same
         except ModuleNotFoundError as error:
-            raise MissingExtraError(
-                "pyarrow is not installed: pip install 'broker-sim[parquet]'"
-            ) from error
+            raise MissingExtraError("pyarrow is not installed: pip install 'broker-sim[parquet]'") from error
         self._arrow: Any = pyarrow
         self._parse_options = pyarrow.json.ParseOptions(
             explicit_schema=_schema(pyarrow), unexpected_field_behavior="error"
@@ -91,9 +88,7 @@ class ParquetSink:
         name = f"trace-{self._number:05d}"
         unfinished = self._directory / f".{name}.unfinished"
         try:
-            self._arrow.parquet.write_table(
-                table, unfinished, compression="zstd", compression_level=LEVEL
-            )
+            self._arrow.parquet.write_table(table, unfinished, compression="zstd", compression_level=LEVEL)
         except OSError:
             unfinished.unlink(missing_ok=True)
             raise
@@ -111,18 +106,14 @@ class ParquetSink:
         table = self._arrow.json.read_json(
             self._arrow.BufferReader(text),
             # No threads: the cores are the brokers'. A line may lie in two blocks, but not in three.
-            self._arrow.json.ReadOptions(
-                use_threads=False, block_size=max(BLOCK_BYTES, self._longest_line)
-            ),
+            self._arrow.json.ReadOptions(use_threads=False, block_size=max(BLOCK_BYTES, self._longest_line)),
             self._parse_options,
         )
         return table.cast(schema)
 
 
 def _schema(arrow: Any) -> Any:
-    kinds = {"keys": arrow.list_(arrow.string())} | {
-        name: getattr(arrow, kind)() for name, kind in NOT_TEXT.items()
-    }
+    kinds = {"keys": arrow.list_(arrow.string())} | {name: getattr(arrow, kind)() for name, kind in NOT_TEXT.items()}
     return arrow.schema([(name, kinds.get(name, arrow.string())) for name in FIELDS])
 
 

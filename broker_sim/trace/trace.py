@@ -39,20 +39,14 @@ class Trace:
     """
 
     def __init__(
-        self,
-        *sinks: str | Path | TraceSink,
-        run_id: str,
-        side: str = SIDE,
-        untraced_topic: str | None = None,
+        self, *sinks: str | Path | TraceSink, run_id: str, side: str = SIDE, untraced_topic: str | None = None
     ) -> None:
         self._run_id = run_id
         self._side = side
         self._untraced_topic = untraced_topic
         self._lives: Counter[tuple[str, int]] = Counter()
         self._steps: deque[Step] = deque()
-        self._sinks: list[TraceSink] = [
-            sink_of(Path(sink)) if isinstance(sink, str | Path) else sink for sink in sinks
-        ]
+        self._sinks: list[TraceSink] = [sink_of(Path(sink)) if isinstance(sink, str | Path) else sink for sink in sinks]
         self._closed = threading.Event()
         self._write_lock = threading.Lock()
         self._writer = threading.Thread(target=self._run, name="trace-writer", daemon=True)

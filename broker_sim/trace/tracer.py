@@ -32,13 +32,7 @@ class PurgatoryTracer:
     __slots__ = ("_add_step", "_fields", "_life", "_now_ms", "_num_delayed", "_untraced_topic",
                  "_watched", "_watched_now", "_watched_until_ms")  # fmt: skip
 
-    def __init__(
-        self,
-        life: PurgatoryLife,
-        clock: Clock,
-        steps: deque[Step],
-        untraced_topic: str | None,
-    ) -> None:
+    def __init__(self, life: PurgatoryLife, clock: Clock, steps: deque[Step], untraced_topic: str | None) -> None:
         self._life = life
         self._add_step = steps.append
         self._now_ms = clock.now_ms
@@ -61,10 +55,7 @@ class PurgatoryTracer:
         if topic is not None and _concerns_only(topic, keys):
             return
         fields = operation_fields(
-            keys,
-            getattr(operation, "api", None),
-            getattr(operation, "client_id", None),
-            operation.delay_ms,
+            keys, getattr(operation, "api", None), getattr(operation, "client_id", None), operation.delay_ms
         )
         self._fields[operation.operation_id] = fields
         now_ms = self._now_ms()
@@ -96,9 +87,7 @@ class PurgatoryTracer:
         """Trace that the operation was dropped."""
         self._end("cancelled", operation, None, None)
 
-    def _end(
-        self, event: str, operation: DelayedOperation, lateness_ms: int | None, by: str | None
-    ) -> None:
+    def _end(self, event: str, operation: DelayedOperation, lateness_ms: int | None, by: str | None) -> None:
         fields = self._fields.pop(operation.operation_id, None)
         if fields is None:
             return

@@ -13,15 +13,8 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.transaction.end_transaction import EndOfTransaction, prepare_end
-from broker_sim.transaction.marker_channel import (
-    PendingCompleteTxn,
-    TransactionMarkerChannelManager,
-)
-from broker_sim.transaction.metadata import (
-    TransactionMetadata,
-    TxnTransitMetadata,
-    is_epoch_exhausted,
-)
+from broker_sim.transaction.marker_channel import PendingCompleteTxn, TransactionMarkerChannelManager
+from broker_sim.transaction.metadata import TransactionMetadata, TxnTransitMetadata, is_epoch_exhausted
 from broker_sim.transaction.state import TransactionState, TransactionVersion
 from broker_sim.transaction.state_manager import TransactionStateManager
 
@@ -86,9 +79,7 @@ class TransactionCoordinator:
         """Forget everything without a word, as a broker that dies."""
         self.states.runtime.shutdown()
 
-    def _prepare_markers(
-        self, partition: TransactionPartition, metadata: TransactionMetadata
-    ) -> PendingCompleteTxn:
+    def _prepare_markers(self, partition: TransactionPartition, metadata: TransactionMetadata) -> PendingCompleteTxn:
         return PendingCompleteTxn(
             metadata,
             metadata.prepare_complete(self._now_ms()),
@@ -100,11 +91,7 @@ class TransactionCoordinator:
     # -- InitProducerId -------------------------------------------------------------------------
 
     def init_producer_id(
-        self,
-        transactional_id: str,
-        timeout_ms: int,
-        expected: ProducerIdAndEpoch | None,
-        on_done: OnProducer,
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None, on_done: OnProducer
     ) -> None:
         """Give the producer the next epoch of its id, which fences those before it.
 
@@ -129,9 +116,7 @@ class TransactionCoordinator:
                 metadata,
                 values,
                 lambda error_code, _id, _epoch: on_done(
-                    error_code or ErrorCode.CONCURRENT_TRANSACTIONS,
-                    NO_PRODUCER_ID,
-                    NO_PRODUCER_EPOCH,
+                    error_code or ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER_ID, NO_PRODUCER_EPOCH
                 ),
             )
             return
@@ -169,14 +154,9 @@ class TransactionCoordinator:
             raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
         if metadata.state is TransactionState.ONGOING:
             return metadata.prepare_fence_producer_epoch()
-        if metadata.is_epoch_exhausted and (
-            expected is None or expected.epoch == metadata.producer_epoch
-        ):
+        if metadata.is_epoch_exhausted and (expected is None or expected.epoch == metadata.producer_epoch):
             return metadata.prepare_producer_id_rotation(
-                self._new_producer_id(),
-                timeout_ms,
-                self._now_ms(),
-                record_last_epoch=expected is not None,
+                self._new_producer_id(), timeout_ms, self._now_ms(), record_last_epoch=expected is not None
             )
         if metadata.is_epoch_exhausted:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "no epoch is left")
@@ -205,19 +185,14 @@ class TransactionCoordinator:
         except ApiError as error:
             on_done(error.error_code)
             return
-        if metadata.state is TransactionState.ONGOING and metadata.partitions.keys() >= set(
-            partitions
-        ):
+        if metadata.state is TransactionState.ONGOING and metadata.partitions.keys() >= set(partitions):
             on_done(ErrorCode.NONE)
             return
         values = metadata.prepare_add_partitions(partitions, self._now_ms(), version)
         self.states.append(transactional_id, partition.leader_epoch, values, on_done)
 
     def verify_partitions(
-        self,
-        transactional_id: str,
-        producer: ProducerIdAndEpoch,
-        partitions: Sequence[TopicPartition],
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Tell for each partition whether it is in the producer's transaction (KIP-890).
 
@@ -229,15 +204,11 @@ class TransactionCoordinator:
         except ApiError as error:
             return dict.fromkeys(partitions, error.error_code)
         return {
-            partition: ErrorCode.NONE
-            if partition in metadata.partitions
-            else ErrorCode.TRANSACTION_ABORTABLE
+            partition: ErrorCode.NONE if partition in metadata.partitions else ErrorCode.TRANSACTION_ABORTABLE
             for partition in partitions
         }
 
-    def _find_producers(
-        self, transactional_id: str
-    ) -> tuple[TransactionPartition, TransactionMetadata]:
+    def _find_producers(self, transactional_id: str) -> tuple[TransactionPartition, TransactionMetadata]:
         """Return a transactional id that a producer has. Raises `ApiError`."""
         if not transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)
@@ -285,9 +256,7 @@ class TransactionCoordinator:
 
         self.states.append(end.transactional_id, partition.leader_epoch, values, written)
 
-    def _abort_to_fence(
-        self, metadata: TransactionMetadata, fenced: TxnTransitMetadata, on_done: OnProducer
-    ) -> None:
+    def _abort_to_fence(self, metadata: TransactionMetadata, fenced: TxnTransitMetadata, on_done: OnProducer) -> None:
         end = EndOfTransaction(
             metadata.transactional_id,
             fenced.producer_id,
@@ -305,14 +274,8 @@ class TransactionCoordinator:
             if not metadata.is_timed_out(now_ms):
                 continue
 
-            def done(
-                error_code: ErrorCode, _id: int, _epoch: int, of: TransactionMetadata = metadata
-            ) -> None:
-                self._log.info(
-                    "transaction_timed_out",
-                    transactional_id=of.transactional_id,
-                    error=error_code.name,
-                )
+            def done(error_code: ErrorCode, _id: int, _epoch: int, of: TransactionMetadata = metadata) -> None:
+                self._log.info("transaction_timed_out", transactional_id=of.transactional_id, error=error_code.name)
 
             self._abort_to_fence(metadata, metadata.prepare_fence_producer_epoch(), done)
 
@@ -322,10 +285,7 @@ def _may_be_producer(metadata: TransactionMetadata, expected: ProducerIdAndEpoch
     return (
         metadata.producer_epoch == NO_PRODUCER_EPOCH
         or expected.producer_id == metadata.producer_id
-        or (
-            expected.producer_id == metadata.values.previous_producer_id
-            and is_epoch_exhausted(expected.epoch)
-        )
+        or (expected.producer_id == metadata.values.previous_producer_id and is_epoch_exhausted(expected.epoch))
     )
 
 

@@ -53,10 +53,7 @@ class EndOfTransaction(NamedTuple):
 
 
 def prepare_end(
-    metadata: TransactionMetadata,
-    end: EndOfTransaction,
-    now_ms: int,
-    next_producer_id: Callable[[], int],
+    metadata: TransactionMetadata, end: EndOfTransaction, now_ms: int, next_producer_id: Callable[[], int]
 ) -> TxnTransitMetadata | None:
     """Return the prepared change, or None where the transaction has ended so already.
 
@@ -83,19 +80,12 @@ def _prepare_in_same_epoch(
         metadata.pending_state = None
         metadata.fence(end.producer_epoch)
     return metadata.prepare_abort_or_commit(
-        end.prepared_state,
-        TransactionVersion.TV_0,
-        NO_PRODUCER_ID,
-        now_ms,
-        no_partition_added=False,
+        end.prepared_state, TransactionVersion.TV_0, NO_PRODUCER_ID, now_ms, no_partition_added=False
     )
 
 
 def _prepare_with_epoch_bump(
-    metadata: TransactionMetadata,
-    end: EndOfTransaction,
-    now_ms: int,
-    next_producer_id: Callable[[], int],
+    metadata: TransactionMetadata, end: EndOfTransaction, now_ms: int, next_producer_id: Callable[[], int]
 ) -> TxnTransitMetadata | None:
     is_fence = metadata.is_being_fenced
     epoch = metadata.producer_epoch

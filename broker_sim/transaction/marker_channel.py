@@ -41,16 +41,8 @@ RETRY_BACKOFF_MS: Final = 20
 UNKNOWN_BROKER: Final = -1
 """Stands for the leader of partitions without a living one."""
 
-_DONE: Final = frozenset(
-    {
-        ErrorCode.NONE,
-        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-        ErrorCode.UNSUPPORTED_VERSION,
-    }
-)
-_GIVEN_UP: Final = frozenset(
-    {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED}
-)
+_DONE: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
+_GIVEN_UP: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 WritableTxnMarker = messages.WriteTxnMarkersRequest.WritableTxnMarker
 WritableTxnMarkerTopic = messages.WriteTxnMarkersRequest.WritableTxnMarkerTopic
@@ -164,24 +156,18 @@ class TransactionMarkerChannelManager:
         markers = [marker for marker in self._queues.pop(broker_id) if self._is_pending(marker)]
         if markers:
             request = messages.WriteTxnMarkersRequest([marker.message() for marker in markers])
-            self._sender.send(
-                broker_id, request, partial(self._environment.serve, self._take, markers)
-            )
+            self._sender.send(broker_id, request, partial(self._environment.serve, self._take, markers))
 
     # -- what comes back ------------------------------------------------------------------------
 
-    def _take(
-        self, markers: Iterable[_Marker], response: messages.WriteTxnMarkersResponse | None
-    ) -> None:
+    def _take(self, markers: Iterable[_Marker], response: messages.WriteTxnMarkersResponse | None) -> None:
         errors = {} if response is None else _errors(response)
         for marker in markers:
             self._take_one(marker, errors)
         if self._queues:
             self._wake()
 
-    def _take_one(
-        self, marker: _Marker, errors: Mapping[tuple[int, TopicPartition], ErrorCode]
-    ) -> None:
+    def _take_one(self, marker: _Marker, errors: Mapping[tuple[int, TopicPartition], ErrorCode]) -> None:
         transaction = marker.transaction
         if not self._is_pending(marker) and not self._is_given_up(transaction):
             return
@@ -230,9 +216,7 @@ class TransactionMarkerChannelManager:
     def _is_current(self, transaction: PendingCompleteTxn) -> bool:
         try:
             found = self._states.find_in(
-                transaction.partition,
-                transaction.metadata.transactional_id,
-                transaction.coordinator_epoch,
+                transaction.partition, transaction.metadata.transactional_id, transaction.coordinator_epoch
             )
         except ApiError:
             return False
@@ -250,10 +234,7 @@ class TransactionMarkerChannelManager:
 
     def _maybe_complete(self, transaction: PendingCompleteTxn) -> None:
         transactional_id = transaction.metadata.transactional_id
-        if (
-            self._pending.get(transactional_id) is transaction
-            and not transaction.metadata.partitions
-        ):
+        if self._pending.get(transactional_id) is transaction and not transaction.metadata.partitions:
             del self._pending[transactional_id]
             if self._is_current(transaction):
                 self._write_complete(transaction)
@@ -285,13 +266,9 @@ class TransactionMarkerChannelManager:
                 del self._pending[transactional_id]
 
 
-def _errors(
-    response: messages.WriteTxnMarkersResponse,
-) -> dict[tuple[int, TopicPartition], ErrorCode]:
+def _errors(response: messages.WriteTxnMarkersResponse) -> dict[tuple[int, TopicPartition], ErrorCode]:
     return {
-        (marker.producer_id, TopicPartition(topic.name, part.partition_index)): ErrorCode(
-            part.error_code
-        )
+        (marker.producer_id, TopicPartition(topic.name, part.partition_index)): ErrorCode(part.error_code)
         for marker in response.markers
         for topic in marker.topics
         for part in topic.partitions

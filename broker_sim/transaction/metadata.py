@@ -232,9 +232,7 @@ class TransactionMetadata:
 
     def fence(self, producer_epoch: int) -> None:
         """Take the epoch that fences at once, before it is written, as clients of `TV_0` need it."""
-        self.values = self.values._replace(
-            producer_epoch=producer_epoch, last_producer_epoch=NO_PRODUCER_EPOCH
-        )
+        self.values = self.values._replace(producer_epoch=producer_epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
 
     def remove_partitions(self, partitions: Collection[TopicPartition]) -> None:
         """Note that the partitions have their markers, or need none."""

@@ -45,9 +45,7 @@ def _encode_key(transactional_id: str) -> bytes:
 serde: Final = _Serde(record_messages, {0: "TransactionLog"}, _newest_version)
 
 
-def record_of(
-    transactional_id: str, values: TxnTransitMetadata, level: TransactionVersion
-) -> CoordinatorRecord:
+def record_of(transactional_id: str, values: TxnTransitMetadata, level: TransactionVersion) -> CoordinatorRecord:
     """Return the record of the values, written at that level of `transaction.version`."""
     value = TransactionLogValue(
         producer_id=values.producer_id,
@@ -56,9 +54,7 @@ def record_of(
         transaction_status=values.state,
         transaction_partitions=None
         if values.state is TransactionState.EMPTY
-        else [
-            TransactionLogValue.PartitionsSchema(*e) for e in by_topic(values.partitions).items()
-        ],
+        else [TransactionLogValue.PartitionsSchema(*e) for e in by_topic(values.partitions).items()],
         transaction_last_update_timestamp_ms=values.last_update_ms,
         transaction_start_timestamp_ms=values.start_ms,
         client_transaction_version=values.client_version,
@@ -89,9 +85,7 @@ def metadata_of(value: record_messages.TransactionLogValue) -> TxnTransitMetadat
         producer_epoch=value.producer_epoch,
         timeout_ms=value.transaction_timeout_ms,
         partitions={
-            TopicPartition(entry.topic, partition): None
-            for entry in topics
-            for partition in entry.partition_ids
+            TopicPartition(entry.topic, partition): None for entry in topics for partition in entry.partition_ids
         },
         start_ms=value.transaction_start_timestamp_ms,
         last_update_ms=value.transaction_last_update_timestamp_ms,

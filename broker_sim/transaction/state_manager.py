@@ -24,12 +24,7 @@ from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, NO_PRODUCER_I
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.transaction import record_messages
 from broker_sim.transaction.metadata import TransactionMetadata, TxnTransitMetadata
-from broker_sim.transaction.records import (
-    metadata_of,
-    record_of,
-    serde,
-    tombstone_of,
-)
+from broker_sim.transaction.records import metadata_of, record_of, serde, tombstone_of
 from broker_sim.transaction.state import TransactionState, TransactionVersion
 
 if TYPE_CHECKING:
@@ -57,9 +52,7 @@ class TransactionPartition:
         """The epoch of its leader, which leaders of other partitions know as the coordinator epoch."""
         return self._runtime.leader_epoch
 
-    def replay(
-        self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID
-    ) -> None:
+    def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Take in a record of the log: the values of an id, or that it is forgotten."""
         del record_offset, producer_id
         key, value = record.key, record.value
@@ -129,9 +122,7 @@ class TransactionStateManager:
         """Return the id's partition. Raises `ApiError`: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR."""
         return self.runtime.find(transactional_id).shard
 
-    def find_in(
-        self, partition: int, transactional_id: str, coordinator_epoch: int
-    ) -> TransactionMetadata:
+    def find_in(self, partition: int, transactional_id: str, coordinator_epoch: int) -> TransactionMetadata:
         """Return what is known of an id while the coordinator's epoch stays the same.
 
         Raises `ApiError` as `partition_of`, and NOT_COORDINATOR in another epoch or without the id.
@@ -170,9 +161,7 @@ class TransactionStateManager:
     def unloaded(self, context: CoordinatorContext[TransactionPartition]) -> None:
         """Stop to work for the partition's ids."""
         self._log.info(
-            "transactions_unloaded",
-            partition=context.partition,
-            transactional_ids=len(context.shard.transactions),
+            "transactions_unloaded", partition=context.partition, transactional_ids=len(context.shard.transactions)
         )
         self._on_unloaded(context.partition)
 
@@ -220,9 +209,7 @@ class TransactionStateManager:
             on_done(error_code)
 
         record = record_of(transactional_id, values, level)
-        result: Result[None] = Result(
-            records=[record], replays=False, timeout_ms=values.timeout_ms, on_settled=settled
-        )
+        result: Result[None] = Result(records=[record], replays=False, timeout_ms=values.timeout_ms, on_settled=settled)
         context.carry_out(result)
 
     # -- expiry ---------------------------------------------------------------------------------
@@ -242,9 +229,7 @@ class TransactionStateManager:
             for some in self._batches(context.partition, expired):
                 context.perform(partial(self._forget, context.shard, some))
 
-    def _batches(
-        self, partition: int, expired: Iterable[TransactionMetadata]
-    ) -> Iterator[list[TransactionMetadata]]:
+    def _batches(self, partition: int, expired: Iterable[TransactionMetadata]) -> Iterator[list[TransactionMetadata]]:
         """Yield the ids in parts whose tombstones the topic's largest batch has room for."""
         room = self.environment.storage.max_batch_bytes(partition) - BATCH_OVERHEAD_BYTES
         part: list[TransactionMetadata] = []
@@ -259,9 +244,7 @@ class TransactionStateManager:
         if part:
             yield part
 
-    def _forget(
-        self, partition: TransactionPartition, expired: list[TransactionMetadata]
-    ) -> Result[None]:
+    def _forget(self, partition: TransactionPartition, expired: list[TransactionMetadata]) -> Result[None]:
         """Return the tombstones of ids, which are gone once these are committed."""
         tombstones: list[CoordinatorRecord] = []
         removed: list[_Expired] = []

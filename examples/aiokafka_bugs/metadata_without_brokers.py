@@ -26,9 +26,7 @@ DURATION_S = 40
 
 async def start(servers):
     """Start a transactional producer, and tell how that ended."""
-    producer = AIOKafkaProducer(
-        bootstrap_servers=servers, transactional_id="shop", request_timeout_ms=1_000
-    )
+    producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id="shop", request_timeout_ms=1_000)
     try:
         async with asyncio.timeout(1):
             await producer.start()

@@ -24,10 +24,7 @@ async def main(servers):
     place = TopicPartition(topic, 0)
     producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id=group)
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=servers,
-        group_id=group,
-        enable_auto_commit=False,
-        isolation_level="read_committed",
+        bootstrap_servers=servers, group_id=group, enable_auto_commit=False, isolation_level="read_committed"
     )
     consumer.assign([place])
     async with producer:

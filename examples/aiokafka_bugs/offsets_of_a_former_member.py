@@ -18,11 +18,7 @@ async def begin_to_copy(servers, names, worker):
     """Return a producer whose transaction has the copy and the offset, and is not over."""
     source, copies, group = names
     consumer = AIOKafkaConsumer(
-        source,
-        bootstrap_servers=servers,
-        group_id=group,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
+        source, bootstrap_servers=servers, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest"
     )
     producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id=f"{group}-{worker}")
     await producer.start()
@@ -46,10 +42,7 @@ async def main(servers):
         await producer.commit_transaction()
         await producer.stop()
     reader = AIOKafkaConsumer(
-        copies,
-        bootstrap_servers=servers,
-        auto_offset_reset="earliest",
-        isolation_level="read_committed",
+        copies, bootstrap_servers=servers, auto_offset_reset="earliest", isolation_level="read_committed"
     )
     async with reader:
         batches = await reader.getmany(timeout_ms=5_000)

@@ -22,9 +22,7 @@ async def main(servers):
     topic = f"stop-{uuid4().hex[:8]}"
     async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
         await producer.send_and_wait(topic, b"a record")
-    consumer = AIOKafkaConsumer(
-        topic, bootstrap_servers=servers, group_id=topic, auto_offset_reset="earliest"
-    )
+    consumer = AIOKafkaConsumer(topic, bootstrap_servers=servers, group_id=topic, auto_offset_reset="earliest")
     await consumer.start()
     await consumer.getone()
     # As it is after COORDINATOR_NOT_AVAILABLE, which Kafka answers to a commit that is not replicated in 5 s.

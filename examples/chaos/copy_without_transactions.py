@@ -10,10 +10,7 @@ from shop import consumer, each_order_is_billed_once, producer
 
 async def wrong(chaos):
     """Trust an idempotent producer: nothing ties what it sends to the offsets."""
-    async with (
-        consumer(chaos, "orders") as orders,
-        producer(chaos, enable_idempotence=True) as bills,
-    ):
+    async with consumer(chaos, "orders") as orders, producer(chaos, enable_idempotence=True) as bills:
         async for order in orders:
             await bills.send_and_wait("bills", order.value, partition=order.partition)
             await asyncio.sleep(2)
@@ -29,17 +26,11 @@ async def mended(chaos):
     """
     producers, next_offset = {}, {}
     async with AsyncExitStack() as open_clients:
-        orders = await open_clients.enter_async_context(
-            consumer(chaos, "orders", isolation_level="read_committed")
-        )
+        orders = await open_clients.enter_async_context(consumer(chaos, "orders", isolation_level="read_committed"))
         async for order in orders:
             place = TopicPartition(order.topic, order.partition)
             if place not in producers:
-                bills = producer(
-                    chaos,
-                    transactional_id=f"bills-{place.partition}",
-                    transaction_timeout_ms=8_000,
-                )
+                bills = producer(chaos, transactional_id=f"bills-{place.partition}", transaction_timeout_ms=8_000)
                 producers[place] = await open_clients.enter_async_context(bills)
                 next_offset[place] = await orders.committed(place) or 0
             if order.offset < next_offset[place]:

@@ -34,9 +34,7 @@ def producer(chaos, **options):
 async def make_topic(chaos, name):
     """Create a topic of three replicas, of which two must have a record."""
     configs = {"min.insync.replicas": "2"}
-    await chaos.kafka.create_topic(
-        name, partitions=PARTITIONS, replication_factor=3, configs=configs
-    )
+    await chaos.kafka.create_topic(name, partitions=PARTITIONS, replication_factor=3, configs=configs)
 
 
 async def place_orders(chaos, count=ORDERS):

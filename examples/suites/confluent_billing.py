@@ -9,9 +9,7 @@ def place(servers, order, customer="someone", **options):
     """Send an order and return its partition and offset. Raises KafkaException when it is refused."""
     producer = Producer({"bootstrap.servers": servers, "acks": "all", **options})
     told = []
-    producer.produce(
-        "orders", json.dumps(order), customer, on_delivery=lambda *each: told.append(each)
-    )
+    producer.produce("orders", json.dumps(order), customer, on_delivery=lambda *each: told.append(each))
     producer.flush(30)
     ((error, message),) = told
     if error is not None:
@@ -51,12 +49,9 @@ class Worker:
         self.producer.begin_transaction()
         bill = bill_of(message.value())
         topic = "refused" if bill is None else "bills"
-        self.producer.produce(
-            topic, message.value() if bill is None else json.dumps(bill), message.key()
-        )
+        self.producer.produce(topic, message.value() if bill is None else json.dumps(bill), message.key())
         self.producer.send_offsets_to_transaction(
-            self.consumer.position(self.consumer.assignment()),
-            self.consumer.consumer_group_metadata(),
+            self.consumer.position(self.consumer.assignment()), self.consumer.consumer_group_metadata()
         )
         self.producer.commit_transaction(30)
         return bill

@@ -55,9 +55,7 @@ async def open_kitchen(servers, menu=("soup", "bread"), group="kitchen"):
     kitchen = Kitchen(broker)
     meals = broker.publisher("meals")
 
-    @broker.subscriber(
-        "orders", group_id=group, auto_offset_reset="earliest", ack_policy=AckPolicy.ACK
-    )
+    @broker.subscriber("orders", group_id=group, auto_offset_reset="earliest", ack_policy=AckPolicy.ACK)
     async def cook(order: Order) -> None:
         if order.dish not in menu:
             await broker.publish(order, topic="refused")

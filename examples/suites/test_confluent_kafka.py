@@ -7,9 +7,7 @@ from confluent_billing import Worker, bill_of, place
 
 from broker_sim import Fault
 
-pytestmark = pytest.mark.kafka(
-    topics=["orders:2:3:min.insync.replicas=2", "bills:1:3", "refused:1:3"]
-)
+pytestmark = pytest.mark.kafka(topics=["orders:2:3:min.insync.replicas=2", "bills:1:3", "refused:1:3"])
 APPLES = {"id": 1, "count": 3, "price": 2}
 PEARS = {"id": 2, "count": 1, "price": 5}
 
@@ -57,10 +55,7 @@ def test_next_worker_goes_on_where_the_last_one_stopped(kafka):
 
 
 def test_two_workers_share_the_orders(kafka):
-    with (
-        Worker(kafka.bootstrap_servers, "one") as one,
-        Worker(kafka.bootstrap_servers, "two") as two,
-    ):
+    with Worker(kafka.bootstrap_servers, "one") as one, Worker(kafka.bootstrap_servers, "two") as two:
         for worker in (one, two):
             worker.bill(0.1)
         kafka.wait_until(lambda: [worker.bill(0.05) for worker in (one, two)] and one_each(kafka))

@@ -9,10 +9,7 @@ from pydantic import ValidationError
 
 from broker_sim import Fault
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.kafka(topics=["orders:2:3", "meals:1:3", "refused:1:3"]),
-]
+pytestmark = [pytest.mark.anyio, pytest.mark.kafka(topics=["orders:2:3", "meals:1:3", "refused:1:3"])]
 
 
 @pytest.fixture

@@ -8,17 +8,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.protocol.message import Struct
 
 _NAMES: Final = frozenset(
-    {
-        "group_id",
-        "key",
-        "name",
-        "principal_name",
-        "resource_name",
-        "topic",
-        "topic_name",
-        "transactional_id",
-        "user",
-    }
+    {"group_id", "key", "name", "principal_name", "resource_name", "topic", "topic_name", "transactional_id", "user"}
 )
 
 _PRESENT: Final = frozenset({"api_keys", "configs", "finalized_features", "supported_features"})

@@ -24,15 +24,7 @@ if TYPE_CHECKING:
     Row = tuple[str, str, Any]
 
 _CREATE, _DELETE = messages.CreateAclsRequest, messages.DeleteAclsRequest
-_EVERYTHING = (
-    ResourceType.ANY,
-    None,
-    PatternType.ANY,
-    None,
-    None,
-    AclOperation.ANY,
-    Permission.ANY,
-)
+_EVERYTHING = (ResourceType.ANY, None, PatternType.ANY, None, None, AclOperation.ANY, Permission.ANY)
 
 
 def set_up(broker: TableBroker) -> bytes:
@@ -56,9 +48,7 @@ def set_up(broker: TableBroker) -> bytes:
     init = messages.InitProducerIdRequest(TRANSACTIONAL_ID, 60_000, -1, -1)
     broker.wait_until(lambda: not broker.ask_as_admin(init, 4).error_code)
     commit = messages.OffsetCommitRequest
-    offset = commit.OffsetCommitRequestTopic(
-        TOPIC, partitions=[commit.OffsetCommitRequestPartition(0, 5)]
-    )
+    offset = commit.OffsetCommitRequestTopic(TOPIC, partitions=[commit.OffsetCommitRequestPartition(0, 5)])
 
     def is_committed() -> bool:
         answer = broker.ask_as_admin(commit(GROUP, -1, "", topics=[offset]), 8)
@@ -127,9 +117,7 @@ def _play_rules(broker: TableBroker) -> Iterator[Row]:
     create = messages.CreateTopicsRequest
     broker.ask_as_admin(create([create.CreatableTopic(name, 1, 1) for name in NAMES], 10_000), 5)
     known = messages.MetadataRequest(None)
-    broker.wait_until(
-        lambda: {topic.name for topic in broker.ask_as_admin(known, 9).topics} >= set(NAMES)
-    )
+    broker.wait_until(lambda: {topic.name for topic in broker.ask_as_admin(known, 9).topics} >= set(NAMES))
     topic = messages.MetadataRequest.MetadataRequestTopic
     request = messages.MetadataRequest(
         [topic(name=name) for name in NAMES], False, include_topic_authorized_operations=True

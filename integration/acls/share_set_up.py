@@ -34,9 +34,7 @@ def set_up_share_groups(broker: TableBroker, topic_id: bytes) -> None:
 def _join(broker: TableBroker) -> None:
     """Send heartbeats of the member until it has the partition of the topic."""
     heartbeat = messages.ShareGroupHeartbeatRequest
-    joined = broker.ask_as_admin(
-        heartbeat(SHARE_GROUP, MEMBER, 0, subscribed_topic_names=[TOPIC]), 1
-    )
+    joined = broker.ask_as_admin(heartbeat(SHARE_GROUP, MEMBER, 0, subscribed_topic_names=[TOPIC]), 1)
     epoch = joined.member_epoch
 
     def is_assigned() -> bool:

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.metadata.acl import (
-    Acl,
-    AclOperation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,10 +17,7 @@ _CONFIGS: Final = ("DESCRIBE_CONFIGS", "ALTER_CONFIGS", "ALL")
 _OPERATIONS: Final = {
     ResourceType.TOPIC: ("READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", *_CONFIGS),
     ResourceType.GROUP: ("READ", "DELETE", "DESCRIBE", *_CONFIGS),
-    ResourceType.CLUSTER: (
-        *("CREATE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "IDEMPOTENT_WRITE"),
-        *_CONFIGS,
-    ),
+    ResourceType.CLUSTER: (*("CREATE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "IDEMPOTENT_WRITE"), *_CONFIGS),
     ResourceType.TRANSACTIONAL_ID: ("DESCRIBE", "WRITE", "ALL"),
     ResourceType.DELEGATION_TOKEN: ("DESCRIBE", "ALL"),
     ResourceType.USER: ("CREATE_TOKENS", "DESCRIBE_TOKENS", "ALL"),
@@ -93,9 +84,7 @@ def situations_of(asked: Asked, principal: str) -> Iterator[Situation]:
             yield Situation(asked, f"not {name}", (everything, denied, *beside))
 
 
-def _acl(
-    resource: Resource, principal: str, operation: str, permission: Permission = Permission.ALLOW
-) -> Acl:
+def _acl(resource: Resource, principal: str, operation: str, permission: Permission = Permission.ALLOW) -> Acl:
     resource_type, name = resource
     literal = PatternType.LITERAL
     operations = AclOperation[operation]

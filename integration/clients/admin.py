@@ -60,10 +60,7 @@ def describe_partitions(connection: RawConnection, topic: str) -> dict[int, Part
 
 
 def create_topic(
-    connection: RawConnection,
-    name: str,
-    replicas: Sequence[Sequence[int]],
-    configs: Mapping[str, str],
+    connection: RawConnection, name: str, replicas: Sequence[Sequence[int]], configs: Mapping[str, str]
 ) -> Topic:
     """Create a topic; `replicas` are the brokers of each partition. Raises `AdminError`."""
     request = messages.CreateTopicsRequest
@@ -72,15 +69,12 @@ def create_topic(
         num_partitions=-1,
         replication_factor=-1,
         assignments=[
-            request.CreatableReplicaAssignment(index, list(brokers))
-            for index, brokers in enumerate(replicas)
+            request.CreatableReplicaAssignment(index, list(brokers)) for index, brokers in enumerate(replicas)
         ],
         configs=[request.CreatableTopicConfig(key, value) for key, value in configs.items()],
     )
     reply = connection.request(
-        request(topics=[wanted], timeout_ms=ADMIN_TIMEOUT_MS),
-        CREATE_TOPICS_VERSION,
-        messages.CreateTopicsResponse,
+        request(topics=[wanted], timeout_ms=ADMIN_TIMEOUT_MS), CREATE_TOPICS_VERSION, messages.CreateTopicsResponse
     )
     (result,) = reply.message.topics
     _expect_none(f"create {name}", result.error_code, result.error_message)
@@ -91,24 +85,16 @@ def delete_topic(connection: RawConnection, topic: Topic) -> None:
     """Delete a topic; no error if it does not exist."""
     request = messages.DeleteTopicsRequest
     connection.request(
-        request(
-            topics=[request.DeleteTopicState(name=None, topic_id=topic.topic_id)],
-            timeout_ms=ADMIN_TIMEOUT_MS,
-        ),
+        request(topics=[request.DeleteTopicState(name=None, topic_id=topic.topic_id)], timeout_ms=ADMIN_TIMEOUT_MS),
         DELETE_TOPICS_VERSION,
         messages.DeleteTopicsResponse,
     )
 
 
-def alter_topic_configs(
-    connection: RawConnection, topic: Topic, configs: Mapping[str, str | None]
-) -> None:
+def alter_topic_configs(connection: RawConnection, topic: Topic, configs: Mapping[str, str | None]) -> None:
     """Set configurations of a topic; None is the default again. Raises `AdminError`."""
     request = messages.IncrementalAlterConfigsRequest
-    changes = [
-        request.AlterableConfig(key, DELETE if value is None else SET, value)
-        for key, value in configs.items()
-    ]
+    changes = [request.AlterableConfig(key, DELETE if value is None else SET, value) for key, value in configs.items()]
     reply = connection.request(
         request(resources=[request.AlterConfigsResource(TOPIC_RESOURCE, topic.name, changes)]),
         INCREMENTAL_ALTER_CONFIGS_VERSION,
@@ -130,9 +116,7 @@ def elect_leader(
     request = messages.ElectLeadersRequest
     wanted = request.TopicPartitions(topic.name, [partition])
     return connection.request(
-        request(election_type, [wanted], timeout_ms),
-        ELECT_LEADERS_VERSION,
-        messages.ElectLeadersResponse,
+        request(election_type, [wanted], timeout_ms), ELECT_LEADERS_VERSION, messages.ElectLeadersResponse
     )
 
 
@@ -140,9 +124,7 @@ def quorum_leader(connection: RawConnection) -> int:
     """Return the node whose controller is the active one."""
     request: Any = messages.DescribeQuorumRequest
     wanted = request.TopicData("__cluster_metadata", [request.PartitionData(0)])
-    reply = connection.request(
-        request(topics=[wanted]), DESCRIBE_QUORUM_VERSION, messages.DescribeQuorumResponse
-    )
+    reply = connection.request(request(topics=[wanted]), DESCRIBE_QUORUM_VERSION, messages.DescribeQuorumResponse)
     return reply.message.topics[0].partitions[0].leader_id
 
 

@@ -59,8 +59,7 @@ def creatable(
         num_partitions=partitions,
         replication_factor=replication_factor,
         assignments=[
-            request.CreatableReplicaAssignment(index, list(brokers))
-            for index, brokers in (assignments or {}).items()
+            request.CreatableReplicaAssignment(index, list(brokers)) for index, brokers in (assignments or {}).items()
         ],
         configs=[request.CreatableTopicConfig(*config) for config in (configs or {}).items()],
     )
@@ -73,9 +72,7 @@ def create(
     version: int = 7,
 ) -> Reply[messages.CreateTopicsResponse]:
     """Create topics, or only validate the request."""
-    request = messages.CreateTopicsRequest(
-        topics=list(topics), timeout_ms=TIMEOUT_MS, validate_only=validate_only
-    )
+    request = messages.CreateTopicsRequest(topics=list(topics), timeout_ms=TIMEOUT_MS, validate_only=validate_only)
     return client.request(request, version, messages.CreateTopicsResponse)
 
 
@@ -170,14 +167,10 @@ def alter(
     """Change configurations: (resource type, name, changes: key, operation, value)."""
     request = messages.IncrementalAlterConfigsRequest
     wanted = [
-        request.AlterConfigsResource(
-            kind, name, [request.AlterableConfig(*change) for change in changes]
-        )
+        request.AlterConfigsResource(kind, name, [request.AlterableConfig(*change) for change in changes])
         for kind, name, changes in resources
     ]
-    return client.request(
-        request(wanted, validate_only), version, messages.IncrementalAlterConfigsResponse
-    )
+    return client.request(request(wanted, validate_only), version, messages.IncrementalAlterConfigsResponse)
 
 
 def pages(
@@ -204,9 +197,7 @@ def move(
         wanted = None if brokers is None else list(brokers)
         topic.partitions.append(request.ReassignablePartition(index, wanted))
     return client.request(
-        request(TIMEOUT_MS, topics=list(topics.values())),
-        0,
-        messages.AlterPartitionReassignmentsResponse,
+        request(TIMEOUT_MS, topics=list(topics.values())), 0, messages.AlterPartitionReassignmentsResponse
     )
 
 
@@ -214,6 +205,4 @@ def ongoing(client: BrokerClient, topic: str) -> bool:
     """Tell whether the first partition of a topic is being moved."""
     request = messages.ListPartitionReassignmentsRequest
     wanted = request(TIMEOUT_MS, [request.ListPartitionReassignmentsTopics(topic, [0])])
-    return bool(
-        client.request(wanted, 0, messages.ListPartitionReassignmentsResponse).message.topics
-    )
+    return bool(client.request(wanted, 0, messages.ListPartitionReassignmentsResponse).message.topics)

@@ -77,11 +77,7 @@ class BrokerClient(RawConnection):
     """A raw connection that knows how the requests look; see `RawConnection` for threads."""
 
     def start_produce(
-        self,
-        *appends: Append,
-        acks: int = -1,
-        timeout_ms: int = 30_000,
-        version: int = PRODUCE_VERSION,
+        self, *appends: Append, acks: int = -1, timeout_ms: int = 30_000, version: int = PRODUCE_VERSION
     ) -> Pending[messages.ProduceResponse]:
         """Send one produce request for any number of partitions."""
         request = produce_request(appends, acks=acks, timeout_ms=timeout_ms, version=version)
@@ -98,13 +94,9 @@ class BrokerClient(RawConnection):
     ) -> Reply[messages.ProduceResponse]:
         """Append `values` as one batch to one partition and wait for the answer."""
         append = Append(topic, partition, batch_of(values))
-        return self.start_produce(
-            append, acks=acks, timeout_ms=timeout_ms, version=version
-        ).result()
+        return self.start_produce(append, acks=acks, timeout_ms=timeout_ms, version=version).result()
 
-    def produce_keyed(
-        self, topic: Topic, key: bytes | None, value: bytes | None
-    ) -> Reply[messages.ProduceResponse]:
+    def produce_keyed(self, topic: Topic, key: bytes | None, value: bytes | None) -> Reply[messages.ProduceResponse]:
         """Append one record with a key, which compacted topics require."""
         batch = build_batch([Record(value, key, TIMESTAMP_MS)])
         return self.start_produce(Append(topic, 0, batch)).result()
@@ -156,13 +148,7 @@ class BrokerClient(RawConnection):
         ).result()
 
     def fetch_as_replica(
-        self,
-        topic: Topic,
-        replica_id: int,
-        *,
-        replica_epoch: int = -1,
-        offset: int = 0,
-        version: int = FETCH_VERSION,
+        self, topic: Topic, replica_id: int, *, replica_epoch: int = -1, offset: int = 0, version: int = FETCH_VERSION
     ) -> Reply[messages.FetchResponse]:
         """Fetch as the follower `replica_id` would; the broker may refuse it."""
         request = messages.FetchRequest(
@@ -170,8 +156,7 @@ class BrokerClient(RawConnection):
             min_bytes=1,
             max_bytes=MEBIBYTE,
             topics=_fetch_topics(
-                [Position(topic, offset=offset, leader_epoch=0)],
-                by_id=version >= FETCH_WITH_TOPIC_IDS,
+                [Position(topic, offset=offset, leader_epoch=0)], by_id=version >= FETCH_WITH_TOPIC_IDS
             ),
         )
         if version >= FETCH_WITH_REPLICA_STATE:
@@ -209,9 +194,7 @@ class BrokerClient(RawConnection):
         request = messages.DeleteRecordsRequest
         wanted = request.DeleteRecordsPartition(partition_index=partition, offset=offset)
         named = request.DeleteRecordsTopic(topic.name, [wanted])
-        return self.send(
-            request([named], timeout_ms), DELETE_RECORDS_VERSION, messages.DeleteRecordsResponse
-        )
+        return self.send(request([named], timeout_ms), DELETE_RECORDS_VERSION, messages.DeleteRecordsResponse)
 
     def offset_for_leader_epoch(
         self, topic: Topic, leader_epoch: int, *, partition: int = 0, current_leader_epoch: int = -1
@@ -219,9 +202,7 @@ class BrokerClient(RawConnection):
         """Ask where a leader epoch ends."""
         request = messages.OffsetForLeaderEpochRequest
         wanted = request.OffsetForLeaderPartition(
-            partition=partition,
-            current_leader_epoch=current_leader_epoch,
-            leader_epoch=leader_epoch,
+            partition=partition, current_leader_epoch=current_leader_epoch, leader_epoch=leader_epoch
         )
         named = request.OffsetForLeaderTopic(topic.name, [wanted])
         return self.request(
@@ -233,21 +214,14 @@ class BrokerClient(RawConnection):
     def init_producer_id(self) -> messages.InitProducerIdResponse:
         """Ask for a producer id of an idempotent producer, without a transactional id."""
         request = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
-        return self.request(
-            request, INIT_PRODUCER_ID_VERSION, messages.InitProducerIdResponse
-        ).message
+        return self.request(request, INIT_PRODUCER_ID_VERSION, messages.InitProducerIdResponse).message
 
 
-def produce_request(
-    appends: Sequence[Append], *, acks: int, timeout_ms: int, version: int
-) -> messages.ProduceRequest:
+def produce_request(appends: Sequence[Append], *, acks: int, timeout_ms: int, version: int) -> messages.ProduceRequest:
     """Return a produce request: topics by id from version 13 on, by name before."""
     request = messages.ProduceRequest
     by_id = version >= PRODUCE_WITH_TOPIC_IDS
-    topics = {
-        append.topic: append.topic.named_in(request.TopicProduceData(), by_id=by_id)
-        for append in appends
-    }
+    topics = {append.topic: append.topic.named_in(request.TopicProduceData(), by_id=by_id) for append in appends}
     for append in appends:
         data = request.PartitionProduceData(append.partition, append.records)
         topics[append.topic].partition_data.append(data)
@@ -262,14 +236,10 @@ def fetch_request(positions: Sequence[Position], *, version: int) -> messages.Fe
     )
 
 
-def _fetch_topics(
-    positions: Sequence[Position], *, by_id: bool
-) -> list[messages.FetchRequest.FetchTopic]:
+def _fetch_topics(positions: Sequence[Position], *, by_id: bool) -> list[messages.FetchRequest.FetchTopic]:
     request = messages.FetchRequest
     topics = {
-        position.topic: position.topic.named_in(
-            request.FetchTopic(), by_id=by_id, name_field="topic"
-        )
+        position.topic: position.topic.named_in(request.FetchTopic(), by_id=by_id, name_field="topic")
         for position in positions
     }
     for position in positions:

@@ -9,14 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.protocol import messages
-from integration.clients.groups import (
-    COMMIT_VERSION,
-    LEAVE_VERSION,
-    NO_GENERATION,
-    Offset,
-    leave,
-    start_commit,
-)
+from integration.clients.groups import COMMIT_VERSION, LEAVE_VERSION, NO_GENERATION, Offset, leave, start_commit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,17 +59,14 @@ class ClassicMember:
                 group_instance_id=self.instance_id,
                 protocol_type=self.protocol_type,
                 protocols=[
-                    request.JoinGroupRequestProtocol(name, metadata)
-                    for name, metadata in self.protocols.items()
+                    request.JoinGroupRequestProtocol(name, metadata) for name, metadata in self.protocols.items()
                 ],
             ),
             version,
             messages.JoinGroupResponse,
         )
 
-    def joined(
-        self, pending: Pending[messages.JoinGroupResponse]
-    ) -> Reply[messages.JoinGroupResponse]:
+    def joined(self, pending: Pending[messages.JoinGroupResponse]) -> Reply[messages.JoinGroupResponse]:
         """Wait for the response of a join and keep the id and the generation in it."""
         reply = pending.result()
         if reply.message.member_id:
@@ -91,10 +81,7 @@ class ClassicMember:
         return self.joined(self.start_join(version))
 
     def start_sync(
-        self,
-        assignments: Mapping[str, bytes] | None = None,
-        *,
-        version: int = SYNC_VERSION,
+        self, assignments: Mapping[str, bytes] | None = None, *, version: int = SYNC_VERSION
     ) -> Pending[messages.SyncGroupResponse]:
         """Send SyncGroup; the leader's holds an assignment for every member id."""
         request = messages.SyncGroupRequest
@@ -116,10 +103,7 @@ class ClassicMember:
         )
 
     def sync(
-        self,
-        assignments: Mapping[str, bytes] | None = None,
-        *,
-        version: int = SYNC_VERSION,
+        self, assignments: Mapping[str, bytes] | None = None, *, version: int = SYNC_VERSION
     ) -> Reply[messages.SyncGroupResponse]:
         """Send SyncGroup and wait."""
         return self.start_sync(assignments, version=version).result()
@@ -138,9 +122,7 @@ class ClassicMember:
         """Leave the group and wait."""
         return leave(self.client, self.group, (self.member_id, self.instance_id), version=version)
 
-    def commit(
-        self, *offsets: Offset, version: int = COMMIT_VERSION
-    ) -> Reply[messages.OffsetCommitResponse]:
+    def commit(self, *offsets: Offset, version: int = COMMIT_VERSION) -> Reply[messages.OffsetCommitResponse]:
         """Commit as this member of this generation and wait."""
         return _commit_as(self, self.generation, offsets, version)
 
@@ -165,9 +147,7 @@ class ConsumerMember:
     owned: dict[bytes, list[int]] = field(default_factory=dict)
     """The partitions by topic id that it was told to have last."""
 
-    def join(
-        self, *, version: int = CONSUMER_HEARTBEAT_VERSION
-    ) -> Reply[messages.ConsumerGroupHeartbeatResponse]:
+    def join(self, *, version: int = CONSUMER_HEARTBEAT_VERSION) -> Reply[messages.ConsumerGroupHeartbeatResponse]:
         """Send the first heartbeat, with everything in it, and keep what the response says."""
         self.epoch = 0
         self.owned = {}
@@ -206,9 +186,7 @@ class ConsumerMember:
         request.instance_id = self.instance_id
         return self.client.request(request, version, messages.ConsumerGroupHeartbeatResponse)
 
-    def commit(
-        self, *offsets: Offset, version: int = COMMIT_VERSION
-    ) -> Reply[messages.OffsetCommitResponse]:
+    def commit(self, *offsets: Offset, version: int = COMMIT_VERSION) -> Reply[messages.OffsetCommitResponse]:
         """Commit as this member in its epoch and wait."""
         return _commit_as(self, self.epoch, offsets, version)
 
@@ -220,10 +198,7 @@ class ConsumerMember:
     def _owned(
         self, request: messages.ConsumerGroupHeartbeatRequest
     ) -> list[messages.ConsumerGroupHeartbeatRequest.TopicPartitions]:
-        return [
-            request.TopicPartitions(topic_id, list(partitions))
-            for topic_id, partitions in self.owned.items()
-        ]
+        return [request.TopicPartitions(topic_id, list(partitions)) for topic_id, partitions in self.owned.items()]
 
     def _exchange(
         self, request: messages.ConsumerGroupHeartbeatRequest, version: int
@@ -234,8 +209,7 @@ class ConsumerMember:
             self.epoch = message.member_epoch
             if message.assignment is not None:
                 self.owned = {
-                    bytes(topic.topic_id): list(topic.partitions)
-                    for topic in message.assignment.topic_partitions
+                    bytes(topic.topic_id): list(topic.partitions) for topic in message.assignment.topic_partitions
                 }
         return reply
 

@@ -55,10 +55,7 @@ NO_GENERATION = -1
 
 
 def find_coordinators(
-    client: RawConnection,
-    *keys: str,
-    key_type: int = GROUP_KEY,
-    version: int = FIND_COORDINATOR_VERSION,
+    client: RawConnection, *keys: str, key_type: int = GROUP_KEY, version: int = FIND_COORDINATOR_VERSION
 ) -> Reply[messages.FindCoordinatorResponse]:
     """Ask for the coordinators of several groups; version 4 and later."""
     request = messages.FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(keys))
@@ -76,17 +73,12 @@ def find_coordinator(
 
 
 def leave(
-    client: RawConnection,
-    group: str,
-    *members: tuple[str, str | None],
-    version: int = LEAVE_VERSION,
+    client: RawConnection, group: str, *members: tuple[str, str | None], version: int = LEAVE_VERSION
 ) -> Reply[messages.LeaveGroupResponse]:
     """Let members leave: (member id, group instance id or None); before version 3 only one."""
     request = messages.LeaveGroupRequest(group_id=group)
     if version >= LEAVES_BATCHED_SINCE:
-        request.members = [
-            request.MemberIdentity(member_id, instance_id) for member_id, instance_id in members
-        ]
+        request.members = [request.MemberIdentity(member_id, instance_id) for member_id, instance_id in members]
     else:
         ((request.member_id, _),) = members
     return client.request(request, version, messages.LeaveGroupResponse)
@@ -116,8 +108,7 @@ def start_commit(
     request = messages.OffsetCommitRequest
     by_id = version >= COMMIT_WITH_TOPIC_IDS
     topics = {
-        offset.topic: offset.topic.named_in(request.OffsetCommitRequestTopic(), by_id=by_id)
-        for offset in offsets
+        offset.topic: offset.topic.named_in(request.OffsetCommitRequestTopic(), by_id=by_id) for offset in offsets
     }
     for offset in offsets:
         partition = request.OffsetCommitRequestPartition(
@@ -168,10 +159,7 @@ def committed(
         topics = (
             None
             if partitions is None
-            else [
-                request.OffsetFetchRequestTopic(topic.name, list(indexes))
-                for topic, indexes in partitions.items()
-            ]
+            else [request.OffsetFetchRequestTopic(topic.name, list(indexes)) for topic, indexes in partitions.items()]
         )
         message = request(group_id=group, topics=topics, require_stable=require_stable)
     return client.request(message, version, messages.OffsetFetchResponse)
@@ -213,14 +201,10 @@ def delete_offsets(
     """Delete committed offsets of a group: partitions by the topic's name."""
     request = messages.OffsetDeleteRequest
     topics = [
-        request.OffsetDeleteRequestTopic(
-            name, [request.OffsetDeleteRequestPartition(index) for index in indexes]
-        )
+        request.OffsetDeleteRequestTopic(name, [request.OffsetDeleteRequestPartition(index) for index in indexes])
         for name, indexes in partitions.items()
     ]
-    return client.request(
-        request(group, topics), OFFSET_DELETE_VERSION, messages.OffsetDeleteResponse
-    )
+    return client.request(request(group, topics), OFFSET_DELETE_VERSION, messages.OffsetDeleteResponse)
 
 
 def delete_groups(
@@ -232,10 +216,7 @@ def delete_groups(
 
 
 def describe_groups(
-    client: RawConnection,
-    *groups: str,
-    authorized: bool = False,
-    version: int = DESCRIBE_GROUPS_VERSION,
+    client: RawConnection, *groups: str, authorized: bool = False, version: int = DESCRIBE_GROUPS_VERSION
 ) -> Reply[messages.DescribeGroupsResponse]:
     """Describe groups of the classic protocol."""
     request = messages.DescribeGroupsRequest(groups=list(groups))
@@ -245,11 +226,7 @@ def describe_groups(
 
 
 def list_groups(
-    client: RawConnection,
-    *,
-    states: Sequence[str] = (),
-    types: Sequence[str] = (),
-    version: int = LIST_GROUPS_VERSION,
+    client: RawConnection, *, states: Sequence[str] = (), types: Sequence[str] = (), version: int = LIST_GROUPS_VERSION
 ) -> Reply[messages.ListGroupsResponse]:
     """List the groups that a broker coordinates, of some states and types if given."""
     request = messages.ListGroupsRequest()
@@ -261,10 +238,7 @@ def list_groups(
 
 
 def describe_consumer_groups(
-    client: RawConnection,
-    *groups: str,
-    authorized: bool = False,
-    version: int = CONSUMER_DESCRIBE_VERSION,
+    client: RawConnection, *groups: str, authorized: bool = False, version: int = CONSUMER_DESCRIBE_VERSION
 ) -> Reply[messages.ConsumerGroupDescribeResponse]:
     """Describe groups of the new protocol (KIP-848)."""
     request = messages.ConsumerGroupDescribeRequest(list(groups), authorized)

@@ -125,9 +125,7 @@ class RawConnection:
         self._lock = threading.Lock()
         self._awaited: deque[Pending[Message]] = deque()
         self._ended = threading.Event()
-        self._reader = threading.Thread(
-            target=self._read_answers, name=f"raw-{host}:{port}", daemon=True
-        )
+        self._reader = threading.Thread(target=self._read_answers, name=f"raw-{host}:{port}", daemon=True)
         self._reader.start()
 
     @property
@@ -149,9 +147,7 @@ class RawConnection:
         assert message.API_KEY is not None
         self._socket.sendall(self._encode(message, message.API_KEY, version))
 
-    def send_frame(
-        self, frame: bytes, *, api_key: int, version: int, expected: type[R]
-    ) -> Pending[R]:
+    def send_frame(self, frame: bytes, *, api_key: int, version: int, expected: type[R]) -> Pending[R]:
         """Send bytes as they are, size included; the answer is read as that API's."""
         pending = Pending(api_key, version, expected)
         with self._lock:
@@ -168,11 +164,7 @@ class RawConnection:
         return pending
 
     def request(
-        self,
-        message: Message,
-        version: int,
-        expected: type[R],
-        timeout_ms: float = ANSWER_TIMEOUT_MS,
+        self, message: Message, version: int, expected: type[R], timeout_ms: float = ANSWER_TIMEOUT_MS
     ) -> Reply[R]:
         """Send a request and wait for its answer."""
         return self.send(message, version, expected).result(timeout_ms)

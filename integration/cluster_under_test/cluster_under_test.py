@@ -33,9 +33,7 @@ class ClusterUnderTest:
     and `wait_until`.
     """
 
-    def __init__(
-        self, running: RunningCluster, prefix: str, *, warm_topic: Topic | None = None
-    ) -> None:
+    def __init__(self, running: RunningCluster, prefix: str, *, warm_topic: Topic | None = None) -> None:
         """Names of topics begin with `prefix`; see `Topics.warm_up` for `warm_topic`."""
         self._cleanup = ExitStack()
         self.brokers = Brokers.of(running.addresses, running.controller_broker())

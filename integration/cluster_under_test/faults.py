@@ -21,8 +21,7 @@ UNDONE_BY: Final = {
 }
 """The verbs of `BrokerVerbs`: each that causes a fault, and the one that ends it."""
 UNDOES: Final = {
-    undo: [fault for fault, ended_by in UNDONE_BY.items() if ended_by == undo]
-    for undo in UNDONE_BY.values()
+    undo: [fault for fault, ended_by in UNDONE_BY.items() if ended_by == undo] for undo in UNDONE_BY.values()
 }
 END_THE_PROCESS: Final = ("stop", "kill")
 ENDED_WITH_THE_PROCESS: Final = ("pause", "disconnect_clients")

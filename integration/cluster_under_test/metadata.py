@@ -19,15 +19,11 @@ class Metadata:
         self._brokers = brokers
         self._clients = clients
 
-    def describe(
-        self, topic: Topic, *, partition: int = 0, via: int | None = None
-    ) -> PartitionDescription:
+    def describe(self, topic: Topic, *, partition: int = 0, via: int | None = None) -> PartitionDescription:
         """Return what the metadata of the broker `via` says of one partition."""
         return self.describe_all(topic.name, via=via)[partition]
 
-    def describe_all(
-        self, topic: str, *, via: int | None = None
-    ) -> dict[int, PartitionDescription]:
+    def describe_all(self, topic: str, *, via: int | None = None) -> dict[int, PartitionDescription]:
         """Return what that metadata says of all partitions; empty for an unknown topic."""
         return admin.describe_partitions(self._clients.ask(via or self._brokers.first), topic)
 

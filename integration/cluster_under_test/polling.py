@@ -17,9 +17,7 @@ class NotReachedError(RuntimeError):
     """The cluster did not reach the state that a scenario needs."""
 
 
-def poll_until(
-    condition: Callable[[], object], what: str, timeout_ms: float = TIMEOUT_MS
-) -> Moment:
+def poll_until(condition: Callable[[], object], what: str, timeout_ms: float = TIMEOUT_MS) -> Moment:
     """Wait until `condition` holds; returns the moment at which it was seen to.
 
     It may have begun to hold since the last time that it did not. `what` names it in the `NotReachedError` that is raised after `timeout_ms`.

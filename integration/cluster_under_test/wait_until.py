@@ -66,8 +66,7 @@ class WaitUntil:
         """
         role = self._brokers.role(leader)
         named_ms = poll_until(
-            lambda: self._metadata.describe(topic, via=via).leader == leader,
-            f"{role} leads {topic.name}",
+            lambda: self._metadata.describe(topic, via=via).leader == leader, f"{role} leads {topic.name}"
         )
         if leader >= 0:
             poll_until(partial(self._leads, leader, topic), f"{role} serves {topic.name}")
@@ -113,8 +112,7 @@ class WaitUntil:
     def brokers(self, *brokers: int) -> Moment:
         """Wait until the first broker lists exactly these brokers."""
         return poll_until(
-            lambda: self._metadata.listed_brokers() == set(brokers),
-            f"the brokers are {self._brokers.roles(brokers)}",
+            lambda: self._metadata.listed_brokers() == set(brokers), f"the brokers are {self._brokers.roles(brokers)}"
         )
 
     def serving(self, broker: int) -> Moment:

@@ -43,10 +43,7 @@ def compare_sides(
     """
     results = {scenario.name: ScenarioResult(scenario) for scenario in scenarios}
     by_configs = sorted(scenarios, key=lambda scenario: scenario.configs)
-    with (
-        collections_of_new_objects_only(),
-        ThreadPoolExecutor(2, thread_name_prefix="side") as threads,
-    ):
+    with collections_of_new_objects_only(), ThreadPoolExecutor(2, thread_name_prefix="side") as threads:
 
         def run(theirs: Runner, ours: Runner, result: ScenarioResult) -> None:
             repeat = 0

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _PACKAGED: Final = Path(__file__).with_name("differences.md")
-DOCUMENT: Final = (
-    _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[2] / "docs" / "differences.md"
-)
+DOCUMENT: Final = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[2] / "docs" / "differences.md"
 """A wheel carries a copy of it beside this module."""
 HEADER: Final = ("scenario", "step", "field", "simulator", "reason")
 
@@ -69,14 +67,10 @@ def table_rows(document: Path, header: Sequence[str]) -> Iterator[list[str]]:
             in_table = False
         elif in_table and not set(line) <= set("|-: "):
             if len(cells) != len(header):
-                raise ValueError(
-                    f"{document.name}:{number}: {len(cells)} cells, {len(header)} wanted"
-                )
+                raise ValueError(f"{document.name}:{number}: {len(cells)} cells, {len(header)} wanted")
             yield cells
 
 
-def reason_for(
-    known: Iterable[KnownDifference], scenario: str, step: str, field: str, sim: Any
-) -> str | None:
+def reason_for(known: Iterable[KnownDifference], scenario: str, step: str, field: str, sim: Any) -> str | None:
     """Return the reason that the table gives for a difference, None when it has none."""
     return next((row.reason for row in known if row.fits(scenario, step, field, sim)), None)

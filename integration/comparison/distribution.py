@@ -64,8 +64,7 @@ class Machines:
     def added_ms(self, percentile: str) -> float:
         """Return how much later the simulator's run was in that percentile."""
         theirs, ours = (
-            0.0 if control is None else float(getattr(control, percentile))
-            for control in (self.kafka, self.sim)
+            0.0 if control is None else float(getattr(control, percentile)) for control in (self.kafka, self.sim)
         )
         return max(0.0, ours - theirs)
 
@@ -113,9 +112,7 @@ def compare_samples(
     return LatenessComparison(name, timing, theirs, ours, judged, "; ".join(reasons))
 
 
-def _reasons(
-    kafka: Distribution, sim: Distribution, spread_ms: float, machines: Machines
-) -> Iterator[str]:
+def _reasons(kafka: Distribution, sim: Distribution, spread_ms: float, machines: Machines) -> Iterator[str]:
     for percentile, share, allowed_ms in (("p50", 0.5, P50_MS), ("p95", 0.95, P95_MS)):
         errors = math.sqrt(share * (1 - share) * (1 / kafka.count + 1 / sim.count))
         chance_ms = STANDARD_ERRORS * spread_ms * errors

@@ -34,9 +34,7 @@ class Drift:
 
 def comparable(shipped: RecordedSide, fresh: RecordedSide) -> list[str]:
     """Return the scenarios that both have at the same version, in the order of their names."""
-    return sorted(
-        name for name, version in fresh.versions.items() if shipped.versions.get(name) == version
-    )
+    return sorted(name for name, version in fresh.versions.items() if shipped.versions.get(name) == version)
 
 
 def drift_between(shipped: RecordedSide, fresh: RecordedSide) -> Iterator[Drift]:

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from integration.comparison.verdict import ScenarioResult
 
 
-def compare_lateness(
-    results: Iterable[ScenarioResult], machines: Machines
-) -> list[LatenessComparison]:
+def compare_lateness(results: Iterable[ScenarioResult], machines: Machines) -> list[LatenessComparison]:
     """Return a comparison per step that was repeated often, then one per class of timing."""
     found = []
     kafka: dict[TimingClass, list[float]] = {}

@@ -36,9 +36,7 @@ FACTS_FILE: Final = "recording.json"
 OBSERVATIONS_FILE: Final = "observations.jsonl"
 GZIPPED_FILE: Final = f"{OBSERVATIONS_FILE}.gz"
 CONTROL: Final = "control_timer_ms"
-HOW_TO_RECORD: Final = (
-    "broker-sim-compare --reference jvm --record records all, with --scenario NAME only that one"
-)
+HOW_TO_RECORD: Final = "broker-sim-compare --reference jvm --record records all, with --scenario NAME only that one"
 
 
 class RecordedSide:
@@ -49,9 +47,7 @@ class RecordedSide:
 
     name = "kafka"
 
-    def __init__(
-        self, directory: Path = RECORDING, *, version_of: VersionOf = scenario_version
-    ) -> None:
+    def __init__(self, directory: Path = RECORDING, *, version_of: VersionOf = scenario_version) -> None:
         facts_file = directory / FACTS_FILE
         if not facts_file.exists():
             raise ReferenceUnavailableError(f"no recording in {directory}; {HOW_TO_RECORD}")
@@ -142,9 +138,7 @@ def write_recording(
     order = [scenario.name for scenario in catalogue]
     for run in runs:
         run["scenarios"] = {
-            name: recorded
-            for name, recorded in run["scenarios"].items()
-            if name in order and name not in fresh
+            name: recorded for name, recorded in run["scenarios"].items() if name in order and name not in fresh
         }
     machine = {} if control is None else {CONTROL: asdict(control)}
     runs.append({**facts, "recorded_at": recorded_at, **machine, "scenarios": fresh})
@@ -153,10 +147,7 @@ def write_recording(
 
 
 def _write(
-    directory: Path,
-    runs: list[dict[str, Any]],
-    order: Iterable[str],
-    observations: dict[str, list[Observation]],
+    directory: Path, runs: list[dict[str, Any]], order: Iterable[str], observations: dict[str, list[Observation]]
 ) -> None:
     lines = [_line(name, seen) for name in order for seen in observations.get(name, ())]
     directory.mkdir(parents=True, exist_ok=True)
@@ -170,9 +161,7 @@ def _read_lines(directory: Path) -> Iterator[str]:
     """Yield the lines of the observations, whether they are gzipped or not."""
     plain = directory / OBSERVATIONS_FILE
     with (
-        plain.open(encoding="utf-8")
-        if plain.exists()
-        else gzip.open(directory / GZIPPED_FILE, "rt", encoding="utf-8")
+        plain.open(encoding="utf-8") if plain.exists() else gzip.open(directory / GZIPPED_FILE, "rt", encoding="utf-8")
     ) as lines:
         yield from lines
 
@@ -182,8 +171,7 @@ def _line(scenario: str, seen: Observation) -> str:
     line = json.dumps({"scenario": scenario, **seen.to_json()}, separators=(",", ":"))
     if Observation.from_json(json.loads(line)).fields != seen.fields:
         raise ValueError(
-            f"{scenario}, step {seen.step!r}: JSON changes what was observed; use lists, not tuples, and"
-            " texts as keys"
+            f"{scenario}, step {seen.step!r}: JSON changes what was observed; use lists, not tuples, and texts as keys"
         )
     return line + "\n"
 

@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from integration.clients.stopwatch import now_ms
 from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
-from integration.cluster_under_test.running_cluster import (
-    BROKERS,
-    kafka_cluster,
-    simulated_cluster,
-)
+from integration.cluster_under_test.running_cluster import BROKERS, kafka_cluster, simulated_cluster
 from integration.comparison.starvation import Starvation, waited_for_processor_ms
 from integration.reference.clusters.node_config import COMMON_CONFIGS
 from integration.reference.selection import ReferenceKind

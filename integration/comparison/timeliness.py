@@ -48,9 +48,7 @@ a response could wait for instead takes 300 ms or more."""
 
 def distributed_steps(observations: Iterable[Observation]) -> frozenset[str]:
     """Return the steps with so many attempts that they are judged as distributions."""
-    attempts = Counter(
-        seen.step for seen in observations if seen.timing.kind is not TimingClass.UNTIMED
-    )
+    attempts = Counter(seen.step for seen in observations if seen.timing.kind is not TimingClass.UNTIMED)
     return frozenset(step for step, count in attempts.items() if count >= LEAST_SAMPLES)
 
 
@@ -80,6 +78,4 @@ def limit_ms(seen: Observation, distributed: frozenset[str]) -> float:
 
 def is_true_of_kafka(observations: Iterable[Observation]) -> bool:
     """Tell whether the real Kafka answered when the scenario says that it does."""
-    return not any(
-        early_ms(seen, ROUNDING_MS) or late_ms(seen, KAFKA_LATE_MS) for seen in observations
-    )
+    return not any(early_ms(seen, ROUNDING_MS) or late_ms(seen, KAFKA_LATE_MS) for seen in observations)

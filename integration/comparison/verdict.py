@@ -93,11 +93,7 @@ class ScenarioResult:
     """By repeat, the steps with many attempts."""
 
     def add(
-        self,
-        kafka: Run,
-        sim: Run,
-        known: Sequence[KnownDifference],
-        machines: Machines = UNKNOWN_MACHINES,
+        self, kafka: Run, sim: Run, known: Sequence[KnownDifference], machines: Machines = UNKNOWN_MACHINES
     ) -> None:
         """Add one more repeat."""
         self.kafka.append(kafka)
@@ -154,9 +150,7 @@ class ScenarioResult:
     def failures(self) -> list[Difference]:
         """The differences that make the scenario fail."""
         counted = set(self.counted_repeats)
-        return [
-            found for found in self.differences if found.reason is None and found.repeat in counted
-        ]
+        return [found for found in self.differences if found.reason is None and found.repeat in counted]
 
     @property
     def verdict(self) -> Verdict:
@@ -223,8 +217,7 @@ def compare_runs(
             continue
         found += [(step, attempt, name, *values) for name, *values in _differing(at_kafka, at_sim)]
         found += [
-            (step, attempt, name, _when(at_kafka), _when(at_sim))
-            for name in _mistimed(at_kafka, at_sim, distributed)
+            (step, attempt, name, _when(at_kafka), _when(at_sim)) for name in _mistimed(at_kafka, at_sim, distributed)
         ]
     return [
         Difference(
@@ -242,11 +235,7 @@ def compare_runs(
 
 def _differing(kafka: Observation, sim: Observation) -> list[tuple[str, Any, Any]]:
     theirs, ours = kafka.exact(), sim.exact()
-    found = [
-        (name, theirs.get(name), ours.get(name))
-        for name in theirs | ours
-        if theirs.get(name) != ours.get(name)
-    ]
+    found = [(name, theirs.get(name), ours.get(name)) for name in theirs | ours if theirs.get(name) != ours.get(name)]
     if kafka.timing.kind is not sim.timing.kind:
         found.append(("timing", str(kafka.timing), str(sim.timing)))
     return found
@@ -280,11 +269,7 @@ def _when(seen: Observation) -> str:
 
 
 def _lateness(
-    scenario: str,
-    step: str,
-    repeat: int,
-    compared: LatenessComparison,
-    known: Sequence[KnownDifference],
+    scenario: str, step: str, repeat: int, compared: LatenessComparison, known: Sequence[KnownDifference]
 ) -> Difference:
     kafka = f"p50 {compared.kafka.p50:g} ms, p95 {compared.kafka.p95:g} ms"
     sim = f"p50 {compared.sim.p50:g} ms, p95 {compared.sim.p95:g} ms: {compared.reason}"
@@ -292,9 +277,7 @@ def _lateness(
     return Difference(step, 1, repeat, "lateness", kafka, sim, reason)
 
 
-def _distributions(
-    scenario: str, kafka: Run, sim: Run, machines: Machines
-) -> Iterator[tuple[str, LatenessComparison]]:
+def _distributions(scenario: str, kafka: Run, sim: Run, machines: Machines) -> Iterator[tuple[str, LatenessComparison]]:
     """Yield the steps that both sides have often enough, each with its comparison."""
     both = distributed_steps(kafka.observations) & distributed_steps(sim.observations)
     for step in dict.fromkeys(seen.step for seen in kafka.observations):

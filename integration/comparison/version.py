@@ -34,8 +34,7 @@ SHARED: Final = (
 )
 """Files and folders of `integration` that every scenario depends on."""
 NOT_SHARED: Final = frozenset(
-    f"comparison/{name}.py"
-    for name in ("differences", "drift", "expected_time", "recorded", "version")
+    f"comparison/{name}.py" for name in ("differences", "drift", "expected_time", "recorded", "version")
 )
 """What only keeps, reads or explains observations."""
 SUPPORT: Final = "support"
@@ -93,11 +92,7 @@ def _shape(value: object) -> str:
         return f"[{','.join(map(_shape, value))}]"
     if not isinstance(value, ast.AST):
         return repr(value)
-    fields = (
-        f"{name}={_shape(field)}"
-        for name, field in ast.iter_fields(value)
-        if field is not None and field != []
-    )
+    fields = (f"{name}={_shape(field)}" for name, field in ast.iter_fields(value) if field is not None and field != [])
     return f"{type(value).__name__}({','.join(fields)})"
 
 

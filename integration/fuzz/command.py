@@ -31,12 +31,7 @@ TROUBLE = 2
 @click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="Per area.")
 @click.option("--first", default=1, show_default=True, help="The first seed.")
 @click.option("--areas", default=",".join(AREAS), show_default=True, help="With commas between.")
-@click.option(
-    "--reference",
-    default="auto",
-    show_default=True,
-    help="auto, containers, jvm or bootstrap=HOST:PORT.",
-)
+@click.option("--reference", default="auto", show_default=True, help="auto, containers, jvm or bootstrap=HOST:PORT.")
 @click.option("--simulator", default="own", show_default=True, help="own, auto or a command.")
 @click.option(
     "--play",
@@ -45,9 +40,7 @@ TROUBLE = 2
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A JSON file of an earlier run, instead of seeds; may be repeated.",
 )
-@click.option(
-    "--at-once", default=6, show_default=True, type=click.IntRange(1), help="Sequences at a time."
-)
+@click.option("--at-once", default=6, show_default=True, type=click.IntRange(1), help="Sequences at a time.")
 @click.option("--shrink/--no-shrink", default=True, show_default=True)
 @click.option(
     "--out",
@@ -85,14 +78,7 @@ def fuzz(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(stderr=True)
     console.print(f"reference: {selection.kind.value} ({selection.reason})", highlight=False)
-    run = FuzzRun(
-        selection,
-        command,
-        read_known(),
-        lambda line: console.print(f"[dim]{line}"),
-        at_once,
-        shrink,
-    )
+    run = FuzzRun(selection, command, read_known(), lambda line: console.print(f"[dim]{line}"), at_once, shrink)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     total = sum(len(sequences) for _, sequences in drawn)
     try:
@@ -112,9 +98,7 @@ def fuzz(
     raise SystemExit(totals.exit_code)
 
 
-def _drawn(
-    areas: list[Area], files: tuple[Path, ...], seeds: range
-) -> list[tuple[Area, list[Sequence]]]:
+def _drawn(areas: list[Area], files: tuple[Path, ...], seeds: range) -> list[tuple[Area, list[Sequence]]]:
     if files:
         return [(AREAS[one.area], [one]) for one in map(read_sequence, files)]
     return [(area, [area.draw(seed) for seed in seeds]) for area in areas]

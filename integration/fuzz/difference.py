@@ -62,18 +62,11 @@ class KnownFuzzDifference:
 
     def fits(self, one: Difference) -> bool:
         """Tell whether a difference fits the row."""
-        pairs = (
-            (one.area, self.area),
-            (one.action, self.request),
-            (one.path, self.field),
-            (str(one.sim), self.sim),
-        )
+        pairs = ((one.area, self.area), (one.action, self.request), (one.path, self.field), (str(one.sim), self.sim))
         return all(fnmatch.fnmatchcase(value, pattern) for value, pattern in pairs)
 
 
-def differences(
-    sequence: Sequence, kafka: Several[list[Fields]], sim: Several[list[Fields]]
-) -> list[Difference]:
+def differences(sequence: Sequence, kafka: Several[list[Fields]], sim: Several[list[Fields]]) -> list[Difference]:
     """Return what was equal in no pair of the plays; each play has fields for every action."""
     found = []
     for index, action in enumerate(sequence.actions):

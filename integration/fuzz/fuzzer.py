@@ -52,12 +52,7 @@ class Fuzzer:
     """Plays sequences on two sides. Used by one event loop; several sequences may be played at once."""
 
     def __init__(
-        self,
-        kafka: FuzzedSide,
-        sim: FuzzedSide,
-        known: Iterable[KnownFuzzDifference] = (),
-        *,
-        prefix: str = "fuzz",
+        self, kafka: FuzzedSide, sim: FuzzedSide, known: Iterable[KnownFuzzDifference] = (), *, prefix: str = "fuzz"
     ) -> None:
         """No two fuzzers of the same clusters may have the same `prefix`."""
         self._sides = kafka, sim
@@ -76,21 +71,14 @@ class Fuzzer:
                 await ShareLookup(side, lookup).coordinator()
             await lookup.close()
 
-    async def examine_wave(
-        self, sequences: Several[Sequence], *, shrinks: bool = True
-    ) -> list[Finding]:
+    async def examine_wave(self, sequences: Several[Sequence], *, shrinks: bool = True) -> list[Finding]:
         """Play sequences with the same faults at once; those that differ are examined alone."""
         gates = [Gate(len(sequences), side.verb) for side in self._sides]
-        shared = [
-            replace(side, verb=gate.verb) for side, gate in zip(self._sides, gates, strict=True)
-        ]
+        shared = [replace(side, verb=gate.verb) for side, gate in zip(self._sides, gates, strict=True)]
 
         async def first(sequence: Sequence) -> list[Difference] | None:
             prefix = self._next_prefix()
-            plays = [
-                _leaving(_played(side, sequence, prefix), gate)
-                for side, gate in zip(shared, gates, strict=True)
-            ]
+            plays = [_leaving(_played(side, sequence, prefix), gate) for side, gate in zip(shared, gates, strict=True)]
             theirs, ours = await asyncio.gather(*plays, return_exceptions=True)
             if isinstance(theirs, BaseException) or isinstance(ours, BaseException):
                 return None

@@ -125,9 +125,7 @@ class Lookup:
     async def _coordinator(self, name: str) -> int:
         if name not in self._coordinators:
             is_transaction = name.rpartition(".")[2].startswith("txn")
-            request = messages.FindCoordinatorRequest(
-                key_type=int(is_transaction), coordinator_keys=[name]
-            )
+            request = messages.FindCoordinatorRequest(key_type=int(is_transaction), coordinator_keys=[name])
 
             async def found() -> bool:
                 answer = await self.ask(self._any_alive(), request, 4)
@@ -184,9 +182,7 @@ class Lookup:
         for topic in answer.responses:
             for part in topic.partition_responses:
                 if topic.name in self._replicated and not part.error_code:
-                    replicated = partial(
-                        self._is_above, leader, topic.name, part.index, part.base_offset
-                    )
+                    replicated = partial(self._is_above, leader, topic.name, part.index, part.base_offset)
                     with suppress(PlayError):  # fewer in-sync replicas than min.insync.replicas
                         await self.until(replicated, "the records are replicated", REPLICATED_S)
 
@@ -252,9 +248,7 @@ class Lookup:
     def _any_alive(self) -> int:
         return self._alive()[0]
 
-    async def partitions(
-        self, broker: int, topic: str
-    ) -> dict[int, tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
+    async def partitions(self, broker: int, topic: str) -> dict[int, tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
         """Return leader, epoch, replicas and ISR of the partitions that a broker knows."""
         request = messages.MetadataRequest
         wanted = [request.MetadataRequestTopic(name=topic)]
@@ -336,9 +330,7 @@ class Lookup:
                 return None
         return first
 
-    async def until(
-        self, condition: Callable[[], Awaitable[bool]], what: str, limit_s: float = SETTLED_S
-    ) -> None:
+    async def until(self, condition: Callable[[], Awaitable[bool]], what: str, limit_s: float = SETTLED_S) -> None:
         """Return when the condition holds. Raises PlayError if that takes too long."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + limit_s

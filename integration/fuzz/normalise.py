@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol.message import to_dict
-from broker_sim.protocol.record_batch import (
-    CONTROL_FLAG,
-    LOG_APPEND_TIME_FLAG,
-    parse_header,
-    split_batches,
-)
+from broker_sim.protocol.record_batch import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, parse_header, split_batches
 from broker_sim.protocol.records import iter_records
 from integration.scenarios.helpers.normalise import BROKER_FIELDS, DIFFERING_FIELDS
 
@@ -33,19 +28,10 @@ Fields = dict[str, Any]
 
 NUMBERED: Final = {"producer_id": "producer", "member_id": "member", "leader": "member"}
 MOMENTS: Final = frozenset(
-    {
-        "client_host",
-        "last_timestamp",
-        "log_append_time_ms",
-        "transaction_start_time_ms",
-        "controller_epoch",
-    }
+    {"client_host", "last_timestamp", "log_append_time_ms", "transaction_start_time_ms", "controller_epoch"}
 )
 """Fields that depend on the clock or on what the cluster has been through."""
-FILTERED: Final = {
-    "ListGroups": ("groups", "group_id"),
-    "ListTransactions": ("transaction_states", "transactional_id"),
-}
+FILTERED: Final = {"ListGroups": ("groups", "group_id"), "ListTransactions": ("transaction_states", "transactional_id")}
 """Answers that list what other plays have made too."""
 SHARED_OUT: Final = frozenset({"ShareGroupDescribe", "ShareGroupHeartbeat"})
 """Which partitions a member of a share group has depends on the ids of topics; how many, does not."""

@@ -90,9 +90,7 @@ class References:
         self._fill(message, message_class, message_class.SPEC.root, body)
         return message
 
-    def _fill(
-        self, target: Struct, owner: type[Message], spec: StructSpec, body: Mapping[str, Any]
-    ) -> None:
+    def _fill(self, target: Struct, owner: type[Message], spec: StructSpec, body: Mapping[str, Any]) -> None:
         fields = {one.name: one for one in spec.fields}
         for name, value in body.items():
             field = fields[name]

@@ -50,9 +50,7 @@ def as_scenario(finding: Finding) -> str:
 def _call(value: Any, indent: int) -> str:
     """Return the constructor call of a dataclass, one field a line."""
     pad = " " * (indent + 4)
-    fields = "".join(
-        f"{pad}{name}={_literal(field, indent + 4)},\n" for name, field in asdict(value).items()
-    )
+    fields = "".join(f"{pad}{name}={_literal(field, indent + 4)},\n" for name, field in asdict(value).items())
     return f"{type(value).__name__}(\n{fields}{' ' * indent})"
 
 

@@ -10,11 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from integration.clients.stopwatch import now_ms
-from integration.cluster_under_test.running_cluster import (
-    BROKERS,
-    kafka_cluster,
-    simulated_cluster,
-)
+from integration.cluster_under_test.running_cluster import BROKERS, kafka_cluster, simulated_cluster
 from integration.fuzz.areas.area import WAVE
 from integration.fuzz.fuzzer import Fuzzer
 from integration.fuzz.side import fuzzed_side
@@ -74,11 +70,7 @@ class FuzzRun:
     """How many sequences are played at the same time, where none of them hits the brokers."""
     shrinks: bool = True
 
-    def play(
-        self,
-        drawn: Several[tuple[Area, Several[Sequence]]],
-        on_finding: Callable[[Finding], None],
-    ) -> Totals:
+    def play(self, drawn: Several[tuple[Area, Several[Sequence]]], on_finding: Callable[[Finding], None]) -> Totals:
         """Play the sequences of each area; `on_finding` gets what came of each."""
         totals = Totals()
         by_configs = sorted(drawn, key=lambda one: sorted(one[0].configs.items()))
@@ -86,9 +78,7 @@ class FuzzRun:
             with self._clusters(configs) as (kafka, sim):
                 for area, sequences in group:
                     began_ms = now_ms()
-                    for finding in asyncio.run(
-                        self._play_area(area, sequences, kafka, sim, on_finding, totals)
-                    ):
+                    for finding in asyncio.run(self._play_area(area, sequences, kafka, sim, on_finding, totals)):
                         _count(totals, finding)
                     totals.elapsed_ms += now_ms() - began_ms
         return totals
@@ -98,9 +88,7 @@ class FuzzRun:
         theirs = {} if self.selection.kind is ReferenceKind.BOOTSTRAP else configs
         with (
             self.selection.cluster(theirs, progress=self.progress) as reference,
-            SimulatorProcess(
-                self.simulator.arguments, brokers=BROKERS, configs=COMMON_CONFIGS | configs
-            ) as simulator,
+            SimulatorProcess(self.simulator.arguments, brokers=BROKERS, configs=COMMON_CONFIGS | configs) as simulator,
             simulator.explain(),
         ):
             yield kafka_cluster(reference), simulated_cluster(simulator)
@@ -133,10 +121,7 @@ class FuzzRun:
         return found
 
     async def _play_waves(
-        self,
-        fuzzer: Fuzzer,
-        sequences: Several[Sequence],
-        on_finding: Callable[[Finding], None],
+        self, fuzzer: Fuzzer, sequences: Several[Sequence], on_finding: Callable[[Finding], None]
     ) -> list[Finding]:
         """Play those with the same faults at once."""
         found = []

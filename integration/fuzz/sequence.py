@@ -113,11 +113,8 @@ class Sequence:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Return the sequence that `to_json` wrote. Raises KeyError and TypeError for another text."""
-        topics = (
-            TopicPlan(**{**one, "replicas": tuple(one["replicas"])}) for one in value["topics"]
-        )
+        topics = (TopicPlan(**{**one, "replicas": tuple(one["replicas"])}) for one in value["topics"])
         actions = (
-            _KINDS[one["kind"]](**{name: one[name] for name in one if name != "kind"})
-            for one in value["actions"]
+            _KINDS[one["kind"]](**{name: one[name] for name in one if name != "kind"}) for one in value["actions"]
         )
         return cls(value["area"], value["seed"], tuple(topics), tuple(actions))

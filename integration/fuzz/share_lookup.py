@@ -50,9 +50,7 @@ class ShareLookup:
     async def _is_found(self) -> bool:
         """Whether a broker has begun to coordinate: it is named before it has read its partition."""
         topic_id = urlsafe_b64encode(ANY_TOPIC_ID).decode().rstrip("=")
-        request = messages.FindCoordinatorRequest(
-            key_type=SHARE, coordinator_keys=[f"warm:{topic_id}:0"]
-        )
+        request = messages.FindCoordinatorRequest(key_type=SHARE, coordinator_keys=[f"warm:{topic_id}:0"])
         (found,) = (await self._lookup.ask(self._side.brokers.first, request, 6)).coordinators
         if found.error_code:
             return False
@@ -103,7 +101,5 @@ class ShareLookup:
         if told.error_code:
             return True  # it does not coordinate the group
         return wanted <= {
-            (topic.topic_name, partition.partition_index)
-            for topic in told.topics
-            for partition in topic.partitions
+            (topic.topic_name, partition.partition_index) for topic in told.topics for partition in topic.partitions
         }

@@ -21,11 +21,7 @@ HAS_FAILED: Final = "Creation failed"
 
 async def settle_streams_group(lookup: Lookup, broker: int, request: Any, answer: Any) -> None:
     """Return when the internal topics of a group are there: a member is answered before they are made."""
-    missing = [
-        one.status_detail
-        for one in answer.status or ()
-        if one.status_code == Status.MISSING_INTERNAL_TOPICS
-    ]
+    missing = [one.status_detail for one in answer.status or () if one.status_code == Status.MISSING_INTERNAL_TOPICS]
     if not missing or any(HAS_FAILED in detail for detail in missing):
         return
     describe = messages.StreamsGroupDescribeRequest([request.group_id])

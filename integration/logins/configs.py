@@ -21,8 +21,7 @@ _MODULES: Final = {
     + ";",
     "scram-sha-256": f"{_PACKAGE}.scram.ScramLoginModule required;",
     "scram-sha-512": f"{_PACKAGE}.scram.ScramLoginModule required;",
-    "oauthbearer": f"{_PACKAGE}.oauthbearer.OAuthBearerLoginModule required"
-    ' unsecuredLoginStringClaim_sub="broker";',
+    "oauthbearer": f'{_PACKAGE}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";',
 }
 CONFIGS: Final = {
     "sasl.enabled.mechanisms": ",".join(name.upper() for name in _MODULES),

@@ -65,13 +65,7 @@ def raw(api_key: int, version: int, rest: bytes = b"") -> Sent:
     return bare(struct.pack(">hhih", api_key, version, CORRELATION_ID, 1) + b"c" + rest)
 
 
-def bearer(
-    claims: dict[str, Any] | None = None,
-    *,
-    authzid: str = "",
-    scheme: str = "Bearer",
-    **header: str,
-) -> bytes:
+def bearer(claims: dict[str, Any] | None = None, *, authzid: str = "", scheme: str = "Bearer", **header: str) -> bytes:
     """Return a client's first message by OAUTHBEARER, with a token that nobody has signed."""
     said = {"sub": "billing", "exp": FOR_EVER_S} | (claims or {})
     parts = [header or {"alg": "none"}, said]
@@ -84,9 +78,7 @@ def bearer(
 class ScramClient:
     """A client by RFC 5802."""
 
-    def __init__(
-        self, user: str, password: str, mechanism: str = "SCRAM-SHA-256", *, header: str = "n,,"
-    ) -> None:
+    def __init__(self, user: str, password: str, mechanism: str = "SCRAM-SHA-256", *, header: str = "n,,") -> None:
         self._password = password
         self._digest = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
         self._header = header
@@ -102,9 +94,7 @@ class ScramClient:
         text = challenge.decode()
         parts = dict(part.split("=", 1) for part in text.split(","))
         digest = self._digest
-        salted = hashlib.pbkdf2_hmac(
-            digest, self._password.encode(), base64.b64decode(parts["s"]), int(parts["i"])
-        )
+        salted = hashlib.pbkdf2_hmac(digest, self._password.encode(), base64.b64decode(parts["s"]), int(parts["i"]))
         key = hmac.digest(salted, b"Client Key", digest)
         channel = base64.b64encode(self._header.encode()).decode()
         without_proof = f"c={channel},r={nonce or parts['r']}"

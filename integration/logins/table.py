@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from integration.logins.configs import MAX_BYTES, SESSION_MS
-from integration.logins.frames import (
-    Pause,
-    ScramClient,
-    Sent,
-    bare,
-    bearer,
-    handshake,
-    raw,
-    request,
-    token,
-)
+from integration.logins.frames import Pause, ScramClient, Sent, bare, bearer, handshake, raw, request, token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -90,9 +80,7 @@ def _beginnings() -> dict[str, Case]:
         "a login after ApiVersions": _says(_versions(), handshake(), token(GOOD), GROUPS),
         "ApiVersions of version 0": _says(_versions(0), handshake()),
         "ApiVersions of a version to come": _says(FUTURE, _versions(), handshake()),
-        "ApiVersions of a client with a bad name": _says(
-            _versions(name="a b!"), _versions(), handshake()
-        ),
+        "ApiVersions of a client with a bad name": _says(_versions(name="a b!"), _versions(), handshake()),
         "ApiVersions twice": _says(_versions(), _versions()),
         "a short frame": _says(bare(b"x")),
         "an empty frame": _says(bare(b"")),
@@ -196,9 +184,7 @@ def _tokens() -> dict[str, Case]:
         "that is signed": bearer(alg="RS256"),
         "from the future": bearer({"iat": 3_999_999_999}),
     }
-    cases = {
-        f"a token {what}": _authenticated(data, "OAUTHBEARER") for what, data in bearers.items()
-    }
+    cases = {f"a token {what}": _authenticated(data, "OAUTHBEARER") for what, data in bearers.items()}
     for what, data in refused.items():
         steps = handshake("OAUTHBEARER"), token(data), token(b"\x01")
         cases[f"a token {what}"] = _says(*steps)
@@ -213,10 +199,7 @@ def _sizes() -> dict[str, Case]:
         "a large bare token": _says(handshake(version=0), bare(large), listener="SMALL"),
         "a large handshake": _says(handshake("X" * MAX_BYTES), listener="SMALL"),
         "a large request after the login": _says(
-            handshake(),
-            token(GOOD),
-            request(messages.DescribeGroupsRequest(["x" * MAX_BYTES]), 0),
-            listener="SMALL",
+            handshake(), token(GOOD), request(messages.DescribeGroupsRequest(["x" * MAX_BYTES]), 0), listener="SMALL"
         ),
     }
 
@@ -252,9 +235,7 @@ def _again() -> dict[str, Case]:
         "a token again without its handshake": says(AGAIN, token(GOOD), GROUPS),
         "a request behind the end of the session": says(Pause(SESSION_MS + 500), GROUPS),
         "a login behind the end of the session": says(Pause(SESSION_MS + 500), *known, GROUPS),
-        "a session by a token that ends later": _says(
-            handshake("OAUTHBEARER"), token(bearer()), listener="SHORT"
-        ),
+        "a session by a token that ends later": _says(handshake("OAUTHBEARER"), token(bearer()), listener="SHORT"),
     }
 
 

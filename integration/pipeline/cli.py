@@ -42,26 +42,19 @@ def _parse_conf(
 
 _SESSION_OPTIONS: Final = (
     click.option("--master", help="Spark's master; local[*] unless spark-submit says otherwise."),
-    click.option(
-        "--conf", multiple=True, callback=_parse_conf, metavar="KEY=VALUE", help="Spark's own."
-    ),
+    click.option("--conf", multiple=True, callback=_parse_conf, metavar="KEY=VALUE", help="Spark's own."),
     click.option("--output", required=True, help="Directory of the tables that are written."),
     click.option("--verbose", is_flag=True, help="Show the output of Spark too."),
 )
-_TABLES: Final = click.option(
-    "--input", "directory", required=True, help="Directory of the tables to read."
-)
+_TABLES: Final = click.option("--input", "directory", required=True, help="Directory of the tables to read.")
 _FILES: Final = click.option(
     "--input",
     "inputs",
     multiple=True,
     required=True,
-    help="Trace or observation files (*.gz, *.parquet too), directories or patterns; may be "
-    "repeated.",
+    help="Trace or observation files (*.gz, *.parquet too), directories or patterns; may be repeated.",
 )
-_BUCKET: Final = click.option(
-    "--bucket-ms", type=click.IntRange(1), default=1_000, show_default=True
-)
+_BUCKET: Final = click.option("--bucket-ms", type=click.IntRange(1), default=1_000, show_default=True)
 
 
 def _job(
@@ -103,9 +96,7 @@ def _job(
     type=click.Path(exists=True, dir_okay=False),
     help="Run the job sweep too, with the settings of this file.",
 )
-def run_all(
-    module: Any, spark: Any, inputs: tuple[str, ...], output: str, bucket_ms: int, path: str | None
-) -> str:
+def run_all(module: Any, spark: Any, inputs: tuple[str, ...], output: str, bucket_ms: int, path: str | None) -> str:
     """Run every job on a trace in one session, up to the report."""
     plan = module.sweep.SweepPlan(module.sweep.read_specification(path)) if path else None
     return str(module.run(spark, inputs, output, bucket_ms, plan))
@@ -151,19 +142,11 @@ def parity(module: Any, spark: Any, directory: str, output: str) -> str:
 @click.option("--input", "bootstrap_servers", required=True, help="The cluster: HOST:PORT,...")
 @click.option("--topic", required=True, help="The topic of `broker-sim run --trace-topic`.")
 @click.option("--window", default="1 minute", show_default=True)
-@click.option(
-    "--watermark", default="30 seconds", show_default=True, help="How late events may be."
-)
+@click.option("--watermark", default="30 seconds", show_default=True, help="How late events may be.")
 @click.option("--trigger", default="5 seconds", show_default=True, help="How often a batch starts.")
-@click.option(
-    "--max-offsets-per-trigger", type=click.IntRange(1), help="The most records of one batch."
-)
-@click.option(
-    "--available-now", is_flag=True, help="Process the records that the topic has now, and end."
-)
-@click.option(
-    "--for", "for_s", type=click.IntRange(1), help="End after so many seconds; else at ctrl-C."
-)
+@click.option("--max-offsets-per-trigger", type=click.IntRange(1), help="The most records of one batch.")
+@click.option("--available-now", is_flag=True, help="Process the records that the topic has now, and end.")
+@click.option("--for", "for_s", type=click.IntRange(1), help="End after so many seconds; else at ctrl-C.")
 def stream(module: Any, spark: Any, output: str, for_s: int | None, **settings: Any) -> str:
     """Compute latency and occupancy live, from a topic of trace events."""
     return str(module.run(spark, module.StreamSettings(**settings), output, for_s))
@@ -176,15 +159,11 @@ def stream(module: Any, spark: Any, output: str, for_s: int | None, **settings: 
     type=click.Path(exists=True, dir_okay=False),
     help="JSON from settings to lists of values (docs/pipeline.md); a small grid without it.",
 )
-@click.option(
-    "--sample", "sample_size", type=click.IntRange(1), help="How many settings to draw at random."
-)
+@click.option("--sample", "sample_size", type=click.IntRange(1), help="How many settings to draw at random.")
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Seeds each.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The first seed.")
 @click.option("--tasks", type=click.IntRange(1), help="Number of Spark tasks for the runs.")
-def sweep(
-    module: Any, spark: Any, output: str, path: str | None, tasks: int | None, **plan: Any
-) -> str:
+def sweep(module: Any, spark: Any, output: str, path: str | None, tasks: int | None, **plan: Any) -> str:
     """Simulate many settings in virtual time, to see how often acks=all times out."""
     specification = module.read_specification(path) if path else module.DEFAULT_SPECIFICATION
     return str(module.run(spark, module.SweepPlan(specification, **plan), output, tasks))
@@ -204,16 +183,9 @@ def sweep(
 @click.option("--workers", type=click.IntRange(1), help="That faults hit; 2 unless given.")
 @click.option("--brokers", type=click.IntRange(1), help="Of the cluster; 3 unless given.")
 @click.option("--duration", type=click.FloatRange(1), help="Seconds of faults; 20 unless given.")
+@click.option("--order", type=click.Choice(["fifo", "seeded"]), help="Of tasks that are ready; fifo unless given.")
 @click.option(
-    "--order",
-    type=click.Choice(["fifo", "seeded"]),
-    help="Of tasks that are ready; fifo unless given.",
-)
-@click.option(
-    "--repair-aiokafka",
-    is_flag=True,
-    default=None,
-    help="Mend bugs of aiokafka on which correct applications fail.",
+    "--repair-aiokafka", is_flag=True, default=None, help="Mend bugs of aiokafka on which correct applications fail."
 )
 @click.option(
     "--examined",

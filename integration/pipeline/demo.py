@@ -47,14 +47,7 @@ REFERENCE_TROUBLE: Final = 2
     help="The real Kafka of the short comparison: auto starts one, which takes a minute.",
 )
 @click.option("--verbose", is_flag=True, help="Show the output of Spark too.")
-def main(
-    out: Path,
-    events: int,
-    master: str,
-    observations: Path | None,
-    reference: str,
-    verbose: bool,
-) -> None:
+def main(out: Path, events: int, master: str, observations: Path | None, reference: str, verbose: bool) -> None:
     """Trace a cluster under load, run every job of the pipeline, and draw the report."""
     try:
         _demonstrate(out, events, master, observations or reference, quiet=not verbose)
@@ -115,11 +108,7 @@ def _stream(spark: SparkSession, bootstrap_servers: str, out: Path) -> None:
     from integration.pipeline.load import TRACE_TOPIC  # noqa: PLC0415 - the same
 
     settings = stream.StreamSettings(
-        bootstrap_servers,
-        TRACE_TOPIC,
-        window="5 seconds",
-        watermark="5 seconds",
-        available_now=True,
+        bootstrap_servers, TRACE_TOPIC, window="5 seconds", watermark="5 seconds", available_now=True
     )
     all_jobs.step("stream", lambda: stream.run(spark, settings, str(out)))
 

@@ -29,6 +29,4 @@ def extras_or_error() -> Iterator[None]:
         package = str(error.name).partition(".")[0]
         if package not in BROUGHT_BY:
             raise
-        raise PipelineError(
-            f"{package} is not installed: pip install {BROUGHT_BY[package]}"
-        ) from error
+        raise PipelineError(f"{package} is not installed: pip install {BROUGHT_BY[package]}") from error

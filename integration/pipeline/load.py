@@ -181,9 +181,7 @@ def _with_paused_follower(cluster: RunningCluster) -> None:
 def _delete_records(cluster: RunningCluster, *, wait: bool = True) -> None:
     """Delete the records of a partition below its high watermark; parked until all replicas have."""
     admin = AdminClient(_client(cluster))
-    futures = admin.delete_records(
-        [TopicPartition(PAYMENTS, 0, -1)], request_timeout=2.0, operation_timeout=1.0
-    )
+    futures = admin.delete_records([TopicPartition(PAYMENTS, 0, -1)], request_timeout=2.0, operation_timeout=1.0)
     if wait:
         for future in futures.values():
             future.exception(ANSWER_TIMEOUT_S)

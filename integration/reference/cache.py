@@ -47,19 +47,11 @@ def exclusive(name: str, *, timeout_s: int, progress: Progress = silent) -> Iter
                     progress(f"waiting for another process that makes {name}")
                 pause.wait(LOCK_ATTEMPT_INTERVAL_S)
         else:
-            raise ReferenceUnavailableError(
-                f"another process has held {path} for {timeout_s} s; end it and try again"
-            )
+            raise ReferenceUnavailableError(f"another process has held {path} for {timeout_s} s; end it and try again")
         yield
 
 
-def cached_directory(
-    name: str,
-    fill: Callable[[Path], None],
-    *,
-    timeout_s: int,
-    progress: Progress = silent,
-) -> Path:
+def cached_directory(name: str, fill: Callable[[Path], None], *, timeout_s: int, progress: Progress = silent) -> Path:
     """Return the cache's directory `name`; if it is missing, `fill` an empty one first.
 
     A reader sees the directory complete or not at all: it is filled under another name and renamed.

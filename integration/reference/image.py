@@ -43,9 +43,7 @@ def find_image(client: docker.DockerClient, version: str = KAFKA_VERSION) -> str
     asked = os.environ.get("KAFKA_IMAGE")
     if asked:
         if image_labels(client, asked) is None:
-            raise ReferenceUnavailableError(
-                f"Docker has no image {asked}: docker pull {asked}, or unset KAFKA_IMAGE"
-            )
+            raise ReferenceUnavailableError(f"Docker has no image {asked}: docker pull {asked}, or unset KAFKA_IMAGE")
         return asked
     official = f"{OFFICIAL_REPOSITORY}:{version}"
     if image_labels(client, official) is not None:
@@ -84,12 +82,7 @@ def _make_image(client: docker.DockerClient, version: str, progress: Progress) -
 
 
 def _build_image(client: docker.DockerClient, version: str, progress: Progress) -> str:
-    changes = [
-        'CMD ["/opt/kafka/entrypoint"]',
-        "ENV LANG=C.UTF-8",
-        "EXPOSE 9092",
-        f"LABEL {RECIPE_LABEL}={_recipe()}",
-    ]
+    changes = ['CMD ["/opt/kafka/entrypoint"]', "ENV LANG=C.UTF-8", "EXPOSE 9092", f"LABEL {RECIPE_LABEL}={_recipe()}"]
     name = f"{BUILT_REPOSITORY}:{version}"
     with packed_root_filesystem(version, progress) as chunks:
         import_image(client, chunks, name, changes, progress)
@@ -97,18 +90,12 @@ def _build_image(client: docker.DockerClient, version: str, progress: Progress) 
 
 
 def import_image(
-    client: docker.DockerClient,
-    chunks: Iterator[bytes],
-    name: str,
-    changes: list[str],
-    progress: Progress,
+    client: docker.DockerClient, chunks: Iterator[bytes], name: str, changes: list[str], progress: Progress
 ) -> None:
     """Let Docker make an image of a packed root file system; `changes` are lines of a Dockerfile."""
     progress(f"importing {name}")
     repository, _, tag = name.partition(":")
-    answer = client.api.import_image_from_stream(
-        chunks, repository=repository, tag=tag, changes=changes
-    )
+    answer = client.api.import_image_from_stream(chunks, repository=repository, tag=tag, changes=changes)
     last = json.loads(str(answer).strip().splitlines()[-1])
     if "error" in last:
         raise ReferenceUnavailableError(f"Docker does not import the image: {last['error']}")

@@ -66,17 +66,13 @@ def kafka_jars(*artifacts: str, version: str = KAFKA_VERSION, progress: Progress
         progress(f"fetching the jars of Kafka {version} by Maven: {', '.join(wanted)}")
         _copy_dependencies(wanted, version, directory)
 
-    return cached_directory(
-        f"{name}-jars-{version}", fetch, timeout_s=MAVEN_TIMEOUT_S, progress=progress
-    )
+    return cached_directory(f"{name}-jars-{version}", fetch, timeout_s=MAVEN_TIMEOUT_S, progress=progress)
 
 
 def _copy_dependencies(artifacts: tuple[str, ...], version: str, directory: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise ReferenceUnavailableError(
-            "Maven is missing: apt-get install -y --no-install-recommends maven"
-        )
+        raise ReferenceUnavailableError("Maven is missing: apt-get install -y --no-install-recommends maven")
     pom = directory / "pom.xml"
     asked = [ARTIFACT.format(artifact=artifact, kafka_version=version) for artifact in artifacts]
     text = POM.format(artifacts="\n".join(asked), log4j_version=LOG4J_VERSION)

@@ -87,9 +87,7 @@ def _install_debian(debootstrap: str, root: Path, packages: tuple[str, ...]) -> 
             check=False,
         )
     except subprocess.TimeoutExpired as expired:
-        raise ReferenceUnavailableError(
-            f"debootstrap took more than {DEBOOTSTRAP_TIMEOUT_S} s; try again"
-        ) from expired
+        raise ReferenceUnavailableError(f"debootstrap took more than {DEBOOTSTRAP_TIMEOUT_S} s; try again") from expired
     if done.returncode != 0:
         last = done.stdout.strip().splitlines()[-1:]
         raise ReferenceUnavailableError(f"debootstrap failed: {last[0] if last else 'no output'}")
@@ -118,9 +116,7 @@ def _debian_mirror() -> tuple[str, str]:
         address, _, rest = line.partition(" ")
         if rest == f"{codename} main Debian":
             return address.rstrip("/"), codename
-    raise ReferenceUnavailableError(
-        "apt names no Debian mirror here: apt-get update, or name an image that you have"
-    )
+    raise ReferenceUnavailableError("apt names no Debian mirror here: apt-get update, or name an image that you have")
 
 
 def _add_kafka(root: Path, jars: Path) -> None:
@@ -151,9 +147,7 @@ def _pack(root: Path) -> Iterator[bytes]:
         while chunk := tar.stdout.read(CHUNK_BYTES):
             yield chunk
     if tar.returncode != 0:
-        raise ReferenceUnavailableError(
-            f"tar ended with exit code {tar.returncode}; free some disk"
-        )
+        raise ReferenceUnavailableError(f"tar ended with exit code {tar.returncode}; free some disk")
 
 
 def _unmount_below(root: Path) -> None:

@@ -71,9 +71,7 @@ class Selection:
         raise ValueError("a recording needs no cluster")
 
 
-def select_reference(
-    asked: str = "auto", *, make_image: bool = True, progress: Progress = silent
-) -> Selection:
+def select_reference(asked: str = "auto", *, make_image: bool = True, progress: Progress = silent) -> Selection:
     """Return the reference for `asked`: auto, containers, jvm, bootstrap=ADDRESS or recorded.
 
     A reference that is asked for is taken without a check of the machine; its start says what is
@@ -89,9 +87,7 @@ def select_reference(
         return Selection(ReferenceKind.BOOTSTRAP, "asked for", address)
     if asked in {ReferenceKind.CONTAINERS, ReferenceKind.JVM, ReferenceKind.RECORDED}:
         return Selection(ReferenceKind(asked), "asked for")
-    raise ValueError(
-        f"--reference {asked}: choose auto, containers, jvm, bootstrap=HOST:PORT or recorded"
-    )
+    raise ValueError(f"--reference {asked}: choose auto, containers, jvm, bootstrap=HOST:PORT or recorded")
 
 
 def kafka_in_containers(configs: Mapping[str, str]) -> ReferenceCluster:
@@ -127,9 +123,7 @@ def _usable_image(*, make_image: bool, progress: Progress) -> str:
     with closing(connect_docker()) as client:
         found = find_image(client)
     if found is None:
-        raise ReferenceUnavailableError(
-            "Docker has no image of Kafka: python -m integration.reference.image"
-        )
+        raise ReferenceUnavailableError("Docker has no image of Kafka: python -m integration.reference.image")
     return found
 
 
@@ -146,6 +140,4 @@ def _installed() -> Iterator[None]:
     try:
         yield
     except ImportError as missing:
-        raise ReferenceUnavailableError(
-            f"{missing.name} is not installed: pip install broker-sim-compare"
-        ) from missing
+        raise ReferenceUnavailableError(f"{missing.name} is not installed: pip install broker-sim-compare") from missing

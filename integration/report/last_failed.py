@@ -37,9 +37,7 @@ class LastComparison:
         """Return those of `scenarios` that failed. ValueError when others failed and none of these."""
         found = [scenario for scenario in scenarios if scenario.name in self.scenarios]
         if self.scenarios and not found:
-            raise ValueError(
-                f"--scenario leaves out all {len(self.scenarios)} scenarios that failed in {self.report}"
-            )
+            raise ValueError(f"--scenario leaves out all {len(self.scenarios)} scenarios that failed in {self.report}")
         return found
 
     def exit_code_with(self, exit_code: int) -> int:

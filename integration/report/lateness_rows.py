@@ -39,9 +39,7 @@ class LatenessRow:
         yield "simulator", self.sim, self.compared.sim
 
 
-def lateness_rows(
-    results: Iterable[ScenarioResult], lateness: Iterable[LatenessComparison]
-) -> list[LatenessRow]:
+def lateness_rows(results: Iterable[ScenarioResult], lateness: Iterable[LatenessComparison]) -> list[LatenessRow]:
     """Return a row per comparison, with the samples that were compared."""
     kafka: dict[str, list[float]] = {}
     sim: dict[str, list[float]] = {}
@@ -52,10 +50,7 @@ def lateness_rows(
                 for name, late_ms in _samples(result.scenario.name, runs[repeat - 1]):
                     if repeat == counted[-1] or name.startswith("all "):
                         samples.setdefault(name, []).append(late_ms)
-    return [
-        LatenessRow(compared, kafka.get(compared.name, ()), sim.get(compared.name, ()))
-        for compared in lateness
-    ]
+    return [LatenessRow(compared, kafka.get(compared.name, ()), sim.get(compared.name, ())) for compared in lateness]
 
 
 def _samples(scenario: str, run: Run) -> Iterator[tuple[str, float]]:

@@ -27,9 +27,7 @@ def lateness_lines(rows: Iterable[LatenessRow]) -> Iterator[str]:
     for row in rows:
         yield f"{row.name}  {row.compared.verdict}".rstrip()
         for side, samples, found in row.sides():
-            numbers = NUMBERS.format(
-                side=side, count=found.count, p50=f"{found.p50:.1f}", p95=f"{found.p95:.1f}"
-            )
+            numbers = NUMBERS.format(side=side, count=found.count, p50=f"{found.p50:.1f}", p95=f"{found.p95:.1f}")
             yield numbers + _strip(samples, found.p50, found.p95)
 
 

@@ -48,12 +48,7 @@ def _lines(report: Report) -> Iterator[str]:
         for side, found in (("Kafka", compared.kafka), ("simulator", compared.sim)):
             numbers = (found.count, found.p50, found.p95, found.p99, found.maximum)
             name = compared.name if side == "Kafka" else ""
-            yield from _row(
-                name,
-                side,
-                *(f"{number:g}" for number in numbers),
-                compared.reason or compared.verdict,
-            )
+            yield from _row(name, side, *(f"{number:g}" for number in numbers), compared.reason or compared.verdict)
     yield from _differences(report)
     yield from _not_played(report)
 
@@ -93,11 +88,7 @@ def _differences(report: Report) -> Iterator[str]:
             yield from _row(result.scenario.name, "", "flaky", result.flakiness, "")
         for difference in undocumented(result):
             yield from _row(
-                result.scenario.name,
-                difference.step,
-                difference.field,
-                str(difference.kafka),
-                str(difference.sim),
+                result.scenario.name, difference.step, difference.field, str(difference.kafka), str(difference.sim)
             )
     reasons = documented_reasons(report)
     if reasons:

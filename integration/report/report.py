@@ -70,10 +70,7 @@ class Report:
 
     def failures(self) -> list[Failure]:
         """Return what failed: one for each step of each scenario, and for single answers' lateness."""
-        return [
-            *(failure for result in self.results for failure in _failures(result)),
-            *self._late_classes(),
-        ]
+        return [*(failure for result in self.results for failure in _failures(result)), *self._late_classes()]
 
     def _late_classes(self) -> Iterator[Failure]:
         for compared in self.lateness:
@@ -133,16 +130,11 @@ def undocumented(result: ScenarioResult) -> list[Difference]:
 def documented_reasons(report: Report) -> Counter[str]:
     """Return how many differences each reason of docs/differences.md explains."""
     return Counter(
-        found.reason
-        for result in report.results
-        for found in result.differences
-        if found.reason is not None
+        found.reason for result in report.results for found in result.differences if found.reason is not None
     )
 
 
-def unused_rows(
-    known: Iterable[KnownDifference], results: Iterable[ScenarioResult]
-) -> list[KnownDifference]:
+def unused_rows(known: Iterable[KnownDifference], results: Iterable[ScenarioResult]) -> list[KnownDifference]:
     """Return the rows of docs/differences.md that fit nothing, though their scenario was played."""
     played = {
         result.scenario.name: result
@@ -154,8 +146,7 @@ def unused_rows(
         for row in known
         if row.scenario in played
         and not any(
-            row.fits(row.scenario, found.step, found.field, found.sim)
-            for found in played[row.scenario].differences
+            row.fits(row.scenario, found.step, found.field, found.sim) for found in played[row.scenario].differences
         )
     ]
 
@@ -169,9 +160,7 @@ def write_observations(report: Report, path: Path) -> None:
                     out.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
-def _observation_lines(
-    run_id: str, side: str, result: ScenarioResult, runs: Sequence[Run]
-) -> Iterator[dict[str, Any]]:
+def _observation_lines(run_id: str, side: str, result: ScenarioResult, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
     for repeat, run in enumerate(runs, 1):
         for seen in run.observations:
             line = {
@@ -203,9 +192,7 @@ def write_json(report: Report, path: Path) -> None:
             family: {verdict.value: count for verdict, count in verdicts.items()}
             for family, verdicts in report.families().items()
         },
-        "lateness_ms": [
-            asdict(compared) | {"verdict": compared.verdict} for compared in report.lateness
-        ],
+        "lateness_ms": [asdict(compared) | {"verdict": compared.verdict} for compared in report.lateness],
         "control_timer_ms": asdict(report.machines),
         "scenarios": [_scenario(result) for result in report.results],
     }

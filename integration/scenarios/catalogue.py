@@ -27,24 +27,9 @@ from integration.scenarios.families.groups import (
     regex_subscriptions,
     static_members,
 )
-from integration.scenarios.families.network import (
-    api_versions,
-    connectivity,
-    limits_invalid,
-    restarts,
-)
-from integration.scenarios.families.produce import (
-    idempotence,
-    pipelining,
-    produce_acks,
-    produce_timeouts,
-)
-from integration.scenarios.families.quotas import (
-    connection_limits,
-    quota_administration,
-    quotas,
-    replication_quotas,
-)
+from integration.scenarios.families.network import api_versions, connectivity, limits_invalid, restarts
+from integration.scenarios.families.produce import idempotence, pipelining, produce_acks, produce_timeouts
+from integration.scenarios.families.quotas import connection_limits, quota_administration, quotas, replication_quotas
 from integration.scenarios.families.replication import (
     controlled_shutdown,
     elections,
@@ -62,11 +47,7 @@ from integration.scenarios.families.share import (
     share_sessions,
     share_starts,
 )
-from integration.scenarios.families.streams import (
-    streams_groups,
-    streams_times,
-    streams_topics,
-)
+from integration.scenarios.families.streams import streams_groups, streams_times, streams_topics
 from integration.scenarios.families.timing import changes, purgatories, waits, wake_ups
 from integration.scenarios.families.topics import (
     config_admin,
@@ -169,9 +150,7 @@ FAMILIES: Final = (
     connection_limits,
 )
 
-CATALOGUE: Final[tuple[Scenario, ...]] = tuple(
-    found for module in FAMILIES for found in scenarios_of(module)
-)
+CATALOGUE: Final[tuple[Scenario, ...]] = tuple(found for module in FAMILIES for found in scenarios_of(module))
 
 
 def select(patterns: Iterable[str]) -> list[Scenario]:
@@ -184,14 +163,11 @@ def select(patterns: Iterable[str]) -> list[Scenario]:
         return list(CATALOGUE)
     for pattern in wanted:
         if not any(_fits(found, pattern) for found in CATALOGUE):
-            raise ValueError(
-                f"no scenario is called {pattern!r}; `broker-sim-compare list` lists all"
-            )
+            raise ValueError(f"no scenario is called {pattern!r}; `broker-sim-compare list` lists all")
     return [found for found in CATALOGUE if any(_fits(found, pattern) for pattern in wanted)]
 
 
 def _fits(found: Scenario, pattern: str) -> bool:
     return any(
-        fnmatch.fnmatchcase(name, pattern)
-        for name in (found.name, found.family, f"{found.family}/{found.name}")
+        fnmatch.fnmatchcase(name, pattern) for name in (found.name, found.family, f"{found.family}/{found.name}")
     )

@@ -66,8 +66,4 @@ def scenario(
 def scenarios_of(module: ModuleType) -> list[Scenario]:
     """Return the scenarios of a module in the order of its text."""
     marked = (getattr(member, _MARK, None) for member in vars(module).values())
-    return [
-        found
-        for found in marked
-        if found is not None and found.function.__module__ == module.__name__
-    ]
+    return [found for found in marked if found is not None and found.function.__module__ == module.__name__]

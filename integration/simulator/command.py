@@ -52,14 +52,11 @@ def _best(checkout: Path) -> SimulatorCommand:
     native = checkout / NATIVE
     command = native / "bin" / "broker-sim"
     if not command.exists():
-        return SimulatorCommand(
-            own_command().arguments, "of this Python; a native build: make compiled"
-        )
+        return SimulatorCommand(own_command().arguments, "of this Python; a native build: make compiled")
     installed = next(native.glob("lib/python*/site-packages"), native)
     if _sources(installed) != _sources(checkout):
         return SimulatorCommand(
-            own_command().arguments,
-            f"of this Python; {NATIVE} was built from other sources: make compiled",
+            own_command().arguments, f"of this Python; {NATIVE} was built from other sources: make compiled"
         )
     return SimulatorCommand((str(command),), f"the native build in {NATIVE}")
 

@@ -64,11 +64,7 @@ class SimulatorProcess:
     def _start(self) -> None:
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the command is the user's own
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._log,
-                start_new_session=True,
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
             )
         except OSError as error:
             raise SimulatorError(
@@ -98,8 +94,7 @@ class SimulatorProcess:
             while not line.endswith(b"\n"):
                 if not selector.select(clock.seconds_until(deadline_ms)):
                     raise SimulatorError(
-                        f"the simulator is not ready after {START_TIMEOUT_MS // 1000} s"
-                        f"{self._last_words()}"
+                        f"the simulator is not ready after {START_TIMEOUT_MS // 1000} s{self._last_words()}"
                     )
                 read = os.read(process.stdout.fileno(), READ_BYTES)
                 if not read:

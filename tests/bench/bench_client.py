@@ -95,9 +95,7 @@ def _round(peer: Peer, sizes: Sizes, samples: Samples) -> None:
             one_by_one("synchronous acks=all, RF 3", synchronous_ms)
 
 
-def _bulk(
-    peer: Peer, samples: Samples, what: str, messages: int, work: Callable[[], float]
-) -> None:
+def _bulk(peer: Peer, samples: Samples, what: str, messages: int, work: Callable[[], float]) -> None:
     before_s = peer.cpu_s()
     samples.add(peer.name, what, "msg/s", work(), lower=False)
     used_us = (peer.cpu_s() - before_s) * 1e6 / messages

@@ -61,10 +61,7 @@ def kafka_python(peer, encoded, version):
     message._header = message._min_version = message._max_version = None
     message._version = version
     assert message.encode(version=version) == encoded
-    return (
-        lambda: peer.decode(encoded, version=version),
-        lambda: message.encode(version=version),
-    )
+    return (lambda: peer.decode(encoded, version=version), lambda: message.encode(version=version))
 
 
 def kio(message, api, encoded, version):
@@ -104,9 +101,7 @@ def cases():
     yield "Fetch response, 10 x 100 KB", response, 12, "fetch", peer
 
     cls = messages.MetadataResponse
-    partitions = [
-        cls.MetadataResponsePartition(0, i, i % 3, 5, [0, 1, 2], [0, 1, 2]) for i in range(100)
-    ]
+    partitions = [cls.MetadataResponsePartition(0, i, i % 3, 5, [0, 1, 2], [0, 1, 2]) for i in range(100)]
     response = cls(
         brokers=[cls.MetadataResponseBroker(i, "localhost", 9092 + i) for i in range(3)],
         topics=[cls.MetadataResponseTopic(0, "my-topic", b"x" * 16, partitions=partitions)],
@@ -120,10 +115,7 @@ def run(options: Options, report: Report) -> None:
     sizes = options.choose(FULL, TINY)
     for title, message, version, api, peer in cases():
         encoded = b"".join(encode(message, version))
-        peers = {
-            OURS: ours(message, encoded, version),
-            "kafka-python": kafka_python(peer, encoded, version),
-        }
+        peers = {OURS: ours(message, encoded, version), "kafka-python": kafka_python(peer, encoded, version)}
         with contextlib.suppress(ImportError):
             peers["kio"] = kio(message, api, encoded, version)
         readers, writers = ({name: pair[i] for name, pair in peers.items()} for i in (0, 1))

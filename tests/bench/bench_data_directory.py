@@ -97,22 +97,14 @@ def _fill(directory: Path, sizes: Sizes, report: Report) -> None:
     start = time.perf_counter()
     with _broker(directory, "--topic", f"{TOPIC}:{PARTITIONS}:1") as peer:
         report.add(SUITE, EMPTY, "ms", OURS, peer.ready_ms, lower=True)
-        batch = build_batch(
-            [Record(b"x" * 1_000, timestamp=int(time.time() * 1e3))] * (BATCH_BYTES // 1_010)
-        )
+        batch = build_batch([Record(b"x" * 1_000, timestamp=int(time.time() * 1e3))] * (BATCH_BYTES // 1_010))
         produce_request = messages.ProduceRequest
-        data = [
-            produce_request.PartitionProduceData(index=number, records=batch)
-            for number in range(PARTITIONS)
-        ]
+        data = [produce_request.PartitionProduceData(index=number, records=batch) for number in range(PARTITIONS)]
         topics = [produce_request.TopicProduceData(name=TOPIC, partition_data=data)]
         request = produce_request(acks=1, timeout_ms=10_000, topic_data=topics)
         frame = encode_frame(ApiKey.PRODUCE, request)
         host, port = peer.bootstrap_servers.split(":")
-        with (
-            socket.create_connection((host, int(port))) as client,
-            client.makefile("rb") as answers,
-        ):
+        with socket.create_connection((host, int(port))) as client, client.makefile("rb") as answers:
             for _ in range(sizes.total_bytes // (PARTITIONS * len(batch))):
                 client.sendall(frame)
                 answers.read(int.from_bytes(answers.read(4), "big"))
@@ -156,10 +148,7 @@ def _read_first(peer: Peer) -> None:
         for number in range(PARTITIONS)
     ]
     request = fetch(
-        max_bytes=1 << 30,
-        min_bytes=1,
-        max_wait_ms=1_000,
-        topics=[fetch.FetchTopic(topic=TOPIC, partitions=partitions)],
+        max_bytes=1 << 30, min_bytes=1, max_wait_ms=1_000, topics=[fetch.FetchTopic(topic=TOPIC, partitions=partitions)]
     )
     host, port = peer.bootstrap_servers.split(":")
     with socket.create_connection((host, int(port))) as client, client.makefile("rb") as answers:

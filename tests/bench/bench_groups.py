@@ -131,20 +131,12 @@ def run(options: Options, report: Report) -> None:
     if options.tiny:
         configs["group.min.session.timeout.ms"] = str(sizes.session_timeout_ms)
     measured = measure_in_turns(
-        starters(options, configs),
-        options.rounds,
-        lambda peer, samples: _round(peer, sizes, samples),
-        report,
+        starters(options, configs), options.rounds, lambda peer, samples: _round(peer, sizes, samples), report
     )
     measured.report_medians(report, SUITE)
     report.print_suite(SUITE)
     for peer_name in (KFAKE, KAFKA):
-        for name in (
-            sizes.join,
-            f"{sizes.join}: brokers' CPU",
-            sizes.rebalance,
-            sizes.rebalance_cpu,
-        ):
+        for name in (sizes.join, f"{sizes.join}: brokers' CPU", sizes.rebalance, sizes.rebalance_cpu):
             report.bar_ratio(SUITE, name, peer_name, name, at_most=1)
         report.bar_ratio(SUITE, COMMIT, peer_name, COMMIT)
     report.bar_below(SUITE, sizes.idle, 5)
@@ -226,9 +218,7 @@ async def _idling(peer: Peer, servers: Sequence[tuple[str, int]], sizes: Sizes, 
     group.close()
 
 
-async def _committing(
-    peer: Peer, servers: Sequence[tuple[str, int]], name: str, commits: int, add: Add
-) -> None:
+async def _committing(peer: Peer, servers: Sequence[tuple[str, int]], name: str, commits: int, add: Add) -> None:
     """Commit offsets, one after the other on each of some connections."""
     group_id = _new_group()
     address = await coordinator_of(servers, group_id)
@@ -239,15 +229,11 @@ async def _committing(
         for offset in range(count):
             parts = [request.OffsetCommitRequestPartition(partition, offset, -1, "")]
             topics = [request.OffsetCommitRequestTopic(name, partitions=parts)]
-            answer = await connection.request(
-                ApiKey.OFFSET_COMMIT, request(group_id, -1, "", topics=topics)
-            )
+            answer = await connection.request(ApiKey.OFFSET_COMMIT, request(group_id, -1, "", topics=topics))
             assert answer.topics[0].partitions[0].error_code == 0, answer
 
     async def commit_all(count: int) -> None:
-        await asyncio.gather(
-            *(commit(each, index % PARTITIONS, count) for index, each in enumerate(connections))
-        )
+        await asyncio.gather(*(commit(each, index % PARTITIONS, count) for index, each in enumerate(connections)))
 
     await commit_all(20)
     before_s, start = peer.cpu_s(), time.perf_counter()
@@ -259,11 +245,7 @@ async def _committing(
 
 
 async def _long_polls(
-    leader: tuple[str, int],
-    busy: tuple[str, int],
-    quiet: tuple[str, int],
-    sizes: Sizes,
-    add: Add,
+    leader: tuple[str, int], busy: tuple[str, int], quiet: tuple[str, int], sizes: Sizes, add: Add
 ) -> None:
     """Produce one record after the other, without and with many fetches that wait.
 

@@ -50,9 +50,7 @@ def run(options: Options, report: Report) -> None:
     sizes = options.choose(FULL, TINY)
     with ExitStack() as running:
         directory = running.enter_context(tempfile.TemporaryDirectory(prefix="broker-sim-bench-"))
-        processes = {
-            f"{count} partitions": _start(running, count, report) for count in sizes.partitions
-        }
+        processes = {f"{count} partitions": _start(running, count, report) for count in sizes.partitions}
         on_disk = _start(running, sizes.on_disk, report, "--data-dir", directory)
         processes[sizes.on_disk_name] = on_disk
         settled_s = time.perf_counter() + sizes.settle_s

@@ -64,9 +64,7 @@ def run(options: Options, report: Report) -> None:
             report.bar_below(SUITE, metric, LIMIT_MB)
 
 
-def _measure(
-    name: str, mechanism: str, security: str, sizes: Sizes, count: int, report: Report
-) -> None:
+def _measure(name: str, mechanism: str, security: str, sizes: Sizes, count: int, report: Report) -> None:
     arguments = ("--security", security, "--user", "billing=secret")
     seen: dict[str, list[list[float]]] = {"alone": [], "neighbour attacked": [], "attacked": []}
     memory: list[float] = []

@@ -27,13 +27,7 @@ from statistics import median
 
 from confluent_kafka import Producer
 from options import Options
-from peers import (
-    FamilyCpu,
-    PeerMissingError,
-    compiled_python,
-    native_simulator,
-    simulator,
-)
+from peers import FamilyCpu, PeerMissingError, compiled_python, native_simulator, simulator
 from pipeline_data import write_parquet, write_trace
 from pipeline_peers import PERCENTILES, Answers, Stopwatch, with_duckdb, with_pandas
 from report import NATIVE, OURS, Report
@@ -77,9 +71,7 @@ TINY = Sizes(
     events=3_000,
     messages={ONE: 20, BATCHES: 1_000},
     spark={
-        "spark.driver.extraJavaOptions": (
-            "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms500m -Xmn300m"
-        ),
+        "spark.driver.extraJavaOptions": ("-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms500m -Xmn300m"),
         "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "1",
         "spark.sql.shuffle.partitions": "1",
     },
@@ -192,9 +184,7 @@ def _with_spark(trace: str, out: str, conf: dict[str, str]) -> Answers:
         answers.operations = spark.read.parquet(f"{out}/lifecycles").count()
         for row in spark.read.parquet(f"{out}/latency").collect():
             minute = None if row.minute is None else int(row.minute.timestamp()) // 60
-            percentiles = [
-                row[f"{what}_{name}_ms"] for what in ("waited", "lateness") for name in PERCENTILES
-            ]
+            percentiles = [row[f"{what}_{name}_ms"] for what in ("waited", "lateness") for name in PERCENTILES]
             answers.latency[row.purgatory, row.outcome, minute] = (row.operations, *percentiles)
         for row in spark.read.parquet(f"{out}/occupancy_summary").collect():
             answers.occupancy[row.broker, row.purgatory, row.key] = (row.peak, row.parked_ms)
@@ -228,9 +218,7 @@ def _skewed(options: Options, report: Report, events: int) -> None:
         ):
             found = process.submit(_largest_tasks, directory, events, share).result()
         for step, task in found.items():
-            report.add(
-                SUITE, f"largest task of {step}, {what}", "rows", OURS, task.rows, lower=True
-            )
+            report.add(SUITE, f"largest task of {step}, {what}", "rows", OURS, task.rows, lower=True)
         step, task = max(found.items(), key=lambda item: item[1])
         report.say(f"largest task, {what} keys: in {step}, {task}")
 

@@ -26,14 +26,7 @@ from report import OURS, Report
 from integration.reference.clusters.jvm import find_java
 from integration.reference.errors import ReferenceUnavailableError
 from integration.reference.jars import kafka_jars
-from purgatory import (
-    DelayedOperation,
-    DelayedOperationPurgatory,
-    InlineExecutor,
-    SystemTimer,
-    TimerTask,
-    VirtualClock,
-)
+from purgatory import DelayedOperation, DelayedOperationPurgatory, InlineExecutor, SystemTimer, TimerTask, VirtualClock
 
 SUITE = "purgatory"
 WARM_UP_ROUNDS = 2
@@ -137,10 +130,7 @@ def ours(chance: random.Random, count: int) -> Costs:
     clock = VirtualClock()
     timer = SystemTimer("bench", clock, InlineExecutor())
     tasks = [Task(chance.randint(1_000, 31_000)) for _ in range(count)]
-    costs = {
-        "add": timed(each(timer.add, tasks), count),
-        "cancel": timed(each(Task.cancel, tasks), count),
-    }
+    costs = {"add": timed(each(timer.add, tasks), count), "cancel": timed(each(Task.cancel, tasks), count)}
     assert timer.size() == 0
 
     for _ in range(count):
@@ -216,10 +206,7 @@ def heap(chance: random.Random, count: int) -> Costs:
         heapq.heappush(queue, (task.delay_ms, next(numbers), task))
 
     tasks = [HeapTask(chance.randint(1_000, 31_000)) for _ in range(count)]
-    costs = {
-        "add": timed(each(add, tasks), count),
-        "cancel": timed(each(HeapTask.cancel, tasks), count),
-    }
+    costs = {"add": timed(each(add, tasks), count), "cancel": timed(each(HeapTask.cancel, tasks), count)}
     queue.clear()
     for _ in range(count):
         add(HeapTask(chance.randint(1, 1_000)))
@@ -250,10 +237,7 @@ def event_loop(chance: random.Random, count: int) -> Costs:
         handles = []
         delays_s = [chance.randint(1_000, 31_000) / 1_000 for _ in range(count)]
         costs = {
-            "add": timed(
-                each(lambda delay_s: handles.append(loop.call_later(delay_s, task)), delays_s),
-                count,
-            ),
+            "add": timed(each(lambda delay_s: handles.append(loop.call_later(delay_s, task)), delays_s), count),
             "cancel": timed(each(asyncio.TimerHandle.cancel, handles), count),
         }
         for _ in range(count):

@@ -174,10 +174,7 @@ def beside(key: str, peer: str, limit: float) -> Callable[[Figures, str], str]:
     """Judge a figure by a peer's, at every size."""
 
     def judge(growth: Figures, subject: str) -> str:
-        pairs = [
-            (figure(growth, subject, size, key), figure(growth, peer, size, key))
-            for size in sizes_of(growth)
-        ]
+        pairs = [(figure(growth, subject, size, key), figure(growth, peer, size, key)) for size in sizes_of(growth)]
         return verdict([ours / theirs for ours, theirs in pairs if ours and theirs], limit)
 
     return judge
@@ -238,11 +235,9 @@ BARS = {
 
 def label(subject: str) -> str:
     """Return what a subject is called in tables and plots."""
-    return {
-        OURS: "purgatory, pure",
-        NATIVE: "purgatory, native",
-        PENDING: "purgatory, native, PendingOperation",
-    }.get(subject, subject)
+    return {OURS: "purgatory, pure", NATIVE: "purgatory, native", PENDING: "purgatory, native, PendingOperation"}.get(
+        subject, subject
+    )
 
 
 def row(cells: list[str], *, rule: bool = False) -> list[str]:
@@ -281,7 +276,5 @@ def plot(growth: Figures, target: Path) -> None:
         axes.grid(alpha=0.3)
     figure.axes[0].set_ylabel("ns")
     names = sorted(lines, key=[label(subject) for subject in subjects].index)
-    figure.legend(
-        [lines[name] for name in names], names, loc="outside lower center", ncols=4, fontsize=8
-    )
+    figure.legend([lines[name] for name in names], names, loc="outside lower center", ncols=4, fontsize=8)
     figure.savefig(target, metadata={"Date": None})

@@ -8,10 +8,7 @@ from options import Options
 from report import OURS, Report
 
 SUITE = "purgatory load"
-SUBJECTS = {
-    "workload": (OURS, NATIVE, KAFKA),
-    "precision": (OURS, NATIVE, "LoopTimer", "asyncio", KAFKA),
-}
+SUBJECTS = {"workload": (OURS, NATIVE, KAFKA), "precision": (OURS, NATIVE, "LoopTimer", "asyncio", KAFKA)}
 FULL = {"workload": 20_000, "precision": 1_000}
 TINY = {"workload": 200, "precision": 20}
 """So many requests, and so many tasks on time; Java takes those of a full run always."""

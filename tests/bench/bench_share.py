@@ -16,17 +16,7 @@ from client_work import leader_of, topic
 from options import Options
 from peers import KAFKA, Peer, build_of
 from report import Report
-from share_load import (
-    CONFIGS,
-    FETCH_BYTES,
-    MOST_LOCKS,
-    WAIT_MS,
-    Address,
-    ShareMember,
-    accept,
-    accept_and_reject,
-    count,
-)
+from share_load import CONFIGS, FETCH_BYTES, MOST_LOCKS, WAIT_MS, Address, ShareMember, accept, accept_and_reject, count
 from turns import Samples, measure_in_turns, starters
 
 from broker_sim.protocol import messages
@@ -87,8 +77,7 @@ class Place:
         for _ in range(batches):
             topics = [
                 request.TopicProduceData(
-                    self.topic,
-                    partition_data=[request.PartitionProduceData(0, build_batch(values))],
+                    self.topic, partition_data=[request.PartitionProduceData(0, build_batch(values))]
                 )
             ]
             answer = await self.leader.request(ApiKey.PRODUCE, request(None, 1, 30_000, topics))
@@ -100,10 +89,7 @@ def run(options: Options, report: Report) -> None:
     sizes = options.choose(FULL, TINY)
     report.say(f"simulator: the {build_of(sys.executable)} build")
     measured = measure_in_turns(
-        starters(options, CONFIGS),
-        options.rounds,
-        lambda peer, samples: _round(peer, sizes, samples),
-        report,
+        starters(options, CONFIGS), options.rounds, lambda peer, samples: _round(peer, sizes, samples), report
     )
     measured.report_medians(report, SUITE)
     report.print_suite(SUITE)
@@ -138,19 +124,12 @@ async def _measure(peer: Peer, batched: str, single: str, sizes: Sizes, add: Add
             acquired = await member.fetch(acknowledge(acquired), per_fetch, is_limit=is_limit)
             left -= count(acquired)
         member.close()
-        _add_rate(
-            add, name, member.fetches - fetches, time.perf_counter() - start, peer.cpu_s() - cpu_s
-        )
-    for name, place, records, per_fetch in (
-        (PLAIN, many, sizes.records, MANY),
-        (PLAIN_SINGLE, one, sizes.single, 1),
-    ):
+        _add_rate(add, name, member.fetches - fetches, time.perf_counter() - start, peer.cpu_s() - cpu_s)
+    for name, place, records, per_fetch in ((PLAIN, many, sizes.records, MANY), (PLAIN_SINGLE, one, sizes.single, 1)):
         cpu_s, start = peer.cpu_s(), time.perf_counter()
         for offset in range(0, records, per_fetch):
             await _fetch(place, offset, per_fetch)
-        _add_rate(
-            add, name, records // per_fetch, time.perf_counter() - start, peer.cpu_s() - cpu_s
-        )
+        _add_rate(add, name, records // per_fetch, time.perf_counter() - start, peer.cpu_s() - cpu_s)
     for name, is_limit in (("in flight by batches", False), ("in flight one by one", True)):
         await _hold(peer, many, sizes, name, is_limit, add)
     for place in (many, one):
@@ -166,9 +145,7 @@ def _add_rate(add: Add, name: str, fetches: int, elapsed_s: float, cpu_s: float)
     add(_cpu(name), "µs", cpu_s / fetches * 1e6, lower=True)
 
 
-async def _hold(
-    peer: Peer, place: Place, sizes: Sizes, name: str, is_limit: bool, add: Add
-) -> None:
+async def _hold(peer: Peer, place: Place, sizes: Sizes, name: str, is_limit: bool, add: Add) -> None:
     """Let groups have as many records in flight as they may, and look at the memory."""
     before_mb, records, members = peer.resident_mb(), 0, []
     for _ in range(IN_FLIGHT_GROUPS):
@@ -211,9 +188,7 @@ async def _place(peer: Peer, name: str) -> Place:
     address = leader_of(peer, name, 0)
     leader = await Connection.open(address)
     request = messages.MetadataRequest
-    found = await leader.request(
-        ApiKey.METADATA, request([request.MetadataRequestTopic(name=name)], False)
-    )
+    found = await leader.request(ApiKey.METADATA, request([request.MetadataRequestTopic(name=name)], False))
     servers = [(host, int(port)) for host, _, port in _parts(peer.bootstrap_servers)]
     return Place(servers, name, found.topics[0].topic_id, address, leader)
 

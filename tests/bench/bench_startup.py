@@ -110,9 +110,7 @@ def _in_process(report: Report, name: str, python: str, starts: int) -> None:
     """Take the first start of every process, the median of the others, and that of resets."""
     firsts, others, resets = [], [], []
     for _ in range(starts):
-        done = subprocess.run(
-            [python, "-P", "-c", IN_PROCESS % 4], capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([python, "-P", "-c", IN_PROCESS % 4], capture_output=True, text=True, check=True)
         (first, *again), reset_ms = json.loads(done.stdout)
         firsts.append(first)
         others += again

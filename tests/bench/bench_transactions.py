@@ -18,17 +18,7 @@ from typing import Any
 from client_work import PARTITIONS, TIMEOUT_S, VALUE, topic
 from confluent_kafka import Consumer, Producer, TopicPartition
 from options import Options
-from peers import (
-    KAFKA,
-    KFAKE,
-    Peer,
-    PeerMissingError,
-    build_of,
-    kafka,
-    kfake,
-    native_simulator,
-    simulator,
-)
+from peers import KAFKA, KFAKE, Peer, PeerMissingError, build_of, kafka, kfake, native_simulator, simulator
 from report import Report
 from turns import Samples
 
@@ -128,9 +118,7 @@ def _measure(peer: Peer, name: str, kind: str, factor: int, sizes: Sizes, sample
         }
     )
     producer.init_transactions(TIMEOUT_S)
-    group = Consumer(
-        {"bootstrap.servers": peer.bootstrap_servers, "group.id": name, "log_level": 0}
-    )
+    group = Consumer({"bootstrap.servers": peer.bootstrap_servers, "group.id": name, "log_level": 0})
     offsets_of = group if kind == WITH_OFFSETS else None
     try:
         _run(producer, offsets_of, name, sizes.warm_up)

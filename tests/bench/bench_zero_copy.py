@@ -68,9 +68,7 @@ FULL = Sizes(
     log_bytes=64 * 1024 * 1024,
     short_rounds=5,
 )
-TINY = Sizes(
-    fetched_bytes=(32 * 1024, 64 * 1024), fetches=(2, 2), log_bytes=256 * 1024, short_rounds=1
-)
+TINY = Sizes(fetched_bytes=(32 * 1024, 64 * 1024), fetches=(2, 2), log_bytes=256 * 1024, short_rounds=1)
 
 
 def run(options: Options, report: Report) -> None:
@@ -121,9 +119,7 @@ def _fill(client: socket.socket, log_bytes: int) -> None:
     produce = messages.ProduceRequest
     data = produce.PartitionProduceData(index=0, records=batch)
     request = produce(
-        acks=1,
-        timeout_ms=10_000,
-        topic_data=[produce.TopicProduceData(name=TOPIC, partition_data=[data])],
+        acks=1, timeout_ms=10_000, topic_data=[produce.TopicProduceData(name=TOPIC, partition_data=[data])]
     )
     frame = encode_frame(ApiKey.PRODUCE, request)
     for _ in range(log_bytes // len(batch)):
@@ -131,9 +127,7 @@ def _fill(client: socket.socket, log_bytes: int) -> None:
         _answer(client, bytearray(65_536))
 
 
-def _fetch_often(
-    pid: int, client: socket.socket, size: int, fetches: tuple[int, int]
-) -> tuple[float, float]:
+def _fetch_often(pid: int, client: socket.socket, size: int, fetches: tuple[int, int]) -> tuple[float, float]:
     """Return the broker's processor time and the time of one fetch, both in seconds."""
     fetch = messages.FetchRequest
     partition = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=size)

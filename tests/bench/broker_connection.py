@@ -133,9 +133,7 @@ class Template:
 
     def __init__(self, api_key: ApiKey, message: Any) -> None:
         frame = encode_frame(api_key, message)
-        self._before, self._after = frame[_SIZE.size :].split(
-            _LENGTH.pack(len(MEMBER)) + MEMBER.encode()
-        )
+        self._before, self._after = frame[_SIZE.size :].split(_LENGTH.pack(len(MEMBER)) + MEMBER.encode())
 
     def fill(self, member_id: bytes) -> bytes:
         """Return the frame of that member."""

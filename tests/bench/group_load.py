@@ -10,16 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from broker_connection import (
-    MEMBER,
-    NONE,
-    RETRY_S,
-    VERSIONS,
-    FramedConnection,
-    Template,
-    coordinator_of,
-    encode_frame,
-)
+from broker_connection import MEMBER, NONE, RETRY_S, VERSIONS, FramedConnection, Template, coordinator_of, encode_frame
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
@@ -46,13 +37,7 @@ class Requests:
         self.join = Template(
             ApiKey.JOIN_GROUP,
             messages.JoinGroupRequest(
-                group_id,
-                session_timeout_ms,
-                REBALANCE_TIMEOUT_MS,
-                MEMBER,
-                None,
-                "consumer",
-                [protocol],
+                group_id, session_timeout_ms, REBALANCE_TIMEOUT_MS, MEMBER, None, "consumer", [protocol]
             ),
         )
         self._generation = -1
@@ -141,10 +126,7 @@ class Member(FramedConnection):
         self._take = self._synced
         if leader == member_id:
             request = messages.SyncGroupRequest(
-                self._group.group_id,
-                generation,
-                member_id.decode(),
-                assignments=self._assignments(frame),
+                self._group.group_id, generation, member_id.decode(), assignments=self._assignments(frame)
             )
             self._send(encode_frame(ApiKey.SYNC_GROUP, request))
         else:

@@ -20,10 +20,7 @@ ROOT = Path(__file__).parents[2]
 RAMP_S = 1.0
 """Until the attacker has imported what it needs, and its first logins are refused."""
 FRAME_VERSION = 1
-FIRST = {
-    "PLAIN": b"\0billing\0wrong",
-    "SCRAM-SHA-256": b"n,,n=billing,r=abc",
-}
+FIRST = {"PLAIN": b"\0billing\0wrong", "SCRAM-SHA-256": b"n,,n=billing,r=abc"}
 RETRY_S = 0.01
 """Until a connection that could not be made is tried again."""
 
@@ -34,11 +31,7 @@ def attacked(port, mechanism, security, parallel):
     command = [sys.executable, __file__, f"{port}", mechanism, security, f"{parallel}"]
     ended = []
     with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={"PYTHONPATH": str(ROOT)},
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={"PYTHONPATH": str(ROOT)}
     ) as process:
         yield ended
         ended.append(int(process.communicate()[0]))

@@ -73,10 +73,7 @@ def log_in(port, security):
     context = unverified_tls(security)
     if context is not None:
         client = context.wrap_socket(client)
-    for request in (
-        messages.SaslHandshakeRequest("PLAIN"),
-        messages.SaslAuthenticateRequest(b"\0billing\0secret"),
-    ):
+    for request in (messages.SaslHandshakeRequest("PLAIN"), messages.SaslAuthenticateRequest(b"\0billing\0secret")):
         client.sendall(encode(request))
         client.recv(READ_BYTES)
     client.setblocking(False)
@@ -90,10 +87,7 @@ async def measure(mechanism, security, parallel, seconds):
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         port = int(kafka.bootstrap_servers.split(",")[0].rpartition(":")[2])
-        with (
-            await asyncio.to_thread(log_in, port, security) as client,
-            attacked(port, mechanism, security, parallel),
-        ):
+        with await asyncio.to_thread(log_in, port, security) as client, attacked(port, mechanism, security, parallel):
             await asyncio.sleep(RAMP_S)
             meter = Meter(loop, client, seconds)
             await meter.ended
@@ -103,10 +97,7 @@ async def measure(mechanism, security, parallel, seconds):
 def main():
     """Run the command line."""
     mechanism, security, parallel, seconds = sys.argv[1:]
-    with (
-        logs_on_stderr("warning"),
-        asyncio.Runner(loop_factory=new_event_loop) as runner,
-    ):
+    with logs_on_stderr("warning"), asyncio.Runner(loop_factory=new_event_loop) as runner:
         took_ms = runner.run(measure(mechanism, security, int(parallel), float(seconds)))
     print(*(took_ms[int(len(took_ms) * share)] for share in (0.5, 0.99)))
 

@@ -169,11 +169,7 @@ def kfake() -> Iterator[Peer]:
 def librdkafka_mock() -> Iterator[Peer]:
     """Run librdkafka's mock cluster."""
     with _running(
-        MOCK_NAME,
-        [sys.executable, str(MOCK)],
-        replicates=False,
-        creates_topics=False,
-        keeps_records=False,
+        MOCK_NAME, [sys.executable, str(MOCK)], replicates=False, creates_topics=False, keeps_records=False
     ) as peer:
         yield peer
 
@@ -199,9 +195,7 @@ def build_kfake() -> Path:
     """Return the kfake program; Go fetches and compiles it once."""
     go = shutil.which("go")
     if go is None:
-        raise PeerMissingError(
-            "Go is missing: apt-get install -y --no-install-recommends golang-go"
-        )
+        raise PeerMissingError("Go is missing: apt-get install -y --no-install-recommends golang-go")
     sources = sorted(KFAKE_SOURCE.glob("*"))
     digest = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
@@ -226,9 +220,7 @@ def _running(name: str, command: list[str], **traits: bool) -> Iterator[Peer]:
     """Start a program that prints one line of JSON when it is ready; end it by SIGTERM."""
     start = time.perf_counter()
     try:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     except OSError as error:
         raise PeerMissingError(f"{command[0]}: {error.strerror}") from error
     watchdog = threading.Timer(READY_TIMEOUT_S, process.kill)

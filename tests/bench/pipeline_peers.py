@@ -17,9 +17,7 @@ class Answers:
     """Totals per group, and seconds per step."""
 
     operations: int = 0
-    latency: dict[tuple[str, str, int | None], tuple[float | None, ...]] = field(
-        default_factory=dict
-    )
+    latency: dict[tuple[str, str, int | None], tuple[float | None, ...]] = field(default_factory=dict)
     """By purgatory, outcome and minute (None: all of them): how many, the percentiles of waiting,
     the percentiles of lateness."""
     occupancy: dict[tuple[int, str, str | None], tuple[int, int]] = field(default_factory=dict)
@@ -66,9 +64,7 @@ def with_pandas(path: str) -> Answers:
     ends = events[events.event.isin(["completed", "expired", "cancelled"])].set_index(names)
     lives = tried[["keys", "api", "client_id", "delay_ms"]].copy()
     lives["parked_at_ms"] = parked["ts_ms"]
-    lives[["ended_at_ms", "outcome", "waited_ms", "lateness_ms"]] = ends[
-        ["ts_ms", "event", "waited_ms", "lateness_ms"]
-    ]
+    lives[["ended_at_ms", "outcome", "waited_ms", "lateness_ms"]] = ends[["ts_ms", "event", "waited_ms", "lateness_ms"]]
     lives = lives.reset_index()
     answers.operations = len(lives)
     watch.lap("lifecycle")
@@ -113,10 +109,7 @@ def with_duckdb(path: str) -> Answers:
     answers = Answers()
     watch = Stopwatch(answers)
     database = duckdb.connect()
-    database.execute(
-        "create table events as select distinct * from read_json(?, format='newline_delimited')",
-        [path],
-    )
+    database.execute("create table events as select distinct * from read_json(?, format='newline_delimited')", [path])
     watch.lap("read")
     database.execute("""
         create table lives as
@@ -156,8 +149,7 @@ def with_duckdb(path: str) -> Answers:
         select broker, purgatory, key, max(level), coalesce(sum(level * lasted), 0) from levels group by all
     """).fetchall()
     answers.occupancy = {
-        (broker, purgatory, key): (int(peak), int(area))
-        for broker, purgatory, key, peak, area in rows
+        (broker, purgatory, key): (int(peak), int(area)) for broker, purgatory, key, peak, area in rows
     }
     watch.lap("occupancy")
     return answers

@@ -31,13 +31,7 @@ def per_item(function: Callable, items: list) -> float:
 
 
 def grow(
-    add: Callable,
-    cancel: Callable,
-    make: Callable,
-    size: int,
-    repeats: int,
-    *,
-    cancels: int = CHUNK,
+    add: Callable, cancel: Callable, make: Callable, size: int, repeats: int, *, cancels: int = CHUNK
 ) -> dict[str, float]:
     """Park `size` things, then time a chunk on top of them, over and over."""
     parked = [add(make()) for _ in range(size)]
@@ -133,9 +127,4 @@ def grow_threads(size: int, repeats: int) -> dict[str, float]:
     return {"add": adds, "cancel": cancellations}
 
 
-GROWTH = {
-    "asyncio": grow_asyncio,
-    "heapq": grow_heapq,
-    "sched": grow_sched,
-    "threading.Timer": grow_threads,
-}
+GROWTH = {"asyncio": grow_asyncio, "heapq": grow_heapq, "sched": grow_sched, "threading.Timer": grow_threads}

@@ -152,8 +152,4 @@ def precision(measure: Callable[[int], list[float]], tasks: int) -> dict[str, fl
     return found
 
 
-PRECISION = {
-    "purgatory": precise_purgatory,
-    "LoopTimer": precise_loop_timer,
-    "asyncio": precise_asyncio,
-}
+PRECISION = {"purgatory": precise_purgatory, "LoopTimer": precise_loop_timer, "asyncio": precise_asyncio}

@@ -63,9 +63,7 @@ def soak(operations: int, seed: int) -> dict[str, object]:
             else:
                 purgatory.check_and_complete(keys[0])
         if chance.random() < 0.001:
-            cancelled += sum(
-                not operation.completed for operation in purgatory.cancel_for_key(keys[0])
-            )
+            cancelled += sum(not operation.completed for operation in purgatory.cancel_for_key(keys[0]))
         if chance.random() < 0.1:
             TIMER.advance(chance.randint(0, 20))
         if number % CHECK_EVERY == 0:

@@ -50,9 +50,7 @@ class Report:
         self.bars: list[Bar] = []
         self.console = Console(width=None if os.isatty(1) else 160, highlight=False)
 
-    def add(
-        self, suite: str, name: str, unit: str, subject: str, value: float, *, lower: bool = False
-    ) -> None:
+    def add(self, suite: str, name: str, unit: str, subject: str, value: float, *, lower: bool = False) -> None:
         """Note a figure; `lower` says that less is better."""
         metric = self.metrics.setdefault((suite, name), Metric(suite, name, unit, lower))
         metric.values[subject] = value
@@ -71,14 +69,7 @@ class Report:
                 self.bars.append(Bar(claim, _number(ours), ours < limit))
 
     def bar_ratio(
-        self,
-        suite: str,
-        name: str,
-        peer: str,
-        peer_name: str,
-        *,
-        at_most: float = 0.0,
-        at_least: float = 1.0,
+        self, suite: str, name: str, peer: str, peer_name: str, *, at_most: float = 0.0, at_least: float = 1.0
     ) -> None:
         """Judge ours / theirs: at most `at_most`, or at least `at_least` where more is better."""
         theirs = self.value(suite, peer_name, peer)

@@ -23,10 +23,7 @@ MOST_LOCKS = 10_000
 """So many records of a partition may be in flight, which is the most that Kafka allows."""
 CONFIGS = {"group.share.max.partition.max.record.locks": str(MOST_LOCKS)}
 """Of brokers, so that groups may have that."""
-GROUP_CONFIGS = {
-    "share.auto.offset.reset": "earliest",
-    "share.partition.max.record.locks": str(MOST_LOCKS),
-}
+GROUP_CONFIGS = {"share.auto.offset.reset": "earliest", "share.partition.max.record.locks": str(MOST_LOCKS)}
 
 Address = tuple[str, int]
 Acknowledged = list[tuple[int, int, list[int]]]
@@ -46,17 +43,13 @@ class ShareMember:
         """Join the group; its coordinator begins the state of its share partitions then."""
         connection = await Connection.open(servers[0])
         request = messages.IncrementalAlterConfigsRequest
-        changes = [
-            request.AlterableConfig(*item[:1], SET, item[1]) for item in GROUP_CONFIGS.items()
-        ]
+        changes = [request.AlterableConfig(*item[:1], SET, item[1]) for item in GROUP_CONFIGS.items()]
         resource = request.AlterConfigsResource(GROUP_RESOURCE, self.group_id, changes)
         altered = await connection.request(ApiKey.INCREMENTAL_ALTER_CONFIGS, request([resource]))
         assert altered.responses[0].error_code == NONE, altered
         connection.close()
         coordinator = await Connection.open(await coordinator_of(servers, self.group_id))
-        heartbeat = messages.ShareGroupHeartbeatRequest(
-            self.group_id, self.member_id, 0, None, [topic]
-        )
+        heartbeat = messages.ShareGroupHeartbeatRequest(self.group_id, self.member_id, 0, None, [topic])
         for _ in range(TRIES):
             beaten = await coordinator.request(ApiKey.SHARE_GROUP_HEARTBEAT, heartbeat)
             if beaten.error_code not in TRANSIENT:
@@ -66,12 +59,7 @@ class ShareMember:
         coordinator.close()
 
     async def fetch(
-        self,
-        acknowledged: Acknowledged,
-        max_records: int,
-        *,
-        is_limit: bool,
-        wait_ms: int = WAIT_MS,
+        self, acknowledged: Acknowledged, max_records: int, *, is_limit: bool, wait_ms: int = WAIT_MS
     ) -> list[Any]:
         """Return the acquired ranges; none before the state of the share partition is there."""
         request = messages.ShareFetchRequest
@@ -125,10 +113,7 @@ def accept_and_reject(acquired: Sequence[Any]) -> Acknowledged:
         (
             one.first_offset,
             one.last_offset,
-            [
-                REJECT if offset % 2 else ACCEPT
-                for offset in range(one.first_offset, one.last_offset + 1)
-            ],
+            [REJECT if offset % 2 else ACCEPT for offset in range(one.first_offset, one.last_offset + 1)],
         )
         for one in acquired
     ]

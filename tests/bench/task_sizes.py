@@ -19,10 +19,7 @@ class TaskSize:
     """How many its stage has."""
 
     def __str__(self) -> str:
-        return (
-            f"a task of stage {self.stage} ({self.tasks} tasks) with {self.rows:,} rows, "
-            f"{self.bytes / 1e6:.1f} MB"
-        )
+        return f"a task of stage {self.stage} ({self.tasks} tasks) with {self.rows:,} rows, {self.bytes / 1e6:.1f} MB"
 
 
 def stages_run(spark, group: str) -> set[int]:

@@ -17,9 +17,7 @@ class Samples:
     """Figures of several rounds, by what was measured and on whom."""
 
     def __init__(self) -> None:
-        self._figures: dict[tuple[str, str, bool], dict[str, list[float]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+        self._figures: dict[tuple[str, str, bool], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
 
     def add(self, peer: str, name: str, unit: str, value: float, *, lower: bool) -> None:
         """Note one figure; `lower` says that less is better."""
@@ -44,10 +42,7 @@ def starters(options: Options, configs: Mapping[str, str]) -> list[Start]:
 
 
 def measure_in_turns(
-    starts: Iterable[Start],
-    rounds: int,
-    measure: Callable[[Peer, Samples], object],
-    report: Report,
+    starts: Iterable[Start], rounds: int, measure: Callable[[Peer, Samples], object], report: Report
 ) -> Samples:
     """Measure every peer once in each round, in the other order in every second one."""
     order = list(starts)

@@ -23,7 +23,7 @@ from .share_members import Shares
 TIMEOUT_S = 60
 CONFIGS = {
     # Followers' fetches stay parked: with Kafka's 500 ms none is, whenever they are sent again.
-    "replica.fetch.wait.max.ms": "20000",
+    "replica.fetch.wait.max.ms": "20000"
 }
 SHORT_SESSIONS = {"broker.session.timeout.ms": "600", "broker.heartbeat.interval.ms": "200"}
 COMMIT = messages.OffsetCommitRequest
@@ -240,9 +240,7 @@ class GroupUser:
 
     def delete_offsets(self, group_id, partitions, broker=None):
         topics = [
-            DELETE.OffsetDeleteRequestTopic(
-                "t", [DELETE.OffsetDeleteRequestPartition(index) for index in partitions]
-            )
+            DELETE.OffsetDeleteRequestTopic("t", [DELETE.OffsetDeleteRequestPartition(index) for index in partitions])
         ]
         return self.ask(DELETE(group_id, topics), 0, broker or self.leader(group_id))
 

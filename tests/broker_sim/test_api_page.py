@@ -22,9 +22,7 @@ def test_names_in_signatures_are_public():
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python signature\n(.*?)```", page, re.DOTALL)
     lines = re.findall(r"^- `(?:async )?\w+(\(.*?)`: ", page, re.MULTILINE)
-    named = set(
-        re.findall(r"\b[A-Z]\w*[a-z]\w*\b", re.sub(r"'.*?'", "", "\n".join(blocks + lines)))
-    )
+    named = set(re.findall(r"\b[A-Z]\w*[a-z]\w*\b", re.sub(r"'.*?'", "", "\n".join(blocks + lines))))
     known = {*dir(builtins), *dir(typing), *dir(collections.abc), "Path"}
     assert {"Mapping", "DiskOptions", "Loss"} <= named
     assert named - known - set(broker_sim.__all__) == set()

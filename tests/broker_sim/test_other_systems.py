@@ -78,10 +78,7 @@ RUN = "from broker_sim.cli import main; sys.argv[1:] = ['run', '--brokers', '1']
 
 def start(program):
     return subprocess.Popen(
-        [sys.executable, "-c", WINDOWS + program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", WINDOWS + program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 

@@ -153,9 +153,7 @@ def find_program(require_or_skip):
     def find(name, package):
         path = shutil.which(name)
         if path is None:
-            require_or_skip(
-                f"{name} is missing: apt-get install -y --no-install-recommends {package}"
-            )
+            require_or_skip(f"{name} is missing: apt-get install -y --no-install-recommends {package}")
         return path
 
     return find
@@ -196,10 +194,7 @@ def kafka_class_path(require_or_skip):
         from integration.reference.jars import kafka_jars
 
         if shutil.which("javac") is None:
-            require_or_skip(
-                "a JDK is missing: "
-                "apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
-            )
+            require_or_skip("a JDK is missing: apt-get install -y --no-install-recommends openjdk-17-jdk-headless")
         try:
             return f"{kafka_jars(*artifacts)}/*"
         except ReferenceUnavailableError as unavailable:

@@ -34,13 +34,7 @@ WAIT_S = 30
 TOPIC = ("orders", ResourcePatternType.LITERAL, "User:billing", "*")
 READ = AclBinding(ResourceType.TOPIC, *TOPIC, AclOperation.READ, AclPermissionType.ALLOW)
 ANY_READ = AclBindingFilter(
-    ResourceType.ANY,
-    None,
-    ResourcePatternType.ANY,
-    None,
-    None,
-    AclOperation.READ,
-    AclPermissionType.ANY,
+    ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.READ, AclPermissionType.ANY
 )
 
 

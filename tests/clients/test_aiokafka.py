@@ -15,9 +15,7 @@ def produce(simulator):
     """Return a function that sends values and returns their offsets."""
 
     async def send(topic, values, **config):
-        async with AIOKafkaProducer(
-            bootstrap_servers=simulator.bootstrap_servers, **config
-        ) as producer:
+        async with AIOKafkaProducer(bootstrap_servers=simulator.bootstrap_servers, **config) as producer:
             futures = [await producer.send(topic, value, partition=0) for value in values]
             return [getattr(await future, "offset", None) for future in futures]
 
@@ -32,9 +30,7 @@ def consume(simulator):
     """Return a function that reads the first values of partition 0."""
 
     async def read(topic, number):
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=simulator.bootstrap_servers, enable_auto_commit=False
-        )
+        consumer = AIOKafkaConsumer(bootstrap_servers=simulator.bootstrap_servers, enable_auto_commit=False)
         partition = TopicPartition(topic, 0)
         consumer.assign([partition])
         async with consumer:

@@ -137,9 +137,7 @@ def test_same_seed_gives_the_same_trace_callback_by_callback():
             await acks_all_with_a_paused_follower(kafka)
             digests.append(asyncio.get_running_loop().trace.digest())
 
-        options = VirtualTimeOptions(
-            order="seeded", latency_ms=(0.1, 5), trace_steps=True, configs=SLOW_ISR
-        )
+        options = VirtualTimeOptions(order="seeded", latency_ms=(0.1, 5), trace_steps=True, configs=SLOW_ISR)
         run_seed(test, options, seed)
         return digests.pop()
 
@@ -148,11 +146,7 @@ def test_same_seed_gives_the_same_trace_callback_by_callback():
 
 
 @pytest.mark.virtual_time(
-    brokers=1,
-    topics=["orders:1:1"],
-    latency_ms=(0.1, 5),
-    security="sasl_ssl",
-    users={"billing": "secret"},
+    brokers=1, topics=["orders:1:1"], latency_ms=(0.1, 5), security="sasl_ssl", users={"billing": "secret"}
 )
 async def test_application_logs_in_by_scram_over_tls(kafka):
     config = kafka.client_config("aiokafka", mechanism="SCRAM-SHA-512")

@@ -53,11 +53,7 @@ def test_confluent_kafka_produces_and_consumes(simulator):
     assert producer.flush(TIMEOUT_S) == 0
     assert delivered == [None] * len(VALUES)
     consumer = Consumer(
-        {
-            "bootstrap.servers": simulator.bootstrap_servers,
-            "group.id": "only assigns",
-            "enable.auto.commit": False,
-        }
+        {"bootstrap.servers": simulator.bootstrap_servers, "group.id": "only assigns", "enable.auto.commit": False}
     )
     try:
         consumer.assign([ConfluentPartition(topic, 0, OFFSET_BEGINNING)])

@@ -39,11 +39,7 @@ def program(tmp_path, find_program, find_go, kafka_class_path):
 
     def go():
         built = tmp_path / "deliver"
-        subprocess.run(
-            [find_go(), "build", "-buildvcs=false", "-o", str(built), "."],
-            cwd=EXAMPLES / "go",
-            check=True,
-        )
+        subprocess.run([find_go(), "build", "-buildvcs=false", "-o", str(built), "."], cwd=EXAMPLES / "go", check=True)
         return [str(built)]
 
     def node():

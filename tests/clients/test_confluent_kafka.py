@@ -1,14 +1,7 @@
 """confluent-kafka (librdkafka): produce, consume, time out."""
 
 import pytest
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from broker_sim import Cluster, Fault
@@ -109,9 +102,7 @@ def test_watermarks_and_offsets_can_be_listed(simulator):
     admin = AdminClient({"bootstrap.servers": simulator.bootstrap_servers})
     partition = TopicPartition(topic, 0)
     for spec, expected in [(OffsetSpec.earliest(), 0), (OffsetSpec.latest(), 50)]:
-        futures = admin.list_offsets(
-            {partition: spec}, isolation_level=IsolationLevel.READ_UNCOMMITTED
-        )
+        futures = admin.list_offsets({partition: spec}, isolation_level=IsolationLevel.READ_UNCOMMITTED)
         assert futures[partition].result(TIMEOUT_S).offset == expected
 
 
@@ -134,9 +125,7 @@ def test_acks_1_does_not_wait_for_frozen_followers(simulator, frozen_followers):
 
 def test_metadata_names_all_brokers_and_the_leader(simulator):
     topic = simulator.create_topic(partitions=2)
-    metadata = AdminClient({"bootstrap.servers": simulator.bootstrap_servers}).list_topics(
-        topic, TIMEOUT_S
-    )
+    metadata = AdminClient({"bootstrap.servers": simulator.bootstrap_servers}).list_topics(topic, TIMEOUT_S)
     assert sorted(metadata.brokers) == [1, 2, 3]
     for number, partition in metadata.topics[topic].partitions.items():
         assert partition.leader == simulator.partition(topic, number)["leader"]
@@ -145,9 +134,7 @@ def test_metadata_names_all_brokers_and_the_leader(simulator):
 
 def test_consumer_reads_from_the_replica_in_its_rack():
     racks = {1: {"broker.rack": "a"}, 2: {"broker.rack": "b"}, 3: {"broker.rack": "c"}}
-    with Cluster(
-        3, configs={"replica.selector.class": RACK_AWARE_SELECTOR}, broker_configs=racks
-    ) as cluster:
+    with Cluster(3, configs={"replica.selector.class": RACK_AWARE_SELECTOR}, broker_configs=racks) as cluster:
         cluster.create_topic("t", assignments={0: [1, 2, 3]})
         cluster.produce("t", "v")
         for broker in (1, 2, 3):

@@ -7,13 +7,7 @@ import sys
 from itertools import count
 
 import pytest
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    KafkaError,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -45,9 +39,7 @@ class Simulator:
     def start(self, *options):
         command = [sys.executable, "-m", "broker_sim", "run", "--data-dir", str(self.directory)]
         command += [word for config in CONFIGS for word in ("--config", config)]
-        self.process = subprocess.Popen(
-            [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        self.process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         assert line, self.process.stderr.read()
         self.bootstrap_servers = json.loads(line)["bootstrap_servers"]
@@ -101,9 +93,7 @@ def simulator(tmp_path):
 
 def create_topic(simulator):
     admin = simulator.client(AdminClient)
-    made = admin.create_topics(
-        [NewTopic("topic", PARTITIONS, 3, config={"segment.bytes": "1048576"})]
-    )
+    made = admin.create_topics([NewTopic("topic", PARTITIONS, 3, config={"segment.bytes": "1048576"})])
     made["topic"].result(TIMEOUT_S)
     resource = ConfigResource(ResourceType.TOPIC, "topic")
     resource.add_incremental_config(
@@ -160,9 +150,7 @@ def end_while_writing(simulator, number):
             acknowledged[message.partition()].append(message.value())
 
     for index in count():
-        producer.produce(
-            "topic", b"plain %d" % index, partition=index % PARTITIONS, on_delivery=delivered
-        )
+        producer.produce("topic", b"plain %d" % index, partition=index % PARTITIONS, on_delivery=delivered)
         producer.poll(0)
         if min(map(len, acknowledged.values())) >= ACKNOWLEDGED_BEFORE_THE_END:
             break
@@ -183,9 +171,7 @@ def test_restarted_cluster_has_everything_that_was_acknowledged(simulator, numbe
     write_in_transaction(producer, b"dropped")
     producer.abort_transaction(TIMEOUT_S)
     consumer = simulator.consumer()
-    committed = [
-        TopicPartition("topic", partition, 1 + partition) for partition in range(PARTITIONS)
-    ]
+    committed = [TopicPartition("topic", partition, 1 + partition) for partition in range(PARTITIONS)]
     consumer.commit(offsets=committed, asynchronous=False)
     write_in_transaction(producer, b"open")
     acknowledged = end_while_writing(simulator, number)

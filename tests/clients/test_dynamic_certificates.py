@@ -2,13 +2,7 @@
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from broker_sim import Cluster
 from broker_sim.security import Certificates
@@ -23,8 +17,7 @@ PREFIX = "listener.name.outside.ssl.keystore."
 
 def alter(cluster, values):
     entries = [
-        ConfigEntry(PREFIX + name, value, incremental_operation=AlterConfigOpType.SET)
-        for name, value in values.items()
+        ConfigEntry(PREFIX + name, value, incremental_operation=AlterConfigOpType.SET) for name, value in values.items()
     ]
     resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=entries)
     admin = AdminClient(cluster.client_config("confluent", listener="INSIDE"))

@@ -20,11 +20,7 @@ METHODS = Path(__file__).parent / "methods"
 PROGRAM_TIMEOUT_S = 240
 AT_ONCE_S = 30
 """Below the 45 s and more for which a client waits when nobody answers."""
-OLDER = {
-    "confluent-kafka": ("2.13.2", "2.5.3"),
-    "kafka-python": ("2.3.3", "2.0.6"),
-    "aiokafka": ("0.13.0", "0.11.0"),
-}
+OLDER = {"confluent-kafka": ("2.13.2", "2.5.3"), "kafka-python": ("2.3.3", "2.0.6"), "aiokafka": ("0.13.0", "0.11.0")}
 NEWEST = [(name, "newest") for name in OLDER]
 CASES = [(name, version) for name, older in OLDER.items() for version in older]
 AT_A_TIME = 2
@@ -80,11 +76,7 @@ def _cache():
 @pytest.fixture(scope="module")
 def pythons(request):
     """Return futures of the Pythons of the older versions, made while the first tests run."""
-    cases = {
-        item.callspec.params["client"]
-        for item in request.session.items
-        if item.path == request.path
-    }
+    cases = {item.callspec.params["client"] for item in request.session.items if item.path == request.path}
     pool = ThreadPoolExecutor(AT_A_TIME)
     yield {case: pool.submit(python_with, "==".join(case)) for case in CASES if case in cases}
     pool.shutdown(cancel_futures=True)
@@ -142,7 +134,5 @@ def test_served_methods_succeed_and_the_others_fail_at_once(client, simulator):
 def test_served_methods_have_the_outcome_of_kafka(client, simulator, real_kafka):
     clusters = (simulator, real_kafka)
     with ThreadPoolExecutor(len(clusters)) as pool:
-        ours, theirs = pool.map(
-            lambda cluster: outcomes(client, cluster.bootstrap_servers, "served"), clusters
-        )
+        ours, theirs = pool.map(lambda cluster: outcomes(client, cluster.bootstrap_servers, "served"), clusters)
     assert served(ours) == served(theirs)

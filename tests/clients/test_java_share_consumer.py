@@ -34,8 +34,7 @@ AGAIN = {offset: [1, 2] if offset % 3 == 0 and offset % 5 != 0 else [1] for offs
 COMMITTED = {
     offset: [1]
     for offset in range(2 * COUNT * (PER_TRANSACTION + 1) // PER_TRANSACTION)
-    if offset // (PER_TRANSACTION + 1) % 2 == 0
-    and offset % (PER_TRANSACTION + 1) != PER_TRANSACTION
+    if offset // (PER_TRANSACTION + 1) % 2 == 0 and offset % (PER_TRANSACTION + 1) != PER_TRANSACTION
 }
 """Every other transaction was aborted, and each ends with a marker."""
 EXPECTED = {
@@ -53,10 +52,7 @@ IN_SOAK = pytest.mark.soak(part="clients")
 _numbers = count(1)
 
 
-@pytest.fixture(
-    scope="module",
-    params=["simulator", pytest.param("kafka", marks=[IN_SOAK, pytest.mark.real_kafka])],
-)
+@pytest.fixture(scope="module", params=["simulator", pytest.param("kafka", marks=[IN_SOAK, pytest.mark.real_kafka])])
 def cluster(request, run_simulator, run_real_kafka):
     """A simulator and a real Kafka whose locks on records may be short."""
     if request.param == "kafka":
@@ -77,10 +73,7 @@ def start(cluster, kafka_class_path):
     def run(topic, group, case):
         words = [cluster.bootstrap_servers, topic, group, str(COUNT), case]
         process = subprocess.Popen(
-            [*java, str(SOURCE), *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            [*java, str(SOURCE), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         started.append(process)
         return process
@@ -92,8 +85,7 @@ def start(cluster, kafka_class_path):
 
 
 @pytest.mark.parametrize(
-    "case",
-    ["explicit", *(pytest.param(case, marks=IN_SOAK) for case in EXPECTED if case != "explicit")],
+    "case", ["explicit", *(pytest.param(case, marks=IN_SOAK) for case in EXPECTED if case != "explicit")]
 )
 def test_each_record_is_delivered_until_it_is_acknowledged(cluster, start, alter_group, case):
     number = next(_numbers)

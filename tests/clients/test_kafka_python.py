@@ -48,9 +48,7 @@ def consume(simulator):
     """Return a function that reads the first values of partition 0 from an offset on."""
 
     def read(topic, number, offset=0):
-        consumer = KafkaConsumer(
-            bootstrap_servers=simulator.bootstrap_servers, consumer_timeout_ms=TIMEOUT_MS
-        )
+        consumer = KafkaConsumer(bootstrap_servers=simulator.bootstrap_servers, consumer_timeout_ms=TIMEOUT_MS)
         try:
             partition = TopicPartition(topic, 0)
             consumer.assign([partition])

@@ -21,12 +21,7 @@ def kcat(simulator):
     def run(*arguments, text=None):
         command = [path, "-b", simulator.bootstrap_servers]
         done = subprocess.run(
-            [*command, *arguments],
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
+            [*command, *arguments], input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

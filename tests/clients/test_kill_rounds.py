@@ -34,9 +34,7 @@ def simulator(tmp_path):
 
 def write_until_killed(simulator, rng, round_number, acknowledged):
     """Write in a random rhythm, kill the process at a random moment, note what was acknowledged."""
-    producer = simulator.client(
-        Producer, **{"enable.idempotence": True, "linger.ms": rng.choice((0, 1, 5))}
-    )
+    producer = simulator.client(Producer, **{"enable.idempotence": True, "linger.ms": rng.choice((0, 1, 5))})
     before = sum(map(len, acknowledged.values()))
 
     def delivered(error, message):

@@ -23,14 +23,10 @@ def small(run_simulator):
 
 def send(small, topic, number, **config):
     """Return the errors of that many records, None for those that were taken."""
-    producer = Producer(
-        {"bootstrap.servers": small.bootstrap_servers, "linger.ms": 0, "batch.size": 1, **config}
-    )
+    producer = Producer({"bootstrap.servers": small.bootstrap_servers, "linger.ms": 0, "batch.size": 1, **config})
     errors = []
     for _ in range(number):
-        producer.produce(
-            topic, VALUE, partition=0, on_delivery=lambda error, _: errors.append(error)
-        )
+        producer.produce(topic, VALUE, partition=0, on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(TIMEOUT_S) == 0
     return errors
 
@@ -38,11 +34,7 @@ def send(small, topic, number, **config):
 @contextmanager
 def consumer_of(small):
     consumer = Consumer(
-        {
-            "bootstrap.servers": small.bootstrap_servers,
-            "group.id": "only assigns",
-            "enable.auto.commit": False,
-        }
+        {"bootstrap.servers": small.bootstrap_servers, "group.id": "only assigns", "enable.auto.commit": False}
     )
     yield consumer
     consumer.close()

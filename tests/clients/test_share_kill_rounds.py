@@ -13,14 +13,7 @@ import time
 
 import pytest
 from confluent_kafka import AcknowledgeType, KafkaException, Producer, ShareConsumer
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from .test_data_dir import TIMEOUT_S, Simulator
 
@@ -108,10 +101,7 @@ class Billing:
             records = {record for record, _ in given}
             outcomes = {}
             if records:
-                outcomes = {
-                    partition.partition: error
-                    for partition, error in consumer.commit_sync().items()
-                }
+                outcomes = {partition.partition: error for partition, error in consumer.commit_sync().items()}
             for record in records:
                 if outcomes.get(record[0], "no answer") is not None:
                     self.settled.pop(record, None)
@@ -140,11 +130,7 @@ def begin(simulator):
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(TIMEOUT_S)
     group = ConfigResource(ResourceType.GROUP, GROUP)
     group.add_incremental_config(
-        ConfigEntry(
-            "share.auto.offset.reset",
-            "earliest",
-            incremental_operation=AlterConfigOpType.SET,
-        )
+        ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     )
     admin.incremental_alter_configs([group])[group].result(TIMEOUT_S)
 
@@ -176,9 +162,7 @@ def test_what_a_share_group_has_done_survives_every_kill(simulator):
         assert not failures, failures
         simulator.start()
     end = time.monotonic() + TIMEOUT_S
-    billing.consume(
-        simulator, lambda: not billing.left() or time.monotonic() > end, accepts_all=True
-    )
+    billing.consume(simulator, lambda: not billing.left() or time.monotonic() > end, accepts_all=True)
     assert not billing.left()
     assert len(billing.placed) == ROUNDS * RECORDS
     assert len(billing.settled) > ROUNDS * RECORDS // 4

@@ -8,9 +8,7 @@ TIMEOUT_S = 60
 
 
 def transactional(simulator, transactional_id):
-    producer = Producer(
-        {"bootstrap.servers": simulator.bootstrap_servers, "transactional.id": transactional_id}
-    )
+    producer = Producer({"bootstrap.servers": simulator.bootstrap_servers, "transactional.id": transactional_id})
     producer.init_transactions(TIMEOUT_S)
     return producer
 
@@ -97,9 +95,7 @@ def test_offsets_are_committed_and_dropped_with_their_transactions(simulator):
         producer.begin_transaction()
         send(producer, sink, *(message.value() * 2 for message in messages))
         position = [TopicPartition(source, 0, messages[-1].offset() + 1)]
-        producer.send_offsets_to_transaction(
-            position, consumer.consumer_group_metadata(), TIMEOUT_S
-        )
+        producer.send_offsets_to_transaction(position, consumer.consumer_group_metadata(), TIMEOUT_S)
         end(TIMEOUT_S)
         consumer.close()
 

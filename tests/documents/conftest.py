@@ -45,9 +45,7 @@ def play(tmp_path):
     def run(blocks, directory=tmp_path, limit_s=TERMINAL["LIMIT_S"], **more):
         ports = TERMINAL["free_ports"]()
         with TERMINAL["Session"](directory, variables(**more), limit_s) as session:
-            typed = [
-                block._replace(text=TERMINAL["with_ports"](block.text, ports)) for block in blocks
-            ]
+            typed = [block._replace(text=TERMINAL["with_ports"](block.text, ports)) for block in blocks]
             for block in typed:
                 if "file" in block.words:
                     (directory / block.words["file"]).write_text(block.text, "utf-8")

@@ -186,9 +186,7 @@ class Session:
         if (code != 0) != fails:
             raise MismatchError(f"{block.place}: exit code {code} of {command.text}\n{printed}")
         if not matches(shown, printed, block.varies):
-            raise MismatchError(
-                f"{block.place}: {command.text}\nshown:\n{shown}\nprinted:\n{printed}"
-            )
+            raise MismatchError(f"{block.place}: {command.text}\nshown:\n{shown}\nprinted:\n{printed}")
 
     def _terminal(self, name):
         if name not in self._terminals:

@@ -17,18 +17,13 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 STEP = re.compile(r"^\| \d+ \| `(.+?)` \| `(.+?)` \| .+ \|$", re.MULTILINE)
 TOURS = {
-    title: STEP.findall(text)
-    for title, text in re.findall(r"^### (.+?)\n(.*?)(?=^##)", PAGE, re.MULTILINE | re.DOTALL)
+    title: STEP.findall(text) for title, text in re.findall(r"^### (.+?)\n(.*?)(?=^##)", PAGE, re.MULTILINE | re.DOTALL)
 }
 CONFIGS = {"offsets.topic.num.partitions": 1, "group.initial.rebalance.delay.ms": 100}
 
 
 def path_of(name):
-    return next(
-        path
-        for top in (Path(broker_sim.__file__).parent, ROOT / "purgatory")
-        if (path := top / name).exists()
-    )
+    return next(path for top in (Path(broker_sim.__file__).parent, ROOT / "purgatory") if (path := top / name).exists())
 
 
 def functions(path):
@@ -74,9 +69,7 @@ async def produce(kafka, calls):
 
 async def fetch(kafka, calls):
     servers = kafka.bootstrap_servers
-    async with AIOKafkaConsumer(
-        "orders", bootstrap_servers=servers, fetch_max_wait_ms=9_000
-    ) as consumer:
+    async with AIOKafkaConsumer("orders", bootstrap_servers=servers, fetch_max_wait_ms=9_000) as consumer:
         waiting = asyncio.create_task(consumer.getone())
         await asyncio.sleep(12)
         with calls:
@@ -92,11 +85,7 @@ async def join(kafka, calls):
             await asyncio.sleep(1)
 
 
-REQUESTS = {
-    "A produce with acks=all": produce,
-    "A fetch that waits": fetch,
-    "A join of a group": join,
-}
+REQUESTS = {"A produce with acks=all": produce, "A fetch that waits": fetch, "A join of a group": join}
 
 
 @pytest.mark.parametrize("title", REQUESTS)
@@ -113,9 +102,7 @@ def test_a_request_takes_the_steps_in_their_order(title):
     calls = Calls(steps)
 
     async def main(loop):
-        async with SimulatedCluster(
-            loop, 3, topics=["orders:1:3"], configs=CONFIGS, check_invariants=False
-        ) as kafka:
+        async with SimulatedCluster(loop, 3, topics=["orders:1:3"], configs=CONFIGS, check_invariants=False) as kafka:
             await kafka.wait_until_in_sync()
             await REQUESTS[title](kafka, calls)
 

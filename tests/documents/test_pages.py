@@ -65,9 +65,7 @@ def test_every_page_stands_in_the_index_of_the_readme():
 
 def test_versions_of_the_clients_are_those_that_are_tested():
     methods = runpy.run_path(str(ROOT / "tests" / "clients" / "test_every_method.py"))
-    pinned = dict(
-        line.split("==") for line in (ROOT / "constraints.txt").read_text().split() if "==" in line
-    )
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split() if "==" in line)
     for client, older in methods["OLDER"].items():
         row = re.search(rf"^\| {client}\b[^|]*\| (.*) \|$", read_page(PAGES[0]).prose, re.MULTILINE)
         assert row[1].split(", ") == [pinned[client], *older]

@@ -36,8 +36,6 @@ def test_commands_of_a_page_print_what_it_shows(blocks, play, request):
     if any("kcat" in block.text for block in blocks) and shutil.which("kcat") is None:
         _give_up("kcat is missing: apt-get install -y --no-install-recommends kcat")
     if needs_spark and (find_spec("pyspark") is None or shutil.which("java") is None):
-        _give_up(
-            "Spark or Java is missing: make setup-spark; apt-get install -y openjdk-17-jre-headless"
-        )
+        _give_up("Spark or Java is missing: make setup-spark; apt-get install -y openjdk-17-jre-headless")
     submitted = request.getfixturevalue("submitted") if needs_spark else {}
     play(blocks, **({"limit_s": SPARK_LIMIT_S} if needs_spark else {}), **submitted)

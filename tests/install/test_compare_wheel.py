@@ -21,11 +21,7 @@ PYTHONS = runpy.run_path(str(ROOT / "tools" / "pythons.py"))["find_pythons"]()
 THIS_PYTHON = sys.version_info[:2]
 in_soak = pytest.mark.soak(part="wheels")
 CASES = [
-    pytest.param(
-        version,
-        id=f"{version[0]}.{version[1]}",
-        marks=[in_soak] * (version != THIS_PYTHON),
-    )
+    pytest.param(version, id=f"{version[0]}.{version[1]}", marks=[in_soak] * (version != THIS_PYTHON))
     for version in sorted({min(PYTHONS), THIS_PYTHON, max(PYTHONS)})
 ]
 
@@ -60,8 +56,7 @@ def test_commands_have_help_and_everything_required_is_installed(installed):
 
 def test_comparison_with_the_recording_passes(installed):
     done = installed.run(
-        *("broker-sim-compare", "--reference", "recorded"),
-        *("--scenario", "acks_1_is_answered_at_once"),
+        *("broker-sim-compare", "--reference", "recorded"), *("--scenario", "acks_1_is_answered_at_once")
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -69,11 +64,7 @@ def test_comparison_with_the_recording_passes(installed):
 def test_recording_fits_the_scenarios_as_in_the_repository(installed):
     program = "from integration.cli import main; main()"
     here = subprocess.run(
-        [sys.executable, "-c", program, "drift", RECORDING],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", program, "drift", RECORDING], cwd=ROOT, capture_output=True, text=True, check=False
     )
     done = installed.run("broker-sim-compare", "drift", RECORDING)
     assert (done.returncode, done.stderr) == (here.returncode, here.stderr)
@@ -110,9 +101,7 @@ def test_uninstalling_one_leaves_the_files_of_the_other(wheel, compare_wheel):
 
 @in_soak
 @pytest.mark.parametrize("project", [".", "integration"])
-def test_source_distribution_builds_the_same_wheel(
-    request, install, build_wheel, tmp_path, project
-):
+def test_source_distribution_builds_the_same_wheel(request, install, build_wheel, tmp_path, project):
     built = request.getfixturevalue("compare_wheel" if project == "integration" else "wheel")
     environment = install(tmp_path / "environment", sys.executable, "hatchling")
     done = replace(environment, project=ROOT / project).run(

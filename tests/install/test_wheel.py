@@ -151,9 +151,7 @@ def test_a_parquet_trace_is_written_or_names_its_extra(installed, tmp_path):
         assert list((tmp_path / "t.parquet").glob("trace-*.parquet"))
     else:
         assert done.returncode == 1
-        assert done.stderr.endswith(
-            "MissingExtraError: pyarrow is not installed: pip install 'broker-sim[parquet]'\n"
-        )
+        assert done.stderr.endswith("MissingExtraError: pyarrow is not installed: pip install 'broker-sim[parquet]'\n")
 
 
 def test_its_one_command_has_help_without_any_extra(installed):

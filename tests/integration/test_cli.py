@@ -56,10 +56,7 @@ def test_the_demo_takes_no_other_scenarios_and_records_nothing(run):
     for option in (("--scenario", "pipelining"), ("--record",)):
         done = run("--demo", *option)
         assert done.exit_code == 2
-        assert (
-            "--demo has its own scenarios and cluster: leave out --scenario and --record"
-            in done.output
-        )
+        assert "--demo has its own scenarios and cluster: leave out --scenario and --record" in done.output
 
 
 def test_recordings_without_a_common_version_have_no_drift_to_tell(run, tmp_path):

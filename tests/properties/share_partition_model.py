@@ -41,9 +41,7 @@ class KeepingCoordinator(Coordinator):
         def keep_and_tell(outcome):
             if not outcome.error_code:
                 self.start_offset = state.start_offset
-                self.kept = combine_state_batches(
-                    self.kept, state.state_batches, state.start_offset
-                )
+                self.kept = combine_state_batches(self.kept, state.state_batches, state.start_offset)
             on_done(outcome)
 
         super().write_state(key, state, keep_and_tell)

@@ -55,10 +55,7 @@ class LogMachine(RuleBasedStateMachine):
     def append_as_leader(self, count, size):
         data = self.new_batch(count, size)
         info = self.log.append_as_leader(memoryview(data), self.epoch)
-        assert (info.first_offset, info.last_offset) == (
-            self.end_offset,
-            self.end_offset + count - 1,
-        )
+        assert (info.first_offset, info.last_offset) == (self.end_offset, self.end_offset + count - 1)
         self.add(data, self.end_offset, count)
 
     @rule(counts=st.lists(st.integers(1, 2), max_size=3), gap=st.integers(0, 2), cut=fractions)
@@ -124,24 +121,13 @@ class LogMachine(RuleBasedStateMachine):
         self.log.close()
         self.log.recover()
 
-    @rule(
-        share=fractions,
-        upper_share=fractions,
-        max_bytes=st.integers(0, 700),
-        min_one_message=st.booleans(),
-    )
+    @rule(share=fractions, upper_share=fractions, max_bytes=st.integers(0, 700), min_one_message=st.booleans())
     def read(self, share, upper_share, max_bytes, min_one_message):
         offset, upper = self.offset_at(share), self.offset_at(upper_share)
-        data = self.log.read(
-            offset, max_bytes, upper_bound_offset=upper, min_one_message=min_one_message
-        )
+        data = self.log.read(offset, max_bytes, upper_bound_offset=upper, min_one_message=min_one_message)
         got = b"".join(data.records)
         assert data.size_bytes == len(got)
-        readable = [
-            batch
-            for batch in self.batches
-            if batch.end_offset > offset and batch.end_offset <= upper
-        ]
+        readable = [batch for batch in self.batches if batch.end_offset > offset and batch.end_offset <= upper]
         expected = b"".join(batch.data for batch in readable) if offset < upper else b""
         limit = max_bytes
         if min_one_message and readable:
@@ -189,9 +175,7 @@ class LogMachine(RuleBasedStateMachine):
     def epochs_are_those_of_the_batches(self):
         for batch in self.batches:
             if batch.base_offset >= self.start_offset:
-                assert self.log.leader_epoch_cache.epoch_for_offset(batch.base_offset) == (
-                    batch.epoch
-                )
+                assert self.log.leader_epoch_cache.epoch_for_offset(batch.base_offset) == (batch.epoch)
         entries = self.log.leader_epoch_cache.entries
         assert list(entries) == sorted(entries)
         assert all(entry.start_offset <= self.end_offset for entry in entries)

@@ -6,13 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from purgatory import (
-    DelayedOperation,
-    DelayedOperationPurgatory,
-    InlineExecutor,
-    SystemTimer,
-    VirtualClock,
-)
+from purgatory import DelayedOperation, DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 PURGE_INTERVAL = 4
 KEYS = ("a", "b", 0, 2**61 - 1, ("t", 1))  # the two numbers have the same hash
@@ -210,10 +204,7 @@ class PurgatoryAgainstDictionaries(RuleBasedStateMachine):
             (max(deadline_ms - now_ms, 0), operation.operation_id, set(self.keys[operation]))
             for operation, deadline_ms in self.deadlines_ms.items()
         )
-        shown = [
-            (each.time_left_ms, each.operation_id, set(each.keys))
-            for each in self.purgatory.parked()
-        ]
+        shown = [(each.time_left_ms, each.operation_id, set(each.keys)) for each in self.purgatory.parked()]
         assert shown == expected
 
     @invariant()
@@ -224,14 +215,10 @@ class PurgatoryAgainstDictionaries(RuleBasedStateMachine):
     def teardown(self):
         waiting = {each.operation_id for each in self.operations} - set(self.ends)
         self.purgatory.shutdown()
-        assert {
-            number for number, how in self.observer.ends.items() if number in waiting
-        } == waiting
+        assert {number for number, how in self.observer.ends.items() if number in waiting} == waiting
         assert set(self.observer.ends) == set(self.observer.tried_ids)
         assert (self.purgatory.watched(), self.purgatory.num_delayed()) == (0, 0)
 
 
-PurgatoryAgainstDictionaries.TestCase.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None
-)
+PurgatoryAgainstDictionaries.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 TestPurgatoryAgainstDictionaries = PurgatoryAgainstDictionaries.TestCase

@@ -35,10 +35,7 @@ class SharePartitionAgainstDictionary:
 
     def __init__(self, limit, most):
         self.limit, self.most = limit, most
-        self.configs = {
-            "share.delivery.count.limit": str(limit),
-            "share.partition.max.record.locks": str(most),
-        }
+        self.configs = {"share.delivery.count.limit": str(limit), "share.partition.max.record.locks": str(most)}
         self.coordinator = KeepingCoordinator()
         self.bench = keeping_bench(self.configs, self.coordinator)
         self.records = {}
@@ -97,12 +94,7 @@ class SharePartitionAgainstDictionary:
             return
         before = records.count
         acquired = self.bench.acquire(
-            *fetched,
-            member=member,
-            max_records=max_records,
-            is_limit=is_limit,
-            batch_size=batch_size,
-            at=offset,
+            *fetched, member=member, max_records=max_records, is_limit=is_limit, batch_size=batch_size, at=offset
         )
         count = self._take(member, acquired)
         if is_limit:
@@ -153,10 +145,7 @@ class SharePartitionAgainstDictionary:
         """Return the records that an acknowledgement changes, None if the member may not."""
         start = self.bench.records.start_offset
         wanted = [self.records.get(number) for number in range(max(first, start), last + 1)]
-        may = all(
-            record is not None and record.state == ACQUIRED and record.member == member
-            for record in wanted
-        )
+        may = all(record is not None and record.state == ACQUIRED and record.member == member for record in wanted)
         return wanted if may or last < start else None
 
     def acknowledge(self, member, first, kinds, is_one_for_all, is_any):
@@ -204,10 +193,7 @@ class SharePartitionAgainstDictionary:
         floor = records.batches.floor(first)
         if floor is None and first < records.start_offset <= last:
             floor = records.batches.floor(records.start_offset)
-        if (
-            floor is None
-            or records.batches.between(floor.first_offset, last)[-1].last_offset < last
-        ):
+        if floor is None or records.batches.between(floor.first_offset, last)[-1].last_offset < last:
             return
         for number, kind in enumerate(kinds, first):
             record = self.records.get(number)
@@ -368,9 +354,7 @@ class Run:
     def __init__(self, seed):
         self.rng = Random(seed)
         rng = self.rng
-        self.model = SharePartitionAgainstDictionary(
-            rng.choice((2, 3, 6)), rng.choice((100, 2_000))
-        )
+        self.model = SharePartitionAgainstDictionary(rng.choice((2, 3, 6)), rng.choice((100, 2_000)))
         self.weights = {
             self.produce: 5,
             self.acquire: 9,

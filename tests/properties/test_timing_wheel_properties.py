@@ -117,7 +117,5 @@ class WheelAgainstDictionary(RuleBasedStateMachine):
         assert placed == sorted(self.due_ms)
 
 
-WheelAgainstDictionary.TestCase.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None
-)
+WheelAgainstDictionary.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 TestWheelAgainstDictionary = WheelAgainstDictionary.TestCase

@@ -9,13 +9,7 @@ from dataclasses import dataclass
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import PartitionLog, ProducerStateManagerConfig
@@ -98,10 +92,7 @@ class TransactionLogMachine(RuleBasedStateMachine):
     @rule(producer_id=producers, is_commit=st.booleans())
     def end_a_transaction(self, producer_id, is_commit):
         data = build_end_txn_marker(
-            producer_id=producer_id,
-            producer_epoch=0,
-            is_commit=is_commit,
-            timestamp=self.clock.wall_clock_ms(),
+            producer_id=producer_id, producer_epoch=0, is_commit=is_commit, timestamp=self.clock.wall_clock_ms()
         )
         self.append(data, 1, producer_id, "commit" if is_commit else "abort")
 
@@ -109,9 +100,7 @@ class TransactionLogMachine(RuleBasedStateMachine):
     def replicate(self, share):
         """Let the follower fetch; what it has is committed."""
         data = self.log.read(
-            max(self.follower.log_end_offset, self.log.log_start_offset),
-            round(share * 600),
-            min_one_message=True,
+            max(self.follower.log_end_offset, self.log.log_start_offset), round(share * 600), min_one_message=True
         )
         self.follower.append_as_follower(data.records)
         high_watermark = max(self.follower.log_end_offset, self.log.high_watermark)
@@ -127,9 +116,7 @@ class TransactionLogMachine(RuleBasedStateMachine):
         start, end = self.log.log_start_offset, self.log.high_watermark
         self.log.maybe_increment_log_start_offset(start + round(share * (end - start)))
         self.log.delete_old_segments()
-        self.follower.maybe_increment_log_start_offset(
-            min(self.log.log_start_offset, self.follower.high_watermark)
-        )
+        self.follower.maybe_increment_log_start_offset(min(self.log.log_start_offset, self.follower.high_watermark))
         self.follower.delete_old_segments()
 
     @precondition(lambda self: self.log.log_start_offset == 0)
@@ -195,9 +182,7 @@ class TransactionLogMachine(RuleBasedStateMachine):
         first, start = min([log.high_watermark, *undecided]), log.log_start_offset
         if first >= start:
             return first
-        bases = [
-            one.base_offset for one in self.batches if one.base_offset <= start < one.end_offset
-        ]
+        bases = [one.base_offset for one in self.batches if one.base_offset <= start < one.end_offset]
         return bases[0] if bases else start
 
     @invariant()
@@ -230,8 +215,7 @@ class TransactionLogMachine(RuleBasedStateMachine):
         while offset < end:
             data = self.log.read(offset, 150, upper_bound_offset=end, min_one_message=True)
             listed = {
-                (txn.producer_id, txn.first_offset)
-                for txn in self.log.aborted_transactions(offset, data.size_bytes)
+                (txn.producer_id, txn.first_offset) for txn in self.log.aborted_transactions(offset, data.size_bytes)
             }
             if not data.size_bytes:
                 break
@@ -248,9 +232,7 @@ class TransactionLogMachine(RuleBasedStateMachine):
             firsts = [
                 first
                 for producer_id, first, marker, is_aborted in transactions_of(self.batches)
-                if producer_id == batch.producer_id
-                and is_aborted
-                and first <= batch.base_offset < marker
+                if producer_id == batch.producer_id and is_aborted and first <= batch.base_offset < marker
             ]
             assert not firsts, f"{batch} is of a transaction that was aborted"
         committed = [

@@ -5,13 +5,7 @@ import threading
 
 import pytest
 
-from purgatory import (
-    AwaitableOperation,
-    DelayedOperationPurgatory,
-    LoopTimer,
-    SystemTimer,
-    wait_until,
-)
+from purgatory import AwaitableOperation, DelayedOperationPurgatory, LoopTimer, SystemTimer, wait_until
 
 
 @pytest.fixture

@@ -5,13 +5,7 @@ import sys
 
 import pytest
 
-from purgatory import (
-    DelayedOperationPurgatory,
-    InlineExecutor,
-    ParkedOperation,
-    SystemTimer,
-    VirtualClock,
-)
+from purgatory import DelayedOperationPurgatory, InlineExecutor, ParkedOperation, SystemTimer, VirtualClock
 
 
 class _Observer:
@@ -182,9 +176,7 @@ def test_cancel_for_unknown_key_returns_nothing(purgatory):
     assert purgatory.cancel_for_key("nobody") == []
 
 
-def test_parked_operations_show_keys_age_time_left_and_place_in_the_wheel(
-    purgatory, clock, operation
-):
+def test_parked_operations_show_keys_age_time_left_and_place_in_the_wheel(purgatory, clock, operation):
     purgatory.try_complete_else_watch(operation(450), ("a", "b"))
     clock.advance(100)
     purgatory.try_complete_else_watch(operation(7), ("c",))
@@ -216,9 +208,7 @@ def test_an_operation_completed_just_before_it_is_parked_is_left_nowhere(operati
             op.force_complete()
             return super().deadline_ms(delay_ms)
 
-    purgatory = DelayedOperationPurgatory(
-        "test", SystemTimer("test", Clock(), InlineExecutor()), reaper_enabled=False
-    )
+    purgatory = DelayedOperationPurgatory("test", SystemTimer("test", Clock(), InlineExecutor()), reaper_enabled=False)
     assert purgatory.try_complete_else_watch(op, ("a",)) is False
     assert op.completions == 1
     assert purgatory.num_delayed() == 0
@@ -246,9 +236,7 @@ def test_the_lock_is_held_from_the_first_try_to_the_last(purgatory, operation):
     assert held == ["taken", 1, 1]
 
 
-def test_completed_operations_leave_the_timer_at_once_and_watch_lists_when_checked(
-    purgatory, operation
-):
+def test_completed_operations_leave_the_timer_at_once_and_watch_lists_when_checked(purgatory, operation):
     first, second, third = operation(), operation(), operation()
     purgatory.try_complete_else_watch(first, ("1",))
     purgatory.try_complete_else_watch(second, ("1", "2"))

@@ -25,14 +25,8 @@ def test_a_batch_leaves_when_it_is_full_and_the_rest_at_the_deadline(capsys):
 def test_the_tenth_member_opens_the_barrier_for_all_ten(capsys):
     runpy.run_path(str(EXAMPLES / "join_barrier.py"), run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:11] == [
-        "all ten come:",
-        *(f"0.9 s: member-{number} goes on with 10" for number in range(10)),
-    ]
-    assert lines[11:] == [
-        "three are missing:",
-        *(f"5.0 s: member-{number} goes on with 7" for number in range(7)),
-    ]
+    assert lines[:11] == ["all ten come:", *(f"0.9 s: member-{number} goes on with 10" for number in range(10))]
+    assert lines[11:] == ["three are missing:", *(f"5.0 s: member-{number} goes on with 7" for number in range(7))]
 
 
 def _with_board(talk, max_wait_ms):

@@ -46,9 +46,7 @@ def test_reaper_expires_operations_on_the_executors_thread(operation):
 
 
 def test_reaper_purges_what_has_completed_though_nothing_is_due():
-    purgatory = DelayedOperationPurgatory(
-        "produce", SystemTimer("produce"), purge_interval=PURGE_INTERVAL
-    )
+    purgatory = DelayedOperationPurgatory("produce", SystemTimer("produce"), purge_interval=PURGE_INTERVAL)
     for _ in range(20_000):
         op = PendingOperation(3_600_000)
         purgatory.try_complete_else_watch(op, ("a", "b"))
@@ -94,9 +92,7 @@ def test_an_operation_may_shut_its_purgatory_down_on_the_reapers_thread(operatio
 
 @pytest.mark.parametrize("method", ["on_complete", "on_expiration"])
 @pytest.mark.parametrize("executor", [None, InlineExecutor()])
-def test_a_failing_operation_is_logged_and_the_next_one_expires(
-    operation, logged, method, executor
-):
+def test_a_failing_operation_is_logged_and_the_next_one_expires(operation, logged, method, executor):
     done = threading.Event()
 
     class Broken(operation):

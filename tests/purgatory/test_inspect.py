@@ -32,16 +32,8 @@ def test_tasks_are_shown_in_the_buckets_of_the_worked_cases(timer, task):
     for delay_ms in (8, 350, 450):
         timer.add(task(delay_ms))
     snapshot = inspect_timer(timer)
-    assert _where(snapshot) == {
-        8: (1, 8, 8, 9),
-        350: (2, 17, 340, 360),
-        450: (3, 1, 400, 800),
-    }
-    assert [(wheel.tick_ms, wheel.end_ms) for wheel in snapshot.wheels] == [
-        (1, 20),
-        (20, 400),
-        (400, 8_000),
-    ]
+    assert _where(snapshot) == {8: (1, 8, 8, 9), 350: (2, 17, 340, 360), 450: (3, 1, 400, 800)}
+    assert [(wheel.tick_ms, wheel.end_ms) for wheel in snapshot.wheels] == [(1, 20), (20, 400), (400, 8_000)]
     assert [wheel.size for wheel in snapshot.wheels] == [1, 1, 1]
     assert snapshot.size == 3
 
@@ -89,10 +81,7 @@ def test_watch_lists_are_shown_with_what_waits_and_what_waits_for_the_purge(time
     ops[0].completable = True
     purgatory.check_and_complete("a")
     snapshot = inspect_purgatory(purgatory)
-    assert [(each.key, each.waiting, each.completed) for each in snapshot.watch_lists] == [
-        ("b", 2, 1),
-        ("c", 1, 0),
-    ]
+    assert [(each.key, each.waiting, each.completed) for each in snapshot.watch_lists] == [("b", 2, 1), ("c", 1, 0)]
     assert (snapshot.name, snapshot.timer.size, snapshot.statistics.watched) == ("test", 2, 4)
     task = next(b.tasks[0] for w in snapshot.timer.wheels for b in w.buckets if b.tasks)
     assert (task.name, task.operation_id, task.expiration_ms) == ("SwitchedOperation", 0, 1_000)

@@ -2,13 +2,7 @@
 
 import pytest
 
-from purgatory import (
-    DelayedOperation,
-    DelayedOperationPurgatory,
-    InlineExecutor,
-    SystemTimer,
-    VirtualClock,
-)
+from purgatory import DelayedOperation, DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 
 class _Key:
@@ -73,9 +67,7 @@ def test_parking_again_under_the_same_keys_hashes_none_of_them(purgatory, operat
     assert _Key.hashed == 0
 
 
-def test_completed_operations_count_under_each_key_until_they_are_dropped_there(
-    purgatory, keys, operation
-):
+def test_completed_operations_count_under_each_key_until_they_are_dropped_there(purgatory, keys, operation):
     for _ in range(2):
         op = operation()
         purgatory.try_complete_else_watch(op, keys)
@@ -117,11 +109,7 @@ def test_next_operation_leaves_a_waiting_one_where_it_is(purgatory, keys, operat
     first.completable = True
     assert purgatory.check_and_complete("a") == 1
     assert purgatory.watched() == 5
-    assert dict(purgatory.watch_lists()) == {
-        "a": (second,),
-        "b": (first, second),
-        "c": (first, second),
-    }
+    assert dict(purgatory.watch_lists()) == {"a": (second,), "b": (first, second), "c": (first, second)}
 
 
 def test_keys_may_change_while_an_operation_waits(purgatory, keys, operation):
@@ -174,8 +162,4 @@ def test_few_keys_are_watched_as_a_list_of_keys_is(purgatory, operation):
     keys.add("c")
     purgatory.try_complete_else_watch(second, keys)
     assert keys.in_use
-    assert dict(purgatory.watch_lists()) == {
-        "a": (first, second),
-        "b": (first, second),
-        "c": (second,),
-    }
+    assert dict(purgatory.watch_lists()) == {"a": (first, second), "b": (first, second), "c": (second,)}

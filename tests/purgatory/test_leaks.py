@@ -48,9 +48,7 @@ ENDS = [_complete, _expire, _cancel, _force_and_purge]
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_an_operation_that_has_ended_is_freed_at_once_without_the_collector(
-    purgatory, timer, operation, end
-):
+def test_an_operation_that_has_ended_is_freed_at_once_without_the_collector(purgatory, timer, operation, end):
     class Traced(operation):
         pass  # without __slots__ it can be referred to weakly
 

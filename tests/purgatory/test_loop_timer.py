@@ -5,14 +5,7 @@ import threading
 
 import pytest
 
-from purgatory import (
-    DelayedOperationPurgatory,
-    LoopTimer,
-    PendingOperation,
-    SystemClock,
-    TimerTask,
-    VirtualClock,
-)
+from purgatory import DelayedOperationPurgatory, LoopTimer, PendingOperation, SystemClock, TimerTask, VirtualClock
 
 
 @pytest.fixture
@@ -391,9 +384,7 @@ def test_a_task_that_ends_its_process_is_the_last_that_runs(run):
     assert len(ran) == 1
 
 
-def test_an_operation_that_its_second_try_completes_does_not_hide_the_next_of_its_bucket(
-    run, operation
-):
+def test_an_operation_that_its_second_try_completes_does_not_hide_the_next_of_its_bucket(run, operation):
     class Second(operation):
         def try_complete(self):
             self.completable = self.tries == 1

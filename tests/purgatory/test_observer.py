@@ -156,9 +156,7 @@ def test_a_try_that_fails_ends_the_operation(purgatory, observer, operation):
     assert observer.events == [("tried", 1, ("a",)), ("cancelled", 1)]
 
 
-def test_an_operation_whose_on_complete_fails_is_reported_as_completed(
-    park, purgatory, observer, operation
-):
+def test_an_operation_whose_on_complete_fails_is_reported_as_completed(park, purgatory, observer, operation):
     class Broken(operation):
         def on_complete(self):
             raise KeyError("broken")
@@ -171,9 +169,7 @@ def test_an_operation_whose_on_complete_fails_is_reported_as_completed(
     assert observer.events[-1] == ("completed", 1, "key:a")
 
 
-def test_each_operation_of_a_chain_is_reported_with_its_own_cause(
-    park, purgatory, observer, operation
-):
+def test_each_operation_of_a_chain_is_reported_with_its_own_cause(park, purgatory, observer, operation):
     """The first operation's completion announces a second key and completes a third itself."""
     second, third = park(keys=("b",)), park(keys=("c",))
 
@@ -188,11 +184,7 @@ def test_each_operation_of_a_chain_is_reported_with_its_own_cause(
     observer.events.clear()
     first.completable = True
     purgatory.check_and_complete("a")
-    assert observer.events == [
-        ("completed", 1, "key:b"),
-        ("completed", 2, "other"),
-        ("completed", 3, "key:a"),
-    ]
+    assert observer.events == [("completed", 1, "key:b"), ("completed", 2, "other"), ("completed", 3, "key:a")]
 
 
 def test_events_come_after_on_complete_and_before_on_expiration(clock, timer, operation):
@@ -225,9 +217,7 @@ def test_an_operation_knows_when_it_was_created(park, clock):
     assert op.created_ms == 40
 
 
-def test_ids_count_per_purgatory_and_unobserved_operations_get_theirs_when_listed(
-    purgatory, park, clock, operation
-):
+def test_ids_count_per_purgatory_and_unobserved_operations_get_theirs_when_listed(purgatory, park, clock, operation):
     assert [park().operation_id for _ in range(3)] == [1, 2, 3]
     timer = SystemTimer("plain", clock, InlineExecutor())
     plain = DelayedOperationPurgatory("plain", timer, reaper_enabled=False)

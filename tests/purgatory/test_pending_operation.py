@@ -4,13 +4,7 @@ import threading
 
 import pytest
 
-from purgatory import (
-    DelayedOperationPurgatory,
-    InlineExecutor,
-    PendingOperation,
-    SystemTimer,
-    VirtualClock,
-)
+from purgatory import DelayedOperationPurgatory, InlineExecutor, PendingOperation, SystemTimer, VirtualClock
 
 
 @pytest.fixture

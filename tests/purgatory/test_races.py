@@ -5,11 +5,7 @@ import threading
 
 import pytest
 
-from purgatory import (
-    DelayedOperationPurgatory,
-    PendingOperation,
-    SystemTimer,
-)
+from purgatory import DelayedOperationPurgatory, PendingOperation, SystemTimer
 
 pytestmark = pytest.mark.threads
 
@@ -68,9 +64,7 @@ class _Ends:
 
 
 @pytest.mark.parametrize("observed", [True, False])
-def test_every_operation_completes_exactly_once_in_any_race(
-    together, real_purgatory, operation, observed
-):
+def test_every_operation_completes_exactly_once_in_any_race(together, real_purgatory, operation, observed):
     """Threads park under shared keys while others announce, force and let expire."""
     observer = _Ends()
     purgatory = real_purgatory(purge_interval=50, observer=observer if observed else None)
@@ -119,9 +113,7 @@ def test_every_operation_completes_exactly_once_in_any_race(
     assert sorted(map(id, completions)) == sorted(id(op) for mine in operations for op in mine)
 
 
-def test_cancelling_keys_against_completing_and_expiring_ends_each_operation_once(
-    together, real_purgatory, operation
-):
+def test_cancelling_keys_against_completing_and_expiring_ends_each_operation_once(together, real_purgatory, operation):
     observer = _Ends()
     purgatory = real_purgatory(observer=observer)
     operations = []
@@ -165,17 +157,12 @@ def test_no_event_is_lost_between_watching_and_trying_again(together, real_purga
             op.completable = True
             purgatory.check_and_complete("a")
 
-        together(
-            lambda op=op: purgatory.try_complete_else_watch(op, ("b", "a")),
-            announce,
-        )
+        together(lambda op=op: purgatory.try_complete_else_watch(op, ("b", "a")), announce)
         assert op.completions == 1
         assert purgatory.num_delayed() == 0
 
 
-def test_operations_that_become_completable_at_the_last_of_many_attempts_complete(
-    together, real_purgatory, operation
-):
+def test_operations_that_become_completable_at_the_last_of_many_attempts_complete(together, real_purgatory, operation):
     """As Kafka's test of many attempts under a contended lock: the last attempt may not be lost."""
     purgatory = real_purgatory()
     attempts = 5
@@ -225,9 +212,7 @@ def test_two_purgatories_whose_operations_announce_each_others_keys_do_not_deadl
         assert purgatory.num_delayed() == 0
 
 
-def test_shutdown_while_operations_are_parked_and_expire_leaves_nothing(
-    together, real_purgatory, operation
-):
+def test_shutdown_while_operations_are_parked_and_expire_leaves_nothing(together, real_purgatory, operation):
     for _ in range(10):
         purgatory = real_purgatory()
         refused = threading.Event()
@@ -283,9 +268,7 @@ def test_operations_without_a_lock_are_called_back_once_in_any_race(together, re
     assert len(answers) == len(shared)
 
 
-def test_an_operation_that_is_forced_while_it_is_parked_completes_once(
-    together, real_purgatory, operation
-):
+def test_an_operation_that_is_forced_while_it_is_parked_completes_once(together, real_purgatory, operation):
     purgatory = real_purgatory(reaper_enabled=False)
     for _ in range(600):
         op = operation(3_600_000)
@@ -301,9 +284,7 @@ def test_an_operation_that_is_forced_while_it_is_parked_completes_once(
         assert purgatory.watched() == 0
 
 
-def test_figures_are_of_one_moment_while_operations_come_and_go(
-    together, real_purgatory, operation
-):
+def test_figures_are_of_one_moment_while_operations_come_and_go(together, real_purgatory, operation):
     purgatory = real_purgatory(purge_interval=10)
     done = threading.Event()
 

@@ -49,11 +49,7 @@ def test_a_task_runs_at_its_deadline_and_not_before_or_again(start_ms, delay_ms)
 
     timer.add(Task(delay_ms))
     deadline_ms = start_ms + delay_ms
-    for now_ms, expected in (
-        (deadline_ms - 1, []),
-        (deadline_ms, [deadline_ms]),
-        (deadline_ms + 1, [deadline_ms]),
-    ):
+    for now_ms, expected in ((deadline_ms - 1, []), (deadline_ms, [deadline_ms]), (deadline_ms + 1, [deadline_ms])):
         clock.advance_to(now_ms)
         timer.advance_clock(0)
         assert ran == expected
@@ -78,9 +74,7 @@ def test_postponed_task_waits_its_whole_delay_again(timer, clock, task, ran, del
 
 @pytest.mark.parametrize("delay_ms", DELAYS_MS)
 @pytest.mark.parametrize("before_ms", [5, 100_000])
-def test_postponed_task_waits_the_delay_that_it_is_given(
-    timer, clock, task, ran, before_ms, delay_ms
-):
+def test_postponed_task_waits_the_delay_that_it_is_given(timer, clock, task, ran, before_ms, delay_ms):
     postponed = task(before_ms)
     timer.add(postponed)
     clock.advance_to(4)
@@ -177,9 +171,7 @@ def test_task_that_was_handed_over_cannot_be_postponed(timer, task, ran, step):
 
 
 @pytest.mark.parametrize("delay_ms", DELAYS_MS)
-def test_stepping_to_the_next_expiration_reaches_the_deadline_in_a_step_per_level(
-    timer, clock, task, ran, delay_ms
-):
+def test_stepping_to_the_next_expiration_reaches_the_deadline_in_a_step_per_level(timer, clock, task, ran, delay_ms):
     timer.add(task(delay_ms))
     levels = timer.statistics().levels
     steps = 0

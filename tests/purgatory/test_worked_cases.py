@@ -29,8 +29,7 @@ def test_case_1_each_level_ticks_by_the_turn_of_the_level_below(wheel, place):
 
 
 @pytest.mark.parametrize(
-    ("delay_ms", "levels"),
-    [(19, 1), (20, 2), (399, 2), (400, 3), (30_000, 4), (159_999, 4), (160_000, 5)],
+    ("delay_ms", "levels"), [(19, 1), (20, 2), (399, 2), (400, 3), (30_000, 4), (159_999, 4), (160_000, 5)]
 )
 def test_case_1_overflow_wheels_are_created_when_first_needed(timer, task, delay_ms, levels):
     assert timer.statistics().levels == 1
@@ -58,13 +57,7 @@ def test_case_2_an_expired_bucket_is_used_and_enqueued_again(timer, task, placem
 
 @pytest.mark.parametrize(
     ("expiration_ms", "place_and_start"),
-    [
-        (350, (2, 17, 340)),
-        (450, (3, 1, 400)),
-        (446, (3, 1, 400)),
-        (455, (3, 1, 400)),
-        (473, (3, 1, 400)),
-    ],
+    [(350, (2, 17, 340)), (450, (3, 1, 400)), (446, (3, 1, 400)), (455, (3, 1, 400)), (473, (3, 1, 400))],
 )
 def test_case_3_longer_delays_go_to_coarser_levels(wheel, place, expiration_ms, place_and_start):
     assert place(wheel(), expiration_ms) == place_and_start
@@ -151,28 +144,10 @@ def test_case_7_which_bucket_covers_what_while_the_clock_moves(wheel, place):
     # Level 1 holds no task for the current tick, and the buckets of level 2 and 3 whose range
     # is covered by the level below are not among those that got one.
     level_3 = {(3, 9): (9, 17), (3, 18): (18, 26)}
-    assert ranges(0) == {
-        (1, 1): (1, 1),
-        (1, 2): (2, 2),
-        (2, 3): (3, 5),
-        (2, 6): (6, 8),
-        **level_3,
-    }
+    assert ranges(0) == {(1, 1): (1, 1), (1, 2): (2, 2), (2, 3): (3, 5), (2, 6): (6, 8), **level_3}
     # At c+1 level 1 gains [c+3]; level 2 keeps its bucket for the rest of [c+3, c+5].
-    assert ranges(1) == {
-        (1, 2): (2, 2),
-        (1, 3): (3, 3),
-        (2, 3): (4, 5),
-        (2, 6): (6, 8),
-        **level_3,
-    }
-    assert ranges(2) == {
-        (1, 3): (3, 3),
-        (1, 4): (4, 4),
-        (2, 3): (5, 5),
-        (2, 6): (6, 8),
-        **level_3,
-    }
+    assert ranges(1) == {(1, 2): (2, 2), (1, 3): (3, 3), (2, 3): (4, 5), (2, 6): (6, 8), **level_3}
+    assert ranges(2) == {(1, 3): (3, 3), (1, 4): (4, 4), (2, 3): (5, 5), (2, 6): (6, 8), **level_3}
     # At c+3 level 1 gains [c+5], and level 2 moves and gains [c+9, c+11]; level 3 does not move.
     assert ranges(3) == {
         (1, 4): (4, 4),
@@ -205,9 +180,7 @@ def test_case_7_coarse_levels_move_only_by_their_own_tick(wheel, place):
     ]
 
 
-def test_case_8_timers_of_one_coarse_bucket_run_at_their_own_deadlines(
-    timer, task, placement, step, ran
-):
+def test_case_8_timers_of_one_coarse_bucket_run_at_their_own_deadlines(timer, task, placement, step, ran):
     tasks = [task(8, "a"), task(8, "b"), task(25), task(30), task(35)]
     for each in tasks:
         timer.add(each)
@@ -237,9 +210,7 @@ def test_case_9_the_clock_jumps_from_bucket_to_bucket_without_ticks(clock, task,
     assert ran == [(200, 200), (840, 840)]
 
 
-def test_case_10_a_cancelled_task_leaves_at_once_and_its_bucket_later(
-    timer, task, placement, clock, ran
-):
+def test_case_10_a_cancelled_task_leaves_at_once_and_its_bucket_later(timer, task, placement, clock, ran):
     cancelled = task(7)
     timer.add(cancelled)
     assert timer.size() == 1
@@ -255,9 +226,7 @@ def test_case_10_a_cancelled_task_leaves_at_once_and_its_bucket_later(
 
 
 @pytest.mark.parametrize("completed_by", ["the second try", "another thread"])
-def test_case_11_an_operation_completed_while_it_is_watched_is_watched_no_further(
-    purgatory, operation, completed_by
-):
+def test_case_11_an_operation_completed_while_it_is_watched_is_watched_no_further(purgatory, operation, completed_by):
     """All keys are watched in one step. What comes meanwhile is found by the second try.
 
     interleavings/test_operations.py has the event come from another thread at every moment.

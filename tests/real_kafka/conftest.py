@@ -16,14 +16,11 @@ COMPOSE_TIMEOUT_S = 300
 def compose_program(require_or_skip):
     for program in (["docker", "compose"], ["docker-compose"]):
         if shutil.which(program[0]):
-            asked = subprocess.run(
-                [*program, "version"], capture_output=True, timeout=60, check=False
-            )
+            asked = subprocess.run([*program, "version"], capture_output=True, timeout=60, check=False)
             if asked.returncode == 0:
                 return program
     return require_or_skip(
-        "no compose program: apt-get install -y --no-install-recommends docker-compose",
-        needs_containers=True,
+        "no compose program: apt-get install -y --no-install-recommends docker-compose", needs_containers=True
     )
 
 

@@ -7,12 +7,7 @@ from pathlib import Path
 import pytest
 
 from integration.reference.clusters.bootstrap import BootstrapCluster
-from integration.reference.clusters.node_config import (
-    NODE_IDS,
-    Node,
-    node_environment,
-    node_properties,
-)
+from integration.reference.clusters.node_config import NODE_IDS, Node, node_environment, node_properties
 from integration.reference.clusters.ports import free_ports
 from integration.reference.clusters.waiting import wait_until
 from integration.reference.docker_daemon import connect_docker
@@ -31,8 +26,7 @@ def kafka_image(require_or_skip):
     except ReferenceUnavailableError as unavailable:
         require_or_skip(str(unavailable), needs_containers=True)
     return image or require_or_skip(
-        "Docker has no image of Kafka: python -m integration.reference.image",
-        needs_containers=True,
+        "Docker has no image of Kafka: python -m integration.reference.image", needs_containers=True
     )
 
 

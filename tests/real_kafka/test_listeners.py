@@ -54,17 +54,11 @@ def seen_by_clients(addresses):
     names = {address: place for place, address in addresses.items()}
     with BrokerClient(*addresses["EXTERNAL", LEADER]) as client:
         topic = admin.create_topic(client, "listeners", [[LEADER, FOLLOWER, 3]], {})
-        wait_until(
-            lambda: 0 in admin.describe_partitions(client, topic.name),
-            "a leader",
-            timeout_ms=TIMEOUT_MS,
-        )
+        wait_until(lambda: 0 in admin.describe_partitions(client, topic.name), "a leader", timeout_ms=TIMEOUT_MS)
     seen = {}
     for listener in LISTENERS:
         with BrokerClient(*addresses[listener, FOLLOWER]) as client:
-            listed = ask(
-                client, messages.DescribeClusterRequest(), 1, messages.DescribeClusterResponse
-            )
+            listed = ask(client, messages.DescribeClusterRequest(), 1, messages.DescribeClusterResponse)
             wait_until(lambda: coordinator(client).port > 0, "offsets", timeout_ms=TIMEOUT_MS)
             found = coordinator(client)
             hinted = client.produce(topic, b"1").message.node_endpoints

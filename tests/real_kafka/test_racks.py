@@ -29,9 +29,7 @@ TIMEOUT_MS = 30_000
 def seen_at(address_of):
     """Return what a consumer is answered: error, offsets, whether with records, the other replica."""
     with ExitStack() as stack:
-        clients = {
-            broker: stack.enter_context(BrokerClient(*address_of(broker))) for broker in RACKS
-        }
+        clients = {broker: stack.enter_context(BrokerClient(*address_of(broker))) for broker in RACKS}
         topic = admin.create_topic(clients[LEADER], "racks", [[LEADER, *FOLLOWERS]], {})
         wait_until_led(clients[LEADER], topic)
         clients[LEADER].produce(topic, b"1")
@@ -39,11 +37,7 @@ def seen_at(address_of):
         return {
             (version, broker, rack_id, offset): answer(
                 fetch_in_session(
-                    clients[broker],
-                    Position(topic, offset=offset),
-                    epoch=FINAL_EPOCH,
-                    rack_id=rack_id,
-                    version=version,
+                    clients[broker], Position(topic, offset=offset), epoch=FINAL_EPOCH, rack_id=rack_id, version=version
                 )
             )
             for version in (10, 11, 17)
@@ -54,11 +48,7 @@ def seen_at(address_of):
 
 
 def wait_until_led(client, topic):
-    wait_until(
-        lambda: 0 in admin.describe_partitions(client, topic.name),
-        "a leader",
-        timeout_ms=TIMEOUT_MS,
-    )
+    wait_until(lambda: 0 in admin.describe_partitions(client, topic.name), "a leader", timeout_ms=TIMEOUT_MS)
 
 
 def wait_until_followers_know(clients, topic):

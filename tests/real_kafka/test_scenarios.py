@@ -30,10 +30,7 @@ CHOSEN = (
     "bytes_that_are_no_request_end_the_connection",
 )
 
-RESTARTED = (
-    "a_restarted_broker_has_its_log",
-    "a_follower_fetches_again_what_it_has_lost",
-)
+RESTARTED = ("a_restarted_broker_has_its_log", "a_follower_fetches_again_what_it_has_lost")
 """What needs data on disk: the session's real brokers have it anyway."""
 
 
@@ -59,15 +56,11 @@ def kafka(running_real_kafka):
 @pytest.mark.parametrize("scenario", select(CHOSEN), ids=lambda scenario: scenario.name)
 def test_the_simulator_answers_as_kafka(scenario, kafka, simulator, play):
     result = play(scenario, kafka, simulator)
-    assert result.verdict in {Verdict.AGREED, Verdict.DOCUMENTED}, (
-        result.trouble or result.differences
-    )
+    assert result.verdict in {Verdict.AGREED, Verdict.DOCUMENTED}, result.trouble or result.differences
 
 
 @pytest.mark.real_kafka
 @pytest.mark.parametrize("scenario", select(RESTARTED), ids=lambda scenario: scenario.name)
 def test_the_simulator_is_restarted_as_kafka(scenario, kafka, simulator_on_disk, play):
     result = play(scenario, kafka, simulator_on_disk)
-    assert result.verdict in {Verdict.AGREED, Verdict.DOCUMENTED}, (
-        result.trouble or result.differences
-    )
+    assert result.verdict in {Verdict.AGREED, Verdict.DOCUMENTED}, result.trouble or result.differences

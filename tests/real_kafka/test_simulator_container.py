@@ -86,9 +86,7 @@ def test_the_service_of_the_compose_file_has_a_listener_inside_and_one_outside()
     verb, *options = re.findall(r"- (.+)", words)
     parsed = command.make_context(verb, options).params
     cluster = AsyncCluster(
-        parsed["brokers"],
-        listeners=parsed["listeners"],
-        advertised_listeners=parsed["advertised_listeners"],
+        parsed["brokers"], listeners=parsed["listeners"], advertised_listeners=parsed["advertised_listeners"]
     )
     assert cluster.listeners.advertised(3) == (
         ("INSIDE", "simulator", 19094, "PLAINTEXT"),
@@ -110,9 +108,7 @@ def test_a_client_in_the_network_of_the_service_produces_and_consumes(docker, si
     request = urllib.request.Request(f"http://{control}/metrics", headers=bearer)
     with urllib.request.urlopen(request) as answer:
         assert b"kafka_server_delayedoperationpurgatory" in answer.read()
-    code, output = container.exec_run(
-        ["broker-sim", "ctl", "create-topic", "orders", "--replication-factor", "3"]
-    )
+    code, output = container.exec_run(["broker-sim", "ctl", "create-topic", "orders", "--replication-factor", "3"])
     assert code == 0, output
     # kafka-python needs no compiled modules, so this machine's serves in the container too.
     package = Path(find_spec("kafka").origin).parent

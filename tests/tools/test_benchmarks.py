@@ -18,11 +18,7 @@ pytestmark = pytest.mark.threads
 
 
 @pytest.mark.parametrize(
-    "suite",
-    [
-        pytest.param(suite, marks=[pytest.mark.spark] if suite in SPARK_SUITES else [])
-        for suite in SUITES
-    ],
+    "suite", [pytest.param(suite, marks=[pytest.mark.spark] if suite in SPARK_SUITES else []) for suite in SUITES]
 )
 def test_tiny_run_of_a_suite_finds_figures(suite, tmp_path):
     figures = tmp_path / "figures.json"
@@ -30,12 +26,7 @@ def test_tiny_run_of_a_suite_finds_figures(suite, tmp_path):
     # The suites import each other from their folder, also where tests run what is installed.
     environment = {key: os.environ[key] for key in os.environ if key != "PYTHONSAFEPATH"}
     with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        start_new_session=True,
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
     ) as process:
         try:
             printed, errors = process.communicate(timeout=TIMEOUT_S)

@@ -11,13 +11,7 @@ TOOL = runpy.run_path(str(ROOT / "tools" / "own_names.py"))
 rename, copy_packages, RenameError = TOOL["rename"], TOOL["copy_packages"], TOOL["RenameError"]
 OWN_NAMES = TOOL["OWN_NAMES"]
 PACKAGES = ("broker_sim", "integration", "purgatory")
-MODULES = {
-    "purgatory",
-    "purgatory.clock",
-    "integration",
-    "integration.reference",
-    "integration.reference.image",
-}
+MODULES = {"purgatory", "purgatory.clock", "integration", "integration.reference", "integration.reference.image"}
 
 
 @pytest.mark.parametrize(
@@ -27,10 +21,7 @@ MODULES = {
         ("import purgatory as p", "import broker_sim_purgatory as p"),
         ("import purgatory.clock as c", "import broker_sim_purgatory.clock as c"),
         ("from purgatory import Timer", "from broker_sim_purgatory import Timer"),
-        (
-            "from purgatory.clock import (\n    a,\n)",
-            "from broker_sim_purgatory.clock import (\n    a,\n)",
-        ),
+        ("from purgatory.clock import (\n    a,\n)", "from broker_sim_purgatory.clock import (\n    a,\n)"),
         ("from  integration import a; b = 1", "from  broker_sim_integration import a; b = 1"),
         ("if a:\n    from integration import b", "if a:\n    from broker_sim_integration import b"),
         (

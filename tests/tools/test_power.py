@@ -27,9 +27,7 @@ SEARCHED = 300
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
 def test_mutant_can_be_put_in_and_is_no_syntax_error(mutant):
-    compile(
-        mutant.patched((ROOT / mutant.file).read_text()), mutant.file, "exec", dont_inherit=True
-    )
+    compile(mutant.patched((ROOT / mutant.file).read_text()), mutant.file, "exec", dont_inherit=True)
     assert mutant.shows.endswith(".")
 
 
@@ -75,9 +73,10 @@ def invariants_of_the_code():
     names = set()
     for path in (ROOT / "broker_sim" / "cluster").rglob("*.py"):
         for call in ast.walk(ast.parse(path.read_text())):
-            if isinstance(call, ast.Call) and getattr(
-                call.func, "id", getattr(call.func, "attr", "")
-            ) in {"violated", "_until"}:
+            if isinstance(call, ast.Call) and getattr(call.func, "id", getattr(call.func, "attr", "")) in {
+                "violated",
+                "_until",
+            }:
                 names |= {
                     argument.value
                     for argument in call.args[:1]
@@ -95,8 +94,7 @@ def test_every_invariant_names_its_mutant_or_why_it_has_none():
 
 
 @pytest.mark.parametrize(
-    ("mutant", "seeds"),
-    [("consumers_read_to_the_log_end", range(30)), ("aborted_transactions_are_shown", range(30))],
+    ("mutant", "seeds"), [("consumers_read_to_the_log_end", range(30)), ("aborted_transactions_are_shown", range(30))]
 )
 def test_mutant_is_found_in_few_seeds(mutant, seeds):
     with Tree(MUTANTS[mutant]) as tree:
@@ -105,8 +103,7 @@ def test_mutant_is_found_in_few_seeds(mutant, seeds):
 
 @pytest.mark.soak(part="power")
 @pytest.mark.parametrize(
-    ("invariant", "mutant"),
-    [(name, entry["mutant"]) for name, entry in read_alone().items() if "mutant" in entry],
+    ("invariant", "mutant"), [(name, entry["mutant"]) for name, entry in read_alone().items() if "mutant" in entry]
 )
 def test_invariant_has_a_mutant_that_only_it_finds(invariant, mutant):
     with Tree(MUTANTS[mutant]) as tree:

@@ -75,11 +75,7 @@ def test_supported_versions_that_are_not_here_are_one_line_that_says_how_to_get_
 def test_wheels_are_built_for_the_supported_versions():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     prefix = "Programming Language :: Python :: 3."
-    supported = [
-        each.removeprefix(prefix)
-        for each in project["project"]["classifiers"]
-        if each.startswith(prefix)
-    ]
+    supported = [each.removeprefix(prefix) for each in project["project"]["classifiers"] if each.startswith(prefix)]
     assert project["tool"]["cibuildwheel"]["build"] == [f"cp3{minor}-*" for minor in supported]
 
 

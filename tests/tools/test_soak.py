@@ -24,13 +24,8 @@ def run(monkeypatch, tmp_path):
     note = f"open({str(ran)!r}, 'a').write('good\\n')"
     keep = "import sys; open(sys.argv[1], 'a').write('kept')"
     parts = {
-        "good": Part(
-            "it works",
-            ((sys.executable, "-c", note), (sys.executable, "-c", keep, "{kept}/seeds")),
-        ),
-        "bad": Part(
-            "it fails", ((sys.executable, "-c", "raise SystemExit(3)"), ("no-such-program",))
-        ),
+        "good": Part("it works", ((sys.executable, "-c", note), (sys.executable, "-c", keep, "{kept}/seeds"))),
+        "bad": Part("it fails", ((sys.executable, "-c", "raise SystemExit(3)"), ("no-such-program",))),
     }
     trees = ["a tree"]
     monkeypatch.setattr(command, "PARTS", parts)
@@ -93,14 +88,8 @@ def test_an_unknown_part_names_those_there_are(run):
 
 
 def test_every_part_that_tests_are_marked_with_is_run_by_it():
-    marked = {
-        part for path in ROOT.glob("tests/**/*.py") for part in MARK.findall(path.read_text())
-    }
-    run_by = {
-        name
-        for name, part in PARTS.items()
-        if any(f"soak(part={name!r})" in c for c in part.commands)
-    }
+    marked = {part for path in ROOT.glob("tests/**/*.py") for part in MARK.findall(path.read_text())}
+    run_by = {name for name, part in PARTS.items() if any(f"soak(part={name!r})" in c for c in part.commands)}
     assert marked - {"..."} == run_by
 
 

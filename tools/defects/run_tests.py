@@ -46,9 +46,7 @@ class RunError(Exception):
 
 def copy_project(target: Path) -> None:
     """Copy the tracked files, as they are now, and compile them once for all further copies."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
-    )
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True)
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).exists():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
@@ -64,9 +62,7 @@ def copy_of(base: Path, target: Path) -> Path:
     return Path(shutil.copytree(base, target, symlinks=True, ignore=NOT_COPIED))
 
 
-def run_tests(
-    tree: Path, arguments: Sequence[str], *, limit_s: int, test_limit_s: int
-) -> Failure | None:
+def run_tests(tree: Path, arguments: Sequence[str], *, limit_s: int, test_limit_s: int) -> Failure | None:
     """Run pytest in `tree` until a test fails; None if none does. After a limit a test hung."""
     # Hypothesis draws the same examples in every run: no defect is caught or missed by chance.
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "tools.defects.watch_plugin",
@@ -120,9 +116,7 @@ def _wait(process: subprocess.Popen[bytes], limit_s: int) -> int | None:
         process.wait()
 
 
-def first_failure(
-    exit_code: int | None, events: list[tuple[str, str]], output: Path
-) -> Failure | None:
+def first_failure(exit_code: int | None, events: list[tuple[str, str]], output: Path) -> Failure | None:
     """Return what the plugin's events say of a run; RunError if it was none."""
     for event, test in events:
         if event == "failed":

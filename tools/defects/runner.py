@@ -15,14 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from tools.defects.run_tests import (
-    Failure,
-    RunError,
-    copy_of,
-    copy_project,
-    end_all,
-    run_tests,
-)
+from tools.defects.run_tests import Failure, RunError, copy_of, copy_project, end_all, run_tests
 from tools.defects.tiers import Stage, stages_of
 
 if TYPE_CHECKING:
@@ -87,9 +80,7 @@ class Runner:
     ) -> Iterator[tuple[Defect, Result]]:
         """Run `defects`, `jobs` at a time; give each result when it is there."""
         with ThreadPoolExecutor(jobs) as pool:
-            running = {
-                pool.submit(self.run, defect, before.get(defect.id)): defect for defect in defects
-            }
+            running = {pool.submit(self.run, defect, before.get(defect.id)): defect for defect in defects}
             try:
                 for done in as_completed(running):
                     yield running[done], done.result()
@@ -130,9 +121,7 @@ class Runner:
             deselected = [f"--deselect={test}" for test in no_catchers]
             arguments = ["-m", stage.markers, *stage.paths, *ignored, *deselected]
             start = time.monotonic()
-            failure = run_tests(
-                tree, arguments, limit_s=stage.limit_s, test_limit_s=stage.test_limit_s
-            )
+            failure = run_tests(tree, arguments, limit_s=stage.limit_s, test_limit_s=stage.test_limit_s)
             result.seconds = round(result.seconds + time.monotonic() - start, 1)
             if failure is None or self._is_catch(tree, stage, failure):
                 return failure

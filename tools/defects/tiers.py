@@ -58,6 +58,4 @@ def stages_of(defect: Defect, tree: Path, tier: str, *, only_near: bool = False)
     ]
     reached = TIERS[: TIERS.index(tier) + 1]
     wanted = NEAR if only_near else [stage.name for stage in stages]
-    return [
-        stage for stage in stages if stage.tier in reached and stage.name in wanted and stage.paths
-    ]
+    return [stage for stage in stages if stage.tier in reached and stage.name in wanted and stage.paths]

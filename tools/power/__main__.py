@@ -59,9 +59,7 @@ def chosen(names: Sequence[str]) -> list[Defect]:
     return [mutants[name] for name in names or mutants if names or name in counted()]
 
 
-def count_all(
-    mutants: Sequence[Defect], begins: Sequence[int], limit: int, jobs: int
-) -> Iterator[Found]:
+def count_all(mutants: Sequence[Defect], begins: Sequence[int], limit: int, jobs: int) -> Iterator[Found]:
     """Yield what `jobs` trees at a time count, as it comes."""
 
     def count(mutant: Defect) -> Found:
@@ -85,10 +83,7 @@ def row(found: Found) -> str:
     worst = f"> {found.limit}" if found.missed else f"{max(found.seeds)}"
     median = f"> {found.limit}" if found.median > found.limit else f"{found.median:g}"
     seconds = found.median * found.seconds
-    return (
-        f"| {found.mutant} | {median} | {worst} | {found.missed or ''} | {seconds:.1f} "
-        f"| {invariants} |"
-    )
+    return f"| {found.mutant} | {median} | {worst} | {found.missed or ''} | {seconds:.1f} | {invariants} |"
 
 
 if __name__ == "__main__":

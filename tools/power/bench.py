@@ -100,9 +100,7 @@ class Tree:
         for package in PACKAGES:
             # Native modules would be taken instead of the patched file.
             shutil.copytree(
-                ROOT / package,
-                self._directory / package,
-                ignore=shutil.ignore_patterns("__pycache__", "*.so"),
+                ROOT / package, self._directory / package, ignore=shutil.ignore_patterns("__pycache__", "*.so")
             )
         mutant.put_into(self._directory)
         self._process = subprocess.Popen(

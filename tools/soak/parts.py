@@ -36,10 +36,7 @@ EXAMPLES: Final = (
 
 
 FUZZED_WITHOUT_FAULTS: Final = ",".join(
-    (
-        *("groups", "share_groups", "share_kinds", "share_states", "streams_groups"),
-        *("log", "topics", "transactions"),
-    )
+    (*("groups", "share_groups", "share_kinds", "share_states", "streams_groups"), *("log", "topics", "transactions"))
 )
 
 
@@ -59,13 +56,8 @@ def _chaos(example: str) -> tuple[str, ...]:
 
 PARTS: Final = {
     "test": Part("every claim once", (_make("test"),)),
-    "clients": Part(
-        "each client in all its versions, methods and groups, here and on Kafka",
-        (_marked("clients"),),
-    ),
-    "kafka_classes": Part(
-        "logs, assignments and coordinators beside Kafka's own classes", (_marked("kafka_classes"),)
-    ),
+    "clients": Part("each client in all its versions, methods and groups, here and on Kafka", (_marked("clients"),)),
+    "kafka_classes": Part("logs, assignments and coordinators beside Kafka's own classes", (_marked("kafka_classes"),)),
     "scenarios": Part(
         "every scenario of the comparison on a real Kafka, and no drift from the recording",
         (
@@ -73,14 +65,7 @@ PARTS: Final = {
             (sys.executable, "-m", "integration.reference.python_image"),
             _marked("scenarios"),
             _make("compiled-build"),
-            (
-                NATIVE_COMPARE,
-                "--out",
-                "out/soak/compare",
-                "--record",
-                "--record-to",
-                "out/recording",
-            ),
+            (NATIVE_COMPARE, "--out", "out/soak/compare", "--record", "--record-to", "out/recording"),
             (NATIVE_COMPARE, "drift", "out/recording"),
             (NATIVE_COMPARE, "--reference", "recorded", "--out", "out/soak/recorded"),
         ),
@@ -103,41 +88,19 @@ PARTS: Final = {
     "mutants": Part("the comparison finds defects put in on purpose", (_marked("mutants"),)),
     "defects": Part(
         "the tests find defects put in on purpose",
-        (
-            (
-                sys.executable,
-                "-m",
-                "tools.defects",
-                "--near",
-                "--tier",
-                "test",
-                "--report",
-                "out/soak/defects.json",
-            ),
-        ),
+        ((sys.executable, "-m", "tools.defects", "--near", "--tier", "test", "--report", "out/soak/defects.json"),),
     ),
     "runs": Part(
         "random runs in virtual time, with and without power losses",
-        (
-            _make("compiled-build"),
-            (*SIMULATE, "--runs", "2000"),
-            (*SIMULATE, "--runs", "300", "--power-loss"),
-        ),
+        (_make("compiled-build"), (*SIMULATE, "--runs", "2000"), (*SIMULATE, "--runs", "300", "--power-loss")),
     ),
     "power": Part(
         "random runs find defects put in on purpose in few seeds, and every invariant one of its own",
-        (
-            (sys.executable, "-m", "tools.power", "--jobs", "2", "--at-most", "25"),
-            _marked("power"),
-        ),
+        ((sys.executable, "-m", "tools.power", "--jobs", "2", "--at-most", "25"), _marked("power")),
     ),
     "chaos": Part(
         "the bugs of the example applications are found, and their mended twins pass 10 000 seeds",
-        (
-            _marked("chaos"),
-            _make("compiled-build"),
-            *(_chaos(example) for example in EXAMPLES),
-        ),
+        (_marked("chaos"), _make("compiled-build"), *(_chaos(example) for example in EXAMPLES)),
     ),
     "kills": Part(
         "nothing acknowledged is lost by 200 rounds of kill -9, and damaged logs are told",
@@ -147,10 +110,7 @@ PARTS: Final = {
         "librdkafka's clients go on through ten minutes of 168 faults, and nothing is lost or twice",
         (("env", "FAULT_SECONDS=600", "FAULTS=168", *_marked("faults")),),
     ),
-    "logins": Part(
-        "100 000 mutated handshakes get nobody in",
-        (_marked("logins"),),
-    ),
+    "logins": Part("100 000 mutated handshakes get nobody in", (_marked("logins"),)),
     "pythons": Part("the fast tests on every Python of this machine", (_make("test-pythons"),)),
     "native": Part(
         "the tests on native modules, those with a clock and outside clients too",
@@ -162,13 +122,10 @@ PARTS: Final = {
             ),
         ),
     ),
-    "wheels": Part(
-        "what is installed works on every Python, with every extra", (_marked("wheels"),)
-    ),
+    "wheels": Part("what is installed works on every Python, with every extra", (_marked("wheels"),)),
     "spark": Part("the pipeline in all its ways", (_make("setup-spark"), _marked("spark"))),
     "benchmarks": Part(
-        "every benchmark runs, with its peers",
-        ((sys.executable, "tests/bench/run.py", "--tiny", "--peers"),),
+        "every benchmark runs, with its peers", ((sys.executable, "tests/bench/run.py", "--tiny", "--peers"),)
     ),
 }
 """By name, in the order in which they are run."""

@@ -29,9 +29,7 @@ def tree() -> str:
         variables = {**os.environ, "GIT_INDEX_FILE": f"{directory}/index"}
 
         def git(*words: str) -> str:
-            done = subprocess.run(
-                ["git", *words], cwd=ROOT, env=variables, check=True, capture_output=True, text=True
-            )
+            done = subprocess.run(["git", *words], cwd=ROOT, env=variables, check=True, capture_output=True, text=True)
             return done.stdout.strip()
 
         git("read-tree", "HEAD")

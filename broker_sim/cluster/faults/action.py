@@ -68,9 +68,7 @@ class Action(NamedTuple):
             if equals:
                 given[name] = value
         if not words or not at.isdecimal() or not given["for"].isdecimal():
-            raise ScheduleError(
-                f"{line!r}: write an action as '3200 crash worker-1 for=3000', in ms"
-            )
+            raise ScheduleError(f"{line!r}: write an action as '3200 crash worker-1 for=3000', in ms")
         return cls(int(at), words[0], tuple(on), int(given["for"]), given["value"])
 
     def describe(self) -> str:

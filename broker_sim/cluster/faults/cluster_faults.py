@@ -20,10 +20,7 @@ from broker_sim.cluster.status.coordinator_status import groups_status
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.handlers.faults import Fault
-from broker_sim.metadata.topic_name import (
-    GROUP_METADATA_TOPIC,
-    TRANSACTION_STATE_TOPIC,
-)
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.runtime.links import LinkFault
 from broker_sim.runtime.process import ProcessState
 from broker_sim.runtime.virtual.network import ANY

@@ -40,9 +40,7 @@ class CombinedFaults:
         others = [each for each in (CONTROLLER_ID, *self._nodes.nodes) if each != broker_id]
         return [link for each in others for link in ((broker_id, each), (each, broker_id))]
 
-    def fault_links(
-        self, links: Sequence[tuple[int, ...]], fault: LinkFault
-    ) -> Callable[[], object]:
+    def fault_links(self, links: Sequence[tuple[int, ...]], fault: LinkFault) -> Callable[[], object]:
         """Add a fault to each link; return what takes it away."""
         for link in links:
             self._link_faults.setdefault(link, []).append(fault)

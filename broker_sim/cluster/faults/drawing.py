@@ -15,13 +15,7 @@ GRID_MS: Final = 10
 
 
 def draw_action(
-    rng: random.Random,
-    name: str,
-    *,
-    brokers: int,
-    duration_ms: int,
-    durations_ms: Sequence[int],
-    workers: int = 0,
+    rng: random.Random, name: str, *, brokers: int, duration_ms: int, durations_ms: Sequence[int], workers: int = 0
 ) -> Action:
     """Return an action of that kind: at some time, over when the run is over, on anybody, with any value."""
     kind = KINDS[name]

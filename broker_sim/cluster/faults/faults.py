@@ -5,13 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker_sim.cluster.faults.action import (
-    BROKERS,
-    CONTROLLER,
-    ScheduleError,
-    broker_name,
-    is_broker,
-)
+from broker_sim.cluster.faults.action import BROKERS, CONTROLLER, ScheduleError, broker_name, is_broker
 from broker_sim.cluster.faults.kinds import KINDS
 from broker_sim.cluster.faults.roles import ROLES, who_is
 from broker_sim.errors import ApiError, WrongStateError
@@ -55,11 +49,7 @@ class Faults:
     """
 
     def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        cluster: ClusterFaults,
-        listener: FaultListener,
-        programs: object = None,
+        self, loop: asyncio.AbstractEventLoop, cluster: ClusterFaults, listener: FaultListener, programs: object = None
     ) -> None:
         self._loop = loop
         self._cluster = cluster
@@ -78,9 +68,7 @@ class Faults:
         for action in actions:
             kind = KINDS.get(action.kind)
             if kind is None:
-                raise ScheduleError(
-                    f"{action}: there is no kind {action.kind!r}; see {', '.join(KINDS)}"
-                )
+                raise ScheduleError(f"{action}: there is no kind {action.kind!r}; see {', '.join(KINDS)}")
             if not _names_who(action, kind):
                 raise ScheduleError(f"{action}: say on {_EXAMPLES[kind.on]}")
             if kind.on == "worker" and self._programs is None:

@@ -94,13 +94,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "crash": Kind("worker", 3, beside_a_command=False),
     "slow_start": Kind("worker", 0.5, values=("2", "8"), beside_a_command=False),
     "freeze": Kind("worker", 2),
-    "cut": Kind(
-        "worker",
-        2,
-        values=("both", "both", "to", "from"),
-        whole_side=True,
-        beside_a_command=False,
-    ),
+    "cut": Kind("worker", 2, values=("both", "both", "to", "from"), whole_side=True, beside_a_command=False),
     "slow": Kind("worker", 1, values=("50", "300", "2000"), beside_a_command=False),
     "fail": Kind("worker", 2, beside_a_command=False),
     "clock": Kind("worker", 0.5, values=("-3600", "-2", "2", "3600"), beside_a_command=False),
@@ -168,8 +162,5 @@ def weights_beside_a_command(faults: Iterable[str] | None) -> dict[str, float]:
     )
     for name in wanted:
         if name in KINDS and name not in possible:
-            raise ValueError(
-                f"{name} happens in virtual time only; beside a command choose from "
-                f"{', '.join(possible)}"
-            )
+            raise ValueError(f"{name} happens in virtual time only; beside a command choose from {', '.join(possible)}")
     return weights_of(wanted)

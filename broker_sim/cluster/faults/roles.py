@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.faults.action import FOLLOWER, GROUPS, LEADER, THIRD, TRANSACTIONS
 from broker_sim.errors import WrongStateError
-from broker_sim.metadata.topic_name import (
-    GROUP_METADATA_TOPIC,
-    TRANSACTION_STATE_TOPIC,
-    is_internal_topic,
-)
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, is_internal_topic
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:

@@ -41,18 +41,12 @@ class Shrunk(Generic[S]):
         return f"{before} faults -> {len(self.schedule.actions)}, in {self.tries} runs"
 
 
-def make_smaller(
-    search: Minimizer[S], *simpler: Callable[[S], Iterable[S]], unit_ms: int = 1
-) -> Shrunk[S]:
+def make_smaller(search: Minimizer[S], *simpler: Callable[[S], Iterable[S]], unit_ms: int = 1) -> Shrunk[S]:
     """Let the search come to its smallest schedule; `simpler` yield simpler ones of its kind.
 
     The time behind the last action is left out in whole units.
     """
-    steps: list[Callable[[S], Iterable[S]]] = [
-        *simpler,
-        partial(_quicker_runs, unit_ms),
-        _simpler_actions,
-    ]
+    steps: list[Callable[[S], Iterable[S]]] = [*simpler, partial(_quicker_runs, unit_ms), _simpler_actions]
     before = None
     while search.best != before:
         before = search.best

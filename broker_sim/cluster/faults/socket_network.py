@@ -22,9 +22,7 @@ class SocketNetwork:
     def __init__(self, kafka: AsyncCluster) -> None:
         self._kafka = kafka
         self._brokers = {
-            f"{host}:{port}": broker_id
-            for broker_id in kafka.nodes.nodes
-            for host, port in [kafka.address(broker_id)]
+            f"{host}:{port}": broker_id for broker_id in kafka.nodes.nodes for host, port in [kafka.address(broker_id)]
         }
         self._cuts: Counter[int] = Counter()
 

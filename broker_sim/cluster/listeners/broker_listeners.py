@@ -26,13 +26,7 @@ from broker_sim.config import (
     parse_protocol_map,
 )
 from broker_sim.errors import ConfigError
-from broker_sim.security import (
-    Certificates,
-    SaslListener,
-    SslListener,
-    TokenIssuer,
-    sasl_listener,
-)
+from broker_sim.security import Certificates, SaslListener, SslListener, TokenIssuer, sasl_listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -88,9 +82,7 @@ def broker_listeners(
     if given is None:
         advertised = [each._replace(host=advertised_host or each.host) for each in bound]
     else:
-        advertised = parse_endpoints(
-            ADVERTISED_LISTENERS, given, protocols, default_host=advertised_host or host
-        )
+        advertised = parse_endpoints(ADVERTISED_LISTENERS, given, protocols, default_host=advertised_host or host)
     all_names = [each.listener for each in bound]
     controllers = _controller_listeners(config)
     bound = [each for each in bound if each.listener not in controllers]
@@ -151,13 +143,10 @@ def _inter_broker_listener(config: BrokerConfig, protocols: Mapping[str, str]) -
     if name is None:
         return PLAINTEXT if protocol is None else protocol.strip().upper()
     if protocol is not None:
-        raise ConfigError(
-            f"Only one of {INTER_BROKER_LISTENER} and {INTER_BROKER_PROTOCOL} should be set."
-        )
+        raise ConfigError(f"Only one of {INTER_BROKER_LISTENER} and {INTER_BROKER_PROTOCOL} should be set.")
     if name.upper() not in protocols:
         raise ConfigError(
-            f"Listener with name {name.upper()} defined in {INTER_BROKER_LISTENER} not found in"
-            f" {PROTOCOL_MAP}."
+            f"Listener with name {name.upper()} defined in {INTER_BROKER_LISTENER} not found in {PROTOCOL_MAP}."
         )
     return name.upper()
 
@@ -172,10 +161,7 @@ def _check_ports(key: str, endpoints: Iterable[Endpoint]) -> None:
 
 
 def with_listeners(
-    configs: Mapping[str, GivenValue] | None,
-    listeners: object,
-    advertised: object,
-    protocol: str = PLAINTEXT,
+    configs: Mapping[str, GivenValue] | None, listeners: object, advertised: object, protocol: str = PLAINTEXT
 ) -> Mapping[str, GivenValue] | None:
     """Return the configurations with listeners, all of that protocol unless a map says otherwise.
 
@@ -188,8 +174,7 @@ def with_listeners(
         argument = name.replace(".", "_")
         if not isinstance(value, str):
             raise ConfigError(
-                f"{argument} must be a text such as"
-                f" 'INSIDE://127.0.0.1:19092,OUTSIDE://127.0.0.1:9092', not {value!r}"
+                f"{argument} must be a text such as 'INSIDE://127.0.0.1:19092,OUTSIDE://127.0.0.1:9092', not {value!r}"
             )
         if name in (configs or {}):
             raise ConfigError(f"{name} is given twice: as {argument} and in configs")

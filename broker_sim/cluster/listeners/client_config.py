@@ -55,11 +55,7 @@ class Trust(NamedTuple):
     own: KeyPair | None
 
 
-def choose_login(
-    sasl: SaslListener,
-    user: str | None,
-    mechanism: str | None,
-) -> Login:
+def choose_login(sasl: SaslListener, user: str | None, mechanism: str | None) -> Login:
     """Return a login at that listener: by PLAIN if it is there, as the only user, unless others are named.
 
     By OAUTHBEARER a client may be whoever it likes, because nobody signs its token, or the cluster does.
@@ -101,9 +97,7 @@ def client_config(
     return make(servers, protocol, login, trust)
 
 
-def _librdkafka(
-    servers: str, protocol: str, login: Login | None, trust: Trust | None
-) -> dict[str, Any]:
+def _librdkafka(servers: str, protocol: str, login: Login | None, trust: Trust | None) -> dict[str, Any]:
     config = _dotted(servers, protocol, login)
     if login is not None and login.token:
         token = login.token
@@ -123,11 +117,7 @@ def _librdkafka(
 
 
 def _python(
-    provider: Callable[[str], object],
-    servers: str,
-    protocol: str,
-    login: Login | None,
-    trust: Trust | None,
+    provider: Callable[[str], object], servers: str, protocol: str, login: Login | None, trust: Trust | None
 ) -> dict[str, Any]:
     config: dict[str, Any] = {"bootstrap_servers": servers}
     if protocol != PLAINTEXT:
@@ -135,9 +125,7 @@ def _python(
     if login is not None:
         config["sasl_mechanism"] = login.mechanism
         if login.mechanism == OAUTHBEARER:
-            config["sasl_oauth_token_provider"] = provider(
-                login.token or unsecured_token(login.user)
-            )
+            config["sasl_oauth_token_provider"] = provider(login.token or unsecured_token(login.user))
         else:
             config["sasl_plain_username"] = login.user
             config["sasl_plain_password"] = login.password
@@ -152,9 +140,7 @@ def _python(
 def _java(servers: str, protocol: str, login: Login | None, trust: Trust | None) -> dict[str, Any]:
     config = _dotted(servers, protocol, login)
     if login is not None and login.token:
-        raise ConfigError(
-            "Java takes a signed token from a file or a URL only, so it has none here"
-        )
+        raise ConfigError("Java takes a signed token from a file or a URL only, so it has none here")
     if login is not None:
         config["sasl.jaas.config"] = _jaas_line(login)
     if trust is not None:
@@ -173,8 +159,7 @@ def _jaas_line(login: Login) -> str:
         return f"{_JAVA_MODULES}.oauthbearer.OAuthBearerLoginModule required {claim};"
     kind = "plain.Plain" if login.mechanism == PLAIN else "scram.Scram"
     return (
-        f"{_JAVA_MODULES}.{kind}LoginModule required username={_quoted(login.user)}"
-        f" password={_quoted(login.password)};"
+        f"{_JAVA_MODULES}.{kind}LoginModule required username={_quoted(login.user)} password={_quoted(login.password)};"
     )
 
 

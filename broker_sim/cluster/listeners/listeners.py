@@ -33,9 +33,7 @@ class Listeners:
     it is started again. `on_accepting` is called when a broker accepts clients.
     """
 
-    def __init__(
-        self, listeners: Mapping[int, BrokerListeners], on_accepting: Callable[[], object]
-    ) -> None:
+    def __init__(self, listeners: Mapping[int, BrokerListeners], on_accepting: Callable[[], object]) -> None:
         self._listeners = dict(listeners)
         self._on_accepting = on_accepting
         self._servers: dict[int, SocketServer] = {}
@@ -51,9 +49,7 @@ class Listeners:
         self._listeners[broker_id] = replace(
             found,
             bound=tuple(server.endpoints),
-            advertised=tuple(
-                each._replace(port=each.port or ports[each.listener]) for each in found.advertised
-            ),
+            advertised=tuple(each._replace(port=each.port or ports[each.listener]) for each in found.advertised),
         )
 
     def advertised(self, broker_id: int) -> tuple[Endpoint, ...]:
@@ -119,20 +115,14 @@ class Listeners:
                 sasl.start(broker.process)
         security = {
             name: ListenerSecurity(
-                _login(found.sasl[name], broker) if name in found.sasl else None,
-                found.ssl.get(name),
+                _login(found.sasl[name], broker) if name in found.sasl else None, found.ssl.get(name)
             )
             for name in {**found.sasl, **found.ssl}
         }
         names = [each.listener for each in found.bound]
         broker.connection_quotas.listen(names, found.inter_broker)
         await server.start(
-            broker.process,
-            broker,
-            broker.config,
-            broker.logs.memory,
-            security,
-            broker.connection_quotas,
+            broker.process, broker, broker.config, broker.logs.memory, security, broker.connection_quotas
         )
         self._on_accepting()
 

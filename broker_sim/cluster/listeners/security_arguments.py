@@ -8,13 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.config import (
-    INTER_BROKER_LISTENER,
-    LISTENERS,
-    PLAINTEXT,
-    SASL_PROTOCOLS,
-    SECURITY_PROTOCOLS,
-)
+from broker_sim.config import INTER_BROKER_LISTENER, LISTENERS, PLAINTEXT, SASL_PROTOCOLS, SECURITY_PROTOCOLS
 from broker_sim.controller import ScramUpsertion
 from broker_sim.errors import ConfigError
 from broker_sim.metadata import SCRAM_MECHANISMS
@@ -45,9 +39,7 @@ class Security(NamedTuple):
     def __repr__(self) -> str:
         return f"Security({self.protocol}, users={list(self.users or ())})"
 
-    def with_configs(
-        self, configs: Mapping[str, GivenValue] | None
-    ) -> Mapping[str, GivenValue] | None:
+    def with_configs(self, configs: Mapping[str, GivenValue] | None) -> Mapping[str, GivenValue] | None:
         """Return the configurations with those that it means; what is given wins."""
         given = configs or {}
         meant: dict[str, GivenValue] = {}
@@ -77,12 +69,7 @@ def check_user(user: object, password: object) -> None:
     """Raise ConfigError for what is no name or no password; it shows no password."""
     if not isinstance(user, str) or not user or "\0" in user or not can_be_sent(user):
         raise ConfigError(f"users: a name must be a text that is not empty, not {user!r}")
-    if (
-        not isinstance(password, str)
-        or not password
-        or "\0" in password
-        or not can_be_sent(password)
-    ):
+    if not isinstance(password, str) or not password or "\0" in password or not can_be_sent(password):
         raise ConfigError(f"users: the password of {user!r} must be a text that is not empty")
 
 
@@ -90,9 +77,7 @@ def credentials_of(
     security: Security, listeners: Iterable[BrokerListeners], rng: random.Random
 ) -> list[list[ScramUpsertion]]:
     """Return the SCRAM credentials of the users, apart for each mechanism that a listener enables."""
-    enabled = {
-        name for each in listeners for sasl in each.sasl.values() for name in sasl.mechanisms
-    }
+    enabled = {name for each in listeners for sasl in each.sasl.values() for name in sasl.mechanisms}
     found = []
     users = security.users or {}
     for mechanism in SCRAM_MECHANISMS.values():
@@ -102,9 +87,7 @@ def credentials_of(
     return found
 
 
-def with_password(
-    user: str, credentials: Mapping[int, ScramCredential], password: str
-) -> list[ScramUpsertion]:
+def with_password(user: str, credentials: Mapping[int, ScramCredential], password: str) -> list[ScramUpsertion]:
     """Return the same credentials, which are by the codes of their mechanisms, with another password."""
     upsertions = []
     for code, each in credentials.items():
@@ -113,9 +96,7 @@ def with_password(
     return upsertions
 
 
-def _credential(
-    mechanism: ScramMechanism, user: str, password: str, rng: random.Random
-) -> ScramUpsertion:
+def _credential(mechanism: ScramMechanism, user: str, password: str, rng: random.Random) -> ScramUpsertion:
     salt, iterations = rng.randbytes(SALT_BYTES), mechanism.min_iterations
     salted = mechanism.salted_password(password, salt, iterations)
     return ScramUpsertion(user, mechanism.code, iterations, salt, salted)

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.controller import CreatableTopic
 from broker_sim.handlers.support.auto_topic_creation import creatable_topic
-from broker_sim.metadata.topic_name import (
-    GROUP_METADATA_TOPIC,
-    SHARE_GROUP_STATE_TOPIC,
-    TRANSACTION_STATE_TOPIC,
-)
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:

@@ -19,17 +19,12 @@ MEMORY_RETURN_MS: Final = 1_000
 class LogMemory:
     """The account that the logs are charged to, and the machine that gets back what they free."""
 
-    def __init__(
-        self, scheduler: Scheduler, limit_bytes: int | None, reclaim: Callable[[], object]
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, limit_bytes: int | None, reclaim: Callable[[], object]) -> None:
         """Half of the machine's memory is the limit unless given; `reclaim()` frees what may go."""
         self._scheduler = scheduler
         self._handle: Handle | None = None
         self.account = MemoryAccount(
-            limit_bytes or default_memory_limit(),
-            scheduler.clock,
-            reclaim=reclaim,
-            on_freed=self._return_soon,
+            limit_bytes or default_memory_limit(), scheduler.clock, reclaim=reclaim, on_freed=self._return_soon
         )
 
     def _return_soon(self) -> None:

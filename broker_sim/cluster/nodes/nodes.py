@@ -130,9 +130,7 @@ class Nodes:
         self._tick_handle: Handle | None = None
         self._on_turn: Callable[[], object] | None = None
 
-    def _open_data(
-        self, data: DataDirectory, configs: Mapping[int, BrokerConfig]
-    ) -> dict[int, LogDirectory]:
+    def _open_data(self, data: DataDirectory, configs: Mapping[int, BrokerConfig]) -> dict[int, LogDirectory]:
         """Keep the metadata from now on, and open the logs; brokers that this cluster does not have are gone.
 
         The metadata comes first: after a kill in between, the next start finds its cluster id.
@@ -212,9 +210,7 @@ class Nodes:
         node.process = Process(f"broker-{broker_id}", self.scheduler, node.clock)
         node.process.on_turn = self._on_turn
         self.links.attach(broker_id, node.process)
-        node.broker = Broker(
-            broker_id, node.config, node.process, node.logs, node.endpoints, self._environment
-        )
+        node.broker = Broker(broker_id, node.config, node.process, node.logs, node.endpoints, self._environment)
         self.brokers[broker_id] = node.broker
         node.broker.start()
         # Like its process in Kafka, it reads the metadata log at once, whether it is registered or not.

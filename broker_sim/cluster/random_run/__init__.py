@@ -5,13 +5,7 @@ run_schedule(draw_schedule(seed=7))
 
 from broker_sim.cluster.faults.action import Action
 from broker_sim.cluster.random_run.run import RunFailedError, RunSummary, run_schedule
-from broker_sim.cluster.random_run.schedule import (
-    FLUSHED,
-    LYING,
-    UNFLUSHED,
-    Schedule,
-    draw_schedule,
-)
+from broker_sim.cluster.random_run.schedule import FLUSHED, LYING, UNFLUSHED, Schedule, draw_schedule
 
 __all__ = [
     "FLUSHED",

@@ -23,9 +23,7 @@ _HAMPERING: Final = {
 class Disturbances:
     """The faults of one run, and what they have led to so far."""
 
-    def __init__(
-        self, cluster: VirtualCluster, on_started: Callable[[int], object] = lambda _: None
-    ) -> None:
+    def __init__(self, cluster: VirtualCluster, on_started: Callable[[int], object] = lambda _: None) -> None:
         """`on_started(broker_id)` hears of each start of a broker."""
         self.done = 0
         """How many actions were carried out."""

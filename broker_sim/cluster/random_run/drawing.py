@@ -54,9 +54,7 @@ _STOPPING: Final = (
     "pause", "kill", "stop", "isolate", "cut_link", "slow_link", "deaf", "mute", "shift_clock", "transfer"
 )  # fmt: skip
 _HINDERING: Final = tuple(
-    name
-    for name, kind in KINDS.items()
-    if kind.on != "worker" and name not in {*_STOPPING, "lose_power"}
+    name for name, kind in KINDS.items() if kind.on != "worker" and name not in {*_STOPPING, "lose_power"}
 )
 """They come beside the others, not in their place."""
 HINDERED_SHARE: Final = 0.4
@@ -111,11 +109,7 @@ class _Drawing:
         """Return one action, or the same one on several brokers at the same moment."""
         rng, brokers = self._rng, self._setting.brokers
         action = draw_action(
-            rng,
-            kind,
-            brokers=brokers,
-            duration_ms=self._setting.duration_ms,
-            durations_ms=FAULT_DURATIONS_MS,
+            rng, kind, brokers=brokers, duration_ms=self._setting.duration_ms, durations_ms=FAULT_DURATIONS_MS
         )
         if KINDS[kind].on != "broker" or not action.for_ms or rng.random() >= TOGETHER_SHARE:
             return [action]
@@ -146,10 +140,7 @@ class _Drawing:
         """Leave the leader alone."""
         kind = self._rng.choice(("kill", "kill", "pause", "isolate"))
         for_ms = self._ms(1_500, 3_200)
-        return [
-            Action(at_ms, kind, (FOLLOWER,), for_ms),
-            Action(at_ms + self._ms(0, 600), kind, (THIRD,), for_ms),
-        ]
+        return [Action(at_ms, kind, (FOLLOWER,), for_ms), Action(at_ms + self._ms(0, 600), kind, (THIRD,), for_ms)]
 
     def failovers(self, at_ms: int) -> list[Action]:
         """Let one leader after the other fall."""

@@ -31,9 +31,7 @@ def run_seed(seed: int, duration_ms: int, power_loss: bool) -> SeedResult:
         return SeedResult(seed, None, error.invariant, str(error))
 
 
-def run_seeds(
-    first: int, count: int, *, duration_ms: int, jobs: int, power_loss: bool = False
-) -> Iterator[SeedResult]:
+def run_seeds(first: int, count: int, *, duration_ms: int, jobs: int, power_loss: bool = False) -> Iterator[SeedResult]:
     """Yield the results of `count` seeds as they come; with several jobs in any order."""
     seeds = range(first, first + count)
     work = [(seed, duration_ms, power_loss) for seed in seeds]

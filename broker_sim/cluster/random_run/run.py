@@ -22,11 +22,7 @@ from broker_sim.cluster.random_run.checks.end_checks import (
     transactions_are_decided,
 )
 from broker_sim.cluster.random_run.checks.lost_loads import LostLoads
-from broker_sim.cluster.random_run.checks.streams_groups import (
-    LOAD_LIMIT_MS,
-    NextCoordinator,
-    streams_group_is_stable,
-)
+from broker_sim.cluster.random_run.checks.streams_groups import LOAD_LIMIT_MS, NextCoordinator, streams_group_is_stable
 from broker_sim.cluster.random_run.checks.transaction_history import Outcome
 from broker_sim.cluster.random_run.checks.watch import LAG_TIME_MAX_MS, Watch, check_recovered
 from broker_sim.cluster.random_run.clients.classic_member import GROUP, ClassicMember
@@ -36,10 +32,7 @@ from broker_sim.cluster.random_run.clients.group_member import SESSION_TIMEOUT_M
 from broker_sim.cluster.random_run.clients.producer import Producer
 from broker_sim.cluster.random_run.clients.streams_member import STREAMS_GROUP, StreamsMember
 from broker_sim.cluster.random_run.clients.surroundings import Surroundings
-from broker_sim.cluster.random_run.clients.transactional_producer import (
-    LONGEST_TIMEOUT_MS,
-    TransactionalProducer,
-)
+from broker_sim.cluster.random_run.clients.transactional_producer import LONGEST_TIMEOUT_MS, TransactionalProducer
 from broker_sim.cluster.random_run.disturbances import Disturbances
 from broker_sim.cluster.random_run.schedule import FLUSHED, LYING, MEMORY, TOPIC, Schedule
 from broker_sim.cluster.virtual.invariants import InvariantViolationError, violated
@@ -147,10 +140,7 @@ def _close_unstarted(loop: asyncio.AbstractEventLoop) -> None:
     """Close what waits for its first step when a run ends, or Python warns that it was never awaited."""
     for task in asyncio.all_tasks(loop):
         coroutine = task.get_coro()
-        if (
-            isinstance(coroutine, CoroutineType)
-            and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
-        ):
+        if isinstance(coroutine, CoroutineType) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
             coroutine.close()
 
 
@@ -164,9 +154,7 @@ class _Run:
             disk=None if schedule.disk == MEMORY else DiskOptions(sync_ms=(0, schedule.sync_ms)),
         )
         self._schedule = schedule
-        self._disturbances = Disturbances(
-            self.cluster, partial(check_recovered, self.cluster, schedule)
-        )
+        self._disturbances = Disturbances(self.cluster, partial(check_recovered, self.cluster, schedule))
         self._around = Surroundings(self.cluster, schedule, self._disturbances)
         self.lost_loads = LostLoads()
         self._reader = CommittedReader(self._around)
@@ -187,9 +175,7 @@ class _Run:
         self._start_clients()
         self._disturbances.schedule(schedule.actions)
         cluster.advance(schedule.duration_ms)
-        self._until(
-            "recovers", lambda: self._disturbances.quiet_since_ms is not None, LONGEST_ACTION_MS
-        )
+        self._until("recovers", lambda: self._disturbances.quiet_since_ms is not None, LONGEST_ACTION_MS)
         self._until("recovers", self._is_in_order, RECOVERY_LIMIT_MS)
         cluster.advance(CALM_MS)
         if self._streams_members:
@@ -198,9 +184,7 @@ class _Run:
         self._until("requests-are-answered", lambda: not around.waiting, ANSWER_LIMIT_MS)
         if self._transactional:
             self._end_transactions()
-        self._until(
-            "replicas-agree", lambda: replicas_are_equal(cluster, schedule), RECOVERY_LIMIT_MS
-        )
+        self._until("replicas-agree", lambda: replicas_are_equal(cluster, schedule), RECOVERY_LIMIT_MS)
         check_end(cluster, schedule, around.history)
         check_group(cluster, GROUP, around.classic_history)
         check_group(cluster, CONSUMER_GROUP, around.consumer_history)
@@ -218,12 +202,7 @@ class _Run:
             epochs=around.consumer_history.epoch,
             streams_epochs=around.streams_history.epoch,
             commits=sum(
-                history.commits
-                for history in (
-                    around.classic_history,
-                    around.consumer_history,
-                    around.streams_history,
-                )
+                history.commits for history in (around.classic_history, around.consumer_history, around.streams_history)
             ),
             transactions_committed=around.transactions.count(Outcome.COMMITTED),
             transactions_aborted=around.transactions.count(Outcome.ABORTED),
@@ -254,9 +233,7 @@ class _Run:
             ClassicMember(around, number).start()
         for number in range(schedule.consumer_members):
             ConsumerMember(around, number).start()
-        self._streams_members = [
-            StreamsMember(around, number) for number in range(schedule.streams_members)
-        ]
+        self._streams_members = [StreamsMember(around, number) for number in range(schedule.streams_members)]
         for member in self._streams_members:
             member.start()
         if schedule.transactional:
@@ -277,9 +254,7 @@ class _Run:
 
         def is_stable() -> bool:
             found = sorted(task for member in self._streams_members for task in member.tasks)
-            return found == tasks and streams_group_is_stable(
-                self.cluster, STREAMS_GROUP, len(self._streams_members)
-            )
+            return found == tasks and streams_group_is_stable(self.cluster, STREAMS_GROUP, len(self._streams_members))
 
         self._until("streams-groups-get-stable", is_stable, STABLE_LIMIT_MS)
         following = NextCoordinator(self.cluster, STREAMS_GROUP)
@@ -298,9 +273,7 @@ class _Run:
                 producer.finish()
                 has_begun = partial(getattr, producer, "has_begun")
                 self._until("transactions-end", has_begun, END_LIMIT_MS)
-        self._until(
-            "transactions-end", lambda: transactions_are_decided(cluster, schedule), END_LIMIT_MS
-        )
+        self._until("transactions-end", lambda: transactions_are_decided(cluster, schedule), END_LIMIT_MS)
         self._reader.finish()
         self._until("committed-records-are-read", lambda: self._reader.is_done, ANSWER_LIMIT_MS)
         check_transactions(cluster, schedule, around.history, around.transactions)

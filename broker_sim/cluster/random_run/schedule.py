@@ -45,9 +45,7 @@ _PRODUCERS: Final = (
 class Schedule(FaultSchedule):
     """One run, with its topic and its clients."""
 
-    CHOICES: ClassVar = MappingProxyType(
-        {"producers": tuple(ACKS), "disk": (MEMORY, FLUSHED, UNFLUSHED, LYING)}
-    )
+    CHOICES: ClassVar = MappingProxyType({"producers": tuple(ACKS), "disk": (MEMORY, FLUSHED, UNFLUSHED, LYING)})
 
     duration_ms: int = 6_000
     partitions: int = 1
@@ -84,9 +82,7 @@ class Schedule(FaultSchedule):
         return self.disk in {UNFLUSHED, LYING}
 
 
-def draw_schedule(
-    seed: int, *, duration_ms: int = DEFAULT_DURATION_MS, power_loss: bool = False
-) -> Schedule:
+def draw_schedule(seed: int, *, duration_ms: int = DEFAULT_DURATION_MS, power_loss: bool = False) -> Schedule:
     """Return the schedule that follows from the seed.
 
     With `power_loss` it is the same one on simulated disks, with power losses; where they may take what
@@ -154,9 +150,7 @@ def _with_power_losses(schedule: Schedule) -> Schedule:
         at_ms = rng.randrange(0, schedule.duration_ms, 10)
         for_ms = min(rng.choice(FAULT_DURATIONS_MS), schedule.duration_ms - at_ms)
         count = rng.choice((1, rng.randint(1, schedule.brokers), schedule.brokers))
-        losses.append(
-            Action(at_ms, "lose_power", tuple(sorted(rng.sample(brokers, count))), for_ms)
-        )
+        losses.append(Action(at_ms, "lose_power", tuple(sorted(rng.sample(brokers, count))), for_ms))
     schedule = replace(
         schedule,
         disk=rng.choice((FLUSHED, FLUSHED, FLUSHED, UNFLUSHED, UNFLUSHED, LYING)),

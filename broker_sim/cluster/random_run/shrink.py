@@ -42,11 +42,7 @@ def shrink(
     It stops after `max_tries` runs or `max_ms` of real time.
     """
     search = Minimizer(
-        schedule,
-        lambda candidate: run(candidate) == invariant,
-        max_tries=max_tries,
-        max_ms=max_ms,
-        clock=clock,
+        schedule, lambda candidate: run(candidate) == invariant, max_tries=max_tries, max_ms=max_ms, clock=clock
     )
     return make_smaller(search, _fewer_clients, _simpler_cluster)
 

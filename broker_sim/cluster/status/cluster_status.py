@@ -8,11 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.cluster.status.coordinator_status import (
-    GroupsStatus,
-    GroupStatus,
-    groups_status,
-)
+from broker_sim.cluster.status.coordinator_status import GroupsStatus, GroupStatus, groups_status
 from broker_sim.cluster.status.transaction_status import (
     ProducersStatus,
     TransactionsStatus,
@@ -134,12 +130,7 @@ class LinkStatus:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values; the nodes are called `from` and `to`."""
-        return {
-            "from": self.source,
-            "to": self.target,
-            "drop": self.drop,
-            "delay_ms": self.delay_ms,
-        }
+        return {"from": self.source, "to": self.target, "drop": self.drop, "delay_ms": self.delay_ms}
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,9 +277,7 @@ def broker_status(nodes: Nodes, broker_id: int) -> BrokerStatus:
 def topic_status(nodes: Nodes, name: str) -> TopicStatus:
     """Return one topic, which must exist."""
     count = len(nodes.controller.image.topics[name].partitions)
-    return TopicStatus(
-        name, tuple(_partition_status(nodes, TopicPartition(name, n)) for n in range(count))
-    )
+    return TopicStatus(name, tuple(_partition_status(nodes, TopicPartition(name, n)) for n in range(count)))
 
 
 def partition_status(nodes: Nodes, topic: str, partition: int) -> PartitionStatus:
@@ -313,11 +302,7 @@ def _partition_status(nodes: Nodes, topic_partition: TopicPartition) -> Partitio
         partition = broker.replica_manager.partitions.get(topic_partition)
         if partition is not None:
             log = partition.log
-            replicas.append(
-                ReplicaStatus(
-                    broker_id, log.log_start_offset, log.high_watermark, log.log_end_offset
-                )
-            )
+            replicas.append(ReplicaStatus(broker_id, log.log_start_offset, log.high_watermark, log.log_end_offset))
     return PartitionStatus(
         topic,
         number,

@@ -67,9 +67,7 @@ class GroupStatus:
     def committed(self, topic: str, partition: int = 0) -> int | None:
         """Return the committed offset of a partition, None without one."""
         key = (topic, partition)
-        found = (
-            each.committed_offset for each in self.offsets if (each.topic, each.partition) == key
-        )
+        found = (each.committed_offset for each in self.offsets if (each.topic, each.partition) == key)
         return next(found, None)
 
     def share_partition(self, topic: str, partition: int = 0) -> SharePartitionStatus:
@@ -147,9 +145,7 @@ def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group)
 
 
 def _share_offset(one: SharePartitionStatus) -> GroupOffsetStatus:
-    return GroupOffsetStatus(
-        one.topic, one.partition, one.start_offset, one.high_watermark, one.lag
-    )
+    return GroupOffsetStatus(one.topic, one.partition, one.start_offset, one.high_watermark, one.lag)
 
 
 def _offsets(
@@ -157,9 +153,7 @@ def _offsets(
 ) -> Iterator[GroupOffsetStatus]:
     committed = {
         TopicPartition(topic, partition): offset.offset
-        for topic, partition, offset in shard.offsets.committed_of(
-            group_id, shard.runtime.high_watermark
-        )
+        for topic, partition, offset in shard.offsets.committed_of(group_id, shard.runtime.high_watermark)
     }
     assigned = {each for member in members for each in member.assignment}
     for key in sorted(committed.keys() | assigned):

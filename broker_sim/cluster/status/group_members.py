@@ -45,9 +45,7 @@ class GroupMemberStatus:
         return {**asdict(self), "assignment": assignment}
 
 
-def members_of(
-    group: Group, config: BrokerConfig, image: MetadataImage
-) -> tuple[str, tuple[GroupMemberStatus, ...]]:
+def members_of(group: Group, config: BrokerConfig, image: MetadataImage) -> tuple[str, tuple[GroupMemberStatus, ...]]:
     """Return how the group assigns, "" while that is not decided, and its members."""
     if isinstance(group, ConsumerGroup):
         consumers = describe_consumers(group, offered_assignors(config)[0], image)
@@ -60,29 +58,22 @@ def members_of(
         return STREAMS_ASSIGNOR, tuple(_streams_member(group, each, image) for each in members)
     classic = group.describe()
     assert classic is not None
-    return classic.protocol_data, tuple(
-        _classic_member(member, classic.protocol_type) for member in classic.members
-    )
+    return classic.protocol_data, tuple(_classic_member(member, classic.protocol_type) for member in classic.members)
 
 
 def _modern_member(
-    member: messages.ConsumerGroupDescribeResponse.Member
-    | messages.ShareGroupDescribeResponse.Member,
+    member: messages.ConsumerGroupDescribeResponse.Member | messages.ShareGroupDescribeResponse.Member,
 ) -> GroupMemberStatus:
     return GroupMemberStatus(
         member.member_id,
         getattr(member, "instance_id", None),  # members of share groups have none
         member.client_id,
         member.client_host,
-        _partitions(
-            (each.topic_name, each.partitions) for each in member.assignment.topic_partitions
-        ),
+        _partitions((each.topic_name, each.partitions) for each in member.assignment.topic_partitions),
     )
 
 
-def _streams_member(
-    group: StreamsGroup, member: StreamsMember, image: MetadataImage
-) -> GroupMemberStatus:
+def _streams_member(group: StreamsGroup, member: StreamsMember, image: MetadataImage) -> GroupMemberStatus:
     return GroupMemberStatus(
         member.member_id,
         member.instance_id,
@@ -92,9 +83,7 @@ def _streams_member(
     )
 
 
-def _read_by(
-    group: StreamsGroup, member: StreamsMember, image: MetadataImage
-) -> Iterator[tuple[str, Iterable[int]]]:
+def _read_by(group: StreamsGroup, member: StreamsMember, image: MetadataImage) -> Iterator[tuple[str, Iterable[int]]]:
     """Tell the partitions that the member's active tasks read."""
     sources = {} if group.topology is None else group.topology.source_topic_map()
     for name, subtopology in sources.items():
@@ -114,15 +103,9 @@ def _classic_member(
             assigned = []  # the members may tell each other what they like
         assignment = _partitions((each.topic, each.partitions) for each in assigned)
     return GroupMemberStatus(
-        member.member_id,
-        member.group_instance_id,
-        member.client_id,
-        member.client_host,
-        assignment,
+        member.member_id, member.group_instance_id, member.client_id, member.client_host, assignment
     )
 
 
 def _partitions(topics: Iterable[tuple[str, Iterable[int]]]) -> tuple[TopicPartition, ...]:
-    return tuple(
-        sorted(TopicPartition(topic, each) for topic, numbers in topics for each in numbers)
-    )
+    return tuple(sorted(TopicPartition(topic, each) for topic, numbers in topics for each in numbers))

@@ -45,14 +45,8 @@ GROUP_COUNTERS: Final = {
     "offset_commits": ("offset_commit_count", "Offsets committed."),
     "offset_deletions": ("offset_deletion_count", "Offsets deleted on request."),
     "offset_expirations": ("offset_expiration_count", "Offsets expired."),
-    "classic_group_rebalances": (
-        "group_completed_rebalance_count",
-        "Completed rebalances of classic groups.",
-    ),
-    "consumer_group_rebalances": (
-        "consumer_group_rebalance_count",
-        "New epochs of consumer groups.",
-    ),
+    "classic_group_rebalances": ("group_completed_rebalance_count", "Completed rebalances of classic groups."),
+    "consumer_group_rebalances": ("consumer_group_rebalance_count", "New epochs of consumer groups."),
     "share_group_rebalances": ("share_group_rebalance_count", "New epochs of share groups."),
     "streams_group_rebalances": ("streams_group_rebalance_count", "New epochs of streams groups."),
 }
@@ -65,9 +59,7 @@ def metrics_text(nodes: Nodes) -> str:
         from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - an extra
         from prometheus_client.registry import Collector  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise MissingExtraError(
-            "metrics need prometheus-client: pip install 'broker-sim[metrics]'"
-        ) from error
+        raise MissingExtraError("metrics need prometheus-client: pip install 'broker-sim[metrics]'") from error
 
     class NodesCollector(Collector):
         def collect(self) -> Iterator[Metric]:
@@ -88,10 +80,7 @@ def metrics_text(nodes: Nodes) -> str:
 
 def _memory_families(nodes: Nodes) -> Iterator[Metric]:
     figures = {
-        "used": (
-            "What the logs of all brokers, and large requests, keep in memory.",
-            nodes.memory.used_bytes,
-        ),
+        "used": ("What the logs of all brokers, and large requests, keep in memory.", nodes.memory.used_bytes),
         "limit": ("Where clients' records are refused.", nodes.memory.limit_bytes),
     }
     for name, (text, value) in figures.items():
@@ -103,9 +92,7 @@ def _memory_families(nodes: Nodes) -> Iterator[Metric]:
 def _purgatory_families(nodes: Nodes) -> Iterator[Metric]:
     labels = ("delayedoperation", "broker")
     size = gauge(f"{PURGATORY}_purgatorysize", "Entries in all watch lists.", *labels)
-    delayed = gauge(
-        f"{PURGATORY}_numdelayedoperations", "Operations that wait in the timer.", *labels
-    )
+    delayed = gauge(f"{PURGATORY}_numdelayedoperations", "Operations that wait in the timer.", *labels)
     expired: dict[str, CounterMetricFamily] = {}
     for broker_id, broker in nodes.brokers.items():
         for purgatory in broker.purgatories:
@@ -132,9 +119,7 @@ def _replica_families(nodes: Nodes) -> Iterator[Metric]:
         "underminisrpartitioncount": "Led partitions whose ISR is smaller than min.insync.replicas.",
         "atminisrpartitioncount": "Led partitions whose ISR is just as large as min.insync.replicas.",
     }
-    families = {
-        name: gauge(f"{REPLICA_MANAGER}_{name}", text, "broker") for name, text in gauges.items()
-    }
+    families = {name: gauge(f"{REPLICA_MANAGER}_{name}", text, "broker") for name, text in gauges.items()}
     for broker_id, broker in nodes.brokers.items():
         for name, value in _replica_figures(broker).items():
             families[name].add_metric((str(broker_id),), value)
@@ -148,10 +133,7 @@ def _isr_families(nodes: Nodes) -> Iterator[Metric]:
         "isrexpands": "ISRs that became larger.",
         "failedisrupdates": "Changes of an ISR that the controller refused.",
     }
-    families = {
-        name: counter(f"{REPLICA_MANAGER}_{name}", text, "broker")
-        for name, text in counters.items()
-    }
+    families = {name: counter(f"{REPLICA_MANAGER}_{name}", text, "broker") for name, text in counters.items()}
     for broker_id, broker in nodes.brokers.items():
         manager = broker.alter_partition
         counts = (manager.isr_shrinks, manager.isr_expands, manager.failed_isr_updates)
@@ -163,14 +145,10 @@ def _isr_families(nodes: Nodes) -> Iterator[Metric]:
 def _fetch_session_families(nodes: Nodes) -> Iterator[Metric]:
     sessions = gauge(f"{FETCH_SESSIONS}_numincrementalfetchsessions", "Fetch sessions.", "broker")
     partitions = gauge(
-        f"{FETCH_SESSIONS}_numincrementalfetchpartitionscached",
-        "Partitions of all fetch sessions.",
-        "broker",
+        f"{FETCH_SESSIONS}_numincrementalfetchpartitionscached", "Partitions of all fetch sessions.", "broker"
     )
     evictions = counter(
-        f"{FETCH_SESSIONS}_incrementalfetchsessionevictions",
-        "Fetch sessions that made room for others.",
-        "broker",
+        f"{FETCH_SESSIONS}_incrementalfetchsessionevictions", "Fetch sessions that made room for others.", "broker"
     )
     for broker_id, broker in nodes.brokers.items():
         cache = broker.fetch_manager.cache
@@ -198,25 +176,17 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
     classic = gauge(f"{GROUP_METADATA}_numgroups", "Classic groups.", "broker")
     kinds = gauge(f"{GROUP_COORDINATOR}_group_count", "Groups of a kind.", "protocol", "broker")
     states = {
-        state: gauge(
-            f"{GROUP_METADATA}_numgroups{state.lower()}",
-            f"Classic groups in the state {state}.",
-            "broker",
-        )
+        state: gauge(f"{GROUP_METADATA}_numgroups{state.lower()}", f"Classic groups in the state {state}.", "broker")
         for state in CLASSIC_STATES
     }
     modern = {
         kind: gauge(
-            f"{GROUP_COORDINATOR}_{kind}_group_count",
-            f"Groups of the kind {kind} in a state.",
-            "state",
-            "broker",
+            f"{GROUP_COORDINATOR}_{kind}_group_count", f"Groups of the kind {kind} in a state.", "state", "broker"
         )
         for kind in STATES
     }
     counters = {
-        field: counter(f"{GROUP_COORDINATOR}_{name}", text, "broker")
-        for field, (name, text) in GROUP_COUNTERS.items()
+        field: counter(f"{GROUP_COORDINATOR}_{name}", text, "broker") for field, (name, text) in GROUP_COUNTERS.items()
     }
     for broker_id, broker in nodes.brokers.items():
         label = str(broker_id)
@@ -294,10 +264,7 @@ def _controller_families(nodes: Nodes) -> Iterator[Metric]:
         "fencedbrokercount": ("Registered brokers that are fenced.", status.fenced_broker_count),
         "globaltopiccount": ("Topics.", status.global_topic_count),
         "globalpartitioncount": ("Partitions of all topics.", status.global_partition_count),
-        "offlinepartitionscount": (
-            "Partitions without a leader.",
-            status.offline_partition_count,
-        ),
+        "offlinepartitionscount": ("Partitions without a leader.", status.offline_partition_count),
         "preferredreplicaimbalancecount": (
             "Partitions that their preferred replica does not lead.",
             status.preferred_replica_imbalance_count,
@@ -315,9 +282,7 @@ def _controller_families(nodes: Nodes) -> Iterator[Metric]:
     for broker_id, age_ms in status.time_since_last_heartbeat_ms.items():
         heartbeats.add_metric((str(broker_id),), age_ms)
     yield heartbeats
-    states = gauge(
-        "broker_sim_broker_state", "1 for the state that a broker is in.", "state", "broker"
-    )
+    states = gauge("broker_sim_broker_state", "1 for the state that a broker is in.", "state", "broker")
     for broker_id, node in nodes.nodes.items():
         for state in ProcessState:
             states.add_metric((state.value, str(broker_id)), int(node.state is state))

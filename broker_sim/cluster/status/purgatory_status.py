@@ -57,9 +57,7 @@ class PurgatoriesStatus(tuple[PurgatoryStatus, ...]):
         brokers: dict[int, list[dict[str, Any]]] = {}
         for purgatory in self:
             brokers.setdefault(purgatory.broker, []).append(purgatory.to_json())
-        return {
-            "brokers": [{"id": broker, "purgatories": rows} for broker, rows in brokers.items()]
-        }
+        return {"brokers": [{"id": broker, "purgatories": rows} for broker, rows in brokers.items()]}
 
 
 def purgatories_status(nodes: Nodes) -> PurgatoriesStatus:

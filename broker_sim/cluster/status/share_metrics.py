@@ -35,17 +35,11 @@ def share_families(nodes: Nodes) -> Iterator[Metric]:
 
 def _broker_families(nodes: Nodes) -> Iterator[Metric]:
     sessions = gauge(f"{SESSIONS}_sharesessionscount", "Share sessions.", "broker")
-    partitions = gauge(
-        f"{SESSIONS}_sharepartitionscount", "Partitions of all share sessions.", "broker"
-    )
+    partitions = gauge(f"{SESSIONS}_sharepartitionscount", "Partitions of all share sessions.", "broker")
     evictions = counter(
-        f"{SESSIONS}_sharesessionevictions",
-        "Share sessions that ended with their connections.",
-        "broker",
+        f"{SESSIONS}_sharesessionevictions", "Share sessions that ended with their connections.", "broker"
     )
-    acknowledged = counter(
-        f"{GROUPS}_recordacknowledgements", "Records acknowledged.", "acktype", "broker"
-    )
+    acknowledged = counter(f"{GROUPS}_recordacknowledgements", "Records acknowledged.", "acktype", "broker")
     for broker_id, broker in nodes.brokers.items():
         label, manager = str(broker_id), broker.share_partitions
         cache = manager.sessions.cache
@@ -62,9 +56,7 @@ def _partition_families(nodes: Nodes) -> Iterator[Metric]:
     labels = ("group", "topic", "partition", "broker")
     records = gauge(f"{PARTITIONS}_inflightmessagecount", "Records in flight.", *labels)
     batches = gauge(f"{PARTITIONS}_inflightbatchcount", "Batches in flight.", *labels)
-    timeouts = counter(
-        f"{PARTITIONS}_acquisitionlocktimeout", "Records whose lock was over.", *labels
-    )
+    timeouts = counter(f"{PARTITIONS}_acquisitionlocktimeout", "Records whose lock was over.", *labels)
     for broker_id, broker in nodes.brokers.items():
         for one in broker.share_partitions.partitions:
             topic, number = one.topic_partition

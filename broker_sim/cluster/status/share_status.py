@@ -106,9 +106,7 @@ class _Known(NamedTuple):
     in_flight: tuple[InFlightStatus, ...] = ()
 
 
-def _share_partition(
-    nodes: Nodes, topic_partition: TopicPartition, key: SharePartitionKey
-) -> SharePartitionStatus:
+def _share_partition(nodes: Nodes, topic_partition: TopicPartition, key: SharePartitionKey) -> SharePartitionStatus:
     known = _served(nodes, topic_partition, key) or _kept(nodes, key)
     log = leaders_log(nodes, topic_partition)
     has_begun = known.start_offset != UNINITIALIZED_START_OFFSET
@@ -147,9 +145,7 @@ def _served(nodes: Nodes, topic_partition: TopicPartition, key: SharePartitionKe
         return None
     records = served.records
     return _Known(
-        records.start_offset,
-        records.delivery_complete_count,
-        tuple(_joined(_parts(served, leader.clock.now_ms()))),
+        records.start_offset, records.delivery_complete_count, tuple(_joined(_parts(served, leader.clock.now_ms())))
     )
 
 
@@ -160,12 +156,7 @@ def _parts(served: SharePartition, now_ms: int) -> Iterator[_Part]:
                 continue
             lock = state.lock
             lock_left_ms = None if lock is None else max(0, lock.expiration_ms - now_ms)
-            standing = (
-                _STATES[state.state],
-                state.delivery_count,
-                state.member_id or None,
-                lock_left_ms,
-            )
+            standing = (_STATES[state.state], state.delivery_count, state.member_id or None, lock_left_ms)
             yield first_offset, last_offset, standing
 
 
@@ -187,12 +178,7 @@ def _kept(nodes: Nodes, key: SharePartitionKey) -> _Known:
             (
                 batch.first_offset,
                 batch.last_offset,
-                (
-                    _STATES.get(batch.delivery_state, str(batch.delivery_state)),
-                    batch.delivery_count,
-                    None,
-                    None,
-                ),
+                (_STATES.get(batch.delivery_state, str(batch.delivery_state)), batch.delivery_count, None, None),
             )
             for batch in state.state_batches
         )

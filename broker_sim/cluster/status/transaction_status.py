@@ -132,9 +132,7 @@ def producers_status(nodes: Nodes) -> ProducersStatus:
     )
 
 
-def _producer(
-    key: TopicPartition, entry: ProducerStateEntry, metadata: TransactionMetadata | None
-) -> ProducerStatus:
+def _producer(key: TopicPartition, entry: ProducerStateEntry, metadata: TransactionMetadata | None) -> ProducerStatus:
     start_offset = entry.current_txn_first_offset
     return ProducerStatus(
         key.topic,

@@ -23,14 +23,5 @@ from broker_sim.cluster.verbs.waits import WaitVerbs
 __all__ = ["WAIT_LIMIT_S", "Verbs"]
 
 
-class Verbs(
-    ScopeVerbs,
-    WaitVerbs,
-    StatusVerbs,
-    SecurityVerbs,
-    TopicVerbs,
-    GroupVerbs,
-    RequestVerbs,
-    BrokerVerbs,
-):
+class Verbs(ScopeVerbs, WaitVerbs, StatusVerbs, SecurityVerbs, TopicVerbs, GroupVerbs, RequestVerbs, BrokerVerbs):
     """What can be done to a running cluster."""

@@ -62,18 +62,14 @@ class BaseVerbs(Face):
         """Shut a broker down in a controlled way; returns when its process has ended."""
         raise NotImplementedError
 
-    async def _until(
-        self, condition: Callable[[], bool], what: str, limit_s: float | None = None
-    ) -> None:
+    async def _until(self, condition: Callable[[], bool], what: str, limit_s: float | None = None) -> None:
         """Wait for a condition on the metadata of the brokers; `limit_s` is `wait_limit_s` if not given.
 
         Raises ClusterTimeoutError.
         """
         raise NotImplementedError
 
-    async def _until_changed(
-        self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float
-    ) -> None:
+    async def _until_changed(self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float) -> None:
         """Wait for a condition on anything in the cluster. Raises ClusterTimeoutError with what it is."""
         raise NotImplementedError
 

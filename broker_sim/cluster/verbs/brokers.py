@@ -51,10 +51,7 @@ class BrokerVerbs(BaseVerbs):
         """
         self._start_dead(broker_id, end_session=end_session)
         if wait:
-            await self._until(
-                lambda: self.listeners.is_accepting(broker_id),
-                f"broker {broker_id} to accept clients",
-            )
+            await self._until(lambda: self.listeners.is_accepting(broker_id), f"broker {broker_id} to accept clients")
 
     @waiting_verb()
     async def roll(self) -> None:
@@ -157,9 +154,7 @@ class BrokerVerbs(BaseVerbs):
         version = self._make_users()
         await self._until_heard_of(version, "the brokers to hear of the topics")
         await self._until_changed(
-            lambda: _are_loaded(nodes.brokers.values()),
-            lambda: "the coordinators to load",
-            WAIT_LIMIT_S,
+            lambda: _are_loaded(nodes.brokers.values()), lambda: "the coordinators to load", WAIT_LIMIT_S
         )
 
 

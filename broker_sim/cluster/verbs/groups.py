@@ -17,21 +17,14 @@ class GroupVerbs(BaseVerbs):
     """What can be done to groups of consumers."""
 
     @waiting_verb(path="/groups/{group_id}/configs")
-    async def set_group_configs(
-        self, group_id: str, configs: Mapping[str, GivenValue] | None = None
-    ) -> None:
+    async def set_group_configs(self, group_id: str, configs: Mapping[str, GivenValue] | None = None) -> None:
         """Set configurations of a group, such as `share.auto.offset.reset`; others stay as they are.
 
         The group may come later. Returns when every running broker that can be reached knows. Raises
         ApiError as IncrementalAlterConfigs, ValueError without any.
         """
         from broker_sim.config import to_texts  # noqa: PLC0415 - see `Verbs`
-        from broker_sim.controller import (  # noqa: PLC0415 - see `Verbs`
-            AlterOp,
-            ConfigAlteration,
-            ConfigResource,
-            ConfigResourceType,
-        )
+        from broker_sim.controller import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType  # noqa: PLC0415 - see `Verbs`
         from broker_sim.errors import ApiError  # noqa: PLC0415 - see `Verbs`
         from broker_sim.runtime.argument_names import check_can_be_sent  # noqa: PLC0415 - see `Verbs`
 

@@ -25,9 +25,7 @@ class RequestVerbs(BaseVerbs):
         from broker_sim.handlers.faults import Fault as FaultClass  # noqa: PLC0415 - see `Verbs`
 
         if not isinstance(fault, FaultClass):
-            raise TypeError(
-                f"inject takes a Fault, such as Fault(api='Produce', delay_ms=100), not {fault!r}"
-            )
+            raise TypeError(f"inject takes a Fault, such as Fault(api='Produce', delay_ms=100), not {fault!r}")
         if fault.broker is not None:
             self.nodes.node(fault.broker)
         return self.nodes.faults.inject(fault)

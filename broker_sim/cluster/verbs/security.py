@@ -86,10 +86,7 @@ class SecurityVerbs(BaseVerbs):
         has the wrong one. Returns when every running broker that can be reached knows it; `reset` brings the old
         one back. Raises LookupError if there is no such user, ConfigError for an empty password.
         """
-        from broker_sim.cluster.listeners.security_arguments import (  # noqa: PLC0415 - see `Verbs`
-            check_user,
-            with_password,
-        )
+        from broker_sim.cluster.listeners.security_arguments import check_user, with_password  # noqa: PLC0415 - see `Verbs`
 
         check_user(user, password)
         sasl = [each for listeners in self.listeners.all for each in listeners.sasl.values()]
@@ -102,9 +99,7 @@ class SecurityVerbs(BaseVerbs):
             users.set_password(user, password)
         for upsertion in with_password(user, by_scram, password):
             controller.alter_user_scram_credentials([], [upsertion])
-        await self._until_heard_of(
-            controller.image.version, f"the brokers to hear of the password of {user}"
-        )
+        await self._until_heard_of(controller.image.version, f"the brokers to hear of the password of {user}")
 
     @verb()
     def renew_certificates(self, *, expired: bool = False, wrong_host: bool = False) -> None:
@@ -136,9 +131,7 @@ class SecurityVerbs(BaseVerbs):
     def _check_guarded(self) -> None:
         """Raise WrongStateError where everybody may do everything."""
         if not self.nodes.has_authorizer:
-            raise WrongStateError(
-                "there is no authorizer; set authorizer.class.name, as docs/security.md shows"
-            )
+            raise WrongStateError("there is no authorizer; set authorizer.class.name, as docs/security.md shows")
 
     async def _until_acls_are_known(self, what: str) -> None:
         await self._until_heard_of(self.nodes.controller.image.version, what)

@@ -8,11 +8,7 @@ from broker_sim.cluster.verbs.base import BaseVerbs
 from broker_sim.control.verb import verb
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.status.cluster_status import (
-        BrokerStatus,
-        ClusterStatus,
-        PartitionStatus,
-    )
+    from broker_sim.cluster.status.cluster_status import BrokerStatus, ClusterStatus, PartitionStatus
     from broker_sim.cluster.status.coordinator_status import GroupsStatus, GroupStatus
     from broker_sim.cluster.status.purgatory_status import PurgatoriesStatus
     from broker_sim.cluster.status.transaction_status import ProducersStatus, TransactionsStatus

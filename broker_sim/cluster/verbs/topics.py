@@ -39,11 +39,7 @@ class TopicVerbs(BaseVerbs):
         from broker_sim.controller import CreatableTopic  # noqa: PLC0415 - see `Verbs`
 
         wanted = CreatableTopic(
-            name,
-            partitions,
-            replication_factor,
-            tuple((assignments or {}).items()),
-            to_texts(configs or {}),
+            name, partitions, replication_factor, tuple((assignments or {}).items()), to_texts(configs or {})
         )
         version = self.nodes.make_topics([wanted])
         await self._until_heard_of(version, f"the brokers to hear of topic {name}")
@@ -66,12 +62,7 @@ class TopicVerbs(BaseVerbs):
 
     @waiting_verb(path="/topics/{topic}/records")
     async def produce(
-        self,
-        topic: str,
-        value: str | bytes | None,
-        *,
-        key: str | bytes | None = None,
-        partition: int | None = None,
+        self, topic: str, value: str | bytes | None, *, key: str | bytes | None = None, partition: int | None = None
     ) -> TopicRecord:
         """Append one record as a producer with acks=all does; returns it with its offset.
 

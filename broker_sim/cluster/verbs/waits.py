@@ -52,17 +52,11 @@ class WaitVerbs(BaseVerbs):
             nonlocal status
             status = partition_status(self.nodes, topic, partition)
             isr = status.isr
-            return (
-                wanted in (None, len(isr))
-                and (has is None or has in isr)
-                and (lacks is None or lacks not in isr)
-            )
+            return wanted in (None, len(isr)) and (has is None or has in isr) and (lacks is None or lacks not in isr)
 
         wishes = {"size": wanted, "has": has, "lacks": lacks}
         what = f"the ISR of {topic}-{partition} ({_text(wishes)})"
-        await self._until_changed(
-            is_reached, lambda: f"{what}; it is {list(status.isr)}", timeout_s
-        )
+        await self._until_changed(is_reached, lambda: f"{what}; it is {list(status.isr)}", timeout_s)
         return status
 
     @waiting_verb(path="/groups/{group_id}/wait-for-group")

@@ -88,9 +88,7 @@ class InvariantChecker:
         if everything:
             seen = {broker: broker.metadata.image for broker in brokers}
             before = self._seen
-            self.renewed = tuple(
-                [one for one, image in seen.items() if before.get(one) is not image]
-            )
+            self.renewed = tuple([one for one, image in seen.items() if before.get(one) is not image])
             self._seen = seen
         for broker in brokers:
             partitions = broker.replica_manager.partitions
@@ -120,16 +118,8 @@ class InvariantChecker:
 
     def _check_offsets(self, broker: Broker, partition: Partition) -> None:
         log = partition.log
-        if not (
-            log.log_start_offset
-            <= log.last_stable_offset
-            <= log.high_watermark
-            <= log.log_end_offset
-        ):
-            violated(
-                "offsets-in-order",
-                f"offsets out of order on broker {broker.broker_id}: {log}",
-            )
+        if not (log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.log_end_offset):
+            violated("offsets-in-order", f"offsets out of order on broker {broker.broker_id}: {log}")
 
     def _check_leader(self, broker: Broker, partition: Partition) -> None:
         key = (partition.topic_partition, partition.topic_id, partition.leader_epoch)

@@ -88,9 +88,6 @@ class OperationWatch:
     def _end(self, operation: DelayedOperation, how: str, detail: object) -> None:
         self._record(self._label, operation.operation_id, how, detail)
         if operation.operation_id not in self._open:
-            violated(
-                "operation-ends-once",
-                f"operation {operation.operation_id} of {self._label} ended twice",
-            )
+            violated("operation-ends-once", f"operation {operation.operation_id} of {self._label} ended twice")
         self._open.discard(operation.operation_id)
         self._deadlines_ms.pop(operation.operation_id, None)

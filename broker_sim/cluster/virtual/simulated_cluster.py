@@ -95,9 +95,7 @@ class SimulatedCluster(AsyncCluster):
         ]
         for broker_id in dead:
             self._start(broker_id)
-        await self._until(
-            lambda: all(map(self.listeners.is_accepting, dead)), f"brokers {dead} to accept clients"
-        )
+        await self._until(lambda: all(map(self.listeners.is_accepting, dead)), f"brokers {dead} to accept clients")
 
     def _wait_for_disk(self, broker_id: int, duration_ms: int) -> None:
         """Let the broker's process do nothing for so long: its disk is busy.

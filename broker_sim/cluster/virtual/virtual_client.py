@@ -129,9 +129,7 @@ class _ClientConnection(asyncio.Protocol):
 class VirtualClient:
     """A client with one connection to each broker; requests on a connection are pipelined."""
 
-    def __init__(
-        self, host: str, loop: VirtualEventLoop, addresses: Mapping[int, tuple[str, int]]
-    ) -> None:
+    def __init__(self, host: str, loop: VirtualEventLoop, addresses: Mapping[int, tuple[str, int]]) -> None:
         self.host = host
         """The name by which faults of the virtual network know it."""
         self._loop = loop
@@ -140,11 +138,7 @@ class VirtualClient:
         self._correlation_id = 0
 
     def send(
-        self,
-        broker_id: int,
-        message: Any,
-        version: int,
-        on_done: Callable[[PendingResponse], None] | None = None,
+        self, broker_id: int, message: Any, version: int, on_done: Callable[[PendingResponse], None] | None = None
     ) -> PendingResponse:
         """Send a request; the answer comes while the cluster is stepped.
 

@@ -155,9 +155,7 @@ class ClassicGroup:
 
     # -- members -----------------------------------------------------------------------------------
 
-    def add(
-        self, member: ClassicMember, protocol_type: str, respond: JoinResponder | None = None
-    ) -> None:
+    def add(self, member: ClassicMember, protocol_type: str, respond: JoinResponder | None = None) -> None:
         """Add a member, whose join is parked if `respond` is given. The first sets the type."""
         member_id = member.member_id
         if not self.members:
@@ -186,9 +184,7 @@ class ClassicGroup:
         self.pending_join_members.pop(member_id, None)
         self.pending_sync_members.discard(member_id)
 
-    def replace_static_member(
-        self, group_instance_id: str, old_member_id: str, new_member_id: str
-    ) -> ClassicMember:
+    def replace_static_member(self, group_instance_id: str, old_member_id: str, new_member_id: str) -> ClassicMember:
         """Give a static member's place to its successor, and return that."""
         old: ClassicMember = self.members.pop(old_member_id)
         new = old.successor(new_member_id)

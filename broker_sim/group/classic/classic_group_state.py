@@ -31,11 +31,7 @@ class ClassicGroupState(Enum):
 _PREVIOUS: Final = {
     ClassicGroupState.EMPTY: frozenset({ClassicGroupState.PREPARING_REBALANCE}),
     ClassicGroupState.PREPARING_REBALANCE: frozenset(
-        {
-            ClassicGroupState.STABLE,
-            ClassicGroupState.COMPLETING_REBALANCE,
-            ClassicGroupState.EMPTY,
-        }
+        {ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.EMPTY}
     ),
     ClassicGroupState.COMPLETING_REBALANCE: frozenset({ClassicGroupState.PREPARING_REBALANCE}),
     ClassicGroupState.STABLE: frozenset({ClassicGroupState.COMPLETING_REBALANCE}),

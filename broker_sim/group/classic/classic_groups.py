@@ -44,11 +44,7 @@ class ClassicGroups:
     """Makes, keeps and replays the classic groups of a shard, and serves their members."""
 
     def __init__(
-        self,
-        environment: GroupEnvironment,
-        runtime: ShardRuntime,
-        groups: GroupTimeline,
-        log: EventLogger,
+        self, environment: GroupEnvironment, runtime: ShardRuntime, groups: GroupTimeline, log: EventLogger
     ) -> None:
         """Serve the classic ones among `groups`, which are those of the shard."""
         self._clock = environment.clock
@@ -86,9 +82,7 @@ class ClassicGroups:
 
     # -- JoinGroup --------------------------------------------------------------------------------
 
-    def join(
-        self, message: messages.JoinGroupRequest, client: GroupClient, respond: JoinResponder
-    ) -> JoinResult:
+    def join(self, message: messages.JoinGroupRequest, client: GroupClient, respond: JoinResponder) -> JoinResult:
         """Let a client into a group.
 
         Where there is no classic group, a client without a member id creates it, in the place of an empty
@@ -104,9 +98,7 @@ class ClassicGroups:
             return request.refuse(ErrorCode.UNKNOWN_MEMBER_ID, message.member_id)
         return self._create_with_member(message.group_id, group, request)
 
-    def _create_with_member(
-        self, group_id: str, replaced: Group | None, request: JoinRequest
-    ) -> JoinResult:
+    def _create_with_member(self, group_id: str, replaced: Group | None, request: JoinRequest) -> JoinResult:
         """Create a group with its first member. `replaced` is an empty group of another kind."""
         records = [] if replaced is None else list(replaced.tombstones())
         group = self._create(group_id)
@@ -128,12 +120,7 @@ class ClassicGroups:
                 self.rebalance.stop_waits(group)
             fail(error_code)
 
-        return Result(
-            records=records,
-            replays=False,
-            on_appended=appended,
-            on_settled=settled,
-        )
+        return Result(records=records, replays=False, on_appended=appended, on_settled=settled)
 
     # -- SyncGroup --------------------------------------------------------------------------------
 
@@ -169,9 +156,7 @@ class ClassicGroups:
 
     # -- Heartbeat --------------------------------------------------------------------------------
 
-    def heartbeat(
-        self, group: ClassicGroup, request: messages.HeartbeatRequest
-    ) -> Result[ErrorCode]:
+    def heartbeat(self, group: ClassicGroup, request: messages.HeartbeatRequest) -> Result[ErrorCode]:
         """Keep a member's session alive; tell it NONE, or REBALANCE_IN_PROGRESS if it should join.
 
         Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
@@ -186,9 +171,7 @@ class ClassicGroups:
 
     # -- LeaveGroup -------------------------------------------------------------------------------
 
-    def leave(
-        self, group: ClassicGroup, members: Iterable[MemberIdentity]
-    ) -> Result[list[MemberResponse]]:
+    def leave(self, group: ClassicGroup, members: Iterable[MemberIdentity]) -> Result[list[MemberResponse]]:
         """Remove members, each by its id or by its group instance id; tell what became of each.
 
         Raises `ApiError` UNKNOWN_SERVER_ERROR, with the members gone, if that ends a joining of others

@@ -116,9 +116,7 @@ class ClassicMember:
                 return protocol.metadata
         raise AssertionError(f"member {self.member_id} does not support protocol {protocol_name}")
 
-    def describe(
-        self, protocol_name: str | None
-    ) -> messages.DescribeGroupsResponse.DescribedGroupMember:
+    def describe(self, protocol_name: str | None) -> messages.DescribeGroupsResponse.DescribedGroupMember:
         """Return what DescribeGroups answers, with the metadata of that protocol unless None."""
         return messages.DescribeGroupsResponse.DescribedGroupMember(
             member_id=self.member_id,

@@ -65,9 +65,7 @@ class InitialDelayedJoin(DelayedJoin):
 
     __slots__ = ("remaining_ms",)
 
-    def __init__(
-        self, delay_ms: int, remaining_ms: int, group: ClassicGroup, phase: JoinPhase
-    ) -> None:
+    def __init__(self, delay_ms: int, remaining_ms: int, group: ClassicGroup, phase: JoinPhase) -> None:
         super().__init__(delay_ms, group, phase)
         self.remaining_ms = remaining_ms
 

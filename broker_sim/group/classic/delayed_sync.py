@@ -22,9 +22,7 @@ class DelayedSync(DelayedRequest):
 
     api = "SyncGroup"
 
-    def __init__(
-        self, delay_ms: int, group: ClassicGroup, on_timeout: Callable[[ClassicGroup, int], object]
-    ) -> None:
+    def __init__(self, delay_ms: int, group: ClassicGroup, on_timeout: Callable[[ClassicGroup, int], object]) -> None:
         super().__init__(delay_ms)
         self._group = group
         self._generation_id = group.generation_id

@@ -50,9 +50,7 @@ def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Group
     return GroupRecord(record_messages.GroupMetadataKey(group.group_id), value)
 
 
-def restored_group(
-    group_id: str, value: record_messages.GroupMetadataValue, clock: Clock
-) -> ClassicGroup:
+def restored_group(group_id: str, value: record_messages.GroupMetadataValue, clock: Clock) -> ClassicGroup:
     """Return the group as the record has it: stable with its members, or empty.
 
     Of each member's protocols only the chosen one is known.
@@ -76,9 +74,7 @@ def restored_group(
                 group_instance_id=member.group_instance_id,
                 client_id=member.client_id,
                 client_host=member.client_host,
-                rebalance_timeout_ms=(
-                    member.session_timeout if timeout_ms == NO_TIMEOUT else timeout_ms
-                ),
+                rebalance_timeout_ms=(member.session_timeout if timeout_ms == NO_TIMEOUT else timeout_ms),
                 session_timeout_ms=member.session_timeout,
                 protocols=[MemberProtocol(value.protocol or "", bytes(member.subscription))],
                 assignment=bytes(member.assignment),

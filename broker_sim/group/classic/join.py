@@ -52,18 +52,13 @@ class JoinRequest:
 
     __slots__ = ("client", "message", "protocols", "respond")
 
-    def __init__(
-        self, message: messages.JoinGroupRequest, client: GroupClient, respond: JoinResponder
-    ) -> None:
+    def __init__(self, message: messages.JoinGroupRequest, client: GroupClient, respond: JoinResponder) -> None:
         self.message = message
         self.client = client
         self.respond = respond
         # Copies: the bytes of a request are parts of the frame that they came in.
         self.protocols: Sequence[MemberProtocol] = tuple(
-            [
-                MemberProtocol(protocol.name, bytes(protocol.metadata))
-                for protocol in message.protocols
-            ]
+            [MemberProtocol(protocol.name, bytes(protocol.metadata)) for protocol in message.protocols]
         )
 
     @property
@@ -166,16 +161,12 @@ class Joins:
             group.new_member_added = True
         self._rebalance.sessions.begin_first(group, member)
         group.add(member, message.protocol_type, request.respond)
-        self._rebalance.prepare_or_complete(
-            group, f"adding new member {member_id}; client reason: {request.reason}"
-        )
+        self._rebalance.prepare_or_complete(group, f"adding new member {member_id}; client reason: {request.reason}")
         return Result()
 
     # -- static members that come back ------------------------------------------------------------
 
-    def _replace_static_member(
-        self, group: ClassicGroup, request: JoinRequest, old_id: str, new_id: str
-    ) -> JoinResult:
+    def _replace_static_member(self, group: ClassicGroup, request: JoinRequest, old_id: str, new_id: str) -> JoinResult:
         """Give the member's place to its successor, and fence it."""
         message = request.message
         assert message.group_instance_id is not None
@@ -183,11 +174,7 @@ class Joins:
         member = self._fence(group, message.group_instance_id, old_id, new_id)
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         group.update_member(
-            member,
-            request.protocols,
-            message.rebalance_timeout_ms,
-            message.session_timeout_ms,
-            request.respond,
+            member, request.protocols, message.rebalance_timeout_ms, message.session_timeout_ms, request.respond
         )
         if group.state is COMPLETING_REBALANCE:
             # The leader may be assigning to the old id.
@@ -200,9 +187,7 @@ class Joins:
             return self._store_replacement(group, request, member, old_id, before, leader_before)
         return Result()
 
-    def _fence(
-        self, group: ClassicGroup, instance_id: str, old_id: str, new_id: str
-    ) -> ClassicMember:
+    def _fence(self, group: ClassicGroup, instance_id: str, old_id: str, new_id: str) -> ClassicMember:
         old = group.members[old_id]
         group.answer_error(old, ErrorCode.FENCED_INSTANCE_ID)
         self._rebalance.sessions.end(group, old)
@@ -242,9 +227,7 @@ class Joins:
                 self._rebalance.sessions.end(group, member)
                 old = group.replace_static_member(instance_id, member.member_id, old_id)
                 self._rebalance.sessions.begin(group, old)
-            response = join_response(
-                group, UNKNOWN_MEMBER_ID, with_members=False, leader_id=leader_before
-            )
+            response = join_response(group, UNKNOWN_MEMBER_ID, with_members=False, leader_id=leader_before)
             response.error_code = error_code
             request.respond(response)
 
@@ -272,11 +255,7 @@ class Joins:
             request.respond(join_response(group, member_id, with_members=is_leader))
         else:
             group.update_member(
-                member,
-                request.protocols,
-                message.rebalance_timeout_ms,
-                message.session_timeout_ms,
-                request.respond,
+                member, request.protocols, message.rebalance_timeout_ms, message.session_timeout_ms, request.respond
             )
             self._rebalance.prepare_or_complete(
                 group, f"member {member_id} joins again; client reason: {request.reason}"
@@ -284,9 +263,7 @@ class Joins:
         return Result()
 
     @staticmethod
-    def _has_missed_nothing(
-        group: ClassicGroup, member: ClassicMember, request: JoinRequest
-    ) -> bool:
+    def _has_missed_nothing(group: ClassicGroup, member: ClassicMember, request: JoinRequest) -> bool:
         """Return whether the current generation is an answer: the member may not have got it.
 
         The leader of a stable group joins because it wants to assign anew.

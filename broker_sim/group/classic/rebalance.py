@@ -68,18 +68,14 @@ def join_response(
 def sync_response(group: ClassicGroup, member: ClassicMember) -> messages.SyncGroupResponse:
     """Return what tells a member its assignment."""
     return messages.SyncGroupResponse(
-        protocol_type=group.protocol_type_or_none,
-        protocol_name=group.protocol_name,
-        assignment=member.assignment,
+        protocol_type=group.protocol_type_or_none, protocol_name=group.protocol_name, assignment=member.assignment
     )
 
 
 class Rebalance:
     """Moves the groups of a shard on. It is their `JoinPhase` and keeps their sessions."""
 
-    def __init__(
-        self, environment: GroupEnvironment, runtime: ShardRuntime, log: EventLogger
-    ) -> None:
+    def __init__(self, environment: GroupEnvironment, runtime: ShardRuntime, log: EventLogger) -> None:
         self._config = environment.config
         self._counters = environment.counters
         self._runtime = runtime
@@ -140,9 +136,7 @@ class Rebalance:
     @staticmethod
     def answer_unknown_member(group: ClassicGroup, member: ClassicMember) -> None:
         """Answer the parked join of a member that is being removed, so that it can join again."""
-        group.answer_join(
-            member, messages.JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-        )
+        group.answer_join(member, messages.JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
 
     # -- A: a rebalance begins --------------------------------------------------------------------
 
@@ -178,11 +172,7 @@ class Rebalance:
 
     def maybe_complete(self, group: ClassicGroup) -> None:
         """End the joining if all have joined, but not the initial delay."""
-        if (
-            group.state is PREPARING_REBALANCE
-            and group.previous_state is not EMPTY
-            and group.has_all_members_joined
-        ):
+        if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.has_all_members_joined:
             self._end_join_phase(group)
 
     def _end_join_phase(self, group: ClassicGroup) -> None:
@@ -201,12 +191,7 @@ class Rebalance:
         longest_ms = self._config.group_initial_rebalance_delay_ms
         self._park(
             group,
-            InitialDelayedJoin(
-                min(longest_ms, remaining_ms),
-                max(remaining_ms - operation.delay_ms, 0),
-                group,
-                self,
-            ),
+            InitialDelayedJoin(min(longest_ms, remaining_ms), max(remaining_ms - operation.delay_ms, 0), group, self),
         )
 
     def complete_join(self, group: ClassicGroup) -> None:
@@ -249,11 +234,7 @@ class Rebalance:
         return Result()
 
     def _remove_missing_members(self, group: ClassicGroup) -> None:
-        missing = [
-            member
-            for member in group.members.values()
-            if not member.is_awaiting_join and not member.is_static
-        ]
+        missing = [member for member in group.members.values() if not member.is_awaiting_join and not member.is_static]
         for member in missing:
             group.remove(member.member_id)
             self.sessions.end(group, member)
@@ -273,9 +254,7 @@ class Rebalance:
     ) -> Result[messages.SyncGroupResponse]:
         """Return the record of the leader's assignments; once it is committed, all members get theirs."""
         generation_id = group.generation_id
-        complete = {
-            member_id: assignments.get(member_id, EMPTY_ASSIGNMENT) for member_id in group.members
-        }
+        complete = {member_id: assignments.get(member_id, EMPTY_ASSIGNMENT) for member_id in group.members}
 
         def stored(error_code: ErrorCode) -> None:
             # A rebalance may have begun meanwhile, or another generation.
@@ -301,11 +280,7 @@ class Rebalance:
 
     def _answer_syncs(self, group: ClassicGroup, error_code: ErrorCode) -> None:
         for member in group.members.values():
-            response = (
-                messages.SyncGroupResponse(error_code=error_code)
-                if error_code
-                else sync_response(group, member)
-            )
+            response = messages.SyncGroupResponse(error_code=error_code) if error_code else sync_response(group, member)
             if group.answer_sync(member, response):
                 # Its session may have ended while the sync was parked, which did not count.
                 self.sessions.begin(group, member)

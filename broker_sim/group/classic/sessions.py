@@ -30,16 +30,12 @@ class MemberSessions:
     __slots__ = ("_on_timeout", "_purgatory")
 
     def __init__(
-        self,
-        purgatory: DelayedOperationPurgatory[DelayedHeartbeat],
-        on_timeout: Callable[[ClassicGroup, str], object],
+        self, purgatory: DelayedOperationPurgatory[DelayedHeartbeat], on_timeout: Callable[[ClassicGroup, str], object]
     ) -> None:
         self._purgatory = purgatory
         self._on_timeout = on_timeout
 
-    def begin(
-        self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None
-    ) -> None:
+    def begin(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
         """Begin the member's session anew; unless told it has the member's session timeout.
 
         The operation that is parked, if there is one, waits that long from now.
@@ -48,17 +44,11 @@ class MemberSessions:
         if timeout_ms is None:
             timeout_ms = member.session_timeout_ms
         if before is None or not self._purgatory.postpone(before, timeout_ms):
-            member.heartbeat = self._park(
-                group, member.member_id, timeout_ms, member.client_id, before
-            )
+            member.heartbeat = self._park(group, member.member_id, timeout_ms, member.client_id, before)
 
-    def begin_pending(
-        self, group: ClassicGroup, member_id: str, timeout_ms: int, client_id: str | None
-    ) -> None:
+    def begin_pending(self, group: ClassicGroup, member_id: str, timeout_ms: int, client_id: str | None) -> None:
         """Give a pending member that long to join."""
-        group.pending_join_members[member_id] = self._park(
-            group, member_id, timeout_ms, client_id, None
-        )
+        group.pending_join_members[member_id] = self._park(group, member_id, timeout_ms, client_id, None)
 
     def begin_first(self, group: ClassicGroup, member: ClassicMember) -> None:
         """Begin the session of a member whose first join is parked; it goes on from its pending one."""
@@ -94,9 +84,7 @@ class MemberSessions:
     ) -> DelayedHeartbeat:
         if before is not None:
             self._satisfy(group, member_id, before)
-        heartbeat = DelayedHeartbeat(
-            timeout_ms, lambda: self._on_timeout(group, member_id), client_id
-        )
+        heartbeat = DelayedHeartbeat(timeout_ms, lambda: self._on_timeout(group, member_id), client_id)
         self._purgatory.try_complete_else_watch(heartbeat, [MemberKey(group.group_id, member_id)])
         return heartbeat
 

@@ -25,18 +25,14 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
     for subscription in set(subscriptions):
         try:
             VERSION.unpack_from(subscription)
-            decoded = decode(
-                ConsumerProtocolSubscription, FIRST_VERSION, subscription, VERSION.size
-            )
+            decoded = decode(ConsumerProtocolSubscription, FIRST_VERSION, subscription, VERSION.size)
         except (error, ProtocolError):
             return None
         topics.update(decoded.topics)
     return frozenset(topics)
 
 
-def topics_of_members(
-    members: Collection[ClassicMember], protocol_name: str | None
-) -> frozenset[str] | None:
+def topics_of_members(members: Collection[ClassicMember], protocol_name: str | None) -> frozenset[str] | None:
     """Return the topics of consumers that use that protocol; None if they cannot be known."""
     if not members:
         return frozenset()

@@ -91,11 +91,7 @@ class ClassicMembers:
             return Result()
         written: list[GroupRecord] = []
         member = find_or_make_member(
-            group,
-            request.member_id,
-            instance_id,
-            written,
-            joins=is_unknown or instance_id is None,
+            group, request.member_id, instance_id, written, joins=is_unknown or instance_id is None
         )
         subscription = _subscription(request)
         updated = _updated(member, request, client, subscription)
@@ -124,11 +120,7 @@ class ClassicMembers:
         )
 
     def _when_joined(
-        self,
-        request: messages.JoinGroupRequest,
-        member: ConsumerMember,
-        *,
-        is_downgraded: bool = False,
+        self, request: messages.JoinGroupRequest, member: ConsumerMember, *, is_downgraded: bool = False
     ) -> Callable[[ErrorCode], None]:
         """Return what times the member's sync, once its join is committed."""
         key = MemberKey(request.group_id, member.member_id)
@@ -146,16 +138,10 @@ class ClassicMembers:
     def _begin(self, wait: Wait, key: MemberKey, timeout_ms: int, member: ConsumerMember) -> None:
         """Give the member that long for its next request."""
         self._parts.timers.begin(
-            wait,
-            key,
-            timeout_ms,
-            lambda: self._fencing.expire(key.group_id, key.member_id),
-            member.client_id,
+            wait, key, timeout_ms, lambda: self._fencing.expire(key.group_id, key.member_id), member.client_id
         )
 
-    def _owned(
-        self, subscription: messages.ConsumerProtocolSubscription
-    ) -> Mapping[bytes, Sequence[int]]:
+    def _owned(self, subscription: messages.ConsumerProtocolSubscription) -> Mapping[bytes, Sequence[int]]:
         """Return what the member says that it owns, of topics that exist."""
         topics = self._parts.environment.image().topics
         return {
@@ -166,34 +152,23 @@ class ClassicMembers:
 
     # -- SyncGroup --------------------------------------------------------------------------------
 
-    def sync(
-        self, group: ConsumerGroup, request: messages.SyncGroupRequest
-    ) -> Result[messages.SyncGroupResponse]:
+    def sync(self, group: ConsumerGroup, request: messages.SyncGroupRequest) -> Result[messages.SyncGroupResponse]:
         """Answer with what the member has.
 
         Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
         INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
         """
-        member, classic = self._known(
-            group, request.member_id, request.group_instance_id, request.generation_id
-        )
+        member, classic = self._known(group, request.member_id, request.group_instance_id, request.generation_id)
         name, metadata = classic.protocols[0]
-        if request.protocol_type not in {None, PROTOCOL_TYPE} or (
-            request.protocol_name not in {None, name}
-        ):
+        if request.protocol_type not in {None, PROTOCOL_TYPE} or (request.protocol_name not in {None, name}):
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         key = MemberKey(group.group_id, member.member_id)
         # Who has to give partitions up has joined already, and syncs first.
-        if (
-            group.assignment_epoch > member.member_epoch
-            and member.state is not MemberState.UNREVOKED_PARTITIONS
-        ):
+        if group.assignment_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
             self._expect_join(key, member)
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
 
-        response = messages.SyncGroupResponse(
-            protocol_type=request.protocol_type, protocol_name=request.protocol_name
-        )
+        response = messages.SyncGroupResponse(protocol_type=request.protocol_type, protocol_name=request.protocol_name)
 
         def settled(error_code: ErrorCode) -> None:
             if error_code:
@@ -208,11 +183,7 @@ class ClassicMembers:
     def _assignment(self, member: ConsumerMember, metadata: bytes) -> bytes:
         names = self._parts.environment.image().topic_names
         return encode_assignment(
-            (
-                (names[topic_id], numbers)
-                for topic_id, numbers in epochs_in_order(member.assigned)
-                if topic_id in names
-            ),
+            ((names[topic_id], numbers) for topic_id, numbers in epochs_in_order(member.assigned) if topic_id in names),
             metadata,
         )
 
@@ -238,25 +209,20 @@ class ClassicMembers:
 
     # -- Heartbeat --------------------------------------------------------------------------------
 
-    def heartbeat(
-        self, group: ConsumerGroup, request: messages.HeartbeatRequest
-    ) -> Result[ErrorCode]:
+    def heartbeat(self, group: ConsumerGroup, request: messages.HeartbeatRequest) -> Result[ErrorCode]:
         """Keep the member's session alive; tell it NONE, or REBALANCE_IN_PROGRESS if it should join.
 
         It should (A) to get to the epoch of the target, (B) to give partitions up, (C) to get those
         that it waits for, once nobody owns them. Raises `ApiError`: UNKNOWN_MEMBER_ID,
         FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
-        member, classic = self._known(
-            group, request.member_id, request.group_instance_id, request.generation_id
-        )
+        member, classic = self._known(group, request.member_id, request.group_instance_id, request.generation_id)
         self._fencing.keep_alive(group.group_id, member, classic.session_timeout_ms)
         if (
             member.member_epoch < group.assignment_epoch  # A
             or member.state is MemberState.UNREVOKED_PARTITIONS  # B
             or (  # C
-                member.state is MemberState.UNRELEASED_PARTITIONS
-                and not _waits_for_others(group, member)
+                member.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(group, member)
             )
         ):
             self._expect_join(MemberKey(group.group_id, member.member_id), member)
@@ -311,9 +277,7 @@ def _updated(
         member.with_topic_names(subscription.topics),
         instance_id=member.instance_id if instance_id is None else instance_id,
         rack_id=subscription.rack_id or member.rack_id,
-        rebalance_timeout_ms=member.rebalance_timeout_ms
-        if timeout_ms == NO_TIMEOUT
-        else timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms,
         subscribed_topic_regex="",
         client_id=client.client_id,
         client_host=client.client_host,
@@ -329,8 +293,7 @@ def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Return whether a partition of its target is still owned by another member."""
     target = group.targets.get(member.member_id, NO_PARTITIONS)
     return any(
-        number not in member.assigned.get(topic_id, ())
-        and group.partition_epoch(topic_id, number) != UNOWNED
+        number not in member.assigned.get(topic_id, ()) and group.partition_epoch(topic_id, number) != UNOWNED
         for topic_id, numbers in target.items()
         for number in numbers
     )

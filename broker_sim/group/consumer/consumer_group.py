@@ -126,9 +126,7 @@ class ConsumerGroup(ModernGroup["ConsumerMember"]):
             self._forget_regex(counts, regex)
         return counts
 
-    def topics_without(
-        self, members: Iterable[ConsumerMember], regexes: Iterable[str]
-    ) -> TopicCounts:
+    def topics_without(self, members: Iterable[ConsumerMember], regexes: Iterable[str]) -> TopicCounts:
         """Return the topics that the group subscribes to without these members and expressions."""
         counts = self.topics.copied()
         for member in members:
@@ -243,9 +241,7 @@ class ConsumerGroup(ModernGroup["ConsumerMember"]):
 
     # -- for the coordinator: see `Group` -------------------------------------------------------
 
-    def validate_offset_commit(
-        self, commit: OffsetCommit, is_transactional: bool
-    ) -> CommitPartitionValidator | None:
+    def validate_offset_commit(self, commit: OffsetCommit, is_transactional: bool) -> CommitPartitionValidator | None:
         """Check the member; one in an older epoch may commit what it has owned since then (KIP-1251)."""
         epoch = commit.generation_id_or_member_epoch
         # A commit from outside of the group, such as that of a tool.
@@ -256,11 +252,7 @@ class ConsumerGroup(ModernGroup["ConsumerMember"]):
         if is_transactional and epoch == UNOWNED and not names_member:
             return None
         member = self.member(commit.member_id)
-        if (
-            not is_transactional
-            and not member.uses_classic_protocol
-            and commit.api_version < MEMBER_EPOCH_VERSION
-        ):
+        if not is_transactional and not member.uses_classic_protocol and commit.api_version < MEMBER_EPOCH_VERSION:
             raise ApiError(
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"OffsetCommit version {MEMBER_EPOCH_VERSION} or above must be used by members using "

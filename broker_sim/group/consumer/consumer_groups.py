@@ -19,12 +19,7 @@ from broker_sim.group.consumer.fencing import Fencing
 from broker_sim.group.consumer.member import LEAVE_GROUP_STATIC_EPOCH, MemberState
 from broker_sim.group.consumer.member_change import MemberChange
 from broker_sim.group.consumer.member_updates import MemberUpdates
-from broker_sim.group.consumer.membership import (
-    check_capacity,
-    find_or_make_member,
-    known_member,
-    new_member_id,
-)
+from broker_sim.group.consumer.membership import check_capacity, find_or_make_member, known_member, new_member_id
 from broker_sim.group.consumer.regexes import Regexes
 from broker_sim.group.consumer.replay import replay_into
 from broker_sim.group.consumer.requests import is_full, owned_partitions
@@ -64,16 +59,12 @@ class ConsumerGroups:
         """Return the group; `ApiError` GROUP_ID_NOT_FOUND."""
         return _of_this_kind(group_id, self._parts.groups.get(group_id))
 
-    def _find_or_make(
-        self, group_id: str, joins: bool, written: list[GroupRecord]
-    ) -> ConsumerGroup:
+    def _find_or_make(self, group_id: str, joins: bool, written: list[GroupRecord]) -> ConsumerGroup:
         """Return the group; one that is new is not in the shard before its records are."""
         group = self._parts.groups.get(group_id)
         if group is None:
             if not joins:
-                raise ApiError(
-                    ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found."
-                )
+                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
             return ConsumerGroup(group_id)
         if joins and group.group_type == CLASSIC and group.is_empty:
             written += group.tombstones()
@@ -125,9 +116,7 @@ class ConsumerGroups:
 
     # -- ConsumerGroupHeartbeat -----------------------------------------------------------------
 
-    def heartbeat(
-        self, request: messages.ConsumerGroupHeartbeatRequest, client: GroupClient
-    ) -> Result[Response]:
+    def heartbeat(self, request: messages.ConsumerGroupHeartbeatRequest, client: GroupClient) -> Result[Response]:
         """Serve a member of the consumer protocol.
 
         The request was checked (`check_heartbeat`). Raises `ApiError`: GROUP_ID_NOT_FOUND,
@@ -138,9 +127,7 @@ class ConsumerGroups:
             return self._leave(request)
         return self._stay(request, client)
 
-    def _stay(
-        self, request: messages.ConsumerGroupHeartbeatRequest, client: GroupClient
-    ) -> Result[Response]:
+    def _stay(self, request: messages.ConsumerGroupHeartbeatRequest, client: GroupClient) -> Result[Response]:
         joins, owned = request.member_epoch == 0, owned_partitions(request)
         written: list[GroupRecord] = []
         group = self._find_or_make(request.group_id, joins, written)
@@ -161,13 +148,9 @@ class ConsumerGroups:
             named,
             instance_id=_newer(request.instance_id, member.instance_id),
             rack_id=_newer(request.rack_id, member.rack_id),
-            rebalance_timeout_ms=(
-                member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms
-            ),
+            rebalance_timeout_ms=(member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms),
             server_assignor=_newer(request.server_assignor, member.server_assignor),
-            subscribed_topic_regex=_newer(
-                request.subscribed_topic_regex, member.subscribed_topic_regex
-            ),
+            subscribed_topic_regex=_newer(request.subscribed_topic_regex, member.subscribed_topic_regex),
             client_id=client.client_id,
             client_host=client.client_host,
             classic=None,
@@ -202,13 +185,9 @@ class ConsumerGroups:
         """Return what is known of a group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
         return self.describe_now(_of_this_kind(group_id, self._parts.groups.committed(group_id)))
 
-    def describe_now(
-        self, group: ConsumerGroup
-    ) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
+    def describe_now(self, group: ConsumerGroup) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
         """Return what is known of a group, which need not be committed."""
-        return describe_group(
-            group, self._parts.settings.default_assignor, self._parts.environment.image()
-        )
+        return describe_group(group, self._parts.settings.default_assignor, self._parts.environment.image())
 
 
 def _of_this_kind(group_id: str, group: Group | None) -> ConsumerGroup:

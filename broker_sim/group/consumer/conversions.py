@@ -32,11 +32,7 @@ class Conversions(Protocol):
         """Return whether it becomes one when a classic member takes a static member's place."""
 
     def downgrade_without(
-        self,
-        group: ConsumerGroup,
-        leaving: Collection[ConsumerMember],
-        response: R,
-        on_settled: OnSettled,
+        self, group: ConsumerGroup, leaving: Collection[ConsumerMember], response: R, on_settled: OnSettled
     ) -> Result[R]:
         """Make it a classic group of the other members, which rebalance."""
 

@@ -117,10 +117,7 @@ class Reconciliation:
             for number in target:
                 if number in kept:
                     continue
-                if (
-                    number not in own_pending
-                    and self.partition_epoch(topic_id, number) != NOT_OWNED
-                ):
+                if number not in own_pending and self.partition_epoch(topic_id, number) != NOT_OWNED:
                     has_unreleased = True
                 else:
                     free.append(number)

@@ -22,9 +22,7 @@ CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1
 
 
-def describe_group(
-    group: ConsumerGroup, default_assignor: str, image: MetadataImage
-) -> Response.DescribedGroup:
+def describe_group(group: ConsumerGroup, default_assignor: str, image: MetadataImage) -> Response.DescribedGroup:
     """Return what ConsumerGroupDescribe tells of a group."""
     return Response.DescribedGroup(
         group_id=group.group_id,
@@ -33,17 +31,13 @@ def describe_group(
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.preferred_assignor() or default_assignor,
         members=[
-            _describe_member(
-                group.members[member_id], group.targets.get(member_id, NO_PARTITIONS), image
-            )
+            _describe_member(group.members[member_id], group.targets.get(member_id, NO_PARTITIONS), image)
             for member_id in group.members.in_order()
         ],
     )
 
 
-def _describe_member(
-    member: ConsumerMember, target: Partitions, image: MetadataImage
-) -> Response.Member:
+def _describe_member(member: ConsumerMember, target: Partitions, image: MetadataImage) -> Response.Member:
     names = member.names_in_order
     return Response.Member(
         member_id=member.member_id,
@@ -69,9 +63,7 @@ def _owned(member: ConsumerMember, image: MetadataImage) -> Response.Assignment:
     return _assignment(owned.items(), image)
 
 
-def _assignment(
-    partitions: Iterable[tuple[bytes, Sequence[int]]], image: MetadataImage
-) -> Response.Assignment:
+def _assignment(partitions: Iterable[tuple[bytes, Sequence[int]]], image: MetadataImage) -> Response.Assignment:
     names = image.topic_names
     return Response.Assignment(
         [

@@ -34,11 +34,7 @@ class Fencing:
         self._parts = parts
 
     def fence(
-        self,
-        group: ConsumerGroup,
-        members: Sequence[ConsumerMember],
-        response: R,
-        on_settled: OnSettled = None,
+        self, group: ConsumerGroup, members: Sequence[ConsumerMember], response: R, on_settled: OnSettled = None
     ) -> Result[R]:
         """Remove the members; their times end when the leader has the records.
 
@@ -56,9 +52,7 @@ class Fencing:
         records_of_removal = self._removal(group, members)
         return Result(response, records_of_removal, on_appended=appended, on_settled=on_settled)
 
-    def _removal(
-        self, group: ConsumerGroup, members: Sequence[ConsumerMember]
-    ) -> list[GroupRecord]:
+    def _removal(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> list[GroupRecord]:
         """Return the records that remove the members."""
         group_id = group.group_id
         written = []
@@ -76,17 +70,13 @@ class Fencing:
         written.append(records.group_epoch(group_id, group.group_epoch + 1, metadata_hash))
         return written
 
-    def keep_alive(
-        self, group_id: str, member: ConsumerMember, timeout_ms: int | None = None
-    ) -> None:
+    def keep_alive(self, group_id: str, member: ConsumerMember, timeout_ms: int | None = None) -> None:
         """Begin the member's session anew; unless told it has the group's session timeout."""
         member_id = member.member_id
         key = MemberKey(group_id, member_id)
         if timeout_ms is None:
             timeout_ms = self._parts.settings.session_timeout_ms(group_id)
-        self._parts.timers.keep_alive(
-            key, timeout_ms, lambda: self.expire(group_id, member_id), member.client_id
-        )
+        self._parts.timers.keep_alive(key, timeout_ms, lambda: self.expire(group_id, member_id), member.client_id)
 
     def expire(self, group_id: str, member_id: str) -> None:
         """Fence a member whose time is over, if it is still there and this is still the coordinator."""
@@ -106,9 +96,7 @@ class Fencing:
         try:
             return self.fence(group, [member], None, settled)
         except ApiError as error:
-            self._parts.log.info(
-                "could not fence", group=group_id, member=member_id, reason=error.error_message
-            )
+            self._parts.log.info("could not fence", group=group_id, member=member_id, reason=error.error_message)
             return Result()
 
     def expire_in_epoch(self, group_id: str, member_id: str, member_epoch: int) -> None:

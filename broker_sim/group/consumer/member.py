@@ -85,11 +85,7 @@ class ConsumerMember:
 
     def with_topic_names(self, names: Sequence[str]) -> ConsumerMember:
         """Return the member with that subscription."""
-        return replace(
-            self,
-            subscribed_topic_names=frozenset(names),
-            names_in_order=tuple(dict.fromkeys(names)),
-        )
+        return replace(self, subscribed_topic_names=frozenset(names), names_in_order=tuple(dict.fromkeys(names)))
 
     def with_epoch(self, member_epoch: int) -> ConsumerMember:
         """Return the member in its next epoch."""
@@ -108,9 +104,7 @@ class ConsumerMember:
             self,
             member_epoch=LEAVE_GROUP_STATIC_EPOCH,
             pending_revocation=NO_EPOCHS,
-            assigned={
-                topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in self.assigned.items()
-            },
+            assigned={topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in self.assigned.items()},
         )
 
     def without_partitions(self) -> ConsumerMember:
@@ -123,9 +117,7 @@ class ConsumerMember:
             pending_revocation=NO_EPOCHS,
         )
 
-    def with_metadata(
-        self, value: record_messages.ConsumerGroupMemberMetadataValue
-    ) -> ConsumerMember:
+    def with_metadata(self, value: record_messages.ConsumerGroupMemberMetadataValue) -> ConsumerMember:
         """Return the member with what a record says of its subscription."""
         classic = value.classic_member_metadata
         return replace(
@@ -140,14 +132,11 @@ class ConsumerMember:
             classic=None
             if classic is None
             else ClassicMetadata(
-                classic.session_timeout_ms,
-                tuple((p.name, bytes(p.metadata)) for p in classic.supported_protocols),
+                classic.session_timeout_ms, tuple((p.name, bytes(p.metadata)) for p in classic.supported_protocols)
             ),
         )
 
-    def with_assignment(
-        self, value: record_messages.ConsumerGroupCurrentMemberAssignmentValue
-    ) -> ConsumerMember:
+    def with_assignment(self, value: record_messages.ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
         """Return the member with what a record says of its partitions."""
         default_epoch = max(value.member_epoch, 0)
         return replace(
@@ -161,8 +150,7 @@ class ConsumerMember:
 
 
 def _epochs(
-    topics: Iterable[record_messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions],
-    default_epoch: int,
+    topics: Iterable[record_messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions], default_epoch: int
 ) -> Epochs:
     """Return the partitions of a record; before Kafka 4.2 it had no epochs for them."""
     found: dict[bytes, dict[int, int]] = {}

@@ -74,9 +74,7 @@ class MemberUpdates:
         group, member, updated = change.group, change.member, change.updated
         topics = group.next_topics(member, updated)
         metadata_hash = self._parts.hashes.of(topics, self._parts.environment.image())
-        is_new = updated.member_id not in group.members and (
-            group.static_member_id(updated.instance_id) is None
-        )
+        is_new = updated.member_id not in group.members and (group.static_member_id(updated.instance_id) is None)
         group_epoch = group.group_epoch
         if bump or metadata_hash != group.metadata_hash:
             group_epoch += 1
@@ -88,9 +86,7 @@ class MemberUpdates:
         regexes = group.next_regexes(member, updated)
         return group_epoch, is_homogeneous(regexes, topics, len(group.members) + is_new)
 
-    def _target(
-        self, change: MemberChange, group_epoch: int, homogeneous: bool
-    ) -> tuple[int, Partitions]:
+    def _target(self, change: MemberChange, group_epoch: int, homogeneous: bool) -> tuple[int, Partitions]:
         """Do C: return the epoch of the target, and the member's."""
         group, updated = change.group, change.updated
         now_ms = self._parts.environment.clock.wall_clock_ms()
@@ -119,11 +115,7 @@ class MemberUpdates:
         return group_epoch, target
 
     def reconcile(
-        self,
-        change: MemberChange,
-        target_epoch: int,
-        target: Partitions,
-        subscription_changed: bool,
+        self, change: MemberChange, target_epoch: int, target: Partitions, subscription_changed: bool
     ) -> ConsumerMember:
         """Do D: return the member after its next step, and time it if it has to revoke."""
         group, member = change.group, change.updated

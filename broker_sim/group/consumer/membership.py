@@ -93,15 +93,12 @@ def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
     if member.member_id != member_id:
         raise ApiError(
             ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member "
-            f"{member.member_id}.",
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
         )
     return member
 
 
-def _check_epoch(
-    member: ConsumerMember, received: int | None, owned: Mapping[bytes, Sequence[int]] | None
-) -> None:
+def _check_epoch(member: ConsumerMember, received: int | None, owned: Mapping[bytes, Sequence[int]] | None) -> None:
     """Raise `ApiError` FENCED_MEMBER_EPOCH unless the epoch is the member's.
 
     The epoch before is right too if the member says that it owns nothing but what it was given:

@@ -47,8 +47,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> GroupRecord:
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
     """Return the record of a group's epoch."""
     return GroupRecord(
-        messages.ConsumerGroupMetadataKey(group_id),
-        messages.ConsumerGroupMetadataValue(epoch, metadata_hash),
+        messages.ConsumerGroupMetadataKey(group_id), messages.ConsumerGroupMetadataValue(epoch, metadata_hash)
     )
 
 
@@ -92,9 +91,7 @@ def regex(group_id: str, expression: str, resolved: ResolvedRegex) -> GroupRecor
     """Return the record of the topics that an expression matches."""
     return GroupRecord(
         messages.ConsumerGroupRegularExpressionKey(group_id, expression),
-        messages.ConsumerGroupRegularExpressionValue(
-            sorted(resolved.topics), resolved.version, resolved.timestamp_ms
-        ),
+        messages.ConsumerGroupRegularExpressionValue(sorted(resolved.topics), resolved.version, resolved.timestamp_ms),
     )
 
 
@@ -112,9 +109,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
     ]
 
 
-def group_tombstones(
-    group_id: str, member_ids: Iterable[str], expressions: Iterable[str]
-) -> list[GroupRecord]:
+def group_tombstones(group_id: str, member_ids: Iterable[str], expressions: Iterable[str]) -> list[GroupRecord]:
     """Return the records that remove a group with these members, in the order that Kafka asks for."""
     by_member = [member_tombstones(group_id, member_id) for member_id in member_ids]
     return [
@@ -128,9 +123,7 @@ def group_tombstones(
     ]
 
 
-def _topic_partitions(
-    epochs: Epochs,
-) -> list[messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]:
+def _topic_partitions(epochs: Epochs) -> list[messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]:
     topic = messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
     return [
         topic(topic_id, numbers, [epochs[topic_id][number] for number in numbers])

@@ -15,12 +15,7 @@ from broker_sim.coordinator.patterns import MAX_CHARACTERS, match_at_once_or_bes
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError
 from broker_sim.group.consumer import records
-from broker_sim.group.consumer.subscription import (
-    ResolvedRegex,
-    check_regex,
-    matching_topics,
-    read_regexes,
-)
+from broker_sim.group.consumer.subscription import ResolvedRegex, check_regex, matching_topics, read_regexes
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable, hash_order, table_capacity
 
@@ -87,9 +82,7 @@ class Regexes:
         ):
             self._scheduled.add(group.group_id)
             ordered = _in_order(group, regexes)
-            self._parts.environment.call_later(
-                0, self._resolve, group.group_id, ordered, of_member.client
-            )
+            self._parts.environment.call_later(0, self._resolve, group.group_id, ordered, of_member.client)
         return change
 
     @staticmethod
@@ -118,10 +111,7 @@ class Regexes:
 
         def done(found: Mapping[str, frozenset[str]]) -> None:
             self._scheduled.discard(group_id)
-            resolved = {
-                regex: ResolvedRegex(topics, image.version, now_ms)
-                for regex, topics in found.items()
-            }
+            resolved = {regex: ResolvedRegex(topics, image.version, now_ms) for regex, topics in found.items()}
             self._parts.runtime.perform(lambda: self._resolved(group_id, resolved, image))
 
         if sum(map(len, regexes)) > MAX_CHARACTERS:
@@ -136,9 +126,7 @@ class Regexes:
             environment.run_beside,
         )
 
-    def _resolved(
-        self, group_id: str, resolved: Mapping[str, ResolvedRegex], image: MetadataImage
-    ) -> Result[None]:
+    def _resolved(self, group_id: str, resolved: Mapping[str, ResolvedRegex], image: MetadataImage) -> Result[None]:
         try:
             group = self._find(group_id)
         except ApiError:

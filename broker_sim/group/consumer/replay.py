@@ -81,9 +81,7 @@ def _replay_regex(group: ConsumerGroup, key: Message, value: Message | None) -> 
     group.update_regex(key.regular_expression, resolved)
 
 
-def _replay_subscription_metadata(
-    group: ConsumerGroup, key: Message, value: Message | None
-) -> None:
+def _replay_subscription_metadata(group: ConsumerGroup, key: Message, value: Message | None) -> None:
     del key
     group.has_subscription_metadata_record = value is not None
 

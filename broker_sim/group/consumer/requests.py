@@ -22,9 +22,7 @@ MEMBER_ID_VERSION: Final = 1
 """The version of ConsumerGroupHeartbeat from which on members make their ids themselves."""
 
 
-def owned_partitions(
-    request: messages.ConsumerGroupHeartbeatRequest,
-) -> dict[bytes, Sequence[int]] | None:
+def owned_partitions(request: messages.ConsumerGroupHeartbeatRequest) -> dict[bytes, Sequence[int]] | None:
     """Return what the member says that it owns; None if it does not say."""
     if request.topic_partitions is None:
         return None
@@ -66,6 +64,5 @@ def check_heartbeat(
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise ApiError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {request.server_assignor} is not supported. "
-            f"Supported assignors: {', '.join(assignors)}.",
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
         )

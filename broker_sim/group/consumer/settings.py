@@ -56,7 +56,5 @@ class GroupSettings:
 
     def assignment_interval_ms(self, group_id: str) -> int:
         """Return the shortest time between two targets of the group."""
-        default = self._configs.of_brokers(
-            ASSIGNMENT_INTERVAL, self._config.group_consumer_assignment_interval_ms
-        )
+        default = self._configs.of_brokers(ASSIGNMENT_INTERVAL, self._config.group_consumer_assignment_interval_ms)
         return self._configs.of_group(group_id, "consumer.assignment.interval.ms", default)

@@ -74,14 +74,11 @@ def read_regexes(regexes: Iterable[str]) -> dict[str, Pattern | None]:
     return patterns
 
 
-def matching_topics(
-    patterns: Mapping[str, Pattern | None], topics: Iterable[str]
-) -> dict[str, frozenset[str]]:
+def matching_topics(patterns: Mapping[str, Pattern | None], topics: Iterable[str]) -> dict[str, frozenset[str]]:
     """Return the topics that each expression matches as a whole; one that is wrong matches none."""
     names = list(topics)
     return {
-        regex: frozenset() if one is None else frozenset(filter(one.matches, names))
-        for regex, one in patterns.items()
+        regex: frozenset() if one is None else frozenset(filter(one.matches, names)) for regex, one in patterns.items()
     }
 
 

@@ -59,9 +59,7 @@ def compute_target(
     return result.get(updated.member_id, NO_PARTITIONS), written
 
 
-def _members(
-    group: ConsumerGroup, updated: ConsumerMember, image: MetadataImage
-) -> HashTable[str, MemberSpec]:
+def _members(group: ConsumerGroup, updated: ConsumerMember, image: MetadataImage) -> HashTable[str, MemberSpec]:
     """Return the members with the changed one in Kafka's table, from which none is removed early."""
     specs: HashTable[str, MemberSpec] = HashTable(string_hash)
     for member_id in group.members.in_order():
@@ -77,8 +75,6 @@ def _members(
     return specs
 
 
-def _spec(
-    group: ConsumerGroup, member: ConsumerMember, target: Partitions, image: MetadataImage
-) -> MemberSpec:
+def _spec(group: ConsumerGroup, member: ConsumerMember, target: Partitions, image: MetadataImage) -> MemberSpec:
     names = subscribed_topics(member, group.resolved)
     return MemberSpec(member.instance_id, topic_ids_of(names, image), len(names), target)

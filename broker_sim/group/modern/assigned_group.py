@@ -68,10 +68,7 @@ class AssignedGroup(ABC, Generic[M, T]):
         """Return the member; `ApiError` UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is None:
-            raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
-            )
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
         return member
 
     def may_compute_target(self, interval_ms: int, now_ms: int) -> bool:

@@ -44,6 +44,4 @@ def target_from_record(stored: Iterable[tuple[bytes, Sequence[int]]]) -> Partiti
 
 def epochs_in_order(epochs: Epochs) -> list[tuple[bytes, list[int]]]:
     """Return topics and partitions as the nested `HashMap`s iterate over them."""
-    return [
-        (topic, hash_order(epochs[topic], integer_hash)) for topic in hash_order(epochs, uuid_hash)
-    ]
+    return [(topic, hash_order(epochs[topic], integer_hash)) for topic in hash_order(epochs, uuid_hash)]

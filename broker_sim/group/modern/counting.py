@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from broker_sim.group.modern.topic_counts import SubscriptionCount
 
 
-def is_homogeneous(
-    regexes: Mapping[str, int], topics: Mapping[str, SubscriptionCount], members: int
-) -> bool:
+def is_homogeneous(regexes: Mapping[str, int], topics: Mapping[str, SubscriptionCount], members: int) -> bool:
     """Return whether as many members as there are subscribe to the same topics."""
     if not regexes:
         return all(count.by_name == members for count in topics.values())

@@ -29,10 +29,7 @@ class GroupConfigs:
         """Return what is set on this broker or on all brokers at run time, or the default."""
         environment = self._environment
         image = environment.image()
-        for dynamic in (
-            image.dynamic_broker_configs(environment.broker_id),
-            image.dynamic_cluster_configs(),
-        ):
+        for dynamic in (image.dynamic_broker_configs(environment.broker_id), image.dynamic_cluster_configs()):
             if name in dynamic:
                 return int(dynamic[name])
         return default

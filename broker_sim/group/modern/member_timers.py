@@ -66,9 +66,7 @@ class MemberTimers:
 
     __slots__ = ("_operation", "_purgatories", "_running")
 
-    def __init__(
-        self, environment: GroupEnvironment, operation: type[DelayedMemberTimeout]
-    ) -> None:
+    def __init__(self, environment: GroupEnvironment, operation: type[DelayedMemberTimeout]) -> None:
         self._operation = operation
         rebalance = environment.rebalance
         self._purgatories = dict.fromkeys(Wait, rebalance) | {Wait.SESSION: environment.heartbeat}
@@ -96,19 +94,9 @@ class MemberTimers:
     def prolong(self, wait: Wait, key: MemberKey | GroupKey, delay_ms: int) -> bool:
         """Let a running time of that length begin anew; return whether there was one and it does."""
         operation = self._running.get((wait, key))
-        return (
-            operation is not None
-            and operation.delay_ms == delay_ms
-            and self._purgatories[wait].postpone(operation)
-        )
+        return operation is not None and operation.delay_ms == delay_ms and self._purgatories[wait].postpone(operation)
 
-    def keep_alive(
-        self,
-        key: MemberKey,
-        delay_ms: int,
-        on_timeout: Callable[[], object],
-        client_id: str,
-    ) -> None:
+    def keep_alive(self, key: MemberKey, delay_ms: int, on_timeout: Callable[[], object], client_id: str) -> None:
         """Begin the member's session anew; a running one of that length is prolonged."""
         if not self.prolong(Wait.SESSION, key, delay_ms):
             self.begin(Wait.SESSION, key, delay_ms, on_timeout, client_id)

@@ -102,10 +102,7 @@ def _upto_16(data: bytes) -> int:
 
 
 def _mix(data: bytes, at: int, secret_at: int) -> int:
-    return _fold(
-        _u64(data, at) ^ _u64(_SECRET, secret_at),
-        _u64(data, at + 8) ^ _u64(_SECRET, secret_at + 8),
-    )
+    return _fold(_u64(data, at) ^ _u64(_SECRET, secret_at), _u64(data, at + 8) ^ _u64(_SECRET, secret_at + 8))
 
 
 def _upto_128(data: bytes) -> int:
@@ -138,16 +135,7 @@ def _accumulate(lanes: list[int], data: bytes, at: int, secret_at: int) -> None:
 
 
 def _long(data: bytes) -> int:
-    lanes = [
-        _PRIME32_3,
-        _PRIME64_1,
-        _PRIME64_2,
-        _PRIME64_3,
-        _PRIME64_4,
-        _PRIME32_2,
-        _PRIME64_5,
-        _PRIME32_1,
-    ]
+    lanes = [_PRIME32_3, _PRIME64_1, _PRIME64_2, _PRIME64_3, _PRIME64_4, _PRIME32_2, _PRIME64_5, _PRIME32_1]
     size = len(data)
     blocks = (size - 1) // _BLOCK
     scramble = _EIGHT.unpack_from(_SECRET, _SCRAMBLE_AT)

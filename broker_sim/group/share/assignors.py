@@ -65,9 +65,7 @@ def assign(spec: ShareGroupSpec) -> dict[str, Partitions]:
         if not any(member.topic_ids for member in members):
             return {}
         _assign_by_topic(spec, members, drafts)
-    return {
-        member_id: draft.partitions() for member_id, draft in zip(spec.members, drafts, strict=True)
-    }
+    return {member_id: draft.partitions() for member_id, draft in zip(spec.members, drafts, strict=True)}
 
 
 def _sized(count: int) -> int:
@@ -133,10 +131,7 @@ class _Draft:
         """Return the new target. As in Kafka a topic may stay without partitions."""
         if self._changed is None:
             return self._last
-        return {
-            topic_id: tuple(self._changed[topic_id].in_order())
-            for topic_id in self._changed.in_order()
-        }
+        return {topic_id: tuple(self._changed[topic_id].in_order()) for topic_id in self._changed.in_order()}
 
 
 def _table() -> HashTable[int, None]:
@@ -243,19 +238,14 @@ def _wanted(members: Sequence[int], partitions: int) -> tuple[int, dict[int, int
     sharing = -(-len(members) // partitions) if partitions else 0
     precise = sharing * partitions / len(members)
     return sharing, {
-        member: ceil(precise * (index + 1)) - ceil(precise * index)
-        for index, member in enumerate(members)
+        member: ceil(precise * (index + 1)) - ceil(precise * index) for index, member in enumerate(members)
     }
 
 
-def _assign_together(
-    spec: ShareGroupSpec, drafts: Sequence[_Draft], topic_ids: Sequence[bytes]
-) -> None:
+def _assign_together(spec: ShareGroupSpec, drafts: Sequence[_Draft], topic_ids: Sequence[bytes]) -> None:
     """Share out all partitions of the topics among all members."""
     everybody = range(len(drafts))
-    partitions = [
-        (topic_id, number) for topic_id in topic_ids for number in spec.assignable[topic_id]
-    ]
+    partitions = [(topic_id, number) for topic_id in topic_ids for number in spec.assignable[topic_id]]
     sharing, wanted = _wanted(everybody, len(partitions))
     balance = _Balance[TopicIdPartition](
         drafts,
@@ -292,9 +282,7 @@ def _assign_together(
     balance.assign_remaining()
 
 
-def _assign_by_topic(
-    spec: ShareGroupSpec, members: Sequence[ShareMemberSpec], drafts: Sequence[_Draft]
-) -> None:
+def _assign_by_topic(spec: ShareGroupSpec, members: Sequence[ShareMemberSpec], drafts: Sequence[_Draft]) -> None:
     """Share out each topic among the members that subscribe to it."""
     topic_ids: HashTable[bytes, None] = HashTable(uuid_hash)
     subscribed: dict[bytes, list[int]] = {}
@@ -306,9 +294,7 @@ def _assign_by_topic(
         _assign_topic(topic_id, spec.assignable[topic_id], subscribed[topic_id], drafts)
 
 
-def _assign_topic(
-    topic_id: bytes, numbers: Sequence[int], subscribed: Sequence[int], drafts: Sequence[_Draft]
-) -> None:
+def _assign_topic(topic_id: bytes, numbers: Sequence[int], subscribed: Sequence[int], drafts: Sequence[_Draft]) -> None:
     sharing, wanted = _wanted(subscribed, len(numbers))
     wanted = {**dict.fromkeys(range(len(drafts)), 0), **wanted}
     balance = _Balance[int](

@@ -18,9 +18,7 @@ ASSIGNOR: Final = "simple"
 Response = messages.ShareGroupDescribeResponse
 
 
-def describe_group(
-    group: ShareGroup, image: MetadataImage
-) -> messages.ShareGroupDescribeResponse.DescribedGroup:
+def describe_group(group: ShareGroup, image: MetadataImage) -> messages.ShareGroupDescribeResponse.DescribedGroup:
     """Return what ShareGroupDescribe tells of a group."""
     return Response.DescribedGroup(
         group_id=group.group_id,
@@ -28,16 +26,11 @@ def describe_group(
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=ASSIGNOR,
-        members=[
-            _describe_member(group.members[member_id], image)
-            for member_id in group.members.in_order()
-        ],
+        members=[_describe_member(group.members[member_id], image) for member_id in group.members.in_order()],
     )
 
 
-def _describe_member(
-    member: ShareMember, image: MetadataImage
-) -> messages.ShareGroupDescribeResponse.Member:
+def _describe_member(member: ShareMember, image: MetadataImage) -> messages.ShareGroupDescribeResponse.Member:
     names = member.names_in_order
     return Response.Member(
         member_id=member.member_id,

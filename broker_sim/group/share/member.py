@@ -53,11 +53,7 @@ class ShareMember:
 
     def with_topic_names(self, names: Sequence[str]) -> ShareMember:
         """Return the member with that subscription."""
-        return replace(
-            self,
-            subscribed_topic_names=frozenset(names),
-            names_in_order=tuple(dict.fromkeys(names)),
-        )
+        return replace(self, subscribed_topic_names=frozenset(names), names_in_order=tuple(dict.fromkeys(names)))
 
     def towards(
         self,
@@ -76,20 +72,13 @@ class ShareMember:
         member = self._with_partitions(_without_others(target, subscribed_topic_ids))
         if target_epoch == self.member_epoch:
             return member
-        return replace(
-            member,
-            state=STABLE,
-            member_epoch=target_epoch,
-            previous_member_epoch=self.member_epoch,
-        )
+        return replace(member, state=STABLE, member_epoch=target_epoch, previous_member_epoch=self.member_epoch)
 
     def _with_partitions(self, partitions: Partitions) -> ShareMember:
         return replace(
             self,
             assigned={topic_id: frozenset(numbers) for topic_id, numbers in partitions.items()},
-            assigned_in_order=tuple(
-                (topic_id, tuple(numbers)) for topic_id, numbers in partitions.items()
-            ),
+            assigned_in_order=tuple((topic_id, tuple(numbers)) for topic_id, numbers in partitions.items()),
         )
 
     def without_partitions(self) -> ShareMember:
@@ -111,9 +100,7 @@ class ShareMember:
             client_host=value.client_host,
         )
 
-    def with_assignment(
-        self, value: record_messages.ShareGroupCurrentMemberAssignmentValue
-    ) -> ShareMember:
+    def with_assignment(self, value: record_messages.ShareGroupCurrentMemberAssignmentValue) -> ShareMember:
         """Return the member with what a record says of its partitions."""
         stored = ((topic.topic_id, topic.partitions) for topic in value.assigned_partitions)
         return replace(

@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ERROR_TEXTS
 from broker_sim.protocol import messages
-from broker_sim.share.persister import (
-    UNINITIALIZED_DELIVERY_COMPLETE_COUNT,
-    UNINITIALIZED_START_OFFSET,
-)
+from broker_sim.share.persister import UNINITIALIZED_DELIVERY_COMPLETE_COUNT, UNINITIALIZED_START_OFFSET
 
 if TYPE_CHECKING:
     from broker_sim.group.environment import LatestOffset

@@ -34,9 +34,7 @@ def keys_of(group_id: str, numbers: Numbers) -> list[SharePartitionKey]:
 
 def is_refused(group_id: str, numbers: Numbers) -> bool:
     """Whether Kafka's persister refuses a call about these share partitions, all of it."""
-    return not group_id or any(
-        not partitions or min(partitions) < 0 for partitions in numbers.values()
-    )
+    return not group_id or any(not partitions or min(partitions) < 0 for partitions in numbers.values())
 
 
 def topics_in_order(topic_ids: Iterable[bytes]) -> list[bytes]:
@@ -77,9 +75,7 @@ def ask_all(
         ask(key, partial(take, key))
 
 
-def errors_by_topic(
-    outcomes: Mapping[SharePartitionKey, StateOutcome],
-) -> dict[bytes, ErrorCode]:
+def errors_by_topic(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> dict[bytes, ErrorCode]:
     """Return the first error of each topic that has one."""
     errors: dict[bytes, ErrorCode] = {}
     for key, outcome in outcomes.items():

@@ -37,10 +37,7 @@ def member_metadata(group_id: str, member: ShareMember) -> GroupRecord:
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
     """Return the record of a group's epoch."""
-    return GroupRecord(
-        messages.ShareGroupMetadataKey(group_id),
-        messages.ShareGroupMetadataValue(epoch, metadata_hash),
-    )
+    return GroupRecord(messages.ShareGroupMetadataKey(group_id), messages.ShareGroupMetadataValue(epoch, metadata_hash))
 
 
 def target_assignment(group_id: str, member_id: str, target: Partitions) -> GroupRecord:
@@ -70,8 +67,7 @@ def current_assignment(group_id: str, member: ShareMember) -> GroupRecord:
             previous_member_epoch=member.previous_member_epoch,
             state=member.state,
             assigned_partitions=[
-                value.TopicPartitions(topic_id, list(numbers))
-                for topic_id, numbers in member.assigned_in_order
+                value.TopicPartitions(topic_id, list(numbers)) for topic_id, numbers in member.assigned_in_order
             ],
         ),
     )
@@ -93,9 +89,7 @@ def state_partitions(group_id: str, known: StatePartitions, image: MetadataImage
     )
 
 
-def _topics(
-    topics: Topics,
-) -> list[messages.ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]:
+def _topics(topics: Topics) -> list[messages.ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]:
     return [
         messages.ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo(
             topic_id, topics[topic_id].name, sorted(topics[topic_id].partitions)

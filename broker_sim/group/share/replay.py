@@ -52,9 +52,7 @@ def _replay_of_member(group: ShareGroup, record: GroupRecord) -> None:
         stored = ((topic.topic_id, topic.partitions) for topic in value.topic_partitions)
         group.update_target(key.member_id, target_from_record(stored))
         return
-    assert isinstance(
-        key, messages.ShareGroupMemberMetadataKey | messages.ShareGroupCurrentMemberAssignmentKey
-    )
+    assert isinstance(key, messages.ShareGroupMemberMetadataKey | messages.ShareGroupCurrentMemberAssignmentKey)
     member = group.members.get(key.member_id)
     if isinstance(value, messages.ShareGroupMemberMetadataValue):
         group.update_member((member or ShareMember(key.member_id)).with_metadata(value))

@@ -33,9 +33,7 @@ class ShareGroupSettings:
     def initialize_retry_ms(self) -> int:
         """After which the state of share partitions that is not there is asked for again."""
         config = self._config
-        return max(
-            config.group_share_initialize_retry_interval_ms, config.offsets_commit_timeout_ms
-        )
+        return max(config.group_share_initialize_retry_interval_ms, config.offsets_commit_timeout_ms)
 
     def session_timeout_ms(self, group_id: str) -> int:
         """Return how long a member may be silent."""
@@ -49,7 +47,5 @@ class ShareGroupSettings:
 
     def assignment_interval_ms(self, group_id: str) -> int:
         """Return the shortest time between two targets of the group."""
-        default = self._configs.of_brokers(
-            ASSIGNMENT_INTERVAL, self._config.group_share_assignment_interval_ms
-        )
+        default = self._configs.of_brokers(ASSIGNMENT_INTERVAL, self._config.group_share_assignment_interval_ms)
         return self._configs.of_group(group_id, "share.assignment.interval.ms", default)

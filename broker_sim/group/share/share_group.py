@@ -75,8 +75,7 @@ class ShareGroup(ModernGroup["ShareMember"]):
             for topic_id, numbers in target.items():
                 assigned.setdefault(topic_id, set()).update(numbers)
         return any(
-            topic.name in self.topics
-            and assigned.get(topic_id, _NOT_ASSIGNED) != set(topic.partitions)
+            topic.name in self.topics and assigned.get(topic_id, _NOT_ASSIGNED) != set(topic.partitions)
             for topic_id, topic in self.known_state.initialized.items()
         )
 
@@ -101,9 +100,7 @@ class ShareGroup(ModernGroup["ShareMember"]):
     # -- for the coordinator: see `Group` -------------------------------------------------------
 
     def _refuse(self) -> ApiError:
-        return ApiError(
-            ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group."
-        )
+        return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
 
     def validate_offset_commit(
         self,

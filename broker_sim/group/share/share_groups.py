@@ -20,11 +20,7 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.keys import MemberKey
 from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
 from broker_sim.group.modern.assignment import NO_PARTITIONS
-from broker_sim.group.modern.member_timers import (
-    RETRY_MS,
-    DelayedShareMemberTimeout,
-    MemberTimers,
-)
+from broker_sim.group.modern.member_timers import RETRY_MS, DelayedShareMemberTimeout, MemberTimers
 from broker_sim.group.records import group_id_of
 from broker_sim.group.share import records
 from broker_sim.group.share.describe import describe_group
@@ -80,11 +76,7 @@ class ShareGroups:
     """Makes, keeps and replays the share groups of one partition."""
 
     def __init__(
-        self,
-        environment: GroupEnvironment,
-        runtime: ShardRuntime,
-        groups: GroupTimeline,
-        hashes: TopicHashes,
+        self, environment: GroupEnvironment, runtime: ShardRuntime, groups: GroupTimeline, hashes: TopicHashes
     ) -> None:
         """Serve the share groups among `groups`, which are those of the shard."""
         self.settings = ShareGroupSettings(environment)
@@ -147,9 +139,7 @@ class ShareGroups:
 
     # -- ShareGroupHeartbeat --------------------------------------------------------------------
 
-    def heartbeat(
-        self, request: messages.ShareGroupHeartbeatRequest, client: GroupClient
-    ) -> Result[HeartbeatAnswer]:
+    def heartbeat(self, request: messages.ShareGroupHeartbeatRequest, client: GroupClient) -> Result[HeartbeatAnswer]:
         """Serve a member.
 
         The request was checked (`check_heartbeat`). Raises `ApiError`: GROUP_ID_NOT_FOUND,
@@ -165,9 +155,7 @@ class ShareGroups:
         left = Response(member_id=member_id, member_epoch=LEAVE_GROUP_EPOCH)
         return self._fence(group, group.member(member_id), HeartbeatAnswer(left))
 
-    def _stay(
-        self, request: messages.ShareGroupHeartbeatRequest, client: GroupClient
-    ) -> Result[HeartbeatAnswer]:
+    def _stay(self, request: messages.ShareGroupHeartbeatRequest, client: GroupClient) -> Result[HeartbeatAnswer]:
         joins = request.member_epoch == 0
         group = self.find_or_make(request.group_id, makes=joins)
         self._check_capacity(group, request.member_id)
@@ -228,9 +216,7 @@ class ShareGroups:
         group.metadata_refreshed(group_epoch)
         return bumps, group_epoch, topics, group.is_homogeneous_with(topics, members)
 
-    def _target(
-        self, change: _Change, group_epoch: int, homogeneous: bool
-    ) -> tuple[int, Partitions]:
+    def _target(self, change: _Change, group_epoch: int, homogeneous: bool) -> tuple[int, Partitions]:
         """Do C: return the epoch of the target, and the member's."""
         group, member_id = change.group, change.updated.member_id
         now_ms = self._now_ms()
@@ -239,19 +225,12 @@ class ShareGroups:
         if group.assignment_epoch >= group_epoch or not is_due:
             return group.assignment_epoch, group.targets.get(member_id, NO_PARTITIONS)
         target, written = compute_target(
-            group,
-            change.updated,
-            homogeneous=homogeneous,
-            image=self._image(),
-            group_epoch=group_epoch,
-            now_ms=now_ms,
+            group, change.updated, homogeneous=homogeneous, image=self._image(), group_epoch=group_epoch, now_ms=now_ms
         )
         change.written += written
         return group_epoch, target
 
-    def _reconcile(
-        self, change: _Change, epoch: int, target: Partitions, *, subscription_changed: bool
-    ) -> ShareMember:
+    def _reconcile(self, change: _Change, epoch: int, target: Partitions, *, subscription_changed: bool) -> ShareMember:
         """Do D: return the member with its target."""
         member = change.updated
         if not subscription_changed and member.is_reconciled_to(epoch):
@@ -262,9 +241,7 @@ class ShareGroups:
             change.written.append(records.current_assignment(change.group.group_id, after))
         return after
 
-    def _initialize(
-        self, change: _Change, group_epoch: int, topics: TopicCounts
-    ) -> StateToInitialize | None:
+    def _initialize(self, change: _Change, group_epoch: int, topics: TopicCounts) -> StateToInitialize | None:
         """Do E: return what is to be initialized, None if nothing is."""
         group, image = change.group, self._image()
         known, retry_ms = group.known_state, self.settings.initialize_retry_ms
@@ -285,19 +262,14 @@ class ShareGroups:
         key = MemberKey(group.group_id, member.member_id)
         return Result(response, written, on_appended=lambda: self._timers.end_all(key))
 
-    def _keep_alive(
-        self, group_id: str, member: ShareMember, timeout_ms: int | None = None
-    ) -> None:
+    def _keep_alive(self, group_id: str, member: ShareMember, timeout_ms: int | None = None) -> None:
         """Begin the member's session anew; unless told it has the group's session timeout."""
         member_id = member.member_id
         key = MemberKey(group_id, member_id)
         if timeout_ms is None:
             timeout_ms = self.settings.session_timeout_ms(group_id)
         self._timers.keep_alive(
-            key,
-            timeout_ms,
-            lambda: self._runtime.perform(lambda: self._expired(group_id, member_id)),
-            member.client_id,
+            key, timeout_ms, lambda: self._runtime.perform(lambda: self._expired(group_id, member_id)), member.client_id
         )
 
     def _expired(self, group_id: str, member_id: str) -> Result[None]:
@@ -349,8 +321,5 @@ def _check_epoch(member: ShareMember, received: int) -> None:
 
 def _assignment(member: ShareMember) -> messages.ShareGroupHeartbeatResponse.Assignment:
     return Response.Assignment(
-        [
-            Response.TopicPartitions(topic_id, list(numbers))
-            for topic_id, numbers in member.assigned_in_order
-        ]
+        [Response.TopicPartitions(topic_id, list(numbers)) for topic_id, numbers in member.assigned_in_order]
     )

@@ -50,9 +50,7 @@ class DeletedOffsets(NamedTuple):
 class ShareStates:
     """The share partitions of a shard's groups that have state."""
 
-    def __init__(
-        self, environment: GroupEnvironment, groups: GroupTimeline, shares: ShareGroups
-    ) -> None:
+    def __init__(self, environment: GroupEnvironment, groups: GroupTimeline, shares: ShareGroups) -> None:
         """Look at the share groups among `groups`, which are those of the shard."""
         self._environment = environment
         self._groups = groups
@@ -93,9 +91,7 @@ class ShareStates:
 
     # -- AlterShareGroupOffsets -----------------------------------------------------------------
 
-    def alter_offsets(
-        self, request: messages.AlterShareGroupOffsetsRequest
-    ) -> Result[AlteredOffsets]:
+    def alter_offsets(self, request: messages.AlterShareGroupOffsetsRequest) -> Result[AlteredOffsets]:
         """Note that share partitions begin anew, at these offsets.
 
         Raises `ApiError`: GROUP_ID_NOT_FOUND (a group of another kind), NON_EMPTY_GROUP.
@@ -135,9 +131,7 @@ class ShareStates:
 
     # -- DeleteShareGroupOffsets ----------------------------------------------------------------
 
-    def begin_deletion_of_offsets(
-        self, request: messages.DeleteShareGroupOffsetsRequest
-    ) -> Result[DeletedOffsets]:
+    def begin_deletion_of_offsets(self, request: messages.DeleteShareGroupOffsetsRequest) -> Result[DeletedOffsets]:
         """Note that the state of topics is being deleted.
 
         Raises `ApiError`: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
@@ -168,25 +162,18 @@ class ShareStates:
 
     def offsets_deleted(
         self, group_id: str, topic_ids: Collection[bytes]
-    ) -> Result[
-        list[messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic]
-    ]:
+    ) -> Result[list[messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic]]:
         """Note that the state of these topics is gone; the response has a row for each."""
         known = self._known(group_id)
         if known is None:
             return Result([])
         names = self._environment.image().topic_names
-        rows = [
-            DeletedTopic(names.get(topic_id, ""), topic_id, error_message=None)
-            for topic_id in topic_ids
-        ]
+        rows = [DeletedTopic(names.get(topic_id, ""), topic_id, error_message=None) for topic_id in topic_ids]
         return Result(rows, [self._record(group_id, known.with_deleted(topic_ids))])
 
     # -- groups and topics that go --------------------------------------------------------------
 
-    def begin_deletion_of_groups(
-        self, group_ids: Iterable[str]
-    ) -> Result[dict[str, ErrorCode | Numbers]]:
+    def begin_deletion_of_groups(self, group_ids: Iterable[str]) -> Result[dict[str, ErrorCode | Numbers]]:
         """Note that all state of share groups is being deleted.
 
         The response has an error (NON_EMPTY_GROUP), or what is to be deleted, of each share group; groups
@@ -209,9 +196,7 @@ class ShareStates:
             deleting = StatePartitions(deleting=frozenset(topics))
             written.append(self._record(group_id, deleting))
             if topics:
-                found[group_id] = {
-                    topic_id: sorted(topic.partitions) for topic_id, topic in topics.items()
-                }
+                found[group_id] = {topic_id: sorted(topic.partitions) for topic_id, topic in topics.items()}
         return Result(found, written)
 
     def topics_deleted(self, topic_ids: Collection[bytes]) -> Result[None]:

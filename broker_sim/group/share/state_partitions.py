@@ -52,9 +52,7 @@ class StatePartitions:
     deleting: frozenset[bytes] = frozenset()
 
     @classmethod
-    def of_record(
-        cls, value: record_messages.ShareGroupStatePartitionMetadataValue, now_ms: int
-    ) -> StatePartitions:
+    def of_record(cls, value: record_messages.ShareGroupStatePartitionMetadataValue, now_ms: int) -> StatePartitions:
         """Return what a record says, taken in at that time."""
         return cls(
             _of_record(value.initializing_topics, now_ms),
@@ -62,18 +60,14 @@ class StatePartitions:
             frozenset(topic.topic_id for topic in value.deleting_topics),
         )
 
-    def missing(
-        self, names: Iterable[str], image: MetadataImage, now_ms: int, retry_ms: int
-    ) -> Topics:
+    def missing(self, names: Iterable[str], image: MetadataImage, now_ms: int, retry_ms: int) -> Topics:
         """Return which partitions of these topics are to be initialized.
 
         Those that were asked for `retry_ms` ago, and are not there yet, are asked for again. The topics
         are in the order of Kafka's hash map.
         """
         recent = {
-            topic_id: topic
-            for topic_id, topic in self.initializing.items()
-            if now_ms - topic.timestamp_ms < retry_ms
+            topic_id: topic for topic_id, topic in self.initializing.items() if now_ms - topic.timestamp_ms < retry_ms
         }
         known = _combined(self.initialized, recent)
         found: HashTable[bytes, TopicStatePartitions] = HashTable(uuid_hash)
@@ -97,17 +91,11 @@ class StatePartitions:
     def with_initialized(self, topics: Topics) -> StatePartitions:
         """Return it with partitions that have their state now."""
         numbers = {topic_id: topic.partitions for topic_id, topic in topics.items()}
-        return StatePartitions(
-            _without(self.initializing, numbers),
-            _combined(self.initialized, topics),
-            self.deleting,
-        )
+        return StatePartitions(_without(self.initializing, numbers), _combined(self.initialized, topics), self.deleting)
 
     def without_initializing(self, numbers: Numbers) -> StatePartitions:
         """Return it without partitions whose state could not be made."""
-        return StatePartitions(
-            _without(self.initializing, numbers), self.initialized, self.deleting
-        )
+        return StatePartitions(_without(self.initializing, numbers), self.initialized, self.deleting)
 
     def with_deleting(self, topic_ids: Collection[bytes]) -> StatePartitions:
         """Return it with initialized topics whose state is being deleted."""
@@ -147,20 +135,16 @@ NO_STATE: Final = StatePartitions()
 def named(numbers: Numbers, image: MetadataImage, now_ms: int) -> Topics:
     """Return partitions with the names of their topics; mirrors `attachInitValue`."""
     return {
-        topic_id: TopicStatePartitions(
-            image.topic_names.get(topic_id, UNKNOWN_NAME), frozenset(partitions), now_ms
-        )
+        topic_id: TopicStatePartitions(image.topic_names.get(topic_id, UNKNOWN_NAME), frozenset(partitions), now_ms)
         for topic_id, partitions in numbers.items()
     }
 
 
 def _of_record(
-    topics: Iterable[record_messages.ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo],
-    now_ms: int,
+    topics: Iterable[record_messages.ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo], now_ms: int
 ) -> Topics:
     return {
-        topic.topic_id: TopicStatePartitions(topic.topic_name, frozenset(topic.partitions), now_ms)
-        for topic in topics
+        topic.topic_id: TopicStatePartitions(topic.topic_name, frozenset(topic.partitions), now_ms) for topic in topics
     }
 
 
@@ -186,7 +170,5 @@ def _without(topics: Topics, numbers: Numbers) -> dict[bytes, TopicStatePartitio
     return left
 
 
-def _without_topics(
-    topics: Topics, topic_ids: Collection[bytes]
-) -> dict[bytes, TopicStatePartitions]:
+def _without_topics(topics: Topics, topic_ids: Collection[bytes]) -> dict[bytes, TopicStatePartitions]:
     return {topic_id: topic for topic_id, topic in topics.items() if topic_id not in topic_ids}

@@ -31,13 +31,7 @@ def subscribed_topic_ids(member: ShareMember, image: MetadataImage) -> list[byte
 
 
 def compute_target(
-    group: ShareGroup,
-    updated: ShareMember,
-    *,
-    homogeneous: bool,
-    image: MetadataImage,
-    group_epoch: int,
-    now_ms: int,
+    group: ShareGroup, updated: ShareMember, *, homogeneous: bool, image: MetadataImage, group_epoch: int, now_ms: int
 ) -> tuple[Partitions, list[GroupRecord]]:
     """Return the new target of the member `updated`, and the records of all that has changed.
 

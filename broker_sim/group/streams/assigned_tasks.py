@@ -43,19 +43,14 @@ class AssignedTasks:
         active = {subtopology: dict(epochs) for subtopology, epochs in self.active.items()}
         for subtopology, epochs in other.active.items():
             active.setdefault(subtopology, {}).update(epochs)
-        return AssignedTasks(
-            active, _merged(self.standby, other.standby), _merged(self.warmup, other.warmup)
-        )
+        return AssignedTasks(active, _merged(self.standby, other.standby), _merged(self.warmup, other.warmup))
 
 
 NO_ASSIGNED_TASKS: Final = AssignedTasks()
 
 
 def _overlap(owned: Tasks, assigned: Tasks | ActiveTasks) -> bool:
-    return any(
-        not partitions.isdisjoint(assigned.get(subtopology, ()))
-        for subtopology, partitions in owned.items()
-    )
+    return any(not partitions.isdisjoint(assigned.get(subtopology, ())) for subtopology, partitions in owned.items())
 
 
 def _merged(left: Tasks, right: Tasks) -> Tasks:

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from broker_sim.group.streams.topology import StreamsTopology
 
 
-def older_epoch_check(
-    topology: StreamsTopology | None, member: StreamsMember, epoch: int
-) -> CommitPartitionValidator:
+def older_epoch_check(topology: StreamsTopology | None, member: StreamsMember, epoch: int) -> CommitPartitionValidator:
     """Return a check of a partition: a member that has had its task since may commit in that older epoch.
 
     Raises `ApiError` STALE_MEMBER_EPOCH without a topology.
@@ -32,9 +30,7 @@ def older_epoch_check(
             if since is None:
                 since = tasks.active.get(subtopology, {}).get(partition)
         if since is None:
-            raise _stale(
-                f"Task {subtopology}-{partition} is not assigned or pending revocation for member."
-            )
+            raise _stale(f"Task {subtopology}-{partition} is not assigned or pending revocation for member.")
         if epoch < since:
             raise _stale(
                 f"Received member epoch {epoch} is older than assignment epoch {since} for task "

@@ -54,8 +54,7 @@ class Reconciliation:
             if self.owned != NO_TASKS:
                 raise ApiError(
                     ErrorCode.FENCED_MEMBER_EPOCH,
-                    "The streams group member is in a unknown state. "
-                    "The member must abandon all its tasks and rejoin.",
+                    "The streams group member is in a unknown state. The member must abandon all its tasks and rejoin.",
                 )
             return self._towards_target(member, self.target_epoch)
         return self._towards_target(member, member.member_epoch)
@@ -68,9 +67,7 @@ class Reconciliation:
         standby = _Step(assigned.standby, target.standby, is_free)
         warmup = _Step(assigned.warmup, target.warmup, is_free)
         kept = AssignedTasks(_with_epochs(active.kept, assigned.active), standby.kept, warmup.kept)
-        revoked = AssignedTasks(
-            _with_epochs(active.revoked, assigned.active), standby.revoked, warmup.revoked
-        )
+        revoked = AssignedTasks(_with_epochs(active.revoked, assigned.active), standby.revoked, warmup.revoked)
         if not revoked.is_empty and (self.owned is None or revoked.are_owned(self.owned)):
             return replace(
                 member,
@@ -81,8 +78,7 @@ class Reconciliation:
                 pending_revocation=revoked,
             )
         new_active = {
-            subtopology: dict.fromkeys(partitions, self.target_epoch)
-            for subtopology, partitions in active.new.items()
+            subtopology: dict.fromkeys(partitions, self.target_epoch) for subtopology, partitions in active.new.items()
         }
         new = AssignedTasks(new_active, standby.new, warmup.new)
         waits = active.waits or standby.waits or warmup.waits
@@ -109,9 +105,9 @@ class Reconciliation:
         owners, process_id = self.owners, member.process_id
 
         def is_free(subtopology: str, partition: int) -> bool:
-            return owners.active_process(
-                subtopology, partition
-            ) != process_id and not owners.has_copy(process_id, subtopology, partition)
+            return owners.active_process(subtopology, partition) != process_id and not owners.has_copy(
+                process_id, subtopology, partition
+            )
 
         return is_free
 
@@ -131,26 +127,14 @@ class _Step:
         self.waits = False
         """Whether something of it is not free."""
         for subtopology in target.keys() | current.keys():
-            self._add(
-                subtopology, current.get(subtopology, ()), target.get(subtopology, ()), is_free
-            )
+            self._add(subtopology, current.get(subtopology, ()), target.get(subtopology, ()), is_free)
 
-    def _add(
-        self,
-        subtopology: str,
-        current: Collection[int],
-        target: Collection[int],
-        is_free: IsFree,
-    ) -> None:
+    def _add(self, subtopology: str, current: Collection[int], target: Collection[int], is_free: IsFree) -> None:
         kept = frozenset(current) & frozenset(target)
         missing = frozenset(target) - kept
         new = frozenset(number for number in missing if is_free(subtopology, number))
         self.waits = self.waits or new != missing
-        for tasks, numbers in (
-            (self.kept, kept),
-            (self.revoked, frozenset(current) - kept),
-            (self.new, new),
-        ):
+        for tasks, numbers in ((self.kept, kept), (self.revoked, frozenset(current) - kept), (self.new, new)):
             if numbers:
                 tasks[subtopology] = numbers
 

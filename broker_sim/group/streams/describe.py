@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 Response = messages.StreamsGroupDescribeResponse
 
 
-def describe_group(
-    group: StreamsGroup,
-) -> messages.StreamsGroupDescribeResponse.DescribedGroup:
+def describe_group(group: StreamsGroup) -> messages.StreamsGroupDescribeResponse.DescribedGroup:
     """Return what StreamsGroupDescribe tells of a group."""
     configured, topology = group.configured_topology, group.topology
     assert topology is not None, "a group has a topology from its first record on"
@@ -32,11 +30,7 @@ def describe_group(
         group_state=group.state_name,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
-        topology=(
-            configured.describe()
-            if configured is not None and configured.is_ready
-            else topology.describe()
-        ),
+        topology=(configured.describe() if configured is not None and configured.is_ready else topology.describe()),
         members=[
             _describe_member(group.members[member_id], group.targets.get(member_id, NO_TASKS))
             for member_id in group.members.in_order()
@@ -44,9 +38,7 @@ def describe_group(
     )
 
 
-def _describe_member(
-    member: StreamsMember, target: TasksTuple
-) -> messages.StreamsGroupDescribeResponse.Member:
+def _describe_member(member: StreamsMember, target: TasksTuple) -> messages.StreamsGroupDescribeResponse.Member:
     endpoint = member.user_endpoint
     return Response.Member(
         member_id=member.member_id,
@@ -59,26 +51,16 @@ def _describe_member(
         process_id=member.process_id,
         user_endpoint=None if endpoint is None else Response.Endpoint(*endpoint),
         client_tags=[
-            Response.KeyValue(key, member.client_tags[key])
-            for key in hash_order(member.client_tags, string_hash)
+            Response.KeyValue(key, member.client_tags[key]) for key in hash_order(member.client_tags, string_hash)
         ],
         assignment=_assignment(member.assigned),
         target_assignment=_assignment(target),
     )
 
 
-def _assignment(
-    tasks: AssignedTasks | TasksTuple,
-) -> messages.StreamsGroupDescribeResponse.Assignment:
-    return Response.Assignment(
-        _task_ids(tasks.active), _task_ids(tasks.standby), _task_ids(tasks.warmup)
-    )
+def _assignment(tasks: AssignedTasks | TasksTuple) -> messages.StreamsGroupDescribeResponse.Assignment:
+    return Response.Assignment(_task_ids(tasks.active), _task_ids(tasks.standby), _task_ids(tasks.warmup))
 
 
-def _task_ids(
-    tasks: Mapping[str, Collection[int]],
-) -> list[messages.StreamsGroupDescribeResponse.TaskIds]:
-    return [
-        Response.TaskIds(subtopology, sorted(tasks[subtopology]))
-        for subtopology in sorted(tasks, key=text_order)
-    ]
+def _task_ids(tasks: Mapping[str, Collection[int]]) -> list[messages.StreamsGroupDescribeResponse.TaskIds]:
+    return [Response.TaskIds(subtopology, sorted(tasks[subtopology])) for subtopology in sorted(tasks, key=text_order)]

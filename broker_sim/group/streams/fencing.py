@@ -43,18 +43,13 @@ class Fencing:
         key = MemberKey(group_id, member.member_id)
         return Result(response, written, on_appended=lambda: self._parts.timers.end_all(key))
 
-    def keep_alive(
-        self, group_id: str, member: StreamsMember, timeout_ms: int | None = None
-    ) -> None:
+    def keep_alive(self, group_id: str, member: StreamsMember, timeout_ms: int | None = None) -> None:
         """Begin the member's session anew; unless told it has the group's session timeout."""
         if timeout_ms is None:
             timeout_ms = self._parts.settings.session_timeout_ms(group_id)
         member_id = member.member_id
         self._parts.timers.keep_alive(
-            MemberKey(group_id, member_id),
-            timeout_ms,
-            lambda: self._expire(group_id, member_id),
-            member.client_id,
+            MemberKey(group_id, member_id), timeout_ms, lambda: self._expire(group_id, member_id), member.client_id
         )
 
     def time_revocation(self, group_id: str, member: StreamsMember) -> None:

@@ -30,21 +30,13 @@ def assign_tasks(response: messages.StreamsGroupHeartbeatResponse, member: Strea
     response.warmup_tasks = _task_ids(assigned.warmup)
 
 
-def _task_ids(
-    tasks: Mapping[str, Collection[int]],
-) -> list[messages.StreamsGroupHeartbeatResponse.TaskIds]:
+def _task_ids(tasks: Mapping[str, Collection[int]]) -> list[messages.StreamsGroupHeartbeatResponse.TaskIds]:
     """Return tasks with their subtopologies in the order of Kafka's table."""
-    return [
-        Response.TaskIds(subtopology, sorted(tasks[subtopology]))
-        for subtopology in hash_order(tasks, string_hash)
-    ]
+    return [Response.TaskIds(subtopology, sorted(tasks[subtopology])) for subtopology in hash_order(tasks, string_hash)]
 
 
 def tell_endpoints(
-    response: messages.StreamsGroupHeartbeatResponse,
-    group: StreamsGroup,
-    updated: StreamsMember,
-    image: MetadataImage,
+    response: messages.StreamsGroupHeartbeatResponse, group: StreamsGroup, updated: StreamsMember, image: MetadataImage
 ) -> None:
     """Tell which partitions the members have that can be asked for their state; `updated` comes last.
 
@@ -52,15 +44,9 @@ def tell_endpoints(
     new topology is in the group. So the answer to a heartbeat that changes nothing but the endpoint has the
     old one. Raises `ApiError` UNKNOWN_SERVER_ERROR while the source topics are missing.
     """
-    members = [
-        group.members[member_id]
-        for member_id in group.members.in_order()
-        if member_id != updated.member_id
-    ]
+    members = [group.members[member_id] for member_id in group.members.in_order() if member_id != updated.member_id]
     response.partitions_by_user_endpoint = [
-        told
-        for member in (*members, updated)
-        if (told := _endpoint(group, member, image)) is not None
+        told for member in (*members, updated) if (told := _endpoint(group, member, image)) is not None
     ]
 
 
@@ -83,9 +69,7 @@ def _endpoint(
 
 
 def tell_statuses(
-    response: messages.StreamsGroupHeartbeatResponse,
-    change: MemberChange,
-    configured: ConfiguredTopology,
+    response: messages.StreamsGroupHeartbeatResponse, change: MemberChange, configured: ConfiguredTopology
 ) -> None:
     """Tell what stands in the way of the group: its topics, or a member that wants all members to end."""
     if configured.error is not None:

@@ -87,9 +87,7 @@ class StreamsMember:
             pending_revocation=NO_ASSIGNED_TASKS,
         )
 
-    def with_metadata(
-        self, value: record_messages.StreamsGroupMemberMetadataValue
-    ) -> StreamsMember:
+    def with_metadata(self, value: record_messages.StreamsGroupMemberMetadataValue) -> StreamsMember:
         """Return the member with what a record says of it beside its tasks."""
         endpoint = value.user_endpoint
         return replace(
@@ -105,9 +103,7 @@ class StreamsMember:
             client_tags={tag.key: tag.value for tag in value.client_tags},
         )
 
-    def with_assignment(
-        self, value: record_messages.StreamsGroupCurrentMemberAssignmentValue
-    ) -> StreamsMember:
+    def with_assignment(self, value: record_messages.StreamsGroupCurrentMemberAssignmentValue) -> StreamsMember:
         """Return the member with what a record says of its tasks."""
         epoch = value.member_epoch
         return replace(
@@ -116,9 +112,7 @@ class StreamsMember:
             previous_member_epoch=value.previous_member_epoch,
             state=MemberState.of(value.state),
             assigned=AssignedTasks(
-                _active(value.active_tasks, epoch),
-                stored_tasks(value.standby_tasks),
-                stored_tasks(value.warmup_tasks),
+                _active(value.active_tasks, epoch), stored_tasks(value.standby_tasks), stored_tasks(value.warmup_tasks)
             ),
             pending_revocation=AssignedTasks(
                 _active(value.active_tasks_pending_revocation, epoch),

@@ -83,9 +83,7 @@ class MemberUpdates:
         ):
             group_epoch += 1
             change.written.append(
-                records.group_metadata(
-                    group.group_id, group_epoch, metadata_hash, validated_epoch, configs
-                )
+                records.group_metadata(group.group_id, group_epoch, metadata_hash, validated_epoch, configs)
             )
             self._parts.environment.counters.streams_group_rebalances += 1
             group.metadata_refreshed(group_epoch)
@@ -103,28 +101,20 @@ class MemberUpdates:
         change.updated = replace(
             member,
             rack_id=member.rack_id if request.rack_id is None else request.rack_id,
-            rebalance_timeout_ms=(
-                member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms
-            ),
-            topology_epoch=(
-                member.topology_epoch if request.topology is None else request.topology.epoch
-            ),
+            rebalance_timeout_ms=(member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms),
+            topology_epoch=(member.topology_epoch if request.topology is None else request.topology.epoch),
             client_id=client.client_id,
             client_host=client.client_host,
             process_id=member.process_id if request.process_id is None else request.process_id,
             client_tags=member.client_tags if tags is None else tags,
-            user_endpoint=(
-                member.user_endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port)
-            ),
+            user_endpoint=(member.user_endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port)),
         )
         if change.updated == member:
             return False
         change.written.append(records.member_metadata(change.group.group_id, change.updated))
         return True
 
-    def _configure(
-        self, group: StreamsGroup, topology: StreamsTopology
-    ) -> tuple[ConfiguredTopology, int]:
+    def _configure(self, group: StreamsGroup, topology: StreamsTopology) -> tuple[ConfiguredTopology, int]:
         """Do C: return the topology as the topics make it, and their hash."""
         known, metadata_hash = group.configured_topology, group.metadata_hash
         if known is not None and group.topology is not None and not group.has_metadata_expired:
@@ -182,11 +172,7 @@ class MemberUpdates:
         return self._parts.environment.clock.wall_clock_ms()
 
     def _target(
-        self,
-        change: MemberChange,
-        group_epoch: int,
-        topology: ConfiguredTopology,
-        configs: Mapping[str, str],
+        self, change: MemberChange, group_epoch: int, topology: ConfiguredTopology, configs: Mapping[str, str]
     ) -> tuple[int, TasksTuple]:
         """Do F: return the epoch of the target, and the member's."""
         group, updated = change.group, change.updated
@@ -201,12 +187,7 @@ class MemberUpdates:
             return last
         try:
             target, written = compute_target(
-                group,
-                updated,
-                topology=topology,
-                configs=configs,
-                group_epoch=group_epoch,
-                now_ms=self._now_ms(),
+                group, updated, topology=topology, configs=configs, group_epoch=group_epoch, now_ms=self._now_ms()
             )
         except TaskAssignorError as error:
             raise ApiError(
@@ -255,7 +236,6 @@ def _checked(change: MemberChange, known: StreamsTopology) -> StreamsTopology:
     if epoch < known.topology_epoch:
         change.say(
             Status.STALE_TOPOLOGY,
-            f"The member's topology epoch {epoch} is behind the group's topology epoch "
-            f"{known.topology_epoch}.",
+            f"The member's topology epoch {epoch} is behind the group's topology epoch {known.topology_epoch}.",
         )
     return known

@@ -27,9 +27,7 @@ def check_capacity(group: StreamsGroup, max_size: int) -> None:
         )
 
 
-def find_or_make_member(
-    group: StreamsGroup, request: messages.StreamsGroupHeartbeatRequest
-) -> StreamsMember:
+def find_or_make_member(group: StreamsGroup, request: messages.StreamsGroupHeartbeatRequest) -> StreamsMember:
     """Return the member, a new one if it joins. Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
     if request.member_epoch == 0:
         return group.members.get(request.member_id) or StreamsMember(request.member_id)
@@ -60,9 +58,7 @@ def _check_epoch(member: StreamsMember, request: messages.StreamsGroupHeartbeatR
     )
 
 
-def _owns_only_assigned(
-    member: StreamsMember, request: messages.StreamsGroupHeartbeatRequest
-) -> bool:
+def _owns_only_assigned(member: StreamsMember, request: messages.StreamsGroupHeartbeatRequest) -> bool:
     assigned = member.assigned
     return (
         _is_subset(request.active_tasks, assigned.active)
@@ -71,9 +67,7 @@ def _owns_only_assigned(
     )
 
 
-def _is_subset(
-    owned: Sequence[Request.TaskIds] | None, assigned: Mapping[str, Collection[int]]
-) -> bool:
+def _is_subset(owned: Sequence[Request.TaskIds] | None, assigned: Mapping[str, Collection[int]]) -> bool:
     return owned is not None and all(
         tasks.subtopology_id in assigned
         and all(number in assigned[tasks.subtopology_id] for number in tasks.partitions)
@@ -82,8 +76,7 @@ def _is_subset(
 
 
 def check_tasks(
-    subtopologies: Mapping[str, ConfiguredSubtopology],
-    request: messages.StreamsGroupHeartbeatRequest,
+    subtopologies: Mapping[str, ConfiguredSubtopology], request: messages.StreamsGroupHeartbeatRequest
 ) -> None:
     """Raise `ApiError` INVALID_REQUEST if the member says that it owns tasks that there are not."""
     for told in (request.active_tasks, request.standby_tasks, request.warmup_tasks):

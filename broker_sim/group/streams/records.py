@@ -39,19 +39,14 @@ def member_metadata(group_id: str, member: StreamsMember) -> GroupRecord:
             process_id=member.process_id,
             user_endpoint=None if endpoint is None else MemberValue.Endpoint(*endpoint),
             client_tags=[
-                MemberValue.KeyValue(key, member.client_tags[key])
-                for key in sorted(member.client_tags, key=text_order)
+                MemberValue.KeyValue(key, member.client_tags[key]) for key in sorted(member.client_tags, key=text_order)
             ],
         ),
     )
 
 
 def group_metadata(
-    group_id: str,
-    epoch: int,
-    metadata_hash: int,
-    validated_topology_epoch: int,
-    assignment_configs: Mapping[str, str],
+    group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, assignment_configs: Mapping[str, str]
 ) -> GroupRecord:
     """Return the record of the group's epoch and of what belongs to it."""
     return GroupRecord(
@@ -87,8 +82,7 @@ def target_assignment(group_id: str, member_id: str, target: TasksTuple) -> Grou
 
 def _target_tasks(tasks: Tasks) -> list[messages.StreamsGroupTargetAssignmentMemberValue.TaskIds]:
     return [
-        TargetValue.TaskIds(subtopology, sorted(tasks[subtopology]))
-        for subtopology in sorted(tasks, key=text_order)
+        TargetValue.TaskIds(subtopology, sorted(tasks[subtopology])) for subtopology in sorted(tasks, key=text_order)
     ]
 
 
@@ -96,9 +90,7 @@ def target_assignment_metadata(group_id: str, epoch: int, computed_ms: int) -> G
     """Return the record of the target's epoch, and of when it was computed (wall clock)."""
     return GroupRecord(
         messages.StreamsGroupTargetAssignmentMetadataKey(group_id),
-        messages.StreamsGroupTargetAssignmentMetadataValue(
-            assignment_epoch=epoch, assignment_timestamp=computed_ms
-        ),
+        messages.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=computed_ms),
     )
 
 
@@ -123,14 +115,11 @@ def current_assignment(group_id: str, member: StreamsMember) -> GroupRecord:
 
 def _tasks(tasks: Tasks) -> list[messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds]:
     return [
-        CurrentValue.TaskIds(subtopology, sorted(tasks[subtopology]))
-        for subtopology in sorted(tasks, key=text_order)
+        CurrentValue.TaskIds(subtopology, sorted(tasks[subtopology])) for subtopology in sorted(tasks, key=text_order)
     ]
 
 
-def _active_tasks(
-    tasks: ActiveTasks,
-) -> list[messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds]:
+def _active_tasks(tasks: ActiveTasks) -> list[messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds]:
     found = []
     for subtopology in sorted(tasks, key=text_order):
         partitions = sorted(tasks[subtopology])

@@ -38,9 +38,7 @@ def replay_into(group: StreamsGroup, record: GroupRecord) -> bool:
         assert value is None or isinstance(value, messages.StreamsGroupTopologyValue)
         group.topology = None if value is None else StreamsTopology.from_record(value)
     elif isinstance(key, messages.StreamsGroupTargetAssignmentMetadataKey):
-        assert value is None or isinstance(
-            value, messages.StreamsGroupTargetAssignmentMetadataValue
-        )
+        assert value is None or isinstance(value, messages.StreamsGroupTargetAssignmentMetadataValue)
         group.update_target_epoch(value)
     else:
         _replay_of_member(group, record)
@@ -57,16 +55,11 @@ def _replay_of_member(group: StreamsGroup, record: GroupRecord) -> None:
         group.update_target(
             key.member_id,
             TasksTuple(
-                stored_tasks(value.active_tasks),
-                stored_tasks(value.standby_tasks),
-                stored_tasks(value.warmup_tasks),
+                stored_tasks(value.active_tasks), stored_tasks(value.standby_tasks), stored_tasks(value.warmup_tasks)
             ),
         )
         return
-    assert isinstance(
-        key,
-        messages.StreamsGroupMemberMetadataKey | messages.StreamsGroupCurrentMemberAssignmentKey,
-    )
+    assert isinstance(key, messages.StreamsGroupMemberMetadataKey | messages.StreamsGroupCurrentMemberAssignmentKey)
     member = group.members.get(key.member_id)
     if isinstance(value, messages.StreamsGroupMemberMetadataValue):
         group.update_member((member or StreamsMember(key.member_id)).with_metadata(value))

@@ -41,9 +41,7 @@ def check_heartbeat(request: messages.StreamsGroupHeartbeatRequest) -> None:
     elif request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
         raise invalid_request("InstanceId can't be null.")
     elif request.member_epoch < LEAVE_GROUP_STATIC_EPOCH:
-        raise invalid_request(
-            f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2."
-        )
+        raise invalid_request(f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2.")
     told = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
     if None in told and told != (None, None, None):
         raise invalid_request("If one task-type is non-null, all must be non-null.")

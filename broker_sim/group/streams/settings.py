@@ -47,9 +47,7 @@ class StreamsGroupSettings:
 
     def assignment_interval_ms(self, group_id: str) -> int:
         """Return the shortest time between two targets of the group."""
-        default = self._configs.of_brokers(
-            ASSIGNMENT_INTERVAL, self._config.group_streams_assignment_interval_ms
-        )
+        default = self._configs.of_brokers(ASSIGNMENT_INTERVAL, self._config.group_streams_assignment_interval_ms)
         return self._configs.of_group(group_id, "streams.assignment.interval.ms", default)
 
     def assignment_configs(self, group_id: str) -> dict[str, str]:

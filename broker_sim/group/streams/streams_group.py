@@ -125,9 +125,7 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
 
     # -- for the coordinator: see `Group` -------------------------------------------------------
 
-    def validate_offset_commit(
-        self, commit: OffsetCommit, is_transactional: bool
-    ) -> CommitPartitionValidator | None:
+    def validate_offset_commit(self, commit: OffsetCommit, is_transactional: bool) -> CommitPartitionValidator | None:
         """Check the member; one in an older epoch may commit for tasks that it has had since then."""
         epoch = commit.generation_id_or_member_epoch
         # A commit from outside of the group, such as that of a tool.
@@ -149,8 +147,7 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         if epoch > member.member_epoch:
             raise ApiError(
                 ErrorCode.STALE_MEMBER_EPOCH,
-                f"Received member epoch {epoch} is newer than current member epoch "
-                f"{member.member_epoch}.",
+                f"Received member epoch {epoch} is newer than current member epoch {member.member_epoch}.",
             )
         return older_epoch_check(self.topology, member, epoch)
 
@@ -164,8 +161,7 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         if member_epoch != known:
             raise ApiError(
                 ErrorCode.STALE_MEMBER_EPOCH,
-                f"The received member epoch {member_epoch} does not match the expected member epoch "
-                f"{known}.",
+                f"The received member epoch {member_epoch} does not match the expected member epoch {known}.",
             )
 
     def validate_offset_delete(self) -> None:

@@ -17,11 +17,7 @@ from broker_sim.group.modern.member_timers import Wait
 from broker_sim.group.modern.replayed_group import replayed_group
 from broker_sim.group.streams.describe import describe_group
 from broker_sim.group.streams.fencing import Fencing
-from broker_sim.group.streams.heartbeat_response import (
-    assign_tasks,
-    tell_endpoints,
-    tell_statuses,
-)
+from broker_sim.group.streams.heartbeat_response import assign_tasks, tell_endpoints, tell_statuses
 from broker_sim.group.streams.member import MemberState
 from broker_sim.group.streams.member_change import MemberChange
 from broker_sim.group.streams.member_updates import MemberUpdates
@@ -60,9 +56,7 @@ class StreamsGroups:
 
     # -- look-up --------------------------------------------------------------------------------
 
-    def _find_or_make(
-        self, group_id: str, *, joins: bool, written: list[GroupRecord]
-    ) -> StreamsGroup:
+    def _find_or_make(self, group_id: str, *, joins: bool, written: list[GroupRecord]) -> StreamsGroup:
         """Return the group; one that is new is not in the shard before its records are.
 
         Raises `ApiError` GROUP_ID_NOT_FOUND, also where there is a group of another kind, unless that is
@@ -108,9 +102,7 @@ class StreamsGroups:
 
     # -- StreamsGroupHeartbeat ------------------------------------------------------------------
 
-    def heartbeat(
-        self, request: messages.StreamsGroupHeartbeatRequest, client: GroupClient
-    ) -> Result[HeartbeatAnswer]:
+    def heartbeat(self, request: messages.StreamsGroupHeartbeatRequest, client: GroupClient) -> Result[HeartbeatAnswer]:
         """Serve a member.
 
         The request was checked (`check_heartbeat`). Raises `ApiError`: GROUP_ID_NOT_FOUND,
@@ -118,14 +110,10 @@ class StreamsGroups:
         STREAMS_INVALID_TOPOLOGY, UNKNOWN_SERVER_ERROR.
         """
         if request.member_epoch == LEAVE_GROUP_EPOCH:
-            return self.leave(
-                request.group_id, request.member_id, stops_all=request.shutdown_application
-            )
+            return self.leave(request.group_id, request.member_id, stops_all=request.shutdown_application)
         return self._stay(request, client)
 
-    def leave(
-        self, group_id: str, member_id: str, *, stops_all: bool = False
-    ) -> Result[HeartbeatAnswer]:
+    def leave(self, group_id: str, member_id: str, *, stops_all: bool = False) -> Result[HeartbeatAnswer]:
         """Remove a member, which may ask all others to stop. Raises `ApiError`: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
         group = _of_this_kind(group_id, self._parts.groups.get(group_id))
         if stops_all:
@@ -133,9 +121,7 @@ class StreamsGroups:
         left = Response(member_id=member_id, member_epoch=LEAVE_GROUP_EPOCH, status=[])
         return self._fencing.fence(group, group.member(member_id), HeartbeatAnswer(left, {}))
 
-    def _stay(
-        self, request: messages.StreamsGroupHeartbeatRequest, client: GroupClient
-    ) -> Result[HeartbeatAnswer]:
+    def _stay(self, request: messages.StreamsGroupHeartbeatRequest, client: GroupClient) -> Result[HeartbeatAnswer]:
         joins = request.member_epoch == 0
         written: list[GroupRecord] = []
         group = self._find_or_make(request.group_id, joins=joins, written=written)

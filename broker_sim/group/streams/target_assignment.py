@@ -42,10 +42,7 @@ def compute_target(
         members.put(member_id, _spec(group, group.members[member_id]))
     if updated is not None:
         members.put(updated.member_id, _spec(group, updated))
-    spec = GroupSpec(
-        members={member_id: members[member_id] for member_id in members.in_order()},
-        configs=configs,
-    )
+    spec = GroupSpec(members={member_id: members[member_id] for member_id in members.in_order()}, configs=configs)
     result = assign(spec, topology.tasks()) if topology.is_ready else {}
     written = []
     for member_id in spec.members:

@@ -41,9 +41,7 @@ def topology_record_value(topology: messages.StreamsGroupHeartbeatRequest.Topolo
                 repartition_source_topics=_topic_infos(subtopology.repartition_source_topics),
                 copartition_groups=[
                     Value.CopartitionGroup(
-                        group.source_topics,
-                        group.source_topic_regex,
-                        group.repartition_source_topics,
+                        group.source_topics, group.source_topic_regex, group.repartition_source_topics
                     )
                     for group in subtopology.copartition_groups
                 ],
@@ -53,9 +51,7 @@ def topology_record_value(topology: messages.StreamsGroupHeartbeatRequest.Topolo
     )
 
 
-def _topic_infos(
-    topics: Iterable[messages.StreamsGroupHeartbeatRequest.TopicInfo],
-) -> list[TopicInfo]:
+def _topic_infos(topics: Iterable[messages.StreamsGroupHeartbeatRequest.TopicInfo]) -> list[TopicInfo]:
     return [
         TopicInfo(
             topic.name,
@@ -86,9 +82,7 @@ class StreamsTopology:
         return cls(value.epoch, {key: found[key] for key in hash_order(found, string_hash)})
 
     @classmethod
-    def from_request(
-        cls, topology: messages.StreamsGroupHeartbeatRequest.Topology
-    ) -> StreamsTopology:
+    def from_request(cls, topology: messages.StreamsGroupHeartbeatRequest.Topology) -> StreamsTopology:
         """Return the topology of a request; fails as `from_record`."""
         return cls.from_record(topology_record_value(topology))
 
@@ -106,9 +100,7 @@ class StreamsTopology:
         found: dict[str, str] = {}
         for subtopology_id, subtopology in self.subtopologies.items():
             found.update(dict.fromkeys(subtopology.source_topics, subtopology_id))
-            found.update(
-                (topic.name, subtopology_id) for topic in subtopology.repartition_source_topics
-            )
+            found.update((topic.name, subtopology_id) for topic in subtopology.repartition_source_topics)
         return found
 
     def describe(self) -> Described.Topology:

@@ -46,8 +46,7 @@ def handle_alter_partition_reassignments(
         )
         for topic in request.topics:
             partitions = [
-                _partition_result(partition.partition_index, next(outcomes))
-                for partition in topic.partitions
+                _partition_result(partition.partition_index, next(outcomes)) for partition in topic.partitions
             ]
             response.responses.append(Response.ReassignableTopicResponse(topic.name, partitions))
         respond(response)
@@ -55,9 +54,7 @@ def handle_alter_partition_reassignments(
     forward(
         context.broker,
         request.timeout_ms,
-        lambda controller: controller.alter_partition_reassignments(
-            wanted, request.allow_replication_factor_change
-        ),
+        lambda controller: controller.alter_partition_reassignments(wanted, request.allow_replication_factor_change),
         lambda results: answer((result.outcome for result in results), Outcome()),
         lambda outcome: answer(repeat(outcome), outcome),
     )
@@ -66,6 +63,4 @@ def handle_alter_partition_reassignments(
 def _partition_result(
     partition: int, outcome: Outcome
 ) -> messages.AlterPartitionReassignmentsResponse.ReassignablePartitionResponse:
-    return Response.ReassignablePartitionResponse(
-        partition, outcome.error_code, outcome.error_message
-    )
+    return Response.ReassignablePartitionResponse(partition, outcome.error_code, outcome.error_message)

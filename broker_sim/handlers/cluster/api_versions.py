@@ -31,8 +31,7 @@ _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handle_api_versions(
-    ranges: Iterable[tuple[int, int, int]],
-    features: Sequence[SupportedFeature] = SUPPORTED_FEATURES,
+    ranges: Iterable[tuple[int, int, int]], features: Sequence[SupportedFeature] = SUPPORTED_FEATURES
 ) -> Handler:
     """Make the handler that advertises `ranges` of (API key, lowest, highest version)."""
     listed = build_api_versions(ranges).api_keys
@@ -72,6 +71,5 @@ def build_api_versions(
 ) -> messages.ApiVersionsResponse:
     """Return a response that lists the ranges, with UNSUPPORTED_VERSION for a newer client."""
     return messages.ApiVersionsResponse(
-        error_code=error_code,
-        api_keys=[messages.ApiVersionsResponse.ApiVersion(*range_) for range_ in ranges],
+        error_code=error_code, api_keys=[messages.ApiVersionsResponse.ApiVersion(*range_) for range_ in ranges]
     )

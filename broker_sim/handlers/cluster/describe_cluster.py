@@ -64,6 +64,5 @@ def _wrong_endpoint(endpoint_type: int) -> messages.DescribeClusterResponse:
             " endpoint of type CONTROLLER",
         )
     return messages.DescribeClusterResponse(
-        error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-        error_message=f"Unsupported endpoint type {endpoint_type}",
+        error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=f"Unsupported endpoint type {endpoint_type}"
     )

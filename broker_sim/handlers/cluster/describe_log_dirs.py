@@ -46,11 +46,7 @@ def handle_describe_log_dirs(
     broker = context.broker
     logs = list(broker.logs.logs)
     if request.topics is not None:
-        wanted = {
-            TopicPartition(topic.topic, number)
-            for topic in request.topics
-            for number in topic.partitions
-        }
+        wanted = {TopicPartition(topic.topic, number) for topic in request.topics for number in topic.partitions}
         logs = [log for log in logs if log.topic_partition in wanted]
     respond(messages.DescribeLogDirsResponse(results=[_describe(broker, logs)]))
 
@@ -69,9 +65,5 @@ def _describe(broker: BrokerServices, logs: list[PartitionLog]) -> Directory:
         lag = 0 if log.topic_partition in partitions else NOT_KNOWN
         described.partitions.append(Partition(number, log.size_bytes, lag))
     return Directory(
-        ErrorCode.NONE,
-        name,
-        list(topics.values()),
-        total_bytes=space.total_bytes,
-        usable_bytes=space.usable_bytes,
+        ErrorCode.NONE, name, list(topics.values()), total_bytes=space.total_bytes, usable_bytes=space.usable_bytes
     )

@@ -59,11 +59,7 @@ def _unknown_partitions(wanted: list[tuple[str, list[int]]]) -> messages.Describ
             Response.TopicData(
                 topic,
                 [
-                    Response.PartitionData(
-                        partition,
-                        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        NOT_HOSTED_TEXT,
-                    )
+                    Response.PartitionData(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED_TEXT)
                     for partition in partitions
                 ],
             )
@@ -80,9 +76,7 @@ def _described(status: QuorumStatus, version: int) -> messages.DescribeQuorumRes
             replica_id=observer.broker_id,
             log_end_offset=observer.log_end_offset,
             last_fetch_timestamp=observer.last_heartbeat_ms,
-            last_caught_up_timestamp=(
-                observer.last_heartbeat_ms if observer.log_end_offset == end else NOT_KNOWN_MS
-            ),
+            last_caught_up_timestamp=(observer.last_heartbeat_ms if observer.log_end_offset == end else NOT_KNOWN_MS),
         )
         for observer in status.observers
     ]

@@ -61,9 +61,7 @@ def handle_elect_leaders(
             lambda: respond(response),
             client_id=context.client_id,
         )
-        broker.replica_manager.purgatories.elect_leader.try_complete_else_watch(
-            operation, list(elections.new_leaders)
-        )
+        broker.replica_manager.purgatories.elect_leader.try_complete_else_watch(operation, list(elections.new_leaders))
 
     def refuse(outcome: Outcome) -> None:
         has_error_code = context.api_version >= TOP_LEVEL_ERROR_VERSION
@@ -71,9 +69,7 @@ def handle_elect_leaders(
             messages.ElectLeadersResponse(
                 error_code=outcome.error_code if has_error_code else ErrorCode.NONE,
                 replica_election_results=[
-                    TopicResult(
-                        topic.topic, [_partition_result(p, outcome) for p in topic.partitions]
-                    )
+                    TopicResult(topic.topic, [_partition_result(p, outcome) for p in topic.partitions])
                     for topic in request.topic_partitions or ()
                 ],
             )
@@ -82,13 +78,7 @@ def handle_elect_leaders(
     if request.topic_partitions is not None and not request.topic_partitions:
         respond(messages.ElectLeadersResponse())
     else:
-        forward(
-            context.broker,
-            request.timeout_ms,
-            lambda controller: _elect(controller, request),
-            on_elected,
-            refuse,
-        )
+        forward(context.broker, request.timeout_ms, lambda controller: _elect(controller, request), on_elected, refuse)
 
 
 def _elect(controller: Controller, request: messages.ElectLeadersRequest) -> _Elections:
@@ -96,9 +86,7 @@ def _elect(controller: Controller, request: messages.ElectLeadersRequest) -> _El
     try:
         election_type = ElectionType(request.election_type)
     except ValueError:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
-        ) from None
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}") from None
     asked = request.topic_partitions
     if asked is None:
         outcomes = controller.elect_leaders(election_type, None)
@@ -113,18 +101,13 @@ def _elect(controller: Controller, request: messages.ElectLeadersRequest) -> _El
         outcomes = controller.elect_leaders(election_type, wanted)
         in_order = iter(outcomes)
         results = [
-            TopicResult(
-                topic.topic,
-                [_partition_result(p, next(in_order).outcome) for p in topic.partitions],
-            )
+            TopicResult(topic.topic, [_partition_result(p, next(in_order).outcome) for p in topic.partitions])
             for topic in asked
         ]
     return _Elections(results, _new_leaders(controller, outcomes))
 
 
-def _new_leaders(
-    controller: Controller, outcomes: Iterable[PartitionOutcome]
-) -> dict[TopicPartition, int]:
+def _new_leaders(controller: Controller, outcomes: Iterable[PartitionOutcome]) -> dict[TopicPartition, int]:
     leaders = {}
     for outcome in outcomes:
         if outcome.outcome.ok:

@@ -41,10 +41,7 @@ def handle_list_partition_reassignments(
                 topics[move.topic] = Response.OngoingTopicReassignment(move.topic)
             topics[move.topic].partitions.append(
                 Response.OngoingPartitionReassignment(
-                    move.partition,
-                    list(move.replicas),
-                    list(move.adding_replicas),
-                    list(move.removing_replicas),
+                    move.partition, list(move.replicas), list(move.adding_replicas), list(move.removing_replicas)
                 )
             )
         respond(Response(error_message=None, topics=list(topics.values())))
@@ -52,7 +49,5 @@ def handle_list_partition_reassignments(
     context.broker.controller.call(
         lambda controller: controller.list_partition_reassignments(wanted),
         answer,
-        lambda error: respond(
-            Response(error_code=error.error_code, error_message=error.error_message)
-        ),
+        lambda error: respond(Response(error_code=error.error_code, error_message=error.error_message)),
     )

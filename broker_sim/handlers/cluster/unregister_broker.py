@@ -30,7 +30,5 @@ def handle_unregister_broker(
     context.broker.controller.call(
         lambda controller: controller.unregister_broker(request.broker_id),
         lambda _: respond(Response()),
-        lambda error: respond(
-            Response(error_code=error.error_code, error_message=error.error_message)
-        ),
+        lambda error: respond(Response(error_code=error.error_code, error_message=error.error_message)),
     )

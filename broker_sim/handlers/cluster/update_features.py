@@ -37,9 +37,7 @@ def handle_update_features(
     updates = [_update(update) for update in request.feature_updates]
 
     def answer(outcome: Outcome) -> None:
-        response = messages.UpdateFeaturesResponse(
-            error_code=outcome.error_code, error_message=outcome.error_message
-        )
+        response = messages.UpdateFeaturesResponse(error_code=outcome.error_code, error_message=outcome.error_message)
         if outcome.ok and context.api_version < WITHOUT_RESULTS:
             response.results = [
                 Result(name, ErrorCode.NONE, ErrorCode.NONE.name)

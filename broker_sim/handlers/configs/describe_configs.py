@@ -38,13 +38,7 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig, ConfigEntry
     from broker_sim.handlers.context import BrokerServices, RequestContext
 
-KNOWN_RESOURCE_TYPES = {
-    2: "TOPIC",
-    4: "BROKER",
-    8: "BROKER_LOGGER",
-    16: "CLIENT_METRICS",
-    32: "GROUP",
-}
+KNOWN_RESOURCE_TYPES = {2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
 MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the "
     "message was sent to an incompatible broker. See the broker logs for more details."
@@ -70,9 +64,7 @@ def handle_describe_configs(
     respond(messages.DescribeConfigsResponse(results=results))
 
 
-def _describe(
-    context: RequestContext, request: messages.DescribeConfigsRequest, resource: Resource
-) -> Result:
+def _describe(context: RequestContext, request: messages.DescribeConfigsRequest, resource: Resource) -> Result:
     try:
         check_config_access(context, AclOperation.DESCRIBE_CONFIGS, resource)
         entries = _entries(context.broker, resource)
@@ -81,10 +73,7 @@ def _describe(
     return Result(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        configs=[
-            _config_result(entry, request.include_synonyms, request.include_documentation)
-            for entry in entries
-        ],
+        configs=[_config_result(entry, request.include_synonyms, request.include_documentation) for entry in entries],
     )
 
 
@@ -103,9 +92,7 @@ def _entries(broker: BrokerServices, resource: Resource) -> list[ConfigEntry]:
         _check_own_id(broker.broker_id, name, "Broker id must not be empty")
         return describe_loggers(wanted)
     configs = BrokerConfigs(
-        broker.config,
-        image.dynamic_cluster_configs(),
-        image.dynamic_broker_configs(broker.broker_id),
+        broker.config, image.dynamic_cluster_configs(), image.dynamic_broker_configs(broker.broker_id)
     )
     if type_name == "GROUP":
         if not name:
@@ -132,9 +119,7 @@ def _with_listeners(broker: BrokerServices) -> BrokerConfig:
     if me is None:
         return broker.config
     given = broker.config.originals
-    found = ",".join(
-        f"{each.listener}://{address_text(each.host, each.port)}" for each in me.endpoints
-    )
+    found = ",".join(f"{each.listener}://{address_text(each.host, each.port)}" for each in me.endpoints)
     own = {} if LISTENERS in given else {LISTENERS: found, ADVERTISED_LISTENERS: found}
     return broker.config.with_overrides({**own, **given, "process.roles": "broker"})
 
@@ -155,9 +140,7 @@ def _check_own_id(broker_id: int, name: str, no_name: str = "") -> None:
         _refuse(f"Unexpected broker id, expected {expected} but received {name}")
 
 
-def _config_result(
-    entry: ConfigEntry, include_synonyms: bool, include_documentation: bool
-) -> ConfigResult:
+def _config_result(entry: ConfigEntry, include_synonyms: bool, include_documentation: bool) -> ConfigResult:
     return ConfigResult(
         name=entry.name,
         value=entry.value,
@@ -165,9 +148,7 @@ def _config_result(
         config_source=entry.source,
         is_sensitive=entry.is_sensitive,
         synonyms=[
-            messages.DescribeConfigsResponse.DescribeConfigsSynonym(
-                synonym.name, synonym.value, synonym.source
-            )
+            messages.DescribeConfigsResponse.DescribeConfigsSynonym(synonym.name, synonym.value, synonym.source)
             for synonym in (entry.synonyms if include_synonyms else ())
         ],
         config_type=entry.type,

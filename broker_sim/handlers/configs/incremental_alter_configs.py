@@ -37,9 +37,7 @@ def handle_incremental_alter_configs(
         request.resources,
         _alterations,
         _wanted,
-        lambda controller, changes: controller.incremental_alter_configs(
-            changes, request.validate_only
-        ),
+        lambda controller, changes: controller.incremental_alter_configs(changes, request.validate_only),
         messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
         lambda responses: respond(messages.IncrementalAlterConfigsResponse(responses=responses)),
         lambda resource: _alter_loggers(context.broker.broker_id, resource, request.validate_only),
@@ -47,14 +45,11 @@ def handle_incremental_alter_configs(
 
 
 def _alterations(
-    resource_type: ConfigResourceType,
-    resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource,
+    resource_type: ConfigResourceType, resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource
 ) -> list[ConfigAlteration]:
     _check_each(resource)
     return [
-        ConfigAlteration(
-            config.name, _alter_op(resource_type, config.config_operation), config.value
-        )
+        ConfigAlteration(config.name, _alter_op(resource_type, config.config_operation), config.value)
         for config in resource.configs
     ]
 
@@ -76,20 +71,14 @@ def _check_each(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsRe
     if len(set(names)) < len(names):
         raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     missing = [
-        config.name
-        for config in resource.configs
-        if config.value is None and config.config_operation != AlterOp.DELETE
+        config.name for config in resource.configs if config.value is None and config.config_operation != AlterOp.DELETE
     ]
     if missing:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(missing)}"
-        )
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(missing)}")
 
 
 def _alter_loggers(
-    broker_id: int,
-    resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource,
-    validate_only: bool,
+    broker_id: int, resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource, validate_only: bool
 ) -> None:
     """Set and remove levels. Raises ApiError; mirrors `RuntimeLoggerManager`."""
     _check_each(resource)
@@ -103,8 +92,7 @@ def _alter_loggers(
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR) from None
         if operation in {AlterOp.APPEND, AlterOp.SUBTRACT}:
             raise ApiError(
-                ErrorCode.INVALID_REQUEST,
-                f"{operation.name} operation is not allowed for the BROKER_LOGGER resource",
+                ErrorCode.INVALID_REQUEST, f"{operation.name} operation is not allowed for the BROKER_LOGGER resource"
             )
         levels.append((config.name, None if operation is AlterOp.DELETE else config.value))
     alter_loggers(levels, validate_only=validate_only)

@@ -51,10 +51,7 @@ def handle_list_config_resources(
     respond(
         messages.ListConfigResourcesResponse(
             config_resources=[
-                resource(name, kind)
-                for kind in known
-                if kind in wanted
-                for name in _names(context, kind)
+                resource(name, kind) for kind in known if kind in wanted for name in _names(context, kind)
             ]
         )
     )
@@ -66,6 +63,4 @@ def _names(context: RequestContext, kind: int) -> Iterator[str]:
         return iter(image.topics)
     if kind in (ConfigResourceType.BROKER, BROKER_LOGGER):
         return (str(broker.broker_id) for broker, _ in image.alive_endpoints(context.listener))
-    return (
-        name for (code, name), given in image.resource_configs.items() if code == kind and given
-    )
+    return (name for (code, name), given in image.resource_configs.items() if code == kind and given)

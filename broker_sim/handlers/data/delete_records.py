@@ -67,23 +67,17 @@ def _check(context: RequestContext, key: TopicPartition, denied: AbstractSet[str
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
-def _build_response(
-    statuses: dict[TopicPartition, DeleteRecordsPartitionStatus],
-) -> messages.DeleteRecordsResponse:
+def _build_response(statuses: dict[TopicPartition, DeleteRecordsPartitionStatus]) -> messages.DeleteRecordsResponse:
     response = messages.DeleteRecordsResponse()
     topics: dict[str, messages.DeleteRecordsResponse.DeleteRecordsTopicResult] = {}
     for key, status in statuses.items():
         topic = topics.get(key.topic)
         if topic is None:
-            topic = topics[key.topic] = messages.DeleteRecordsResponse.DeleteRecordsTopicResult(
-                name=key.topic
-            )
+            topic = topics[key.topic] = messages.DeleteRecordsResponse.DeleteRecordsTopicResult(name=key.topic)
             response.topics.append(topic)
         topic.partitions.append(
             messages.DeleteRecordsResponse.DeleteRecordsPartitionResult(
-                partition_index=key.partition,
-                low_watermark=status.low_watermark,
-                error_code=status.error_code,
+                partition_index=key.partition, low_watermark=status.low_watermark, error_code=status.error_code
             )
         )
     return response

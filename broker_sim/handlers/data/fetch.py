@@ -19,21 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.fetch_session import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    NO_SESSION,
-    CachedPartition,
-    FetchSession,
-    next_epoch,
-)
-from broker_sim.handlers.data.fetch_response import (
-    TOPIC_ID_VERSION,
-    add_refused,
-    add_results,
-    failed,
-    throttled,
-)
+from broker_sim.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, CachedPartition, FetchSession, next_epoch
+from broker_sim.handlers.data.fetch_response import TOPIC_ID_VERSION, add_refused, add_results, failed, throttled
 from broker_sim.handlers.data.wanted_partitions import (
     REPLICA_STATE_VERSION,
     WantedPartitions,
@@ -67,9 +54,7 @@ _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
 def handle_fetch(
-    request: messages.FetchRequest,
-    context: RequestContext,
-    respond: Callable[[messages.FetchResponse], None],
+    request: messages.FetchRequest, context: RequestContext, respond: Callable[[messages.FetchResponse], None]
 ) -> None:
     """Read what is asked for, now or when there is enough."""
     epoch = request.session_epoch
@@ -88,17 +73,12 @@ def handle_fetch(
         respond(_answer(request, context, wanted, ()))
         return
     context.broker.replica_manager.fetch_messages(
-        params,
-        wanted.infos,
-        lambda results: respond(_answer(request, context, wanted, results)),
+        params, wanted.infos, lambda results: respond(_answer(request, context, wanted, results))
     )
 
 
 def _answer(
-    request: messages.FetchRequest,
-    context: RequestContext,
-    wanted: WantedPartitions,
-    results: Results,
+    request: messages.FetchRequest, context: RequestContext, wanted: WantedPartitions, results: Results
 ) -> messages.FetchResponse:
     """Answer, but a consumer that has read too much with nothing; then its session does not move on."""
     throttle = context.throttle
@@ -111,10 +91,7 @@ def _answer(
 
 
 def _response_bytes(
-    request: messages.FetchRequest,
-    context: RequestContext,
-    wanted: WantedPartitions,
-    results: Results,
+    request: messages.FetchRequest, context: RequestContext, wanted: WantedPartitions, results: Results
 ) -> int:
     """Return what the answer would have, without anything but its size being told."""
     response = messages.FetchResponse()
@@ -129,9 +106,7 @@ def _response_bytes(
     return SIZE_BYTES + encoded_size(encode(response, context.api_version))
 
 
-def _fetch_params(
-    request: messages.FetchRequest, context: RequestContext, wanted: WantedPartitions
-) -> FetchParams:
+def _fetch_params(request: messages.FetchRequest, context: RequestContext, wanted: WantedPartitions) -> FetchParams:
     """Return what holds for all partitions.
 
     Raises ApiError with UNKNOWN_SERVER_ERROR for an isolation level that does not exist.
@@ -171,10 +146,7 @@ def _fetch_params(
 
 
 def _build_response(
-    request: messages.FetchRequest,
-    context: RequestContext,
-    wanted: WantedPartitions,
-    results: Results,
+    request: messages.FetchRequest, context: RequestContext, wanted: WantedPartitions, results: Results
 ) -> messages.FetchResponse:
     """Answer for all partitions; in a session only for those with news for the fetcher."""
     response = messages.FetchResponse()
@@ -196,11 +168,7 @@ def _build_response(
     return response
 
 
-def _news(
-    session: FetchSession,
-    wanted: WantedPartitions,
-    results: Results,
-) -> tuple[Infos, Results]:
+def _news(session: FetchSession, wanted: WantedPartitions, results: Results) -> tuple[Infos, Results]:
     """Return those partitions of which the fetcher must be told, and their results."""
     infos: Infos = []
     news: list[tuple[TopicPartition, FetchPartitionData]] = []
@@ -215,10 +183,7 @@ def _news(
 
 
 def _new_session(
-    request: messages.FetchRequest,
-    context: RequestContext,
-    wanted: WantedPartitions,
-    results: Results,
+    request: messages.FetchRequest, context: RequestContext, wanted: WantedPartitions, results: Results
 ) -> int:
     """Return the id of a session with what is answered now, 0 if there is no room for one."""
     by_id = context.api_version >= TOPIC_ID_VERSION

@@ -38,9 +38,7 @@ class Refused(NamedTuple):
     error_code: ErrorCode
 
 
-def failed(
-    request: messages.FetchRequest, version: int, error_code: ErrorCode
-) -> messages.FetchResponse:
+def failed(request: messages.FetchRequest, version: int, error_code: ErrorCode) -> messages.FetchResponse:
     """Answer a request that fails as a whole.
 
     What is wrong with a session is said without one. Otherwise, before topic ids, each partition of
@@ -56,15 +54,11 @@ def failed(
         return response
     for topic in request.topics:
         partitions = [_refused_data(asked.partition, error_code) for asked in topic.partitions]
-        response.responses.append(
-            messages.FetchResponse.FetchableTopicResponse(topic.topic, partitions=partitions)
-        )
+        response.responses.append(messages.FetchResponse.FetchableTopicResponse(topic.topic, partitions=partitions))
     return response
 
 
-def throttled(
-    request: messages.FetchRequest, session: FetchSession | None
-) -> messages.FetchResponse:
+def throttled(request: messages.FetchRequest, session: FetchSession | None) -> messages.FetchResponse:
     """Answer with nothing; no session is made, and an error of its own stays an error."""
     if session is None:
         return messages.FetchResponse()
@@ -75,12 +69,7 @@ def throttled(
 
 
 def add_results(
-    response: messages.FetchResponse,
-    context: RequestContext,
-    infos: Infos,
-    results: Results,
-    *,
-    in_session: bool,
+    response: messages.FetchResponse, context: RequestContext, infos: Infos, results: Results, *, in_session: bool
 ) -> None:
     """Add what was read, with the leaders known now where this broker is not the leader."""
     hints: LeaderHints | None = None
@@ -99,11 +88,7 @@ def add_results(
             response.responses.append(topic)
         answer = _partition_data(topic_partition.partition, data)
         topic.partitions.append(answer)
-        if (
-            data.error_code
-            and context.api_version >= LEADER_HINT_VERSION
-            and data.error_code in HINTED_ERRORS
-        ):
+        if data.error_code and context.api_version >= LEADER_HINT_VERSION and data.error_code in HINTED_ERRORS:
             hints = hints or LeaderHints(context.broker.image, context.listener)
             hints.add(topic_partition, answer.current_leader)
     if hints is not None:
@@ -112,16 +97,13 @@ def add_results(
 
 
 def add_refused(
-    topics: list[messages.FetchResponse.FetchableTopicResponse],
-    refused: Mapping[PartitionKey, Refused],
+    topics: list[messages.FetchResponse.FetchableTopicResponse], refused: Mapping[PartitionKey, Refused]
 ) -> None:
     """Add the refused partitions at the end; those of one topic in a row share one entry."""
     for (_, number), (name, fetch, error_code) in refused.items():
         topic = topics[-1] if topics else None
         if topic is None or topic.topic != name or topic.topic_id != fetch.topic_id:
-            topic = messages.FetchResponse.FetchableTopicResponse(
-                topic=name, topic_id=fetch.topic_id
-            )
+            topic = messages.FetchResponse.FetchableTopicResponse(topic=name, topic_id=fetch.topic_id)
             topics.append(topic)
         topic.partitions.append(_refused_data(number, error_code))
 

@@ -71,10 +71,7 @@ def handle_list_offsets(
 ) -> None:
     """Look up one offset for each partition."""
     denied = unauthorized_names(
-        context,
-        AclOperation.DESCRIBE,
-        ResourceType.TOPIC,
-        (topic.name for topic in request.topics),
+        context, AclOperation.DESCRIBE, ResourceType.TOPIC, (topic.name for topic in request.topics)
     )
     _answer(request, context, denied, SlowSearches(), respond)
 
@@ -113,13 +110,10 @@ def _answer(
                 answer.leader_epoch = found.leader_epoch
         answers.setdefault(key.topic, {})[key.partition] = answer
     if searches.are_waiting:
-        context.broker.run_beside(
-            searches.run, lambda _: _answer(request, context, denied, searches, respond)
-        )
+        context.broker.run_beside(searches.run, lambda _: _answer(request, context, denied, searches, respond))
         return
     topics = [
-        response.ListOffsetsTopicResponse(name, list(partitions.values()))
-        for name, partitions in answers.items()
+        response.ListOffsetsTopicResponse(name, list(partitions.values())) for name, partitions in answers.items()
     ]
     respond(response(topics=topics))
 
@@ -148,9 +142,7 @@ def _look_up(
 ) -> _Found:
     """Return the offset that the log has for the timestamp. Raises ApiError and SlowSearchError."""
     partition = broker.replica_manager.get_partition(key)
-    log = partition.local_log(
-        asked.current_leader_epoch, require_leader=request.replica_id != DEBUG_REPLICA_ID
-    )
+    log = partition.local_log(asked.current_leader_epoch, require_leader=request.replica_id != DEBUG_REPLICA_ID)
     is_client = request.replica_id == CONSUMER_REPLICA_ID
     if not is_client:
         last_fetchable = log.log_end_offset
@@ -167,9 +159,7 @@ def _look_up(
         return _Found(offset=log.log_start_offset, leader_epoch=-1 if epoch is None else epoch)
     if asked.timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
         return _Found()
-    found = searches.look_up(
-        key, partition.leader_epoch, partial(log.fetch_offset_by_timestamp, asked.timestamp)
-    )
+    found = searches.look_up(key, partition.leader_epoch, partial(log.fetch_offset_by_timestamp, asked.timestamp))
     if found is None or found.offset >= last_fetchable:
         if is_client:
             partition.check_high_watermark()

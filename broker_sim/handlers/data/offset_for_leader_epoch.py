@@ -45,22 +45,16 @@ def handle_offset_for_leader_epoch(
                 if topic.topic in denied:
                     raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)  # noqa: TRY301
                 raise_injected_error(context, topic.topic, asked.partition)
-                partition = context.broker.replica_manager.get_partition(
-                    TopicPartition(topic.topic, asked.partition)
-                )
+                partition = context.broker.replica_manager.get_partition(TopicPartition(topic.topic, asked.partition))
                 partition.local_log(asked.current_leader_epoch, require_leader=True)
             except ApiError as error:
                 answer.error_code = error.error_code
             else:
-                answer.leader_epoch, answer.end_offset = partition.end_offset_for_epoch(
-                    asked.leader_epoch
-                )
+                answer.leader_epoch, answer.end_offset = partition.end_offset_for_epoch(asked.leader_epoch)
     respond(response)
 
 
-def _denied_topics(
-    request: messages.OffsetForLeaderEpochRequest, context: RequestContext
-) -> AbstractSet[str]:
+def _denied_topics(request: messages.OffsetForLeaderEpochRequest, context: RequestContext) -> AbstractSet[str]:
     """Return the topics that the client may not describe; one that may act as a broker may all."""
     operation, cluster = AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER
     if is_authorized(context, operation, cluster, CLUSTER_NAME, logs_denial=False):

@@ -23,11 +23,7 @@ from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import is_internal_topic
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
-from broker_sim.protocol.record_batch import (
-    ATTRIBUTES_LOW_BYTE,
-    TRANSACTIONAL_FLAG,
-    validate_produce_records,
-)
+from broker_sim.protocol.record_batch import ATTRIBUTES_LOW_BYTE, TRANSACTIONAL_FLAG, validate_produce_records
 from broker_sim.replica import TransactionSupportedOperation
 
 if TYPE_CHECKING:
@@ -128,9 +124,7 @@ def _slow_validations(
 
 
 def _take_recreated(
-    entries: dict[TopicPartition, Appendable],
-    topic_ids: Mapping[str, bytes],
-    context: RequestContext,
+    entries: dict[TopicPartition, Appendable], topic_ids: Mapping[str, bytes], context: RequestContext
 ) -> list[_Refused]:
     """Take out what is for topics that were deleted and created again since they had these ids.
 
@@ -168,26 +162,18 @@ def _append(
         )
     else:
         context.broker.replica_manager.append_records(
-            entries,
-            on_appended,
-            timeout_ms=request.timeout_ms,
-            required_acks=request.acks,
-            client_id=context.client_id,
+            entries, on_appended, timeout_ms=request.timeout_ms, required_acks=request.acks, client_id=context.client_id
         )
 
 
-def _has_unauthorized_transaction(
-    request: messages.ProduceRequest, context: RequestContext
-) -> bool:
+def _has_unauthorized_transaction(request: messages.ProduceRequest, context: RequestContext) -> bool:
     """Whether there are records of a transaction that the client may not write, or has not named."""
     transactional_id = request.transactional_id
     if transactional_id is not None and context.broker.authorizer is None:
         return False
     return _has_transactional_records(request) and (
         transactional_id is None
-        or not is_authorized(
-            context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
-        )
+        or not is_authorized(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     )
 
 
@@ -235,15 +221,11 @@ def _sort_out(
                 _check_partition(context, image, key, denial)
                 entries[key] = _checked_records(context, key, partition.records, request.acks)
             except ApiError as error:
-                refused.append(
-                    _Refused(topic.name, topic.topic_id, partition.index, error.error_code)
-                )
+                refused.append(_Refused(topic.name, topic.topic_id, partition.index, error.error_code))
     return entries, refused
 
 
-def _check_partition(
-    context: RequestContext, image: MetadataImage, key: TopicPartition, denial: ErrorCode
-) -> None:
+def _check_partition(context: RequestContext, image: MetadataImage, key: TopicPartition, denial: ErrorCode) -> None:
     """Raise ApiError for a topic's denial, an injected fault, and a partition that does not exist."""
     if denial:
         raise ApiError(denial)
@@ -252,14 +234,10 @@ def _check_partition(
         raise ApiError(injected)
     if image.partition(key) is None:
         is_unknown_id = not key.topic and context.api_version >= TOPIC_ID_VERSION
-        raise ApiError(
-            ErrorCode.UNKNOWN_TOPIC_ID if is_unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID if is_unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _checked_records(
-    context: RequestContext, key: TopicPartition, records: object, acks: int
-) -> memoryview:
+def _checked_records(context: RequestContext, key: TopicPartition, records: object, acks: int) -> memoryview:
     """Return the records if this producer may append them with these acks. Raises ApiError."""
     if not isinstance(records, memoryview):
         raise ApiError(ErrorCode.INVALID_RECORD, "there are no records")
@@ -272,9 +250,7 @@ def _checked_records(
 
 
 def _build_response(
-    context: RequestContext,
-    statuses: dict[TopicPartition, ProducePartitionStatus],
-    refused: list[_Refused],
+    context: RequestContext, statuses: dict[TopicPartition, ProducePartitionStatus], refused: list[_Refused]
 ) -> messages.ProduceResponse:
     """Answer for all partitions, with the leaders known now where this broker is not the leader."""
     api_version, image = context.api_version, context.broker.image
@@ -298,14 +274,10 @@ def _build_response(
         topic_key = topic_id if api_version >= TOPIC_ID_VERSION else name
         topic = topics.get(topic_key)
         if topic is None:
-            topic = topics[topic_key] = messages.ProduceResponse.TopicProduceResponse(
-                name=name, topic_id=topic_id
-            )
+            topic = topics[topic_key] = messages.ProduceResponse.TopicProduceResponse(name=name, topic_id=topic_id)
             response.responses.append(topic)
         topic.partition_responses.append(
-            messages.ProduceResponse.PartitionProduceResponse(
-                index=index, error_code=error_code, base_offset=-1
-            )
+            messages.ProduceResponse.PartitionProduceResponse(index=index, error_code=error_code, base_offset=-1)
         )
     if hints is not None:
         for endpoint in hints.endpoints():
@@ -325,7 +297,5 @@ def _partition_response(
         error_message=status.error_message,
     )
     for batch_index, text in status.record_errors:
-        answer.record_errors.append(
-            messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index, text)
-        )
+        answer.record_errors.append(messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index, text))
     return answer

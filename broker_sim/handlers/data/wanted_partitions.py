@@ -50,9 +50,7 @@ def fetcher_id(request: messages.FetchRequest, version: int) -> int:
     return request.replica_id
 
 
-def partitions_of_request(
-    request: messages.FetchRequest, context: RequestContext
-) -> WantedPartitions:
+def partitions_of_request(request: messages.FetchRequest, context: RequestContext) -> WantedPartitions:
     """Return what can be read of the partitions in the request, and what is refused before."""
     faults, image = context.faults, context.broker.image
     by_id = context.api_version >= TOPIC_ID_VERSION
@@ -60,10 +58,7 @@ def partitions_of_request(
     infos = wanted.infos
     denied = _NOBODY
     if context.broker.authorizer is not None:
-        names = [
-            image.topic_names.get(topic.topic_id, "") if by_id else topic.topic
-            for topic in request.topics
-        ]
+        names = [image.topic_names.get(topic.topic_id, "") if by_id else topic.topic for topic in request.topics]
         denied = _denied_topics(request, context, names)
     for topic in request.topics:
         name = image.topic_names.get(topic.topic_id, "") if by_id else topic.topic
@@ -101,25 +96,19 @@ def partitions_of_request(
     return wanted
 
 
-def _denied_topics(
-    request: messages.FetchRequest, context: RequestContext, names: Iterable[str]
-) -> AbstractSet[str]:
+def _denied_topics(request: messages.FetchRequest, context: RequestContext, names: Iterable[str]) -> AbstractSet[str]:
     """Return those of the topics that the fetcher may not read: for a follower all or none.
 
     A consumer is told of an unknown id before anybody looks at what it may read.
     """
     if fetcher_id(request, context.api_version) < 0:
-        return unauthorized_names(
-            context, AclOperation.READ, ResourceType.TOPIC, filter(None, names)
-        )
+        return unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, filter(None, names))
     if is_authorized_on_cluster(context, [AclOperation.CLUSTER_ACTION]):
         return _NOBODY
     return set(names)
 
 
-def _fetch_partition(
-    topic_id: bytes, asked: messages.FetchRequest.FetchPartition
-) -> FetchPartition:
+def _fetch_partition(topic_id: bytes, asked: messages.FetchRequest.FetchPartition) -> FetchPartition:
     return FetchPartition(
         fetch_offset=asked.fetch_offset,
         max_bytes=asked.partition_max_bytes,
@@ -130,9 +119,7 @@ def _fetch_partition(
     )
 
 
-def partitions_of_session(
-    request: messages.FetchRequest, context: RequestContext
-) -> WantedPartitions:
+def partitions_of_session(request: messages.FetchRequest, context: RequestContext) -> WantedPartitions:
     """Return what can be read of the partitions in the session, after the changes of the request.
 
     Raises ApiError as `FetchManager.resume`.
@@ -156,9 +143,7 @@ def partitions_of_session(
     return _sort_out(request, session, context)
 
 
-def _sort_out(
-    request: messages.FetchRequest, session: FetchSession, context: RequestContext
-) -> WantedPartitions:
+def _sort_out(request: messages.FetchRequest, session: FetchSession, context: RequestContext) -> WantedPartitions:
     """Return what can be read of the partitions in the session, and what is refused before."""
     faults, image = context.faults, context.broker.image
     topics = image.topics
@@ -168,9 +153,7 @@ def _sort_out(
     wanted.cached = readable
     denied = _NOBODY
     if context.broker.authorizer is not None:
-        names = [
-            cached.topic or image.topic_names.get(cached.fetch.topic_id, "") for cached in session
-        ]
+        names = [cached.topic or image.topic_names.get(cached.fetch.topic_id, "") for cached in session]
         denied = _denied_topics(request, context, names)
     for cached in session:
         number = cached.key[1]
@@ -198,12 +181,8 @@ def _sort_out(
     return wanted
 
 
-def _put_in_order(
-    request: messages.FetchRequest, context: RequestContext, wanted: WantedPartitions
-) -> None:
+def _put_in_order(request: messages.FetchRequest, context: RequestContext, wanted: WantedPartitions) -> None:
     """Put a consumer's unknown topic ids before what else is refused, as Kafka does."""
     if fetcher_id(request, context.api_version) >= 0:
         return
-    wanted.refused = dict(
-        sorted(wanted.refused.items(), key=lambda item: item[1].error_code is not UNKNOWN_TOPIC_ID)
-    )
+    wanted.refused = dict(sorted(wanted.refused.items(), key=lambda item: item[1].error_code is not UNKNOWN_TOPIC_ID))

@@ -49,10 +49,7 @@ class _Rows(NamedTuple):
             make(
                 error_code=error_code,
                 **told,
-                **{
-                    name: item if isinstance(item, str) else getattr(item, name)
-                    for name in self.copied
-                },
+                **{name: item if isinstance(item, str) else getattr(item, name) for name in self.copied},
             )
             for item in getattr(request, self.asked)
         ]
@@ -96,8 +93,7 @@ def _find_coordinator(
         return response(error_code=error_code, error_message=text, node_id=NO_NODE, port=NO_NODE)
     return response(
         coordinators=[
-            response.Coordinator(key, NO_NODE, "", NO_NODE, error_code, text)
-            for key in request.coordinator_keys
+            response.Coordinator(key, NO_NODE, "", NO_NODE, error_code, text) for key in request.coordinator_keys
         ]
     )
 
@@ -109,10 +105,7 @@ def _by_topic(
     error_code: ErrorCode,
 ) -> list[Row]:
     """Return a row for each topic that is asked for, with the error of each of its partitions."""
-    return [
-        make_topic(name, [make_partition(number, error_code) for number in numbers])
-        for name, numbers in asked
-    ]
+    return [make_topic(name, [make_partition(number, error_code) for number in numbers]) for name, numbers in asked]
 
 
 def _add_partitions_to_txn(
@@ -174,10 +167,7 @@ def _elect_leaders(
         replica_election_results=[
             response.ReplicaElectionResult(
                 topic.topic,
-                [
-                    response.PartitionResult(number, error_code, error_message=None)
-                    for number in topic.partitions
-                ],
+                [response.PartitionResult(number, error_code, error_message=None) for number in topic.partitions],
             )
             for topic in request.topic_partitions or ()
         ],
@@ -195,9 +185,7 @@ def _alter_partition_reassignments(
             response.ReassignableTopicResponse(
                 topic.name,
                 [
-                    response.ReassignablePartitionResponse(
-                        partition.partition_index, error_code, error_message=None
-                    )
+                    response.ReassignablePartitionResponse(partition.partition_index, error_code, error_message=None)
                     for partition in topic.partitions
                 ],
             )
@@ -215,11 +203,7 @@ def _list_partition_reassignments(
         error_message=None,
         topics=[
             response.OngoingTopicReassignment(
-                topic.name,
-                [
-                    response.OngoingPartitionReassignment(number)
-                    for number in topic.partition_indexes
-                ],
+                topic.name, [response.OngoingPartitionReassignment(number) for number in topic.partition_indexes]
             )
             for topic in request.topics or ()
         ],
@@ -236,12 +220,8 @@ def _alter_user_scram_credentials(
     request: messages.AlterUserScramCredentialsRequest, _: int, error_code: ErrorCode
 ) -> messages.AlterUserScramCredentialsResponse:
     response = messages.AlterUserScramCredentialsResponse
-    users = dict.fromkeys(
-        each.name for asked in (request.deletions, request.upsertions) for each in asked
-    )
-    return response(
-        results=[response.AlterUserScramCredentialsResult(user, error_code, None) for user in users]
-    )
+    users = dict.fromkeys(each.name for asked in (request.deletions, request.upsertions) for each in asked)
+    return response(results=[response.AlterUserScramCredentialsResult(user, error_code, None) for user in users])
 
 
 def _alter_client_quotas(
@@ -290,9 +270,7 @@ def _describe_share_group_offsets(
     text = _general_text(error_code)
     return response(
         groups=[
-            response.DescribeShareGroupOffsetsResponseGroup(
-                asked.group_id, error_code=error_code, error_message=text
-            )
+            response.DescribeShareGroupOffsetsResponseGroup(asked.group_id, error_code=error_code, error_message=text)
             for asked in request.groups
         ]
     )
@@ -319,21 +297,15 @@ _ROWS: Mapping[ApiKey, _Rows] = {
     ApiKey.DESCRIBE_TRANSACTIONS: _Rows(
         "transactional_ids", "transaction_states", "TransactionState", ["transactional_id"]
     ),
-    ApiKey.DESCRIBE_CONFIGS: _Rows(
-        "resources", "results", "DescribeConfigsResult", _RESOURCE, _general_text
-    ),
-    ApiKey.ALTER_CONFIGS: _Rows(
-        "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE, _no_text
-    ),
+    ApiKey.DESCRIBE_CONFIGS: _Rows("resources", "results", "DescribeConfigsResult", _RESOURCE, _general_text),
+    ApiKey.ALTER_CONFIGS: _Rows("resources", "responses", "AlterConfigsResourceResponse", _RESOURCE, _no_text),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _Rows(
         "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE, _no_text
     ),
     ApiKey.CREATE_TOPICS: _Rows("topics", "topics", "CreatableTopicResult", ["name"], _no_text),
     ApiKey.CREATE_ACLS: _Rows("creations", "results", "AclCreationResult", (), _no_text),
     ApiKey.DELETE_ACLS: _Rows("filters", "filter_results", "DeleteAclsFilterResult", (), _no_text),
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: _Rows(
-        "topics", "topics", "DescribeTopicPartitionsResponseTopic", ["name"]
-    ),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: _Rows("topics", "topics", "DescribeTopicPartitionsResponseTopic", ["name"]),
 }
 _ANSWERS: Mapping[ApiKey, Answer] = {
     ApiKey.FIND_COORDINATOR: _find_coordinator,

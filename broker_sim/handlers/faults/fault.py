@@ -101,9 +101,7 @@ class Fault:
             raise ValueError(f"{api.api_name} cannot be narrowed to a topic; these can: {possible}")
         if self.partition is not None and api not in PARTITIONS:
             possible = _names_of(*PARTITIONS)
-            raise ValueError(
-                f"{api.api_name} cannot be narrowed to a partition; these can: {possible}"
-            )
+            raise ValueError(f"{api.api_name} cannot be narrowed to a partition; these can: {possible}")
 
 
 def served_api(api: object) -> ApiKey:

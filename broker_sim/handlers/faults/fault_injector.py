@@ -142,9 +142,7 @@ class FaultInjector:
         possible = [one for one in possible if not isinstance(one.fault, Hook)]
         return self._hit_by_name(possible, request, context) if possible else None
 
-    def _ask(
-        self, injected: InjectedFault, hook: Hook, request: Any, context: RequestContext
-    ) -> RequestFaults | None:
+    def _ask(self, injected: InjectedFault, hook: Hook, request: Any, context: RequestContext) -> RequestFaults | None:
         """Return what the hook decides; not under the lock, because it may end faults."""
         with self._lock:
             if injected not in self.injected:

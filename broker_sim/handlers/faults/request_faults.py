@@ -56,11 +56,7 @@ class RequestFaults:
         return ErrorCode.NONE
 
     def admit(
-        self,
-        request: Any,
-        context: RequestContext,
-        respond: Respond,
-        call_later: Callable[..., object],
+        self, request: Any, context: RequestContext, respond: Respond, call_later: Callable[..., object]
     ) -> Respond | None:
         """Lose or delay the request as a whole, or answer it where its handler would not.
 

@@ -65,19 +65,13 @@ def _fetch(request: messages.FetchRequest, context: RequestContext) -> Iterator[
             yield TopicPartition(cached.topic, cached.key[1])
 
 
-def _share_fetch(
-    request: messages.ShareFetchRequest, context: RequestContext
-) -> Iterator[TopicPartition]:
+def _share_fetch(request: messages.ShareFetchRequest, context: RequestContext) -> Iterator[TopicPartition]:
     yield from _share_acknowledge(request, context)
     key = ShareSessionKey(request.group_id or "", request.member_id or "")
     session = context.broker.share_partitions.sessions.cache.get(key)
     if session is None or request.share_session_epoch <= INITIAL_EPOCH:
         return
-    forgotten = {
-        (topic.topic_id, number)
-        for topic in request.forgotten_topics_data
-        for number in topic.partitions
-    }
+    forgotten = {(topic.topic_id, number) for topic in request.forgotten_topics_data for number in topic.partitions}
     for cached in session:
         if cached[:2] not in forgotten:
             yield cached.topic_partition
@@ -92,9 +86,7 @@ def _share_acknowledge(
             yield TopicPartition(name, partition.partition_index)
 
 
-def _describe_producers(
-    request: messages.DescribeProducersRequest, _: RequestContext
-) -> Iterator[TopicPartition]:
+def _describe_producers(request: messages.DescribeProducersRequest, _: RequestContext) -> Iterator[TopicPartition]:
     for topic in request.topics:
         for number in topic.partition_indexes:
             yield TopicPartition(topic.name, number)
@@ -120,18 +112,14 @@ def _offset_for_leader_epoch(
             yield TopicPartition(topic.topic, partition.partition)
 
 
-def _offset_commit(
-    request: messages.OffsetCommitRequest, context: RequestContext
-) -> Iterator[TopicPartition]:
+def _offset_commit(request: messages.OffsetCommitRequest, context: RequestContext) -> Iterator[TopicPartition]:
     for topic in request.topics:
         name = topic.name or _name_of(topic.topic_id, context)
         for partition in topic.partitions:
             yield TopicPartition(name, partition.partition_index)
 
 
-def _offset_fetch(
-    request: messages.OffsetFetchRequest, context: RequestContext
-) -> Iterator[TopicPartition]:
+def _offset_fetch(request: messages.OffsetFetchRequest, context: RequestContext) -> Iterator[TopicPartition]:
     for topic in request.topics or ():
         for index in topic.partition_indexes:
             yield TopicPartition(topic.name, index)

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 
 def sort_out(
-    topics: Sequence[tuple[str, bytes | None, Sequence[AskedPartition]]],
-    context: RequestContext,
-    denial: ErrorCode,
+    topics: Sequence[tuple[str, bytes | None, Sequence[AskedPartition]]], context: RequestContext, denial: ErrorCode
 ) -> tuple[list[OffsetToCommit], list[tuple[OffsetToCommit, ErrorCode]]]:
     """Return the offsets that may be committed, and the others with their errors.
 
@@ -35,9 +33,7 @@ def sort_out(
     """
     image = context.broker.image
     names = (name for name, topic_id, _ in topics if name or topic_id is None)
-    denied = unauthorized_names(
-        context, AclOperation.READ, ResourceType.TOPIC, () if denial else names
-    )
+    denied = unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, () if denial else names)
     valid: list[OffsetToCommit] = []
     refused: list[tuple[OffsetToCommit, ErrorCode]] = []
     for name, topic_id, partitions in topics:

@@ -42,9 +42,7 @@ def handle_consumer_group_describe(
     respond(messages.ConsumerGroupDescribeResponse(groups=groups))
 
 
-def _topics_of(
-    group: messages.ConsumerGroupDescribeResponse.DescribedGroup,
-) -> list[str]:
+def _topics_of(group: messages.ConsumerGroupDescribeResponse.DescribedGroup) -> list[str]:
     """Return the topics that members have, or are to have."""
     return [
         topic.topic_name

@@ -43,11 +43,7 @@ def handle_consumer_group_heartbeat(
         return
 
     def fail(error: ApiError) -> None:
-        respond(
-            messages.ConsumerGroupHeartbeatResponse(
-                error_code=error.error_code, error_message=error.error_message
-            )
-        )
+        respond(messages.ConsumerGroupHeartbeatResponse(error_code=error.error_code, error_message=error.error_message))
 
     groups = context.broker.groups
     groups.consumer_group_heartbeat(request, group_client(context), respond, fail)

@@ -30,9 +30,7 @@ def handle_delete_groups(
     names = dict.fromkeys(request.groups_names)
     denied = unauthorized_names(context, AclOperation.DELETE, ResourceType.GROUP, names)
     refused = [
-        messages.DeleteGroupsResponse.DeletableGroupResult(
-            name, ErrorCode.GROUP_AUTHORIZATION_FAILED
-        )
+        messages.DeleteGroupsResponse.DeletableGroupResult(name, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         for name in names
         if name in denied
     ]

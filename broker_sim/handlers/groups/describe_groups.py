@@ -38,13 +38,9 @@ def handle_describe_groups(
     if context.api_version >= OPERATIONS_VERSION and request.include_authorized_operations:
         for described in groups:
             if not described.error_code:
-                described.authorized_operations = authorized_operations(
-                    context, group, described.group_id
-                )
+                described.authorized_operations = authorized_operations(context, group, described.group_id)
     refused = [
-        messages.DescribeGroupsResponse.DescribedGroup(
-            ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id
-        )
+        messages.DescribeGroupsResponse.DescribedGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id)
         for group_id in request.groups
         if group_id in denied
     ]

@@ -17,18 +17,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
-from broker_sim.handlers.support.authorization import (
-    authorization_error,
-    is_authorized,
-)
+from broker_sim.handlers.support.authorization import authorization_error, is_authorized
 from broker_sim.handlers.support.auto_topic_creation import create_coordinators_topic
 from broker_sim.metadata import NO_LEADER
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
-from broker_sim.metadata.topic_name import (
-    GROUP_METADATA_TOPIC,
-    SHARE_GROUP_STATE_TOPIC,
-    TRANSACTION_STATE_TOPIC,
-)
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import NO_NODE
@@ -44,10 +37,7 @@ SHARE_VERSION: Final = 6
 GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
-MESSAGES: Final = {
-    ErrorCode.NONE: "NONE",
-    **ERROR_TEXTS,
-}
+MESSAGES: Final = {ErrorCode.NONE: "NONE", **ERROR_TEXTS}
 """What Kafka says with an error; before version 4 also without one."""
 
 _PROTECTED: Final = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 
 def handle_heartbeat(
-    request: messages.HeartbeatRequest,
-    context: RequestContext,
-    respond: Callable[[messages.HeartbeatResponse], None],
+    request: messages.HeartbeatRequest, context: RequestContext, respond: Callable[[messages.HeartbeatResponse], None]
 ) -> None:
     """Keep a member alive."""
 

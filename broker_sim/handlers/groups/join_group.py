@@ -35,9 +35,7 @@ NO_PROTOCOL_VERSION: Final = 7
 
 
 def handle_join_group(
-    request: messages.JoinGroupRequest,
-    context: RequestContext,
-    respond: Callable[[messages.JoinGroupResponse], None],
+    request: messages.JoinGroupRequest, context: RequestContext, respond: Callable[[messages.JoinGroupResponse], None]
 ) -> None:
     """Let a member into a group."""
 

@@ -26,9 +26,7 @@ BATCHED_VERSION: Final = 3
 
 
 def handle_leave_group(
-    request: messages.LeaveGroupRequest,
-    context: RequestContext,
-    respond: Callable[[messages.LeaveGroupResponse], None],
+    request: messages.LeaveGroupRequest, context: RequestContext, respond: Callable[[messages.LeaveGroupResponse], None]
 ) -> None:
     """Remove members from a group."""
     denial = authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 
 def handle_list_groups(
-    request: messages.ListGroupsRequest,
-    context: RequestContext,
-    respond: Callable[[messages.ListGroupsResponse], None],
+    request: messages.ListGroupsRequest, context: RequestContext, respond: Callable[[messages.ListGroupsResponse], None]
 ) -> None:
     """List the groups that match the filters."""
     states = {java_trim(state.lower()) for state in request.states_filter}

@@ -66,18 +66,12 @@ def _asked_groups(request: messages.OffsetFetchRequest, api_version: int) -> lis
         return request.groups
     if request.topics is None:
         return [AskedGroup(group_id=request.group_id, topics=None)]
-    topics = [
-        AskedTopic(name=topic.name, partition_indexes=topic.partition_indexes)
-        for topic in request.topics
-    ]
+    topics = [AskedTopic(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
     return [AskedGroup(group_id=request.group_id, topics=topics)]
 
 
 def _fetch(
-    asked: AskedGroup,
-    require_stable: bool,
-    context: RequestContext,
-    on_answer: Callable[[Group], object],
+    asked: AskedGroup, require_stable: bool, context: RequestContext, on_answer: Callable[[Group], object]
 ) -> None:
     def fail(error: ApiError) -> None:
         error_code = error.error_code
@@ -92,9 +86,7 @@ def _fetch(
         return
     by_id = context.api_version >= TOPIC_ID_VERSION
     topic_names = context.broker.image.topic_names
-    names = [
-        topic_names.get(topic.topic_id, "") if by_id else topic.name for topic in asked.topics or ()
-    ]
+    names = [topic_names.get(topic.topic_id, "") if by_id else topic.name for topic in asked.topics or ()]
     denied = _hidden(context, filter(None, names))
 
     def error_of(topic: str, partition: int) -> ErrorCode:
@@ -121,10 +113,7 @@ def _failed(asked: AskedGroup, error_code: ErrorCode, api_version: int) -> Group
     if api_version >= GROUP_ERROR_VERSION:
         return Group(group_id=asked.group_id, error_code=error_code)
     topics = [
-        Topic(
-            name=topic.name,
-            partitions=[no_offset(index, error_code) for index in topic.partition_indexes],
-        )
+        Topic(name=topic.name, partitions=[no_offset(index, error_code) for index in topic.partition_indexes])
         for topic in asked.topics or ()
     ]
     return Group(group_id=asked.group_id, topics=topics)

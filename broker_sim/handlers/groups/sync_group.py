@@ -28,14 +28,10 @@ PROTOCOL_VERSION: Final = 5
 
 
 def handle_sync_group(
-    request: messages.SyncGroupRequest,
-    context: RequestContext,
-    respond: Callable[[messages.SyncGroupResponse], None],
+    request: messages.SyncGroupRequest, context: RequestContext, respond: Callable[[messages.SyncGroupResponse], None]
 ) -> None:
     """Answer with the member's assignment."""
-    if context.api_version >= PROTOCOL_VERSION and (
-        request.protocol_type is None or request.protocol_name is None
-    ):
+    if context.api_version >= PROTOCOL_VERSION and (request.protocol_type is None or request.protocol_name is None):
         respond(messages.SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
         return
     denial = authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)

@@ -53,9 +53,7 @@ def handle_txn_offset_commit(
             (offset.topic, Partition(offset.partition, _told(error_code, context.api_version)))
             for offset, error_code in [*refused, *zip(offsets, errors, strict=True)]
         )
-        respond(
-            messages.TxnOffsetCommitResponse(topics=[Topic(*entry) for entry in topics.items()])
-        )
+        respond(messages.TxnOffsetCommitResponse(topics=[Topic(*entry) for entry in topics.items()]))
 
     def fail_all(error: ApiError) -> None:
         done([error.error_code] * len(offsets))
@@ -72,12 +70,7 @@ def handle_txn_offset_commit(
         offsets,
     )
     context.broker.groups.txn_offset_commit(
-        commit,
-        request.transactional_id,
-        request.producer_id,
-        request.producer_epoch,
-        done,
-        fail_all,
+        commit, request.transactional_id, request.producer_id, request.producer_epoch, done, fail_all
     )
 
 
@@ -85,9 +78,6 @@ def _told(error_code: ErrorCode, api_version: int) -> ErrorCode:
     """Return the error as clients of that version know it."""
     if error_code is ErrorCode.TRANSACTION_ABORTABLE and api_version < ABORTABLE_VERSION:
         return ErrorCode.INVALID_TXN_STATE
-    if (
-        error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        and api_version < LOAD_IN_PROGRESS_VERSION
-    ):
+    if error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and api_version < LOAD_IN_PROGRESS_VERSION:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return error_code

@@ -46,9 +46,7 @@ def handle_alter_client_quotas(
         respond(Response(entries=[_entry(entity, outcome) for entity, _ in alterations]))
 
     context.broker.controller.call(
-        lambda controller: controller.alter_client_quotas(alterations, request.validate_only),
-        answer,
-        refuse,
+        lambda controller: controller.alter_client_quotas(alterations, request.validate_only), answer, refuse
     )
 
 
@@ -56,9 +54,7 @@ def _alteration(entry: Request.EntryData) -> ClientQuotaAlteration:
     entity = quota_entity({part.entity_type: part.entity_name for part in entry.entity})
     operations = [(each.key, None if each.remove else each.value) for each in entry.ops]
     # Of several mistakes the first one is told, in the order of Kafka's table of operations.
-    order = hash_order(
-        [name for name, _ in operations], string_hash, table_capacity(len(operations))
-    )
+    order = hash_order([name for name, _ in operations], string_hash, table_capacity(len(operations)))
     operations.sort(key=lambda operation: order.index(operation[0]))
     return ClientQuotaAlteration(entity, operations)
 
@@ -67,7 +63,5 @@ def _entry(entity: QuotaEntity, outcome: Outcome) -> Response.EntryData:
     names = dict(entity)
     in_order = hash_order(names, string_hash, table_capacity(len(names)))
     return Response.EntryData(
-        outcome.error_code,
-        outcome.error_message,
-        [Response.EntityData(kind, names[kind]) for kind in in_order],
+        outcome.error_code, outcome.error_message, [Response.EntityData(kind, names[kind]) for kind in in_order]
     )

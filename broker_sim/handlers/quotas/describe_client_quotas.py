@@ -94,11 +94,7 @@ def _invalid(message: str) -> ApiError:
 
 
 def _matches(
-    entity: Mapping[str, str | None],
-    names: Mapping[str, str | None],
-    types: set[str],
-    *,
-    strict: bool,
+    entity: Mapping[str, str | None], names: Mapping[str, str | None], types: set[str], *, strict: bool
 ) -> bool:
     if strict and len(entity) != len(names) + len(types):
         return False

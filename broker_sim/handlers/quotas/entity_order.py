@@ -14,7 +14,5 @@ _OF_ONE_VALUE: Final = 31
 
 def entity_hash(entity: QuotaEntity) -> int:
     """Return `ClientQuotaEntity.hashCode` as an unsigned number of 32 bits."""
-    pairs = (
-        string_hash(kind) ^ (0 if name is None else string_hash(name)) for kind, name in entity
-    )
+    pairs = (string_hash(kind) ^ (0 if name is None else string_hash(name)) for kind, name in entity)
     return (_OF_ONE_VALUE + sum(pairs)) & INT_MASK

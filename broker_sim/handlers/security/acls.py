@@ -20,15 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.controller import DeletedAcls, Outcome
 from broker_sim.errors import ErrorCode
-from broker_sim.metadata.acl import (
-    CLUSTER_NAME,
-    Acl,
-    AclFilter,
-    AclOperation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from broker_sim.metadata.acl import CLUSTER_NAME, Acl, AclFilter, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.protocol.errors import ProtocolError
 
@@ -62,10 +54,7 @@ def handle_describe_acls(
             resource_type,
             resource_name,
             pattern_type,
-            [
-                Described.AclDescription(acl.principal, acl.host, acl.operation, acl.permission)
-                for acl in acls
-            ],
+            [Described.AclDescription(acl.principal, acl.host, acl.operation, acl.permission) for acl in acls],
         )
         for (resource_type, resource_name, pattern_type), acls in groupby(found, _pattern)
     ]
@@ -73,9 +62,7 @@ def handle_describe_acls(
 
 
 def handle_create_acls(
-    request: messages.CreateAclsRequest,
-    context: RequestContext,
-    respond: Callable[[messages.CreateAclsResponse], None],
+    request: messages.CreateAclsRequest, context: RequestContext, respond: Callable[[messages.CreateAclsResponse], None]
 ) -> None:
     """Create the rules, each for itself."""
     acls = [_acl(asked) for asked in request.creations]
@@ -102,16 +89,12 @@ def handle_create_acls(
         answer([refused.get(index) or next(in_order) for index in range(len(acls))])
 
     context.broker.controller.call(
-        lambda controller: controller.create_acls(wanted),
-        merge,
-        lambda error: merge([_outcome(error)] * len(wanted)),
+        lambda controller: controller.create_acls(wanted), merge, lambda error: merge([_outcome(error)] * len(wanted))
     )
 
 
 def handle_delete_acls(
-    request: messages.DeleteAclsRequest,
-    context: RequestContext,
-    respond: Callable[[messages.DeleteAclsResponse], None],
+    request: messages.DeleteAclsRequest, context: RequestContext, respond: Callable[[messages.DeleteAclsResponse], None]
 ) -> None:
     """Delete the rules that each filter means."""
     filters = [_filter(asked) for asked in request.filters]
@@ -133,9 +116,7 @@ def _pattern(acl: Acl) -> tuple[ResourceType, str, PatternType]:
     return acl.resource_type, acl.resource_name, acl.pattern_type
 
 
-def _filter(
-    asked: messages.DescribeAclsRequest | messages.DeleteAclsRequest.DeleteAclsFilter,
-) -> AclFilter:
+def _filter(asked: messages.DescribeAclsRequest | messages.DeleteAclsRequest.DeleteAclsFilter) -> AclFilter:
     kind, pattern_type = asked.resource_type_filter, asked.pattern_type_filter
     _check_given(kind, pattern_type, asked.operation, asked.permission_type)
     return AclFilter(

@@ -30,13 +30,7 @@ def handle_alter_user_scram_credentials(
     """Delete and set SCRAM credentials."""
     deletions = [ScramDeletion(each.name, each.mechanism) for each in request.deletions]
     upsertions = [
-        ScramUpsertion(
-            each.name,
-            each.mechanism,
-            each.iterations,
-            bytes(each.salt),
-            bytes(each.salted_password),
-        )
+        ScramUpsertion(each.name, each.mechanism, each.iterations, bytes(each.salt), bytes(each.salted_password))
         for each in request.upsertions
     ]
 
@@ -62,9 +56,7 @@ def _response(results: ScramResults) -> messages.AlterUserScramCredentialsRespon
     }
     return response(
         results=[
-            response.AlterUserScramCredentialsResult(
-                user, outcome.error_code, outcome.error_message
-            )
+            response.AlterUserScramCredentialsResult(user, outcome.error_code, outcome.error_message)
             for user, outcome in outcomes.items()
         ]
     )

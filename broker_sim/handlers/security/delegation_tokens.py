@@ -48,9 +48,7 @@ def handle_create_delegation_token(
     requester = owner = context.principal
     if request.owner_principal_name:
         owner = KafkaPrincipal(request.owner_principal_type or "", request.owner_principal_name)
-    renewers = [
-        KafkaPrincipal(each.principal_type, each.principal_name) for each in request.renewers
-    ]
+    renewers = [KafkaPrincipal(each.principal_type, each.principal_name) for each in request.renewers]
 
     def refuse(code: ErrorCode, timestamp_ms: int = NO_TIMESTAMP) -> None:
         times = (timestamp_ms, timestamp_ms, timestamp_ms)
@@ -67,9 +65,7 @@ def handle_create_delegation_token(
         refuse(code)
         return
     context.broker.controller.call(
-        lambda controller: controller.create_delegation_token(
-            owner, requester, renewers, request.max_lifetime_ms
-        ),
+        lambda controller: controller.create_delegation_token(owner, requester, renewers, request.max_lifetime_ms),
         answer,
         lambda error: refuse(error.error_code, 0),
     )
@@ -119,18 +115,14 @@ def handle_describe_delegation_token(
         return
     owners = None
     if request.owners is not None:
-        owners = [
-            KafkaPrincipal(each.principal_type, each.principal_name) for each in request.owners
-        ]
+        owners = [KafkaPrincipal(each.principal_type, each.principal_name) for each in request.owners]
     tokens = context.broker.image.delegation_tokens
     found = (tokens[token_id] for token_id in hash_order(tokens, string_hash))
     rows = [_described(context, token) for token in found if _is_told(context, token, owners)]
     respond(Described(tokens=rows))
 
 
-def _refusal(
-    context: RequestContext, owner: KafkaPrincipal, renewers: Iterable[KafkaPrincipal]
-) -> ErrorCode | None:
+def _refusal(context: RequestContext, owner: KafkaPrincipal, renewers: Iterable[KafkaPrincipal]) -> ErrorCode | None:
     """Return why a token is refused before the controller hears of it."""
     if not context.connection.may_ask_for_tokens:
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
@@ -149,9 +141,7 @@ def _requester(context: RequestContext, requester: KafkaPrincipal) -> tuple[str,
 
 
 def _change(
-    context: RequestContext,
-    verb: Callable[[Controller], int],
-    answer: Callable[[ErrorCode, int], None],
+    context: RequestContext, verb: Callable[[Controller], int], answer: Callable[[ErrorCode, int], None]
 ) -> None:
     """Let the controller change when a token ends."""
     if not context.connection.may_ask_for_tokens:
@@ -164,23 +154,17 @@ def _change(
     context.broker.controller.call(verb, lambda ms: answer(ErrorCode.NONE, ms), refuse)
 
 
-def _is_told(
-    context: RequestContext, token: DelegationToken, owners: list[KafkaPrincipal] | None
-) -> bool:
+def _is_told(context: RequestContext, token: DelegationToken, owners: list[KafkaPrincipal] | None) -> bool:
     if owners is not None and not any(map(token.is_owner_or_renewer, owners)):
         return False
     return (
         token.is_owner_or_renewer(context.principal)
-        or is_authorized(
-            context, AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id
-        )
+        or is_authorized(context, AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
         or is_authorized(context, AclOperation.DESCRIBE_TOKENS, ResourceType.USER, str(token.owner))
     )
 
 
-def _described(
-    context: RequestContext, token: DelegationToken
-) -> Described.DescribedDelegationToken:
+def _described(context: RequestContext, token: DelegationToken) -> Described.DescribedDelegationToken:
     return Described.DescribedDelegationToken(
         *token.owner,
         *_requester(context, token.requester),

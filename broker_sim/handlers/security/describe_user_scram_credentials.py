@@ -36,8 +36,7 @@ def handle_describe_user_scram_credentials(
     everyone = sorted(scram, key=lambda user: min(scram[user]))
     times = Counter([user.name for user in request.users] if request.users else everyone)
     results = [
-        _result(user, scram.get(user, {}), is_asked_twice=times[user] > 1)
-        for user in hash_order(times, string_hash)
+        _result(user, scram.get(user, {}), is_asked_twice=times[user] > 1) for user in hash_order(times, string_hash)
     ]
     respond(Response(results=results))
 
@@ -53,9 +52,7 @@ def _result(
         )
     if not credentials:
         return Response.DescribeUserScramCredentialsResult(
-            user,
-            ErrorCode.RESOURCE_NOT_FOUND,
-            f"Attempt to describe a user credential that does not exist: {user}",
+            user, ErrorCode.RESOURCE_NOT_FOUND, f"Attempt to describe a user credential that does not exist: {user}"
         )
     infos = [
         Response.CredentialInfo(mechanism, credential.iterations)

@@ -80,19 +80,13 @@ class _Told:
 
     def __init__(self, topics: Mapping[str, TopicState]) -> None:
         self._topics = topics
-        self._by_name: dict[
-            str, messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
-        ] = {}
+        self._by_name: dict[str, messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic] = {}
 
     @property
-    def all(
-        self,
-    ) -> list[messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic]:
+    def all(self) -> list[messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic]:
         return list(self._by_name.values())
 
-    def of(
-        self, name: str
-    ) -> messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic:
+    def of(self, name: str) -> messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic:
         """Return what is told of a topic, with its id if it is there, also one that may not be read."""
         if name not in self._by_name:
             self._by_name[name] = Topic(name)
@@ -101,9 +95,7 @@ class _Told:
         return self._by_name[name]
 
     def refuse(
-        self,
-        asked: messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic,
-        code: ErrorCode,
+        self, asked: messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic, code: ErrorCode
     ) -> None:
         """Tell the error of each partition; without any, the topic is not told of."""
         text = ERROR_TEXTS[code]

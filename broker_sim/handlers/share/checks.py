@@ -38,9 +38,7 @@ def member_error(context: RequestContext, group_id: str | None, member_id: str |
     return ErrorCode.NONE if is_member_id(member_id) else ErrorCode.INVALID_REQUEST
 
 
-def denied_topics(
-    context: RequestContext, partitions: Collection[TopicIdPartition]
-) -> AbstractSet[str]:
+def denied_topics(context: RequestContext, partitions: Collection[TopicIdPartition]) -> AbstractSet[str]:
     """Return those topics that the member may not read.
 
     Raises ApiError UNKNOWN_SERVER_ERROR if one does not exist and there is an authorizer: as in Kafka, that

@@ -43,11 +43,7 @@ def handle_delete_share_group_offsets(
     names = [topic.topic_name for topic in request.topics]
     denied = unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, names)
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    refused = [
-        Topic(name, error_code=code, error_message=ERROR_TEXTS[code])
-        for name in names
-        if name in denied
-    ]
+    refused = [Topic(name, error_code=code, error_message=ERROR_TEXTS[code]) for name in names if name in denied]
 
     def deleted(response: messages.DeleteShareGroupOffsetsResponse) -> None:
         response.responses = refused + response.responses

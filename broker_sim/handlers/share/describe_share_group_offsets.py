@@ -44,8 +44,7 @@ def handle_describe_share_group_offsets(
     left = set(range(len(groups)))
 
     def take(
-        index: int,
-        group: messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup,
+        index: int, group: messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
     ) -> None:
         groups[index] = group
         left.discard(index)
@@ -61,9 +60,7 @@ def handle_describe_share_group_offsets(
 def _describe(
     asked: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup,
     context: RequestContext,
-    on_group: Callable[
-        [messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup], object
-    ],
+    on_group: Callable[[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup], object],
 ) -> None:
     group_id = asked.group_id
     describe = AclOperation.DESCRIBE
@@ -77,9 +74,7 @@ def _describe(
     names = [topic.topic_name for topic in asked.topics or ()]
     denied = unauthorized_names(context, describe, ResourceType.TOPIC, names)
 
-    def take(
-        group: messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup,
-    ) -> None:
+    def take(group: messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup) -> None:
         if asked.topics is None:
             told = [topic.topic_name for topic in group.topics]
             hidden = unauthorized_names(context, describe, ResourceType.TOPIC, told)
@@ -102,8 +97,6 @@ def _describe(
     context.broker.groups.shares.describe_offsets(allowed, take, fail)
 
 
-def _hidden(
-    number: int,
-) -> messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition:
+def _hidden(number: int) -> messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition:
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return Row(number, -1, lag=-1, error_code=code, error_message=ERROR_TEXTS[code])

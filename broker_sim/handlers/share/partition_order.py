@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-def in_mutable_map_order(
-    answers: Mapping[TopicIdPartition, Answer],
-) -> dict[TopicIdPartition, Answer]:
+def in_mutable_map_order(answers: Mapping[TopicIdPartition, Answer]) -> dict[TopicIdPartition, Answer]:
     """Return the answers in the order of a map that is still being filled: of those that are all refused."""
     return {one: answers[one] for one in mutable_map_order(answers, _hash)}
 

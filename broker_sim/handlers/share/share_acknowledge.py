@@ -70,9 +70,7 @@ def _response(
     response = messages.ShareAcknowledgeResponse
     hints = LeaderHints(context.broker.image, context.listener)
 
-    def answer(
-        partition: TopicIdPartition, error: ApiError | None
-    ) -> messages.ShareAcknowledgeResponse.PartitionData:
+    def answer(partition: TopicIdPartition, error: ApiError | None) -> messages.ShareAcknowledgeResponse.PartitionData:
         data = response.PartitionData(partition.partition)
         if error is not None:
             data.error_code, data.error_message = error.error_code, error.error_message
@@ -80,9 +78,7 @@ def _response(
                 hints.add(partition.topic_partition, data.current_leader)
         return data
 
-    topics = by_topic(
-        (partition.topic_id, answer(partition, error)) for partition, error in errors.items()
-    )
+    topics = by_topic((partition.topic_id, answer(partition, error)) for partition, error in errors.items())
     settings = context.broker.share_partitions.settings
     return response(
         error_code=ErrorCode.NONE,

@@ -19,11 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.fetch_session import FINAL_EPOCH
-from broker_sim.handlers.share.acknowledgements import (
-    RENEW_VERSION,
-    acknowledge,
-    asked_partitions,
-)
+from broker_sim.handlers.share.acknowledgements import RENEW_VERSION, acknowledge, asked_partitions
 from broker_sim.handlers.share.checks import denied_topics, member_error
 from broker_sim.handlers.share.partition_order import in_mutable_map_order, in_to_map_order
 from broker_sim.handlers.share.share_fetch_response import build_response, response_bytes, throttled
@@ -31,13 +27,7 @@ from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.protocol import messages
 from broker_sim.replica import FetchIsolation, FetchParams
-from broker_sim.share_partition import (
-    FailedRequestError,
-    ShareFetch,
-    SharePartitionData,
-    WantedRecords,
-    rotate,
-)
+from broker_sim.share_partition import FailedRequestError, ShareFetch, SharePartitionData, WantedRecords, rotate
 from broker_sim.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
@@ -57,9 +47,7 @@ RECORD_LIMIT: Final = 1
 ACQUIRE_MODES: Final = (0, RECORD_LIMIT)
 
 
-def handle_share_fetch(
-    request: messages.ShareFetchRequest, context: RequestContext, respond: Respond
-) -> None:
+def handle_share_fetch(request: messages.ShareFetchRequest, context: RequestContext, respond: Respond) -> None:
     """Let a member acquire records, now or when there are some."""
     error_code = member_error(context, request.group_id, request.member_id)
     if not error_code and _renews_and_fetches(request, context):
@@ -115,16 +103,7 @@ def _session(
 class _Served:
     """One request from its session to its answer."""
 
-    __slots__ = (
-        "_acknowledged",
-        "_asked",
-        "_context",
-        "_fetched",
-        "_request",
-        "_respond",
-        "_session",
-        "_topic_names",
-    )
+    __slots__ = ("_acknowledged", "_asked", "_context", "_fetched", "_request", "_respond", "_session", "_topic_names")
 
     def __init__(
         self,
@@ -193,10 +172,7 @@ class _Served:
             self._fail()
             return
         records = WantedRecords(
-            request.member_id or "",
-            request.max_records,
-            request.batch_size,
-            request.share_acquire_mode == RECORD_LIMIT,
+            request.member_id or "", request.max_records, request.batch_size, request.share_acquire_mode == RECORD_LIMIT
         )
         context.broker.share_partitions.fetch_messages(
             ShareFetch(
@@ -217,18 +193,11 @@ class _Served:
             return
         context, request = self._context, self._request
         throttle = context.throttle
-        if throttle is not None and throttle.refuses_fetch(
-            response_bytes(context, self._session, self._fetched)
-        ):
+        if throttle is not None and throttle.refuses_fetch(response_bytes(context, self._session, self._fetched)):
             response = throttled(context, request, self._session, self._acknowledged)
         else:
             response = build_response(
-                context,
-                request,
-                self._session,
-                self._fetched,
-                self._acknowledged,
-                self._topic_names,
+                context, request, self._session, self._fetched, self._acknowledged, self._topic_names
             )
         if request.share_session_epoch == FINAL_EPOCH:
             key = ShareSessionKey(request.group_id or "", request.member_id or "")
@@ -236,9 +205,7 @@ class _Served:
         self._respond(response)
 
 
-def _partition_error(
-    context: RequestContext, partition: TopicIdPartition, denied: AbstractSet[str]
-) -> ErrorCode:
+def _partition_error(context: RequestContext, partition: TopicIdPartition, denied: AbstractSet[str]) -> ErrorCode:
     """Return why a partition of the session is not fetched, NONE if it is."""
     if partition.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
@@ -249,9 +216,7 @@ def _partition_error(
     return ErrorCode.NONE
 
 
-def _fetch_params(
-    request: messages.ShareFetchRequest, context: RequestContext, max_wait_ms: int
-) -> FetchParams:
+def _fetch_params(request: messages.ShareFetchRequest, context: RequestContext, max_wait_ms: int) -> FetchParams:
     """Return what holds for all partitions; only leaders serve share fetches."""
     broker = context.broker
     max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
@@ -263,9 +228,7 @@ def _fetch_params(
         max_wait_ms=max_wait_ms,
         min_bytes=min(request.min_bytes, max_bytes),
         max_bytes=max_bytes,
-        isolation=(
-            FetchIsolation.TXN_COMMITTED if reads_committed else FetchIsolation.HIGH_WATERMARK
-        ),
+        isolation=(FetchIsolation.TXN_COMMITTED if reads_committed else FetchIsolation.HIGH_WATERMARK),
         has_client_metadata=False,
         client_id=context.client_id,
     )

@@ -38,10 +38,7 @@ def response_bytes(context: RequestContext, session: ShareFetchContext, fetched:
 
 
 def throttled(
-    context: RequestContext,
-    request: messages.ShareFetchRequest,
-    session: ShareFetchContext,
-    acknowledged: Acknowledged,
+    context: RequestContext, request: messages.ShareFetchRequest, session: ShareFetchContext, acknowledged: Acknowledged
 ) -> messages.ShareFetchResponse:
     """Answer with what became of the acknowledgements; the session does not move on."""
     response = _empty(context, request, session)
@@ -72,9 +69,7 @@ def build_response(
             if data.error_code in HINTED_ERRORS:
                 hints.add(partition.topic_partition, answer.current_leader)
     response.responses = _topics(_with_acknowledged(answers, acknowledged))
-    response.node_endpoints = [
-        messages.ShareFetchResponse.NodeEndpoint(*endpoint) for endpoint in hints.endpoints()
-    ]
+    response.node_endpoints = [messages.ShareFetchResponse.NodeEndpoint(*endpoint) for endpoint in hints.endpoints()]
     return response
 
 
@@ -84,16 +79,12 @@ def _empty(
     """Return an answer without partitions; another request may have continued the session."""
     settings = context.broker.share_partitions.settings
     return messages.ShareFetchResponse(
-        error_code=(
-            ErrorCode.INVALID_SHARE_SESSION_EPOCH if session.has_moved_on else ErrorCode.NONE
-        ),
+        error_code=(ErrorCode.INVALID_SHARE_SESSION_EPOCH if session.has_moved_on else ErrorCode.NONE),
         acquisition_lock_timeout_ms=settings.record_lock_duration_ms(request.group_id or ""),
     )
 
 
-def _partition_data(
-    partition: TopicIdPartition, data: SharePartitionData
-) -> messages.ShareFetchResponse.PartitionData:
+def _partition_data(partition: TopicIdPartition, data: SharePartitionData) -> messages.ShareFetchResponse.PartitionData:
     """Return the answer for one partition; Kafka gives no texts of errors here."""
     response = messages.ShareFetchResponse
     return response.PartitionData(
@@ -126,10 +117,6 @@ def _in_map_order(partitions: Iterable[TopicIdPartition]) -> Iterator[TopicIdPar
         yield from mutable_map_order(topics[topic_id], lambda one: integer_hash(one.partition))
 
 
-def _topics(
-    answers: Answers,
-) -> list[messages.ShareFetchResponse.ShareFetchableTopicResponse]:
+def _topics(answers: Answers) -> list[messages.ShareFetchResponse.ShareFetchableTopicResponse]:
     topics = by_topic((partition.topic_id, answer) for partition, answer in answers.items())
-    return [
-        messages.ShareFetchResponse.ShareFetchableTopicResponse(*topic) for topic in topics.items()
-    ]
+    return [messages.ShareFetchResponse.ShareFetchableTopicResponse(*topic) for topic in topics.items()]

@@ -41,6 +41,4 @@ def handle_share_group_describe(
 
 def _topics_of(group: messages.ShareGroupDescribeResponse.DescribedGroup) -> list[str]:
     """Return the topics that members have."""
-    return [
-        topic.topic_name for member in group.members for topic in member.assignment.topic_partitions
-    ]
+    return [topic.topic_name for member in group.members for topic in member.assignment.topic_partitions]

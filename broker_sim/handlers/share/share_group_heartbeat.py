@@ -39,11 +39,7 @@ def handle_share_group_heartbeat(
         return
 
     def fail(error: ApiError) -> None:
-        respond(
-            messages.ShareGroupHeartbeatResponse(
-                error_code=error.error_code, error_message=error.error_message
-            )
-        )
+        respond(messages.ShareGroupHeartbeatResponse(error_code=error.error_code, error_message=error.error_message))
 
     context.broker.groups.shares.heartbeat(request, group_client(context), respond, fail)
 

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata.acl import AclOperation
 
 
-def share_group_refusal(
-    context: RequestContext, operation: AclOperation, group_id: str
-) -> ErrorCode:
+def share_group_refusal(context: RequestContext, operation: AclOperation, group_id: str) -> ErrorCode:
     """Return why the client may not do that with a share group, NONE if it may."""
     if not has_share_groups(context):
         return ErrorCode.UNSUPPORTED_VERSION

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 def _handler(api: StateApi) -> Handler:
     def handle(request: Any, context: RequestContext, respond: Respond) -> None:
-        denial = authorization_error(
-            context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
-        )
+        denial = authorization_error(context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
         if denial:
             respond(api.failed_response(request, denial, ERROR_TEXTS[denial]))
         else:

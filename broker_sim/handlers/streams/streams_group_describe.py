@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
 
 Described = messages.StreamsGroupDescribeResponse.DescribedGroup
-TOPICS_HIDDEN: Final = (
-    "The described group uses topics that the client is not authorized to describe."
-)
+TOPICS_HIDDEN: Final = "The described group uses topics that the client is not authorized to describe."
 
 
 def handle_streams_group_describe(

@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.streams.status import Status
-from broker_sim.handlers.support.authorization import (
-    authorization_error,
-    is_authorized,
-    unauthorized_names,
-)
+from broker_sim.handlers.support.authorization import authorization_error, is_authorized, unauthorized_names
 from broker_sim.handlers.support.group_client import group_client
 from broker_sim.handlers.support.group_protocols import has_streams_groups
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
@@ -75,14 +71,12 @@ def _check(request: messages.StreamsGroupHeartbeatRequest, context: RequestConte
     if prohibited:
         raise ApiError(
             ErrorCode.STREAMS_INVALID_TOPOLOGY,
-            f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is "
-            "prohibited.",
+            f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited.",
         )
     invalid = [name for name in names if invalid_topic_name(name) is not None]
     if invalid:
         raise ApiError(
-            ErrorCode.STREAMS_INVALID_TOPOLOGY,
-            f"Topic names {','.join(invalid)} are not valid topic names.",
+            ErrorCode.STREAMS_INVALID_TOPOLOGY, f"Topic names {','.join(invalid)} are not valid topic names."
         )
     if unauthorized_names(context, describe, ResourceType.TOPIC, names):
         raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)

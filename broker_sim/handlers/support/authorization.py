@@ -62,8 +62,7 @@ _OPERATIONS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = {
 """What makes sense for a resource; mirrors `AclEntry.supportedOperations`."""
 
 _EVERYTHING: Final[Mapping[ResourceType, int]] = {
-    resource_type: sum(1 << operation for operation in operations)
-    for resource_type, operations in _OPERATIONS.items()
+    resource_type: sum(1 << operation for operation in operations) for resource_type, operations in _OPERATIONS.items()
 }
 
 
@@ -88,28 +87,17 @@ class RequestAuthorizer:
         """Return whether the client may do this with the resource, and tell a denial."""
         connection = context.connection
         decision = self._authorizer.decide(
-            context.broker.image.acls,
-            connection.principal,
-            connection.ip,
-            operation,
-            resource_type,
-            name,
+            context.broker.image.acls, connection.principal, connection.ip, operation, resource_type, name
         )
         if logs_denial and not decision.is_allowed:
             self._on_denial(context, operation, resource_type, name, decision)
         return decision.is_allowed
 
-    def allows_on_any(
-        self, context: RequestContext, operation: AclOperation, resource_type: ResourceType
-    ) -> bool:
+    def allows_on_any(self, context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Return whether there is a resource of the type with which the client may do this."""
         connection = context.connection
         return self._authorizer.is_allowed_on_any(
-            context.broker.image.acls,
-            connection.principal,
-            connection.ip,
-            operation,
-            resource_type,
+            context.broker.image.acls, connection.principal, connection.ip, operation, resource_type
         )
 
 
@@ -118,8 +106,7 @@ def make_authorizer(config: BrokerConfig, on_denial: OnDenial) -> RequestAuthori
     if not config.authorizer_class_name:
         return None
     authorizer = Authorizer(
-        parse_super_users(config.super_users),
-        allow_everyone_if_no_acl=config.allow_everyone_if_no_acl_found,
+        parse_super_users(config.super_users), allow_everyone_if_no_acl=config.allow_everyone_if_no_acl_found
     )
     return RequestAuthorizer(authorizer, on_denial)
 
@@ -137,9 +124,7 @@ def is_authorized(
     `logs_denial` is for what it has asked for, and not for what is only left out of a list.
     """
     authorizer = context.broker.authorizer
-    return authorizer is None or authorizer.allows(
-        context, operation, resource_type, name, logs_denial=logs_denial
-    )
+    return authorizer is None or authorizer.allows(context, operation, resource_type, name, logs_denial=logs_denial)
 
 
 def authorization_error(
@@ -158,16 +143,12 @@ def is_authorized_on_cluster(context: RequestContext, operations: Sequence[AclOp
     """
     cluster = ResourceType.CLUSTER
     return not operations or any(
-        is_authorized(
-            context, operation, cluster, CLUSTER_NAME, logs_denial=operation is operations[-1]
-        )
+        is_authorized(context, operation, cluster, CLUSTER_NAME, logs_denial=operation is operations[-1])
         for operation in operations
     )
 
 
-def is_authorized_on_any(
-    context: RequestContext, operation: AclOperation, resource_type: ResourceType
-) -> bool:
+def is_authorized_on_any(context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
     """Return whether there is a resource of the type with which the client may do this."""
     authorizer = context.broker.authorizer
     return authorizer is None or authorizer.allows_on_any(context, operation, resource_type)

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.controller import CreatableTopic
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.forwarding import forward
-from broker_sim.metadata.topic_name import (
-    GROUP_METADATA_TOPIC,
-    SHARE_GROUP_STATE_TOPIC,
-    TRANSACTION_STATE_TOPIC,
-)
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -32,10 +28,7 @@ def create_coordinators_topic(name: str, broker: BrokerServices) -> None:
         if outcome.ok or outcome.error_code is ErrorCode.TOPIC_ALREADY_EXISTS:
             return
         log.bind(broker.clock, node=f"broker-{broker.broker_id}").warning(
-            "topic_not_created",
-            topic=wanted.name,
-            error=outcome.error_code.name,
-            reason=outcome.error_message,
+            "topic_not_created", topic=wanted.name, error=outcome.error_code.name, reason=outcome.error_message
         )
 
     forward(

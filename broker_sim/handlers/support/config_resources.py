@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from broker_sim.config import PER_LISTENER, without_listener
 from broker_sim.controller import ConfigResource, ConfigResourceType, Outcome
-from broker_sim.errors import (
-    ERROR_TEXTS,
-    ApiError,
-    ConfigError,
-    ErrorCode,
-    MissingExtraError,
-)
+from broker_sim.errors import ERROR_TEXTS, ApiError, ConfigError, ErrorCode, MissingExtraError
 from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 
@@ -111,9 +105,7 @@ def alter_configs_of(
         answer(())
 
 
-def _check_listeners(
-    broker: BrokerServices, present: Mapping[str, str], wanted: Mapping[str, str]
-) -> None:
+def _check_listeners(broker: BrokerServices, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
     """Raise ApiError unless the listeners may have these; all else is left to the controller."""
     if not any(without_listener(name) in PER_LISTENER for name in (*present, *wanted)):
         return
@@ -123,9 +115,7 @@ def _check_listeners(
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
-def check_config_access(
-    context: RequestContext, operation: AclOperation, resource: AlterableResource
-) -> None:
+def check_config_access(context: RequestContext, operation: AclOperation, resource: AlterableResource) -> None:
     """Raise ApiError unless the client may do this with the configurations of the resource."""
     kind, name = _PROTECTED.get(resource.resource_type, ResourceType.CLUSTER), CLUSTER_NAME
     if kind is not ResourceType.CLUSTER:
@@ -150,9 +140,7 @@ def _target(broker_id: int, resource: AlterableResource) -> ConfigResource:
     try:
         resource_type = ConfigResourceType(resource.resource_type)
     except ValueError:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}"
-        ) from None
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}") from None
     name = resource.resource_name
     if resource_type is ConfigResourceType.BROKER and name:
         check_own_id(broker_id, name, "Unexpected broker id, expected {}, but received {}")

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-TOPICS_HIDDEN: Final = (
-    "The group has described topic(s) that the client is not authorized to describe."
-)
+TOPICS_HIDDEN: Final = "The group has described topic(s) that the client is not authorized to describe."
 
 
 class DescribeRequest(Protocol):
@@ -44,9 +42,7 @@ G_co = TypeVar("G_co", bound=DescribedGroup, covariant=True)
 class GroupType(Protocol[G_co]):
     """The class of the groups in one of the three answers."""
 
-    def __call__(
-        self, error_code: int = ..., error_message: str | None = ..., *, group_id: str = ...
-    ) -> G_co:
+    def __call__(self, error_code: int = ..., error_message: str | None = ..., *, group_id: str = ...) -> G_co:
         """Make one."""
 
 
@@ -69,11 +65,7 @@ def described_groups(
         return [group_type(ErrorCode.UNSUPPORTED_VERSION, group_id=each) for each in asked]
     operation = AclOperation.DESCRIBE
     denied = unauthorized_names(context, operation, ResourceType.GROUP, asked)
-    refused = [
-        group_type(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=each)
-        for each in asked
-        if each in denied
-    ]
+    refused = [group_type(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=each) for each in asked if each in denied]
     groups = describe([each for each in asked if each not in denied])
     names = (name for group in groups for name in topics_of(group))
     hidden_names = unauthorized_names(context, operation, ResourceType.TOPIC, names)
@@ -81,15 +73,11 @@ def described_groups(
         groups = [
             group
             if hidden_names.isdisjoint(topics_of(group))
-            else group_type(
-                ErrorCode.TOPIC_AUTHORIZATION_FAILED, hidden_text, group_id=group.group_id
-            )
+            else group_type(ErrorCode.TOPIC_AUTHORIZATION_FAILED, hidden_text, group_id=group.group_id)
             for group in groups
         ]
     if request.include_authorized_operations:
         for group in groups:
             if not group.error_code:
-                group.authorized_operations = authorized_operations(
-                    context, ResourceType.GROUP, group.group_id
-                )
+                group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
     return refused + groups

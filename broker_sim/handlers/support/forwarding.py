@@ -36,6 +36,4 @@ def forward(
         on_refusal(Outcome(ErrorCode.REQUEST_TIMED_OUT))
         return
 
-    broker.controller.call(
-        verb, on_result, lambda error: on_refusal(Outcome(error.error_code, str(error)))
-    )
+    broker.controller.call(verb, on_result, lambda error: on_refusal(Outcome(error.error_code, str(error))))

@@ -21,6 +21,4 @@ def group_client(context: RequestContext) -> GroupClient:
     def hidden_topics(names: Iterable[str]) -> AbstractSet[str]:
         return unauthorized_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
 
-    return GroupClient(
-        context.client_id or "", f"/{context.connection.ip}", context.api_version, hidden_topics
-    )
+    return GroupClient(context.client_id or "", f"/{context.connection.ip}", context.api_version, hidden_topics)

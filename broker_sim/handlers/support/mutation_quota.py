@@ -14,6 +14,5 @@ if TYPE_CHECKING:
 def mutation_quota(context: RequestContext, strict_since_version: int) -> ControllerMutationQuota:
     """Return the quota; requests of older versions are slowed down, but never refused."""
     return context.broker.controller_quotas.quota_for(
-        Client(context.principal.name, context.client_id or ""),
-        is_strict=context.api_version >= strict_since_version,
+        Client(context.principal.name, context.client_id or ""), is_strict=context.api_version >= strict_since_version
     )

@@ -10,6 +10,4 @@ if TYPE_CHECKING:
 
 def offline_replicas(image: MetadataImage, state: PartitionState, listener: str) -> list[int]:
     """Return the replicas whose brokers are fenced, not registered, or without that listener."""
-    return [
-        replica for replica in state.replicas if image.alive_endpoint(replica, listener) is None
-    ]
+    return [replica for replica in state.replicas if image.alive_endpoint(replica, listener) is None]

@@ -44,9 +44,7 @@ class SlowSearches:
         """Whether `run` has something to do."""
         return any(lookup.waiting for lookup in self._lookups.values())
 
-    def look_up(
-        self, key: TopicPartition, leader_epoch: int, look_up: LookUp
-    ) -> TimestampAndOffset | None:
+    def look_up(self, key: TopicPartition, leader_epoch: int, look_up: LookUp) -> TimestampAndOffset | None:
         """Return what `look_up(search, from_offset)` does; before that offset there is no such record.
 
         The leader of one epoch cuts nothing off its log. Raises `SlowSearchError`, and `ApiError` as a
@@ -79,9 +77,7 @@ class _Lookup:
         self._waiting_bytes = 0
         self._found: dict[tuple[WantedRecord, BatchHeader], tuple[int, int] | ApiError | None] = {}
 
-    def search(
-        self, header: BatchHeader, batch: bytes | memoryview, wanted: WantedRecord
-    ) -> tuple[int, int] | None:
+    def search(self, header: BatchHeader, batch: bytes | memoryview, wanted: WantedRecord) -> tuple[int, int] | None:
         """Return what `find_record` does, or nothing of a batch that has to wait for `run`."""
         if (wanted, header) in self._found:
             found = self._found[wanted, header]

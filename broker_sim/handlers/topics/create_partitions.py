@@ -45,9 +45,7 @@ def handle_create_partitions(
         if name in denied and not injected[name]
     ]
     wanted = [
-        _new_partitions(topic)
-        for topic in request.topics
-        if not injected[topic.name] and topic.name not in denied
+        _new_partitions(topic) for topic in request.topics if not injected[topic.name] and topic.name not in denied
     ]
     if not wanted:
         respond(messages.CreatePartitionsResponse(results=refused))
@@ -56,28 +54,19 @@ def handle_create_partitions(
     quota = mutation_quota(context, STRICT_QUOTA_VERSION)
 
     def answer(outcomes: Iterable[tuple[str, Outcome]]) -> None:
-        results = [
-            TopicResult(name, outcome.error_code, outcome.error_message)
-            for name, outcome in outcomes
-        ]
-        respond(
-            messages.CreatePartitionsResponse(quota.throttle_time_ms, results=results + refused)
-        )
+        results = [TopicResult(name, outcome.error_code, outcome.error_message) for name, outcome in outcomes]
+        respond(messages.CreatePartitionsResponse(quota.throttle_time_ms, results=results + refused))
 
     forward(
         context.broker,
         request.timeout_ms,
-        lambda controller: controller.create_partitions(
-            wanted, request.validate_only, quota.record
-        ),
+        lambda controller: controller.create_partitions(wanted, request.validate_only, quota.record),
         answer,
         lambda outcome: answer((topic.name, outcome) for topic in wanted),
     )
 
 
-def _new_partitions(
-    topic: messages.CreatePartitionsRequest.CreatePartitionsTopic,
-) -> NewPartitions:
+def _new_partitions(topic: messages.CreatePartitionsRequest.CreatePartitionsTopic) -> NewPartitions:
     if topic.assignments is None:
         return NewPartitions(topic.name, topic.count)
     assignments = [assigned.broker_ids for assigned in topic.assignments]

@@ -44,23 +44,15 @@ def handle_create_topics(
 ) -> None:
     """Create the topics, or only say whether they could be created."""
     injected = {topic.name: injected_error(context, topic.name) for topic in request.topics}
-    refused = [
-        TopicResult(name=name, error_code=error) for name, error in injected.items() if error
-    ]
+    refused = [TopicResult(name=name, error_code=error) for name, error in injected.items() if error]
     denied = _denied_topics(request, context)
     refused += [
-        TopicResult(
-            name=name,
-            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            error_message="Authorization failed.",
-        )
+        TopicResult(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message="Authorization failed.")
         for name in denied
         if not injected[name]
     ]
     wanted = [
-        _creatable_topic(topic)
-        for topic in request.topics
-        if not injected[topic.name] and topic.name not in denied
+        _creatable_topic(topic) for topic in request.topics if not injected[topic.name] and topic.name not in denied
     ]
     if not wanted:
         respond(messages.CreateTopicsResponse(topics=refused))
@@ -78,11 +70,7 @@ def handle_create_topics(
 
     def refuse(outcome: Outcome) -> None:
         failed = [
-            TopicResult(
-                name=topic.name,
-                error_code=outcome.error_code,
-                error_message=outcome.error_message,
-            )
+            TopicResult(name=topic.name, error_code=outcome.error_code, error_message=outcome.error_message)
             for topic in wanted
         ]
         respond(messages.CreateTopicsResponse(topics=failed + refused))
@@ -106,9 +94,7 @@ def _denied_topics(request: messages.CreateTopicsRequest, context: RequestContex
     return [name for name in dict.fromkeys(names) if name in denied]
 
 
-def _describe_configs(
-    topic: TopicResult, context: RequestContext, configs: Mapping[str, str | None]
-) -> None:
+def _describe_configs(topic: TopicResult, context: RequestContext, configs: Mapping[str, str | None]) -> None:
     """Add what has been set, or that the client may not see it, nor the numbers that were chosen."""
     describe = AclOperation.DESCRIBE_CONFIGS
     if is_authorized(context, describe, ResourceType.TOPIC, topic.name, logs_denial=False):

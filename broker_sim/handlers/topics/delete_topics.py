@@ -13,9 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
-from broker_sim.handlers.support.authorization import (
-    is_authorized,
-)
+from broker_sim.handlers.support.authorization import is_authorized
 from broker_sim.handlers.support.forwarding import forward
 from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.handlers.support.mutation_quota import mutation_quota

@@ -59,13 +59,9 @@ def handle_describe_topic_partitions(
         if not page.add(name, start):
             break
     for topic in page.response.topics:
-        topic.topic_authorized_operations = authorized_operations(
-            context, ResourceType.TOPIC, topic.name or ""
-        )
+        topic.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, topic.name or "")
     if asked:
-        page.response.topics += [
-            Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name) for name in sorted(denied)
-        ]
+        page.response.topics += [Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name) for name in sorted(denied)]
     respond(page.response)
 
 
@@ -96,8 +92,7 @@ class _Page:
             return True
         states = topic.partitions[start : start + self._remaining]
         partitions = [
-            _partition(self._image, number, state, self._listener)
-            for number, state in enumerate(states, start)
+            _partition(self._image, number, state, self._listener) for number, state in enumerate(states, start)
         ]
         self.response.topics.append(_describe(topic, partitions))
         self._remaining -= len(states)
@@ -123,18 +118,10 @@ def _unknown_topic(name: str) -> Topic:
 
 
 def _describe(topic: TopicState, partitions: list[Partition]) -> Topic:
-    return Topic(
-        ErrorCode.NONE,
-        topic.name,
-        topic.topic_id,
-        is_internal_topic(topic.name),
-        partitions,
-    )
+    return Topic(ErrorCode.NONE, topic.name, topic.topic_id, is_internal_topic(topic.name), partitions)
 
 
-def _partition(
-    image: MetadataImage, number: int, state: PartitionState, listener: str
-) -> Partition:
+def _partition(image: MetadataImage, number: int, state: PartitionState, listener: str) -> Partition:
     has_leader = image.alive_endpoint(state.leader, listener) is not None
     return Partition(
         partition_index=number,

@@ -46,9 +46,7 @@ Topic = messages.MetadataResponse.MetadataResponseTopic
 
 
 def handle_metadata(
-    request: messages.MetadataRequest,
-    context: RequestContext,
-    respond: Callable[[messages.MetadataResponse], None],
+    request: messages.MetadataRequest, context: RequestContext, respond: Callable[[messages.MetadataResponse], None]
 ) -> None:
     """Describe the living brokers and the topics asked for (None: all of them)."""
     if any(topic.name is None and topic.topic_id == NO_TOPIC_ID for topic in request.topics or ()):
@@ -59,11 +57,7 @@ def handle_metadata(
     everything = request.topics is None or (context.api_version == 0 and not request.topics)
     if everything:
         denied = _denied(context, image.topics, is_asked=False)
-        topics = [
-            _describe(context, image, topic)
-            for name, topic in image.topics.items()
-            if name not in denied
-        ]
+        topics = [_describe(context, image, topic) for name, topic in image.topics.items() if name not in denied]
     else:
         topics = _named_topics(request, context)
     response = messages.MetadataResponse(
@@ -83,9 +77,7 @@ def handle_metadata(
         for topic in topics:
             # An unknown id is answered before anybody looks at what is allowed.
             if topic.error_code not in WITHOUT_OPERATIONS:
-                topic.topic_authorized_operations = authorized_operations(
-                    context, ResourceType.TOPIC, topic.name or ""
-                )
+                topic.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, topic.name or "")
     respond(response)
 
 
@@ -94,8 +86,7 @@ def _failed(request: messages.MetadataRequest) -> messages.MetadataResponse:
     return messages.MetadataResponse(
         error_code=ErrorCode.UNKNOWN_SERVER_ERROR,
         topics=[
-            Topic(ErrorCode.UNKNOWN_SERVER_ERROR, topic.name or "", topic.topic_id)
-            for topic in request.topics or ()
+            Topic(ErrorCode.UNKNOWN_SERVER_ERROR, topic.name or "", topic.topic_id) for topic in request.topics or ()
         ],
     )
 
@@ -140,9 +131,7 @@ def _named_topics(request: messages.MetadataRequest, context: RequestContext) ->
     return topics
 
 
-def _denied(
-    context: RequestContext, names: Iterable[str], *, is_asked: bool = True
-) -> AbstractSet[str]:
+def _denied(context: RequestContext, names: Iterable[str], *, is_asked: bool = True) -> AbstractSet[str]:
     """Return the topics that the client may not describe: it is not told whether they exist."""
     describe = AclOperation.DESCRIBE
     return unauthorized_names(context, describe, ResourceType.TOPIC, names, logs_denial=is_asked)
@@ -156,9 +145,7 @@ def _denied_creations(context: RequestContext, names: Iterable[str]) -> Abstract
     return unauthorized_names(context, create, ResourceType.TOPIC, names)
 
 
-def _by_id(
-    context: RequestContext, image: MetadataImage, topic_id: bytes, denied: AbstractSet[str]
-) -> Topic:
+def _by_id(context: RequestContext, image: MetadataImage, topic_id: bytes, denied: AbstractSet[str]) -> Topic:
     state = image.topic_by_id(topic_id)
     if state is None:
         error_code = injected_error(context, "") or ErrorCode.UNKNOWN_TOPIC_ID
@@ -174,9 +161,7 @@ def _auto_create(context: RequestContext, names: list[str]) -> None:
     wanted = [creatable_topic(name, broker.config) for name in names]
     quota = mutation_quota(context, strict_since_version=0)
     broker.controller.call(
-        lambda controller: controller.create_topics(wanted, charge=quota.record),
-        lambda _: None,
-        lambda _: None,
+        lambda controller: controller.create_topics(wanted, charge=quota.record), lambda _: None, lambda _: None
     )
 
 
@@ -185,9 +170,7 @@ def _describe(context: RequestContext, image: MetadataImage, topic: TopicState) 
     error_code = injected_error(context, topic.name)
     if error_code:
         return Topic(error_code, topic.name, topic.topic_id, is_internal)
-    partitions = [
-        _partition(image, number, state, context) for number, state in enumerate(topic.partitions)
-    ]
+    partitions = [_partition(image, number, state, context) for number, state in enumerate(topic.partitions)]
     return Topic(ErrorCode.NONE, topic.name, topic.topic_id, is_internal, partitions)
 
 

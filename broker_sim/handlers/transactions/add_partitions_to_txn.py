@@ -15,11 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.support.authorization import (
-    authorization_error,
-    is_authorized_on_cluster,
-    unauthorized_names,
-)
+from broker_sim.handlers.support.authorization import authorization_error, is_authorized_on_cluster, unauthorized_names
 from broker_sim.handlers.transactions.fenced import error_of_version
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import is_internal_topic
@@ -77,10 +73,7 @@ def handle_add_partitions_to_txn(
         respond(messages.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics))
 
     denial = authorization_error(
-        context,
-        AclOperation.WRITE,
-        ResourceType.TRANSACTIONAL_ID,
-        transaction.transactional_id,
+        context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id
     )
     if denial:
         answer(dict.fromkeys(_partitions(transaction), denial))
@@ -143,18 +136,13 @@ def _serve(
 
 
 def _partitions(transaction: Transaction) -> list[TopicPartition]:
-    return [
-        TopicPartition(topic.name, partition)
-        for topic in transaction.topics
-        for partition in topic.partitions
-    ]
+    return [TopicPartition(topic.name, partition) for topic in transaction.topics for partition in topic.partitions]
 
 
 def _by_topic(
     errors: Mapping[TopicPartition, ErrorCode],
 ) -> list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
     topics = by_topic(
-        (topic, PartitionResult(partition, error_code))
-        for (topic, partition), error_code in errors.items()
+        (topic, PartitionResult(partition, error_code)) for (topic, partition), error_code in errors.items()
     )
     return [TopicResult(*entry) for entry in topics.items()]

@@ -30,23 +30,15 @@ EPOCH_BUMP_VERSION: Final = 5
 
 
 def handle_end_txn(
-    request: messages.EndTxnRequest,
-    context: RequestContext,
-    respond: Callable[[messages.EndTxnResponse], None],
+    request: messages.EndTxnRequest, context: RequestContext, respond: Callable[[messages.EndTxnResponse], None]
 ) -> None:
     """Commit or abort a transaction."""
 
     def answer(error_code: ErrorCode, producer_id: int, producer_epoch: int) -> None:
         error_code = error_of_version(error_code, context, PRODUCER_FENCED_VERSION)
-        respond(
-            messages.EndTxnResponse(
-                error_code=error_code, producer_id=producer_id, producer_epoch=producer_epoch
-            )
-        )
+        respond(messages.EndTxnResponse(error_code=error_code, producer_id=producer_id, producer_epoch=producer_epoch))
 
-    denial = authorization_error(
-        context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
-    )
+    denial = authorization_error(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     if denial:
         respond(messages.EndTxnResponse(error_code=denial))
         return

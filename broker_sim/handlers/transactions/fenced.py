@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
 
 
-def error_of_version(
-    error_code: ErrorCode, context: RequestContext, first_version: int
-) -> ErrorCode:
+def error_of_version(error_code: ErrorCode, context: RequestContext, first_version: int) -> ErrorCode:
     """Return the error, or INVALID_PRODUCER_EPOCH for PRODUCER_FENCED before `first_version`."""
     if error_code is ErrorCode.PRODUCER_FENCED and context.api_version < first_version:
         return ErrorCode.INVALID_PRODUCER_EPOCH

@@ -17,11 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.support.authorization import (
-    authorization_error,
-    is_authorized,
-    is_authorized_on_any,
-)
+from broker_sim.handlers.support.authorization import authorization_error, is_authorized, is_authorized_on_any
 from broker_sim.handlers.transactions.fenced import error_of_version
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
@@ -70,10 +66,7 @@ def handle_init_producer_id(
     else:
         expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
         context.broker.transactions.init_producer_id(
-            request.transactional_id,
-            request.transaction_timeout_ms,
-            expected if names_id else None,
-            answer,
+            request.transactional_id, request.transaction_timeout_ms, expected if names_id else None, answer
         )
 
 

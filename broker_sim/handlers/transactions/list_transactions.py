@@ -42,9 +42,7 @@ def handle_list_transactions(
     """List the transactional ids of this broker."""
     states = context.broker.transactions.states
     if states.runtime.is_loading:
-        respond(
-            messages.ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        )
+        respond(messages.ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         return
     try:
         pattern = _pattern(request)
@@ -56,21 +54,14 @@ def handle_list_transactions(
         State(metadata.transactional_id, metadata.producer_id, metadata.state.state_name)
         for metadata in states.each()
         if passes(metadata)
-        and is_authorized(
-            context,
-            AclOperation.DESCRIBE,
-            ResourceType.TRANSACTIONAL_ID,
-            metadata.transactional_id,
-        )
+        and is_authorized(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, metadata.transactional_id)
     ]
 
     def answer(matching: list[State]) -> None:
         respond(
             messages.ListTransactionsResponse(
                 unknown_state_filters=[
-                    name
-                    for name in dict.fromkeys(request.state_filters)
-                    if state_named(name) is None
+                    name for name in dict.fromkeys(request.state_filters) if state_named(name) is None
                 ],
                 transaction_states=matching,
             )
@@ -98,9 +89,7 @@ def _matching(pattern: Pattern, listed: Iterable[State]) -> list[State]:
     return [one for one in listed if pattern.matches(one.transactional_id)]
 
 
-def _filter(
-    request: messages.ListTransactionsRequest, now_ms: int
-) -> Callable[[TransactionMetadata], bool]:
+def _filter(request: messages.ListTransactionsRequest, now_ms: int) -> Callable[[TransactionMetadata], bool]:
     """Return what tells whether an id is listed, as far as its pattern does not matter."""
     states = {state_named(name) for name in request.state_filters}
     producer_ids = set(request.producer_id_filters)

@@ -82,9 +82,7 @@ class BatchFilter:
         if not retained:
             return rebuild_batch(header, ()) if stays_empty else None
         self._stats.messages_written += len(retained)
-        needs_horizon = header.delete_horizon_ms is None and any(
-            record.value is None for record in retained
-        )
+        needs_horizon = header.delete_horizon_ms is None and any(record.value is None for record in retained)
         if len(retained) == header.records_count and not needs_horizon:
             return batch
         return rebuild_batch(header, retained, self._horizon_ms(header, needs_it=needs_horizon))
@@ -94,9 +92,7 @@ class BatchFilter:
         self._stats.messages_written += header.records_count
         if not without_batches or header.delete_horizon_ms is not None:
             return batch
-        return rebuild_batch(
-            header, list(iter_records(batch)), self._horizon_ms(header, needs_it=True)
-        )
+        return rebuild_batch(header, list(iter_records(batch)), self._horizon_ms(header, needs_it=True))
 
     def _horizon_ms(self, header: BatchHeader, *, needs_it: bool) -> int | None:
         return self._now_ms + self._delete_retention_ms if needs_it else header.delete_horizon_ms
@@ -124,9 +120,7 @@ class BatchFilter:
                 retained.append(record)
             elif record.key is None:
                 self._stats.invalid_messages_read += 1
-            elif record.offset >= last_offset_of(record.key) and (
-                record.value is not None or keeps_tombstones
-            ):
+            elif record.offset >= last_offset_of(record.key) and (record.value is not None or keeps_tombstones):
                 retained.append(record)
             if number % RECORDS_PER_UNIT == 0:
                 yield Work(RECORDS_PER_UNIT, 0)

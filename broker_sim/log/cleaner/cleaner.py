@@ -55,9 +55,7 @@ class Cleaner:
         yield from self._build_offset_map()
         stats.map_complete_ms = clock.now_ms()
         end_offset = self._offsets.latest_offset + 1
-        batches = BatchFilter(
-            log, self._offsets, self._transactions, self.cleanable.first_uncleanable_offset, stats
-        )
+        batches = BatchFilter(log, self._offsets, self._transactions, self.cleanable.first_uncleanable_offset, stats)
         segments = [segment for segment in log.segments if segment.base_offset < end_offset]
         for group in group_segments_by_size(
             segments, log.config.segment_size_bytes, self.cleanable.first_uncleanable_offset
@@ -108,9 +106,7 @@ class Cleaner:
 
     # -- the copy -------------------------------------------------------------------------------
 
-    def _clean_segments(
-        self, group: Sequence[LogSegment], batches: BatchFilter
-    ) -> Generator[Work, None, None]:
+    def _clean_segments(self, group: Sequence[LogSegment], batches: BatchFilter) -> Generator[Work, None, None]:
         """Replace the segments by one with what stays of them."""
         log = self._log
         cleaned = _new_cleaned_segment(log, group)
@@ -128,9 +124,7 @@ class Cleaner:
                     kept_bytes = len(kept)
                     self.stats.bytes_written += kept_bytes
                     max_timestamp = parse_header(kept).max_timestamp
-                    cleaned.append(
-                        kept, header.last_offset + 1, max_timestamp, segment.last_modified_ms
-                    )
+                    cleaned.append(kept, header.last_offset + 1, max_timestamp, segment.last_modified_ms)
                 yield Work(1, header.size_bytes + kept_bytes)
                 self._check_not_deleted(group[0])
         cleaned.last_modified_ms = group[-1].last_modified_ms
@@ -157,10 +151,7 @@ def group_segments_by_size(
         fits = (
             groups
             and group_bytes + segment.size_bytes <= max_bytes
-            and (
-                not segment.size_bytes
-                or end_offset - 1 - groups[-1][0].base_offset <= MAX_RELATIVE_OFFSET
-            )
+            and (not segment.size_bytes or end_offset - 1 - groups[-1][0].base_offset <= MAX_RELATIVE_OFFSET)
         )
         if fits:
             groups[-1].append(segment)
@@ -175,8 +166,5 @@ def _new_cleaned_segment(log: PartitionLog, group: Sequence[LogSegment]) -> LogS
     """Return an empty segment for the records that stay; mirrors `UnifiedLog.createNewCleanedSegment`."""
     first = group[0]
     return LogSegment.in_memory(
-        first.base_offset,
-        first.start_position,
-        log.clock.wall_clock_ms(),
-        log.config.index_interval_bytes,
+        first.base_offset, first.start_position, log.clock.wall_clock_ms(), log.config.index_interval_bytes
     )

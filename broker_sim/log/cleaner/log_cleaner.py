@@ -48,9 +48,7 @@ class CleanedLogs(Protocol):
 class LogCleaner:
     """Runs from `startup` to `shutdown`, in the broker's process."""
 
-    def __init__(
-        self, broker_id: int, process: Process, config: BrokerConfig, logs: CleanedLogs
-    ) -> None:
+    def __init__(self, broker_id: int, process: Process, config: BrokerConfig, logs: CleanedLogs) -> None:
         self.config = config
         self.process = process
         self.logs = logs
@@ -62,9 +60,7 @@ class LogCleaner:
         """Begin to clean, unless `log.cleaner.enable` is false."""
         if not self.config.log_cleaner_enable:
             return
-        self._threads = [
-            CleanerThread(number, self) for number in range(self.config.log_cleaner_threads)
-        ]
+        self._threads = [CleanerThread(number, self) for number in range(self.config.log_cleaner_threads)]
 
     def shutdown(self) -> None:
         """Stop; a cleaning that is in progress ends without a result."""

@@ -39,9 +39,7 @@ class LogToClean:
         self.compaction_delay_ms = _max_compaction_delay_ms(log, first_dirty_offset, now_ms)
         """For how long a record has been in the dirty part beyond `max.compaction.lag.ms`."""
         self.clean_bytes = sum(
-            segment.size_bytes
-            for segment in log.segments
-            if segment.base_offset < first_dirty_offset
+            segment.size_bytes for segment in log.segments if segment.base_offset < first_dirty_offset
         )
         self.cleanable_bytes = sum(segment.size_bytes for segment in self.dirty_segments())
 
@@ -83,9 +81,7 @@ def _from(segments: Sequence[LogSegment], offset: int) -> Sequence[LogSegment]:
     return segments[first:]
 
 
-def _first_uncleanable_segment(
-    log: PartitionLog, first_dirty_offset: int, now_ms: int
-) -> LogSegment:
+def _first_uncleanable_segment(log: PartitionLog, first_dirty_offset: int, now_ms: int) -> LogSegment:
     """Return the first segment that may not be cleaned, by the cases A to C."""
     uncleanable = _from(log.segments, log.last_stable_offset)[0]
     min_lag_ms = log.config.min_compaction_lag_ms
@@ -101,9 +97,7 @@ def _first_uncleanable_segment(
 def _max_compaction_delay_ms(log: PartitionLog, first_dirty_offset: int, now_ms: int) -> int:
     """Return by how much the oldest dirty segment, not the active one, is beyond the largest lag."""
     dirty = _from(log.segments, first_dirty_offset)
-    timestamps = [
-        segment.first_batch_timestamp for segment in dirty if segment is not log.segments[-1]
-    ]
+    timestamps = [segment.first_batch_timestamp for segment in dirty if segment is not log.segments[-1]]
     oldest = min((timestamp for timestamp in timestamps if timestamp > 0), default=None)
     if oldest is None:
         return 0

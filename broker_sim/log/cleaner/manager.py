@@ -89,16 +89,10 @@ class LogCleanerManager:
         now_ms = self._clock.wall_clock_ms()
         looked_at = [self._look_at(log, now_ms) for log in logs if self._may_be_cleaned(log)]
         dirty = [found for found in looked_at if found is not None and found.total_bytes > 0]
-        self.dirtiest_log_cleanable_ratio = max(
-            (found.cleanable_ratio for found in dirty), default=0.0
-        )
-        self.max_compaction_delay_ms = max(
-            (found.compaction_delay_ms for found in dirty), default=0
-        )
+        self.dirtiest_log_cleanable_ratio = max((found.cleanable_ratio for found in dirty), default=0.0)
+        self.max_compaction_delay_ms = max((found.compaction_delay_ms for found in dirty), default=0)
         filthiest = max(
-            (found for found in dirty if found.must_be_cleaned),
-            key=lambda found: found.cleanable_ratio,
-            default=None,
+            (found for found in dirty if found.must_be_cleaned), key=lambda found: found.cleanable_ratio, default=None
         )
         if filthiest is not None:
             self._in_progress[filthiest.log.topic_partition] = filthiest
@@ -108,9 +102,7 @@ class LogCleanerManager:
         """Return the dirty part of the log, None if it cannot be determined."""
         try:
             first_dirty_offset = self._first_dirty_offset(log)
-            if first_dirty_offset != self._first_dirty_offsets.get(
-                log.topic_partition, first_dirty_offset
-            ):
+            if first_dirty_offset != self._first_dirty_offsets.get(log.topic_partition, first_dirty_offset):
                 self._reset_first_dirty_offset(log, first_dirty_offset)
             return LogToClean(log, first_dirty_offset, now_ms)
         except Exception as error:  # noqa: BLE001 - the other logs must be cleaned

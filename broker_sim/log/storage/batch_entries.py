@@ -41,11 +41,7 @@ class BatchEntries:
     )
 
     def __init__(
-        self,
-        start_offset: int,
-        index_interval_bytes: int,
-        start_position: int = 0,
-        max_timestamp: int = NO_TIMESTAMP,
+        self, start_offset: int, index_interval_bytes: int, start_position: int = 0, max_timestamp: int = NO_TIMESTAMP
     ) -> None:
         """Begin without entries behind batches that end at these and are not newer."""
         self.start_offset = start_offset

@@ -11,13 +11,6 @@ HEADER_FIELDS: Final = Struct(">qiibIhi8xqq")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, max timestamp, producer."""
 
 
-def is_out_of_place(
-    magic: int, size_bytes: int, base_offset: int, last_offset_delta: int, end_offset: int
-) -> bool:
+def is_out_of_place(magic: int, size_bytes: int, base_offset: int, last_offset_delta: int, end_offset: int) -> bool:
     """Whether no batch behind `end_offset` can have these numbers."""
-    return (
-        magic != MAGIC_V2
-        or size_bytes < BATCH_OVERHEAD_BYTES
-        or base_offset < end_offset
-        or last_offset_delta < 0
-    )
+    return magic != MAGIC_V2 or size_bytes < BATCH_OVERHEAD_BYTES or base_offset < end_offset or last_offset_delta < 0

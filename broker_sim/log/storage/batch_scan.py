@@ -51,20 +51,12 @@ def scan_segment(
     """
     if path.stat().st_size < BATCH_OVERHEAD_BYTES:
         return 0
-    with (
-        files.mapped(path) as mapped,
-        memoryview(mapped) as whole,
-        whole[:at_most_bytes] as part,
-    ):
+    with files.mapped(path) as mapped, memoryview(mapped) as whole, whole[:at_most_bytes] as part:
         return scan_batches(part, entries, history, verify, upper_bound_offset)
 
 
 def scan_batches(
-    mapped: memoryview | bytes,
-    entries: BatchEntries,
-    history: LogHistory,
-    verify: bool,
-    upper_bound_offset: int | None,
+    mapped: memoryview | bytes, entries: BatchEntries, history: LogHistory, verify: bool, upper_bound_offset: int | None
 ) -> int:
     """Scan bytes of a file, as `scan_segment` does."""
     if upper_bound_offset is None:
@@ -72,8 +64,8 @@ def scan_batches(
     position, file_bytes, last_epoch = 0, len(mapped), -1
     end_offset = entries.end_offset
     while position + BATCH_OVERHEAD_BYTES <= file_bytes:
-        base_offset, length, epoch, magic, crc, attributes, delta, timestamp, producer_id = (
-            HEADER_FIELDS.unpack_from(mapped, position)
+        base_offset, length, epoch, magic, crc, attributes, delta, timestamp, producer_id = HEADER_FIELDS.unpack_from(
+            mapped, position
         )
         end = position + LOG_OVERHEAD_BYTES + length
         next_offset = base_offset + delta + 1
@@ -84,11 +76,7 @@ def scan_batches(
             or (verify and crc32c(mapped[position + _CRC_END : end]) != crc)
         ):
             break
-        if (
-            base_offset != end_offset
-            and end_offset <= _offset_at(mapped, end) < next_offset
-            and _is_sound(mapped, end)
-        ):
+        if base_offset != end_offset and end_offset <= _offset_at(mapped, end) < next_offset and _is_sound(mapped, end):
             break  # this one's offset is wrong: the next batch fits to the one before
         if attributes & TRANSACTIONAL_FLAG and not _note_transaction(
             history, mapped[position:end], attributes, producer_id, base_offset
@@ -120,11 +108,7 @@ def _is_sound(mapped: memoryview | bytes, position: int) -> bool:
 
 
 def _note_transaction(
-    history: LogHistory,
-    batch: memoryview | bytes,
-    attributes: int,
-    producer_id: int,
-    base_offset: int,
+    history: LogHistory, batch: memoryview | bytes, attributes: int, producer_id: int, base_offset: int
 ) -> bool:
     """Note a batch of a transaction or its marker; return False for a marker that cannot be read."""
     if not attributes & CONTROL_FLAG:

@@ -60,8 +60,8 @@ def walk_batches(
                 raise BatchDamagedError(position, end_offset)
             block = read(position, min(block_bytes, size_bytes - position))
             start, at = position, 0
-        base_offset, length, _epoch, magic, _crc, _attributes, delta, timestamp, _producer = (
-            HEADER_FIELDS.unpack_from(block, at)
+        base_offset, length, _epoch, magic, _crc, _attributes, delta, timestamp, _producer = HEADER_FIELDS.unpack_from(
+            block, at
         )
         end = position + LOG_OVERHEAD_BYTES + length
         last_offset = base_offset + delta

@@ -32,9 +32,7 @@ class FileBatches:
 
     __slots__ = ("_entries", "_file", "_sealed")
 
-    def __init__(
-        self, file: SegmentFile, entries: BatchEntries, sealed: SealedBatches | None = None
-    ) -> None:
+    def __init__(self, file: SegmentFile, entries: BatchEntries, sealed: SealedBatches | None = None) -> None:
         """Take what finds the batches of the file: `sealed` the first ones, `entries` those behind."""
         self._file = file
         self._entries = entries
@@ -124,12 +122,7 @@ class FileBatches:
         return self._entries if sealed is None or offset >= sealed.end_offset else sealed
 
     def read(
-        self,
-        start_offset: int,
-        max_bytes: int,
-        upper_bound_offset: int,
-        min_one_message: bool,
-        as_view: bool,
+        self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool, as_view: bool
     ) -> FetchDataInfo | None:
         """Return a slice of the segment; see `Batches.read`."""
         lookup = self._lookup(start_offset)
@@ -186,6 +179,4 @@ class FileBatches:
 
 def _behind(sealed: SealedBatches) -> BatchEntries:
     """Return the entries of the batches that will be appended behind."""
-    return BatchEntries(
-        sealed.end_offset, sealed.index_interval_bytes, sealed.size_bytes, sealed.max_timestamp
-    )
+    return BatchEntries(sealed.end_offset, sealed.index_interval_bytes, sealed.size_bytes, sealed.max_timestamp)

@@ -39,11 +39,7 @@ from broker_sim.log.storage.index_restore import restore_indexes, restore_transa
 from broker_sim.log.storage.interface import LogStorage, SegmentContent
 from broker_sim.log.storage.leader_epoch_file import LEADER_EPOCHS, load_leader_epochs
 from broker_sim.log.storage.log_history import LogHistory
-from broker_sim.log.storage.partition_metadata import (
-    PARTITION_METADATA,
-    encode_partition_metadata,
-    read_topic_id,
-)
+from broker_sim.log.storage.partition_metadata import PARTITION_METADATA, encode_partition_metadata, read_topic_id
 from broker_sim.log.storage.replacements import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
@@ -153,9 +149,7 @@ class FileStorage(LogStorage):
                 files = list(self.directory.iterdir())
             yield from self._load_segments(files, index_interval_bytes)
 
-    def _load_segments(
-        self, files: Sequence[StoragePath], index_interval_bytes: int
-    ) -> Iterator[SegmentContent]:
+    def _load_segments(self, files: Sequence[StoragePath], index_interval_bytes: int) -> Iterator[SegmentContent]:
         bases = base_offsets(files)
         refused = self.directory / CLOSED_AND_DAMAGED
         is_refused = refused in files
@@ -164,10 +158,7 @@ class FileStorage(LogStorage):
         )
         self._was_closed = self._was_closed or is_refused
         plans = plan_segments(
-            bases,
-            was_closed=self._was_closed,
-            recovery_point=self.recovery_point,
-            needs_no_batches=may_be_unread,
+            bases, was_closed=self._was_closed, recovery_point=self.recovery_point, needs_no_batches=may_be_unread
         )
         content = None
         for number, plan in enumerate(plans):
@@ -182,15 +173,11 @@ class FileStorage(LogStorage):
         if content is not None:
             self._note_sealed(content, files)
 
-    def _open_segment(
-        self, plan: SegmentPlan, index_interval_bytes: int
-    ) -> tuple[SegmentContent, bool]:
+    def _open_segment(self, plan: SegmentPlan, index_interval_bytes: int) -> tuple[SegmentContent, bool]:
         """Return the segment, and whether it was cut behind the last sound batch."""
         file = self._file_of(plan.base_offset)
         if plan.how is HowToOpen.ENDS:
-            content = open_unread(
-                file, plan.base_offset, plan.upper_bound_offset, index_interval_bytes
-            )
+            content = open_unread(file, plan.base_offset, plan.upper_bound_offset, index_interval_bytes)
             if content is not None:
                 return content, False
         status = file.path.stat()
@@ -214,14 +201,7 @@ class FileStorage(LogStorage):
         )
         return content, is_torn
 
-    def _cut(
-        self,
-        plan: SegmentPlan,
-        path: StoragePath,
-        file_bytes: int,
-        valid_bytes: int,
-        end_offset: int,
-    ) -> None:
+    def _cut(self, plan: SegmentPlan, path: StoragePath, file_bytes: int, valid_bytes: int, end_offset: int) -> None:
         """Cut the file behind its last sound batch. Raises OSError unless it is recovered after a kill."""
         if plan.how is not HowToOpen.RECOVER:
             # Once it was all on the disk: to cut it, now or later, would lose what is behind.
@@ -230,11 +210,7 @@ class FileStorage(LogStorage):
             text = f"{path.name} is damaged at byte {valid_bytes}, offset {end_offset}"
             raise OSError(errno.EIO, text)
         log.warning(
-            "log_truncated",
-            file=str(path),
-            valid_bytes=valid_bytes,
-            file_bytes=file_bytes,
-            end_offset=end_offset,
+            "log_truncated", file=str(path), valid_bytes=valid_bytes, file_bytes=file_bytes, end_offset=end_offset
         )
         self._files.truncate(path, valid_bytes)
         self._delete_indexes(plan.base_offset)
@@ -302,12 +278,7 @@ class FileStorage(LogStorage):
         super().truncated_to(offset)
         self._sealed = None
 
-    def replace_segments(
-        self,
-        old_base_offsets: Sequence[int],
-        cleaned: Batches,
-        modified_ms: int,
-    ) -> FileBatches:
+    def replace_segments(self, old_base_offsets: Sequence[int], cleaned: Batches, modified_ms: int) -> FileBatches:
         """Write the new segment beside the old ones, then swap them."""
         with self._guard.io("replace segments"):
             base_offset = old_base_offsets[0]
@@ -355,10 +326,7 @@ class FileStorage(LogStorage):
     def write_leader_epochs(self, entries: Sequence[EpochEntry]) -> None:
         """Replace `leader-epoch-checkpoint`."""
         with self._guard.io("write the leader epochs"):
-            write_lines(
-                self.directory / LEADER_EPOCHS,
-                (f"{entry.epoch} {entry.start_offset}" for entry in entries),
-            )
+            write_lines(self.directory / LEADER_EPOCHS, (f"{entry.epoch} {entry.start_offset}" for entry in entries))
 
     def delete(self) -> None:
         """Rename the directory, and delete it after the delay; until then the batches can be read."""

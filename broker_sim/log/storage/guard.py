@@ -57,9 +57,7 @@ class StorageGuard:
             self.is_failed = True
             log.error("log_offline", directory=str(self._directory), action=action, why=why)
             self.on_failed()
-        return ApiError(
-            ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot {action} in {self._directory}: {why}"
-        )
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot {action} in {self._directory}: {why}")
 
 
 @contextmanager

@@ -103,9 +103,7 @@ def is_gap(skipped_bytes: int, interval_bytes: int) -> bool:
     return skipped_bytes > max(2 * interval_bytes, SHORTEST_GAP_BYTES)
 
 
-def restore_transaction_index(
-    files: FileSystem, log_path: StoragePath, aborted: Sequence[AbortedTxn]
-) -> None:
+def restore_transaction_index(files: FileSystem, log_path: StoragePath, aborted: Sequence[AbortedTxn]) -> None:
     """Write the `.txnindex` beside a `.log` file if it is not this; there is none if it would be empty.
 
     Raises OSError.

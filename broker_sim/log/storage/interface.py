@@ -99,12 +99,7 @@ class Batches(Protocol):
         """Return an entry of each batch."""
 
     def read(
-        self,
-        start_offset: int,
-        max_bytes: int,
-        upper_bound_offset: int,
-        min_one_message: bool,
-        as_view: bool,
+        self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool, as_view: bool
     ) -> FetchDataInfo | None:
         """Return a slice of the segment; see `LogSegment.read`."""
 
@@ -186,12 +181,7 @@ class LogStorage(ABC):
         self.recovery_point = min(self.recovery_point, offset)
 
     @abstractmethod
-    def replace_segments(
-        self,
-        old_base_offsets: Sequence[int],
-        cleaned: Batches,
-        modified_ms: int,
-    ) -> Batches:
+    def replace_segments(self, old_base_offsets: Sequence[int], cleaned: Batches, modified_ms: int) -> Batches:
         """Put a cleaned segment in the place of old ones, in one step even for a kill.
 
         It begins at the first of the old base offsets and counts as modified at that time. Returns its

@@ -25,10 +25,7 @@ from broker_sim.log.storage.checkpoint_file import read_offsets, replace_file, w
 from broker_sim.log.storage.deletions import DELETE_DIR_SUFFIX, DelayedDeletions
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.open_files import OpenFiles
-from broker_sim.log.storage.partition_metadata import (
-    PARTITION_METADATA,
-    encode_id,
-)
+from broker_sim.log.storage.partition_metadata import PARTITION_METADATA, encode_id
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.event_log import get_logger
 
@@ -56,9 +53,7 @@ class LogDirectoryError(ConfigError):
 class LogDirectory:
     """One broker's directory, locked until `close`."""
 
-    def __init__(
-        self, path: StoragePath, cluster_id: str, broker_id: int, files: FileSystem | None = None
-    ) -> None:
+    def __init__(self, path: StoragePath, cluster_id: str, broker_id: int, files: FileSystem | None = None) -> None:
         """Open or create the directory.
 
         `files` are those of a disk of its own, which is not locked; otherwise they are the machine's.
@@ -89,14 +84,10 @@ class LogDirectory:
             log_name = first_log(self.path)
             if log_name is not None:
                 raise LogDirectoryError(
-                    f"{path} is missing, but there is {log_name}: put the file back, or take another "
-                    "directory"
+                    f"{path} is missing, but there is {log_name}: put the file back, or take another directory"
                 )
             directory_id = encode_id(uuid.uuid4().bytes)
-            text = (
-                f"#\ncluster.id={cluster_id}\ndirectory.id={directory_id}\n"
-                f"node.id={broker_id}\nversion=1\n"
-            )
+            text = f"#\ncluster.id={cluster_id}\ndirectory.id={directory_id}\nnode.id={broker_id}\nversion=1\n"
             temporary = path.with_name(f"{path.name}.tmp")
             temporary.write_bytes(text.encode())
             self.files.sync(temporary)
@@ -104,11 +95,7 @@ class LogDirectory:
             temporary.replace(path)
             return
         found = _read_properties(path)
-        for name, wanted in (
-            ("version", "1"),
-            ("cluster.id", cluster_id),
-            ("node.id", str(broker_id)),
-        ):
+        for name, wanted in (("version", "1"), ("cluster.id", cluster_id), ("node.id", str(broker_id))):
             if found.get(name) != wanted:
                 raise LogDirectoryError(
                     f"{path} says {name}={found.get(name)}, but this is {name}={wanted}: "
@@ -223,8 +210,7 @@ def lock_directory(directory: StoragePath) -> int:
     except OSError:
         os.close(descriptor)
         raise LogDirectoryError(
-            f"cannot lock {path}: another process or cluster uses this directory; stop it, or take "
-            "another directory"
+            f"cannot lock {path}: another process or cluster uses this directory; stop it, or take another directory"
         ) from None
     return descriptor
 

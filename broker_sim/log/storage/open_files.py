@@ -106,10 +106,7 @@ class OpenFiles:
     @contextmanager
     def mapped(self, path: StoragePath) -> Iterator[mmap.mmap]:
         """Map a file that is not empty into memory. Raises OSError."""
-        with (
-            Path(str(path)).open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-        ):
+        with Path(str(path)).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             yield content
 
     def map(self, path: StoragePath) -> mmap.mmap | bytes:

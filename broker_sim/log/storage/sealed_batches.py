@@ -24,12 +24,7 @@ from broker_sim.log.storage.batch_entries import BatchEntries
 from broker_sim.log.storage.batch_scan import scan_segment
 from broker_sim.log.storage.batch_walk import BatchDamagedError, settled, walk_batches
 from broker_sim.log.storage.checked_ranges import CheckedRanges
-from broker_sim.log.storage.index_files import (
-    INDEX_SUFFIX,
-    OFFSET_ENTRY,
-    TIME_ENTRY,
-    TIME_INDEX_SUFFIX,
-)
+from broker_sim.log.storage.index_files import INDEX_SUFFIX, OFFSET_ENTRY, TIME_ENTRY, TIME_INDEX_SUFFIX
 from broker_sim.log.storage.index_restore import is_gap, restore_indexes
 from broker_sim.log.storage.log_history import LogHistory
 from broker_sim.log.storage.mapped_index import IndexMismatchError, MappedIndex
@@ -98,21 +93,14 @@ class SealedBatches:
 
     @classmethod
     def opened(
-        cls,
-        file: SegmentFile,
-        base_offset: int,
-        upper_bound_offset: int,
-        size_bytes: int,
-        index_interval_bytes: int,
+        cls, file: SegmentFile, base_offset: int, upper_bound_offset: int, size_bytes: int, index_interval_bytes: int
     ) -> SealedBatches | None:
         """Return what the ends of the files say; None if they do not fit together.
 
         As in Kafka the largest timestamp is that of the last entry. A newer one in the last batches tells
         that entries are missing.
         """
-        found = cls(
-            file, base_offset, upper_bound_offset, size_bytes, NO_TIMESTAMP, index_interval_bytes
-        )
+        found = cls(file, base_offset, upper_bound_offset, size_bytes, NO_TIMESTAMP, index_interval_bytes)
         found._is_exact = found._is_open = False
         found._checked = CheckedRanges()
         try:
@@ -226,12 +214,7 @@ class SealedBatches:
 
     def _walk(self, position: int) -> Iterator[BatchPlace]:
         return walk_batches(
-            self._file.read,
-            position,
-            self.size_bytes,
-            self._base_offset,
-            self.end_offset,
-            is_exact=self._is_exact,
+            self._file.read, position, self.size_bytes, self._base_offset, self.end_offset, is_exact=self._is_exact
         )
 
     def _sound_places(self, position: int, *, is_settled: bool = True) -> Iterator[BatchPlace]:

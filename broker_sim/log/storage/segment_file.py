@@ -77,9 +77,7 @@ class SegmentFile:
             found = self.files.read(self.path, size_bytes, position)
         except FileNotFoundError as error:
             if self.is_deleted:
-                raise ApiError(
-                    ErrorCode.KAFKA_STORAGE_ERROR, f"The segment {self.path} is deleted"
-                ) from error
+                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"The segment {self.path} is deleted") from error
             raise self._guard.failed(f"read {self.path.name}", error) from error
         except OSError as error:
             raise self._guard.failed(f"read {self.path.name}", error) from error
@@ -115,14 +113,10 @@ class SegmentFile:
         """Take the log offline, until the file is repaired; return the error to raise."""
         with suppress(OSError):
             (self.path.parent / CLOSED_AND_DAMAGED).touch()
-        return self._guard.failed(
-            f"read {self.path.name}", OSError(errno.EIO, f"{self.path.name} {damage}")
-        )
+        return self._guard.failed(f"read {self.path.name}", OSError(errno.EIO, f"{self.path.name} {damage}"))
 
 
-def write_synced(
-    files: FileSystem, path: StoragePath, batches: Iterable[bytes], modified_ns: int
-) -> None:
+def write_synced(files: FileSystem, path: StoragePath, batches: Iterable[bytes], modified_ns: int) -> None:
     """Write a new file, modified at that time, and bring it to the disk. Raises OSError."""
     position = 0
     files.create(path)

@@ -47,7 +47,5 @@ def plan_segments(
         recovers = not was_closed and (next_base is None or next_base > recovery_point)
         known = HowToOpen.ENDS if needs_no_batches else HowToOpen.WHOLE
         upper_bound = base_offset + MAX_RELATIVE_OFFSET if next_base is None else next_base
-        plans.append(
-            SegmentPlan(base_offset, upper_bound, HowToOpen.RECOVER if recovers else known)
-        )
+        plans.append(SegmentPlan(base_offset, upper_bound, HowToOpen.RECOVER if recovers else known))
     return plans

@@ -33,11 +33,7 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.snapshot_files import SnapshotFiles
 
 
-def needs_no_batches(
-    files: Sequence[StoragePath],
-    snapshots: SnapshotFiles,
-    needed_snapshots: Iterable[int],
-) -> bool:
+def needs_no_batches(files: Sequence[StoragePath], snapshots: SnapshotFiles, needed_snapshots: Iterable[int]) -> bool:
     """Return whether epochs and transactions are known without a look at the batches of these files.
 
     The batches say more of transactions than a `.txnindex`, which has no checksum and may be lost. A
@@ -66,9 +62,7 @@ def open_unread(
     first = file.files.read(file.path, BATCH_OVERHEAD_BYTES, 0)
     if len(first) < BATCH_OVERHEAD_BYTES:
         return None
-    sealed = SealedBatches.opened(
-        file, base_offset, upper_bound_offset, status.st_size, index_interval_bytes
-    )
+    sealed = SealedBatches.opened(file, base_offset, upper_bound_offset, status.st_size, index_interval_bytes)
     if sealed is None:
         return None
     return SegmentContent(

@@ -11,13 +11,7 @@ from broker_sim.runtime.virtual.errors import (
     VirtualTimeLimitError,
 )
 from broker_sim.runtime.virtual.loop import Order, VirtualEventLoop
-from broker_sim.runtime.virtual.network import (
-    ANY,
-    BoundPort,
-    Latency,
-    MemoryTransport,
-    Network,
-)
+from broker_sim.runtime.virtual.network import ANY, BoundPort, Latency, MemoryTransport, Network
 from broker_sim.runtime.virtual.run import VirtualRun, garbage_of_one_run, run
 from broker_sim.runtime.virtual.stdlib import (
     install,

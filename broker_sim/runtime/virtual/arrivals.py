@@ -59,9 +59,7 @@ class GivenArrivals(ArrivalOrder):
 
     def __init__(self, clock: LoopClock, deviations: Iterable[Deviation]) -> None:
         super().__init__(clock)
-        self._given = {
-            (each.at_ns, each.step): each.place for each in deviations if each.what == ARRIVAL
-        }
+        self._given = {(each.at_ns, each.step): each.place for each in deviations if each.what == ARRIVAL}
 
     def place_of_next(self, waiting: Sequence[Link], at: Place) -> int:
         """Return the given place, if no older message goes the same way and the oldest one to the same node."""

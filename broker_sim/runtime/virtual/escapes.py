@@ -9,9 +9,7 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.network import NetworkLoop
 
-_SOCKETS = (
-    "real sockets are outside of virtual time; use streams, create_connection or create_server"
-)
+_SOCKETS = "real sockets are outside of virtual time; use streams, create_connection or create_server"
 _FILES = "pipes and file descriptors are outside of virtual time; feed the program from a task"
 _UDP = "the virtual network carries TCP only; replace the part that sends datagrams"
 _UNIX = "the virtual network has no Unix sockets; use a host and a port"

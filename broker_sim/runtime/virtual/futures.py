@@ -103,12 +103,7 @@ class NumberingLoop(NetworkLoop):
         return NumberedFuture(loop=self)
 
     def create_task(  # type: ignore[override]
-        self,
-        coro: Coroutine[Any, Any, Any],
-        *,
-        name: str | None = None,
-        context: Context | None = None,
-        **options: Any,
+        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None, **options: Any
     ) -> asyncio.Task[Any]:
         """Return a task whose hash and name are the same in each run."""
         if self._closed:

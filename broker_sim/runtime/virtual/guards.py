@@ -71,11 +71,7 @@ class Guards:
     """Watches one loop."""
 
     def __init__(
-        self,
-        loop: VirtualEventLoop,
-        limit_s: float | None,
-        collect_every: int,
-        max_steps_at_one_time: int,
+        self, loop: VirtualEventLoop, limit_s: float | None, collect_every: int, max_steps_at_one_time: int
     ) -> None:
         self._loop = loop
         self.time_limit = TimeLimit(loop.clock, limit_s)

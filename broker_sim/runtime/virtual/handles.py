@@ -23,11 +23,7 @@ class VirtualHandle(asyncio.Handle):
     __slots__ = ()
 
     def __init__(
-        self,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        loop: ProcessLoop,
-        context: Context | None,
+        self, callback: Callable[..., object], args: tuple[Any, ...], loop: ProcessLoop, context: Context | None
     ) -> None:
         if loop.is_debugged:
             super().__init__(callback, args, loop, context)

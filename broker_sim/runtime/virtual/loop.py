@@ -125,11 +125,7 @@ class VirtualEventLoop(ProcessLoop):
         return handle
 
     def call_later(  # type: ignore[override]
-        self,
-        delay: float,
-        callback: Callable[..., object],
-        *args: Any,
-        context: Context | None = None,
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> TimerHandle:
         """Run `callback(*args)` in `delay` seconds, rounded up to whole microseconds.
 
@@ -138,21 +134,13 @@ class VirtualEventLoop(ProcessLoop):
         return self.call_at_ns(self.clock.now_ns + delay_to_ns(delay), callback, args, context)
 
     def call_at(  # type: ignore[override]
-        self,
-        when: float,
-        callback: Callable[..., object],
-        *args: Any,
-        context: Context | None = None,
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> TimerHandle:
         """Run `callback(*args)` when `time()` is `when`."""
         return self.call_later(when - self.time(), callback, *args, context=context)
 
     def call_at_ns(
-        self,
-        due_ns: int,
-        callback: Callable[..., object],
-        args: tuple[Any, ...] = (),
-        context: Context | None = None,
+        self, due_ns: int, callback: Callable[..., object], args: tuple[Any, ...] = (), context: Context | None = None
     ) -> TimerHandle:
         """Run `callback(*args)` at that time in nanoseconds, or now if it is over.
 
@@ -236,9 +224,7 @@ class VirtualEventLoop(ProcessLoop):
 
     # -- running from inside ----------------------------------------------------------------------
 
-    def run_until_complete(
-        self, future: Generator[Any, None, Result] | Awaitable[Result]
-    ) -> Result:
+    def run_until_complete(self, future: Generator[Any, None, Result] | Awaitable[Result]) -> Result:
         """Run until the future is done and return its result. Raises as `run_forever`."""
         try:
             return super().run_until_complete(cast("Awaitable[Result]", future))
@@ -262,12 +248,7 @@ class VirtualEventLoop(ProcessLoop):
         while True:
             if not (ready or self._stopping or self.move_to_next()):
                 raise self._guards.deadlock()
-            if (
-                self.task_order is not None
-                or self.trace_steps
-                or self.after_step is not None
-                or self.is_debugged
-            ):
+            if self.task_order is not None or self.trace_steps or self.after_step is not None or self.is_debugged:
                 for _ in range(len(ready)):
                     self.run_next()
             else:

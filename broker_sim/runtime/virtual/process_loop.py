@@ -59,9 +59,7 @@ class ProcessLoop(NumberingLoop):
         ahead_ns = 0 if process is None else process.clock_offset_ns
         return self.clock.wall_clock_ns() + ahead_ns
 
-    def create_task(
-        self, coro: Any, *, context: Context | None = None, **options: Any
-    ) -> asyncio.Task[Any]:
+    def create_task(self, coro: Any, *, context: Context | None = None, **options: Any) -> asyncio.Task[Any]:
         """Return a task; it belongs to the process of its context."""
         task = super().create_task(coro, context=context, **options)
         if self.processes:
@@ -78,9 +76,7 @@ class ProcessLoop(NumberingLoop):
         """Do not close it when the loop ends."""
         self._asyncgens.discard(generator)
 
-    def take_out(
-        self, belongs: Callable[[asyncio.Handle], bool]
-    ) -> list[tuple[int, asyncio.Handle]]:
+    def take_out(self, belongs: Callable[[asyncio.Handle], bool]) -> list[tuple[int, asyncio.Handle]]:
         """Take the callbacks that belong to somebody out of the queues.
 
         Returns them with the times at which they are due, in the order in which they would run.

@@ -74,9 +74,7 @@ class Process:
         """Whether it runs, stands still, or has been killed."""
         return self._state
 
-    def start(
-        self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None
-    ) -> asyncio.Task[Result]:
+    def start(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> asyncio.Task[Result]:
         """Run a coroutine as a task of this process; returns the task, which others may await.
 
         Raises RuntimeError if the process was killed.
@@ -153,11 +151,7 @@ class Process:
         """Keep a callback that was asked for while the process does not run."""
         self._held.append((due_ns, handle))
 
-    def _bury_alive(
-        self,
-        tasks: Iterable[asyncio.Task[Any]],
-        generators: Iterable[AsyncGenerator[Any, Any]],
-    ) -> None:
+    def _bury_alive(self, tasks: Iterable[asyncio.Task[Any]], generators: Iterable[AsyncGenerator[Any, Any]]) -> None:
         """Keep what would be finalized or cancelled, and have it say nothing when it is at last."""
         for task in tasks:
             if task.done():

@@ -70,9 +70,7 @@ class VirtualRun:
     may not repeat, "pinned" raises HashSeedError. Garbage is collected by the loop only.
     """
 
-    def __init__(
-        self, seed: int = 0, *, hash_seed: Literal["pinned", "any"] = "pinned", **options: Any
-    ) -> None:
+    def __init__(self, seed: int = 0, *, hash_seed: Literal["pinned", "any"] = "pinned", **options: Any) -> None:
         if hash_seed == "pinned":
             require_pinned_hash_seed()
         install()
@@ -101,9 +99,7 @@ class VirtualRun:
     def on_failure(self, error: BaseException) -> None:
         """Do nothing; whoever overrides it gets the error of `wait` before the task is ended."""
 
-    def start(
-        self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None
-    ) -> asyncio.Task[Result]:
+    def start(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> asyncio.Task[Result]:
         """Return a task of the coroutine; it runs in `wait` and `wait_for`."""
         return self.loop.create_task(coroutine, name=name, context=self._context)
 

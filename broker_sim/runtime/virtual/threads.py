@@ -143,9 +143,7 @@ class Worker:
         loop.call_at_ns(due_ns, self.resume, context=self._context)
         self._park()
 
-    def wait_for(
-        self, future: concurrent.futures.Future[Any], timeout_s: float | None = None
-    ) -> None:
+    def wait_for(self, future: concurrent.futures.Future[Any], timeout_s: float | None = None) -> None:
         """Wait until the future is done, at the longest for `timeout_s` of virtual time."""
         if future.done():
             return
@@ -173,9 +171,7 @@ class Workers:
         self._live: dict[Worker, None] = {}
         self._tasks: dict[asyncio.Future[Any], Process | None] = {}
 
-    def submit(
-        self, function: Callable[[], Any], executor: concurrent.futures.Executor | None
-    ) -> asyncio.Future[Any]:
+    def submit(self, function: Callable[[], Any], executor: concurrent.futures.Executor | None) -> asyncio.Future[Any]:
         """Run the function in a new worker; there are as many as are asked for."""
         processes = sys.modules.get("concurrent.futures.process")  # slow to import, seldom needed
         if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
@@ -187,9 +183,7 @@ class Workers:
         self._loop.call_soon(self._begin, function, future, ended)
         return future
 
-    def _begin(
-        self, function: Callable[[], Any], future: asyncio.Future[Any], ended: asyncio.Future[None]
-    ) -> None:
+    def _begin(self, function: Callable[[], Any], future: asyncio.Future[Any], ended: asyncio.Future[None]) -> None:
         if future.cancelled():
             ended.set_result(None)
             return
@@ -252,11 +246,7 @@ class Workers:
         """
         try:
             async with asyncio.timeout(timeout_s):
-                while tasks := [
-                    task
-                    for task, process in self._tasks.items()
-                    if not (process and process.is_dead)
-                ]:
+                while tasks := [task for task, process in self._tasks.items() if not (process and process.is_dead)]:
                     await asyncio.wait(tasks)
         except TimeoutError:
             message = f"threads of the virtual loop did not end within {timeout_s} s"

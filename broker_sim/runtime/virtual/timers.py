@@ -63,9 +63,7 @@ class TimerQueue:
         self._cancelled += 1
         if self._cancelled > MIN_CANCELLED_TO_CLEAN and 2 * self._cancelled > len(self._heap):
             # The one being cancelled is not marked as such yet.
-            self._heap = [
-                entry for entry in self._heap if not (entry[2]._cancelled or entry[2] is handle)
-            ]
+            self._heap = [entry for entry in self._heap if not (entry[2]._cancelled or entry[2] is handle)]
             heapq.heapify(self._heap)
             self._cancelled = 0
 

@@ -82,9 +82,7 @@ def _describe_awaits(task: asyncio.Task[Any]) -> str:
             places.append(_place(frame.f_code, frame.f_lineno))
         if type(awaited).__name__ in STEPS_OF_GENERATORS:
             generators = gc.get_referents(awaited)
-            awaited = next(
-                (each for each in generators if isinstance(each, AsyncGeneratorType)), None
-            )
+            awaited = next((each for each in generators if isinstance(each, AsyncGeneratorType)), None)
         else:
             awaited = _first_of(awaited, "cr_await", "gi_yieldfrom", "ag_await")
     if len(places) > SHOWN_AWAITS:
@@ -94,9 +92,7 @@ def _describe_awaits(task: asyncio.Task[Any]) -> str:
 
 
 def _first_of(awaited: Any, *names: str) -> Any:
-    return next(
-        (found for name in names if (found := getattr(awaited, name, None)) is not None), None
-    )
+    return next((found for name in names if (found := getattr(awaited, name, None)) is not None), None)
 
 
 def _place(code: CodeType, line: int) -> str:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from broker_sim.protocol import messages
-from integration.acls.names import (
-    CLUSTER_RESOURCE,
-    TOPIC,
-)
+from integration.acls.names import CLUSTER_RESOURCE, TOPIC
 from integration.acls.situation import Asked, fixed
 
 
@@ -32,12 +29,7 @@ def cluster_requests() -> list[Asked]:
             1,
             CLUSTER_RESOURCE,
         ),
-        fixed(
-            "ElectLeaders",
-            elect(0, [elect.TopicPartitions(TOPIC, [0])], 1_000),
-            2,
-            CLUSTER_RESOURCE,
-        ),
+        fixed("ElectLeaders", elect(0, [elect.TopicPartitions(TOPIC, [0])], 1_000), 2, CLUSTER_RESOURCE),
         fixed("AlterPartitionReassignments", moves(1_000, True, [move]), 1, CLUSTER_RESOURCE),
         fixed(
             "ListPartitionReassignments",
@@ -48,45 +40,20 @@ def cluster_requests() -> list[Asked]:
         fixed(
             "UpdateFeatures",
             messages.UpdateFeaturesRequest(
-                1_000,
-                [messages.UpdateFeaturesRequest.FeatureUpdateKey("no.such.feature", 1)],
-                validate_only=True,
+                1_000, [messages.UpdateFeaturesRequest.FeatureUpdateKey("no.such.feature", 1)], validate_only=True
             ),
             1,
             CLUSTER_RESOURCE,
         ),
         # A broker that there is would be gone for the rows after it.
         fixed("UnregisterBroker", messages.UnregisterBrokerRequest(77), 0, CLUSTER_RESOURCE),
-        fixed(
-            "DescribeUserScramCredentials",
-            messages.DescribeUserScramCredentialsRequest([]),
-            0,
-            CLUSTER_RESOURCE,
-        ),
-        fixed(
-            "AlterUserScramCredentials",
-            scram([scram.ScramCredentialDeletion("nobody", 1)]),
-            0,
-            CLUSTER_RESOURCE,
-        ),
+        fixed("DescribeUserScramCredentials", messages.DescribeUserScramCredentialsRequest([]), 0, CLUSTER_RESOURCE),
+        fixed("AlterUserScramCredentials", scram([scram.ScramCredentialDeletion("nobody", 1)]), 0, CLUSTER_RESOURCE),
         fixed("DescribeClientQuotas", messages.DescribeClientQuotasRequest(), 1, CLUSTER_RESOURCE),
         fixed("AlterClientQuotas", quotas([quota], validate_only=True), 1, CLUSTER_RESOURCE),
+        fixed("CreateAcls", acls([acls.AclCreation(2, "", 3, "User:nobody", "*", 3, 3)]), 3, CLUSTER_RESOURCE),
+        fixed("DescribeAcls", messages.DescribeAclsRequest(2, "acl-none", 3, None, None, 1, 1), 3, CLUSTER_RESOURCE),
         fixed(
-            "CreateAcls",
-            acls([acls.AclCreation(2, "", 3, "User:nobody", "*", 3, 3)]),
-            3,
-            CLUSTER_RESOURCE,
-        ),
-        fixed(
-            "DescribeAcls",
-            messages.DescribeAclsRequest(2, "acl-none", 3, None, None, 1, 1),
-            3,
-            CLUSTER_RESOURCE,
-        ),
-        fixed(
-            "DeleteAcls",
-            deleted([deleted.DeleteAclsFilter(2, "acl-none", 3, None, None, 1, 1)]),
-            3,
-            CLUSTER_RESOURCE,
+            "DeleteAcls", deleted([deleted.DeleteAclsFilter(2, "acl-none", 3, None, None, 1, 1)]), 3, CLUSTER_RESOURCE
         ),
     ]

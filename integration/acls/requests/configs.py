@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from broker_sim.protocol import messages
-from integration.acls.names import (
-    CLUSTER_RESOURCE,
-    GROUP,
-    GROUP_RESOURCE,
-    TOPIC,
-    TOPIC_RESOURCE,
-)
+from integration.acls.names import CLUSTER_RESOURCE, GROUP, GROUP_RESOURCE, TOPIC, TOPIC_RESOURCE
 from integration.acls.situation import Asked, fixed
 
 

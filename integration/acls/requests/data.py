@@ -30,9 +30,7 @@ def _fetch_by_id(topic_id: bytes) -> messages.FetchRequest:
 
 
 def _transactional_produce() -> messages.ProduceRequest:
-    batch = build_batch(
-        (b"v",), producer_id=4_000_000, producer_epoch=0, base_sequence=0, is_transactional=True
-    )
+    batch = build_batch((b"v",), producer_id=4_000_000, producer_epoch=0, base_sequence=0, is_transactional=True)
     request = produce_request((TOPIC, 0), batch=batch)
     request.transactional_id = TRANSACTIONAL_ID
     return request
@@ -50,27 +48,13 @@ def data_requests() -> list[Asked]:
         fixed("Produce in a transaction", _transactional_produce(), 9, ID_RESOURCE, TOPIC_RESOURCE),
         fixed("Fetch", fetch_request((TOPIC, 0), max_wait_ms=0), 12, TOPIC_RESOURCE),
         by_id("Fetch by id", _fetch_by_id, 13, TOPIC_RESOURCE),
-        fixed(
-            "Fetch of an unknown topic",
-            fetch_request((NEW_TOPIC, 0), max_wait_ms=0),
-            12,
-            NEW_RESOURCE,
-        ),
-        fixed(
-            "Fetch of a follower",
-            fetch_request((TOPIC, 9), max_wait_ms=0, replica_id=1),
-            12,
-            CLUSTER_RESOURCE,
-        ),
+        fixed("Fetch of an unknown topic", fetch_request((NEW_TOPIC, 0), max_wait_ms=0), 12, NEW_RESOURCE),
+        fixed("Fetch of a follower", fetch_request((TOPIC, 9), max_wait_ms=0, replica_id=1), 12, CLUSTER_RESOURCE),
         fixed(
             "ListOffsets",
             list_offsets(
                 replica_id=-1,
-                topics=[
-                    list_offsets.ListOffsetsTopic(
-                        TOPIC, [list_offsets.ListOffsetsPartition(0, timestamp=-2)]
-                    )
-                ],
+                topics=[list_offsets.ListOffsetsTopic(TOPIC, [list_offsets.ListOffsetsPartition(0, timestamp=-2)])],
             ),
             7,
             TOPIC_RESOURCE,
@@ -78,12 +62,7 @@ def data_requests() -> list[Asked]:
         fixed(
             "DeleteRecords",
             delete_records(
-                [
-                    delete_records.DeleteRecordsTopic(
-                        TOPIC, [delete_records.DeleteRecordsPartition(0, 0)]
-                    )
-                ],
-                1_000,
+                [delete_records.DeleteRecordsTopic(TOPIC, [delete_records.DeleteRecordsPartition(0, 0)])], 1_000
             ),
             2,
             TOPIC_RESOURCE,
@@ -92,11 +71,7 @@ def data_requests() -> list[Asked]:
             "OffsetForLeaderEpoch",
             epochs(
                 replica_id=-1,
-                topics=[
-                    epochs.OffsetForLeaderTopic(
-                        TOPIC, [epochs.OffsetForLeaderPartition(0, -1, leader_epoch=0)]
-                    )
-                ],
+                topics=[epochs.OffsetForLeaderTopic(TOPIC, [epochs.OffsetForLeaderPartition(0, -1, leader_epoch=0)])],
             ),
             4,
             TOPIC_RESOURCE,
@@ -105,11 +80,7 @@ def data_requests() -> list[Asked]:
             "OffsetForLeaderEpoch as a broker",
             epochs(
                 replica_id=-1,
-                topics=[
-                    epochs.OffsetForLeaderTopic(
-                        TOPIC, [epochs.OffsetForLeaderPartition(0, -1, leader_epoch=0)]
-                    )
-                ],
+                topics=[epochs.OffsetForLeaderTopic(TOPIC, [epochs.OffsetForLeaderPartition(0, -1, leader_epoch=0)])],
             ),
             4,
             CLUSTER_RESOURCE,

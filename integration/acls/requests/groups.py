@@ -24,12 +24,7 @@ def groups_requests() -> list[Asked]:
     member, epoch = "nobody", 3
     find = messages.FindCoordinatorRequest
     return [
-        fixed(
-            "FindCoordinator of a group",
-            find(key_type=0, coordinator_keys=[GROUP]),
-            4,
-            GROUP_RESOURCE,
-        ),
+        fixed("FindCoordinator of a group", find(key_type=0, coordinator_keys=[GROUP]), 4, GROUP_RESOURCE),
         fixed("FindCoordinator of a group, alone", find(GROUP, 0), 3, GROUP_RESOURCE),
         fixed(
             "FindCoordinator of a transactional id",
@@ -50,26 +45,17 @@ def groups_requests() -> list[Asked]:
             9,
             GROUP_RESOURCE,
         ),
-        fixed(
-            "SyncGroup",
-            sync(GROUP, 1, member, protocol_type="consumer", protocol_name="range"),
-            5,
-            GROUP_RESOURCE,
-        ),
+        fixed("SyncGroup", sync(GROUP, 1, member, protocol_type="consumer", protocol_name="range"), 5, GROUP_RESOURCE),
         fixed("Heartbeat", messages.HeartbeatRequest(GROUP, 1, member), 4, GROUP_RESOURCE),
         fixed(
             "LeaveGroup",
-            messages.LeaveGroupRequest(
-                GROUP, members=[messages.LeaveGroupRequest.MemberIdentity(member)]
-            ),
+            messages.LeaveGroupRequest(GROUP, members=[messages.LeaveGroupRequest.MemberIdentity(member)]),
             5,
             GROUP_RESOURCE,
         ),
         fixed(
             "ConsumerGroupHeartbeat",
-            messages.ConsumerGroupHeartbeatRequest(
-                GROUP, member, epoch, subscribed_topic_names=[TOPIC]
-            ),
+            messages.ConsumerGroupHeartbeatRequest(GROUP, member, epoch, subscribed_topic_names=[TOPIC]),
             1,
             GROUP_RESOURCE,
             TOPIC_RESOURCE,
@@ -95,11 +81,7 @@ def groups_requests() -> list[Asked]:
                 GROUP,
                 -1,
                 "",
-                topics=[
-                    commit.OffsetCommitRequestTopic(
-                        TOPIC, partitions=[commit.OffsetCommitRequestPartition(0, 5)]
-                    )
-                ],
+                topics=[commit.OffsetCommitRequestTopic(TOPIC, partitions=[commit.OffsetCommitRequestPartition(0, 5)])],
             ),
             9,
             GROUP_RESOURCE,
@@ -150,10 +132,7 @@ def groups_requests() -> list[Asked]:
         ),
         fixed(
             "OffsetDelete",
-            delete(
-                GROUP,
-                [delete.OffsetDeleteRequestTopic(TOPIC, [delete.OffsetDeleteRequestPartition(7)])],
-            ),
+            delete(GROUP, [delete.OffsetDeleteRequestTopic(TOPIC, [delete.OffsetDeleteRequestPartition(7)])]),
             0,
             GROUP_RESOURCE,
             TOPIC_RESOURCE,
@@ -167,11 +146,7 @@ def groups_requests() -> list[Asked]:
                 0,
                 -1,
                 "",
-                topics=[
-                    txn.TxnOffsetCommitRequestTopic(
-                        TOPIC, [txn.TxnOffsetCommitRequestPartition(0, 5)]
-                    )
-                ],
+                topics=[txn.TxnOffsetCommitRequestTopic(TOPIC, [txn.TxnOffsetCommitRequestPartition(0, 5)])],
             ),
             3,
             ID_RESOURCE,

@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.protocol import messages
 from broker_sim.share.persister import SharePartitionKey, WrittenState
-from broker_sim.share.state_apis import (
-    DELETE,
-    INITIALIZE,
-    READ,
-    SUMMARY,
-    WRITE,
-    InitialState,
-    NothingMore,
-    ReaderEpoch,
-)
+from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
 from integration.acls.names import (
     CLUSTER_RESOURCE,
     GROUP,
@@ -91,18 +82,13 @@ def _sessions() -> list[Asked]:
     go_on = partial(_fetch, STATE_GROUP, 1)
     rows = [
         by_id("ShareFetch of a session", partial(go_on, names=False), 2, group, topic),
-        by_id(
-            "ShareFetch with acknowledgements", partial(go_on, acknowledges=True), 2, group, topic
-        ),
+        by_id("ShareFetch with acknowledgements", partial(go_on, acknowledges=True), 2, group, topic),
         by_id("ShareAcknowledge of a record", partial(_acknowledge, 1), 2, group, topic),
     ]
     return [
         *(replace(row, before=begin) for row in rows),
         by_id(
-            "ShareFetch of an unknown topic id",
-            lambda topic_id: _fetch(STATE_GROUP, 0, _unknown(topic_id)),
-            2,
-            group,
+            "ShareFetch of an unknown topic id", lambda topic_id: _fetch(STATE_GROUP, 0, _unknown(topic_id)), 2, group
         ),
         replace(
             by_id(
@@ -120,13 +106,7 @@ def _groups() -> list[Asked]:
     heartbeat, describe = messages.ShareGroupHeartbeatRequest, messages.ShareGroupDescribeRequest
     nobody = partial(heartbeat, SHARE_GROUP, "nobody", 3)
     return [
-        fixed(
-            "ShareGroupHeartbeat",
-            nobody(subscribed_topic_names=[TOPIC]),
-            1,
-            SHARE_RESOURCE,
-            TOPIC_RESOURCE,
-        ),
+        fixed("ShareGroupHeartbeat", nobody(subscribed_topic_names=[TOPIC]), 1, SHARE_RESOURCE, TOPIC_RESOURCE),
         fixed(
             "ShareGroupHeartbeat with two topics",
             nobody(subscribed_topic_names=list(TWO_TOPICS)),
@@ -178,9 +158,7 @@ def _offsets() -> list[Asked]:
     return [
         fixed("DescribeShareGroupOffsets", describe([described(TOPIC)]), 1, *one),
         fixed("DescribeShareGroupOffsets of all topics", describe([described()]), 1, *one),
-        fixed(
-            "DescribeShareGroupOffsets of two topics", describe([described(*TWO_TOPICS)]), 1, *two
-        ),
+        fixed("DescribeShareGroupOffsets of two topics", describe([described(*TWO_TOPICS)]), 1, *two),
         fixed(
             "DescribeShareGroupOffsets of two groups",
             describe([described(TOPIC), described(TOPIC, group_id=SHARE_GROUP)]),
@@ -192,10 +170,7 @@ def _offsets() -> list[Asked]:
         fixed("AlterShareGroupOffsets", altered(TOPIC), 0, *one),
         fixed("AlterShareGroupOffsets of two topics", altered(*TWO_TOPICS), 0, *two),
         replace(fixed("DeleteShareGroupOffsets", deleted(TOPIC), 0, *one), before=begin_anew),
-        replace(
-            fixed("DeleteShareGroupOffsets of two topics", deleted(*TWO_TOPICS), 0, *two),
-            before=begin_anew,
-        ),
+        replace(fixed("DeleteShareGroupOffsets of two topics", deleted(*TWO_TOPICS), 0, *two), before=begin_anew),
     ]
 
 
@@ -240,9 +215,7 @@ def _by_other_apis() -> list[Asked]:
         ),
         fixed(
             "ConsumerGroupHeartbeat of a share group",
-            messages.ConsumerGroupHeartbeatRequest(
-                SHARE_GROUP, "nobody", 3, subscribed_topic_names=[TOPIC]
-            ),
+            messages.ConsumerGroupHeartbeatRequest(SHARE_GROUP, "nobody", 3, subscribed_topic_names=[TOPIC]),
             1,
             group,
             topic,
@@ -265,8 +238,7 @@ def _by_other_apis() -> list[Asked]:
             fetch(
                 groups=[
                     fetch.OffsetFetchRequestGroup(
-                        SHARE_GROUP,
-                        topics=[fetch.OffsetFetchRequestTopics(TOPIC, partition_indexes=[0])],
+                        SHARE_GROUP, topics=[fetch.OffsetFetchRequestTopics(TOPIC, partition_indexes=[0])]
                     )
                 ]
             ),
@@ -280,11 +252,7 @@ def _by_other_apis() -> list[Asked]:
                 SHARE_GROUP,
                 -1,
                 "",
-                topics=[
-                    commit.OffsetCommitRequestTopic(
-                        TOPIC, partitions=[commit.OffsetCommitRequestPartition(0, 5)]
-                    )
-                ],
+                topics=[commit.OffsetCommitRequestTopic(TOPIC, partitions=[commit.OffsetCommitRequestPartition(0, 5)])],
             ),
             9,
             group,
@@ -292,17 +260,12 @@ def _by_other_apis() -> list[Asked]:
         ),
         fixed(
             "OffsetDelete of a share group",
-            delete(
-                SHARE_GROUP,
-                [delete.OffsetDeleteRequestTopic(TOPIC, [delete.OffsetDeleteRequestPartition(0)])],
-            ),
+            delete(SHARE_GROUP, [delete.OffsetDeleteRequestTopic(TOPIC, [delete.OffsetDeleteRequestPartition(0)])]),
             0,
             group,
             topic,
         ),
-        fixed(
-            "DeleteGroups of a share group", messages.DeleteGroupsRequest([SHARE_GROUP]), 2, group
-        ),
+        fixed("DeleteGroups of a share group", messages.DeleteGroupsRequest([SHARE_GROUP]), 2, group),
     ]
 
 

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from integration.acls.table_broker import TableBroker
 
 
-def _heartbeat(
-    epoch: int, *subtopologies: tuple[str, str]
-) -> messages.StreamsGroupHeartbeatRequest:
+def _heartbeat(epoch: int, *subtopologies: tuple[str, str]) -> messages.StreamsGroupHeartbeatRequest:
     """Return a heartbeat whose subtopologies read a topic and write into a repartition topic."""
     request = messages.StreamsGroupHeartbeatRequest
     told = [
@@ -58,12 +56,7 @@ def streams_requests() -> list[Asked]:
     rows = [
         fixed("StreamsGroupHeartbeat", _heartbeat(1, (TOPIC, "")), 0, group, topic),
         fixed(
-            "StreamsGroupHeartbeat with two topics",
-            _heartbeat(1, (TOPIC, NEW_TOPIC)),
-            0,
-            group,
-            topic,
-            NEW_RESOURCE,
+            "StreamsGroupHeartbeat with two topics", _heartbeat(1, (TOPIC, NEW_TOPIC)), 0, group, topic, NEW_RESOURCE
         ),
         fixed("StreamsGroupDescribe", describe([STREAMS_GROUP], True), 0, group, topic),
         fixed(

@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 from broker_sim.protocol import messages
-from integration.acls.names import (
-    OTHER_RESOURCE,
-    OTHER_USER,
-    TOKENS_RESOURCE,
-)
+from integration.acls.names import OTHER_RESOURCE, OTHER_USER, TOKENS_RESOURCE
 from integration.acls.situation import Asked, fixed
 
 
 def tokens_requests() -> list[Asked]:
     """Return requests for tokens of another user."""
-    create, describe = (
-        messages.CreateDelegationTokenRequest,
-        messages.DescribeDelegationTokenRequest,
-    )
+    create, describe = (messages.CreateDelegationTokenRequest, messages.DescribeDelegationTokenRequest)
     kind, _, name = OTHER_USER.partition(":")
     # A client that may create a token is told that its renewers are wrong.
     creation = create(kind, name, [create.CreatableRenewers("Group", "g")])
     unknown = b"no such token"
     return [
         fixed("CreateDelegationToken", creation, 3, OTHER_RESOURCE),
-        fixed(
-            "RenewDelegationToken",
-            messages.RenewDelegationTokenRequest(unknown),
-            2,
-            TOKENS_RESOURCE,
-        ),
-        fixed(
-            "ExpireDelegationToken",
-            messages.ExpireDelegationTokenRequest(unknown),
-            2,
-            TOKENS_RESOURCE,
-        ),
+        fixed("RenewDelegationToken", messages.RenewDelegationTokenRequest(unknown), 2, TOKENS_RESOURCE),
+        fixed("ExpireDelegationToken", messages.ExpireDelegationTokenRequest(unknown), 2, TOKENS_RESOURCE),
         fixed("DescribeDelegationToken", describe(None), 3, TOKENS_RESOURCE),
         fixed("DescribeDelegationToken of users", describe(None), 3, OTHER_RESOURCE),
         fixed(

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from broker_sim.protocol import messages
-from integration.acls.names import (
-    CLUSTER_RESOURCE,
-    NEW_RESOURCE,
-    NEW_TOPIC,
-    TOPIC,
-    TOPIC_RESOURCE,
-)
+from integration.acls.names import CLUSTER_RESOURCE, NEW_RESOURCE, NEW_TOPIC, TOPIC, TOPIC_RESOURCE
 from integration.acls.situation import Asked, by_id, fixed
 
 
@@ -24,27 +18,15 @@ def topics_requests() -> list[Asked]:
     return [
         fixed("Metadata", metadata([topic(name=TOPIC)], False, **asks), 9, TOPIC_RESOURCE),
         fixed("Metadata of all topics", metadata(None, False, **asks), 12, TOPIC_RESOURCE),
-        by_id(
-            "Metadata by id",
-            lambda topic_id: metadata([topic(topic_id, None)], False, **asks),
-            12,
-            TOPIC_RESOURCE,
-        ),
-        fixed(
-            "Metadata of an unknown topic",
-            metadata([topic(name=NEW_TOPIC)], False),
-            9,
-            NEW_RESOURCE,
-        ),
+        by_id("Metadata by id", lambda topic_id: metadata([topic(topic_id, None)], False, **asks), 12, TOPIC_RESOURCE),
+        fixed("Metadata of an unknown topic", metadata([topic(name=NEW_TOPIC)], False), 9, NEW_RESOURCE),
         fixed(
             "Metadata of the cluster",
             metadata([], False, include_cluster_authorized_operations=True),
             8,
             CLUSTER_RESOURCE,
         ),
-        fixed(
-            "DescribeTopicPartitions", described([described.TopicRequest(TOPIC)]), 0, TOPIC_RESOURCE
-        ),
+        fixed("DescribeTopicPartitions", described([described.TopicRequest(TOPIC)]), 0, TOPIC_RESOURCE),
         fixed("DescribeTopicPartitions of all topics", described([]), 0, TOPIC_RESOURCE),
         fixed("CreateTopics", creation, 7, NEW_RESOURCE),
         fixed("CreateTopics in the cluster", creation, 7, CLUSTER_RESOURCE),
@@ -56,17 +38,13 @@ def topics_requests() -> list[Asked]:
         ),
         fixed(
             "DeleteTopics",
-            messages.DeleteTopicsRequest(
-                [messages.DeleteTopicsRequest.DeleteTopicState(NEW_TOPIC)], timeout_ms=1_000
-            ),
+            messages.DeleteTopicsRequest([messages.DeleteTopicsRequest.DeleteTopicState(NEW_TOPIC)], timeout_ms=1_000),
             6,
             NEW_RESOURCE,
         ),
         fixed(
             "DeleteTopics in the cluster",
-            messages.DeleteTopicsRequest(
-                [messages.DeleteTopicsRequest.DeleteTopicState(NEW_TOPIC)], timeout_ms=1_000
-            ),
+            messages.DeleteTopicsRequest([messages.DeleteTopicsRequest.DeleteTopicState(NEW_TOPIC)], timeout_ms=1_000),
             6,
             CLUSTER_RESOURCE,
         ),

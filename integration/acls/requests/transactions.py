@@ -20,12 +20,8 @@ def transactions_requests() -> list[Asked]:
     add, markers = messages.AddPartitionsToTxnRequest, messages.WriteTxnMarkersRequest
     init, producers = messages.InitProducerIdRequest, messages.DescribeProducersRequest
     topic = add.AddPartitionsToTxnTopic(TOPIC, [0])
-    batch = [
-        add.AddPartitionsToTxnTransaction(TRANSACTIONAL_ID, 4_000_000, 0, True, topics=[topic])
-    ]
-    marker = markers.WritableTxnMarker(
-        4_000_000, 0, False, [markers.WritableTxnMarkerTopic(TOPIC, [9])], 0
-    )
+    batch = [add.AddPartitionsToTxnTransaction(TRANSACTIONAL_ID, 4_000_000, 0, True, topics=[topic])]
+    marker = markers.WritableTxnMarker(4_000_000, 0, False, [markers.WritableTxnMarkerTopic(TOPIC, [9])], 0)
     return [
         fixed("InitProducerId", init(TRANSACTIONAL_ID, 60_000, -1, -1), 4, ID_RESOURCE),
         fixed("InitProducerId of an idempotent producer", init(None, 60_000), 4, CLUSTER_RESOURCE),
@@ -50,21 +46,9 @@ def transactions_requests() -> list[Asked]:
             ID_RESOURCE,
             GROUP_RESOURCE,
         ),
-        fixed(
-            "EndTxn", messages.EndTxnRequest(TRANSACTIONAL_ID, 4_000_000, 0, True), 3, ID_RESOURCE
-        ),
+        fixed("EndTxn", messages.EndTxnRequest(TRANSACTIONAL_ID, 4_000_000, 0, True), 3, ID_RESOURCE),
         fixed("WriteTxnMarkers", markers([marker]), 1, CLUSTER_RESOURCE),
-        fixed(
-            "DescribeTransactions",
-            messages.DescribeTransactionsRequest([TRANSACTIONAL_ID]),
-            0,
-            ID_RESOURCE,
-        ),
+        fixed("DescribeTransactions", messages.DescribeTransactionsRequest([TRANSACTIONAL_ID]), 0, ID_RESOURCE),
         fixed("ListTransactions", messages.ListTransactionsRequest(), 0, ID_RESOURCE),
-        fixed(
-            "DescribeProducers",
-            producers([producers.TopicRequest(TOPIC, [0])]),
-            0,
-            TOPIC_RESOURCE,
-        ),
+        fixed("DescribeProducers", producers([producers.TopicRequest(TOPIC, [0])]), 0, TOPIC_RESOURCE),
     ]

@@ -69,9 +69,7 @@ class Area:
         return Sequence(self.name, seed, self.topics, tuple(actions))
 
     def _requests(self, rng: random.Random) -> list[Action]:
-        draws = rng.choices(
-            list(self.draws), list(self.draws.values()), k=rng.randint(*self.lengths)
-        )
+        draws = rng.choices(list(self.draws), list(self.draws.values()), k=rng.randint(*self.lengths))
         actions: list[Action] = []
         for draw in draws:
             made = draw(rng)

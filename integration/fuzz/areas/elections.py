@@ -37,10 +37,7 @@ def _reassign(rng: random.Random) -> Request:
     name = rng.choice(TOPICS)
     replicas = rng.sample(list(ROLES), rng.randint(1, 3))
     bad: tuple[list[str | int], ...] = ([*replicas, replicas[0]], [], ["<first>", 9])
-    partition = {
-        "partition_index": pick(rng, [0, 1], (7,), 15),
-        "replicas": pick(rng, [replicas], (None, *bad), 4),
-    }
+    partition = {"partition_index": pick(rng, [0, 1], (7,), 15), "replicas": pick(rng, [replicas], (None, *bad), 4)}
     return request(
         "a",
         "first",
@@ -78,14 +75,8 @@ def _configure(rng: random.Random) -> Request:
         ]
     )
     config = {"name": name, "value": value, "config_operation": 0}
-    resource = {
-        "resource_type": 2,
-        "resource_name": f"<{rng.choice(TOPICS)}>",
-        "configs": [config],
-    }
-    return request(
-        "a", "first", "IncrementalAlterConfigs", 1, resources=[resource], validate_only=False
-    )
+    resource = {"resource_type": 2, "resource_name": f"<{rng.choice(TOPICS)}>", "configs": [config]}
+    return request("a", "first", "IncrementalAlterConfigs", 1, resources=[resource], validate_only=False)
 
 
 AREA = Area(
@@ -95,14 +86,7 @@ AREA = Area(
         TopicPlan("topic2", 2, ("second", "third"), OLD),
         TopicPlan("topic3", 1, ("third",), OLD),
     ),
-    {
-        _elect: 3,
-        _reassign: 2,
-        _list_reassignments: 1,
-        _metadata: 3,
-        _configure: 1,
-        partial(leader_request, TOPICS): 2,
-    },
+    {_elect: 3, _reassign: 2, _list_reassignments: 1, _metadata: 3, _configure: 1, partial(leader_request, TOPICS): 2},
     lengths=(3, 6),
     configs=CONFIGS | QUICK_FENCING,
     faults=True,

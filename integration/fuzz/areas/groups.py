@@ -116,14 +116,7 @@ def _leave(rng: random.Random) -> Request:
         group_id=group,
         member_id=_member(rng, client),
         members=once(
-            (
-                {
-                    "member_id": _member(rng, one),
-                    "group_instance_id": _instance(rng),
-                    "reason": None,
-                }
-                for one in leaving
-            ),
+            ({"member_id": _member(rng, one), "group_instance_id": _instance(rng), "reason": None} for one in leaving),
             "member_id",
         ),
     )
@@ -133,12 +126,7 @@ def _consumer_heartbeat(rng: random.Random) -> Request:
     client, group = rng.choice(CLIENTS), _group(rng, CONSUMER)
     own = f"<{client}.member_epoch>"
     names = pick(rng, [["<topic1>"], ["<topic1>", "<topic2>"]], (None, [], ["<nothing>"]), 4)
-    owned = pick(
-        rng,
-        [None, []],
-        ([{"topic_id": "<topic1.id>", "partitions": several(rng, [0, 1])}],),
-        4,
-    )
+    owned = pick(rng, [None, []], ([{"topic_id": "<topic1.id>", "partitions": several(rng, [0, 1])}],), 4)
     return request(
         client,
         _coordinator(rng, group),
@@ -208,8 +196,7 @@ def _fetch_offsets(rng: random.Random) -> Request:
         "OffsetFetch",
         version,
         group_id=group,
-        topics=topics
-        and [{key: one[key] for key in ("name", "partition_indexes")} for one in topics],
+        topics=topics and [{key: one[key] for key in ("name", "partition_indexes")} for one in topics],
         groups=[
             {
                 "group_id": one,
@@ -226,14 +213,7 @@ def _fetch_offsets(rng: random.Random) -> Request:
 def _delete_offsets(rng: random.Random) -> Request:
     group = _group(rng, ALL_GROUPS)
     topics = deleted_topics(rng, TOPICS, NO_TOPICS, partial(_partitions, rng))
-    return request(
-        rng.choice(CLIENTS),
-        _coordinator(rng, group),
-        "OffsetDelete",
-        0,
-        group_id=group,
-        topics=topics,
-    )
+    return request(rng.choice(CLIENTS), _coordinator(rng, group), "OffsetDelete", 0, group_id=group, topics=topics)
 
 
 def _administer(rng: random.Random) -> Request:
@@ -256,9 +236,7 @@ def _administer(rng: random.Random) -> Request:
                 "ListGroups",
                 pick(rng, [5], range(6)),
                 states_filter=several(rng, states) if rng.random() < 0.5 else [],
-                types_filter=several(rng, ("classic", "Consumer", "own"))
-                if rng.random() < 0.3
-                else [],
+                types_filter=several(rng, ("classic", "Consumer", "own")) if rng.random() < 0.3 else [],
             )
         case _:
             return request(

@@ -29,10 +29,7 @@ def _partition(rng: random.Random) -> int:
 def batch(rng: random.Random, **header: Any) -> dict[str, Any]:
     """Return a batch of a few records, sometimes with what a broker has to refuse."""
     count = rng.randint(1, 3)
-    drawn: dict[str, Any] = {
-        "values": [pick(rng, ["x", "yy"], (None, "z" * 300)) for _ in range(count)],
-        **header,
-    }
+    drawn: dict[str, Any] = {"values": [pick(rng, ["x", "yy"], (None, "z" * 300)) for _ in range(count)], **header}
     if rng.random() < 0.5:
         drawn["keys"] = [pick(rng, ["k1", "k2"], (None,)) for _ in range(count)]
     if rng.random() < 0.3:
@@ -124,9 +121,7 @@ def list_offsets(rng: random.Random) -> Request:
                 {
                     "partition_index": index,
                     "current_leader_epoch": pick(rng, [-1], (0, 1)),
-                    "timestamp": rng.choice(
-                        [-1, -2, -3, -4, -5, -6, 0, 1_700_000_000_000, 1_700_000_000_005]
-                    ),
+                    "timestamp": rng.choice([-1, -2, -3, -4, -5, -6, 0, 1_700_000_000_000, 1_700_000_000_005]),
                 }
                 for index in several(rng, [0, 1, _partition(rng)])
             ],
@@ -197,18 +192,7 @@ AREA = Area(
         TopicPlan("topic1", 2, configs=NO_RETENTION),
         TopicPlan("topic2", configs=NO_RETENTION | {"cleanup.policy": "compact"}),
         TopicPlan("topic3", configs={"message.timestamp.type": "LogAppendTime"}),
-        TopicPlan(
-            "topic4",
-            configs=NO_RETENTION | {"compression.type": "lz4", "max.message.bytes": "400"},
-        ),
+        TopicPlan("topic4", configs=NO_RETENTION | {"compression.type": "lz4", "max.message.bytes": "400"}),
     ),
-    {
-        produce: 10,
-        fetch: 8,
-        list_offsets: 4,
-        _delete_records: 2,
-        _epochs: 1,
-        _init_producer: 3,
-        _describe_producers: 1,
-    },
+    {produce: 10, fetch: 8, list_offsets: 4, _delete_records: 2, _epochs: 1, _init_producer: 3, _describe_producers: 1},
 )

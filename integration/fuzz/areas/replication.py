@@ -62,32 +62,17 @@ def leader_request(topics: tuple[str, ...], rng: random.Random) -> Request:
                 topics=[{"topic": name, "partitions": [wanted]}],
             )
         case 5:
-            asked = {
-                "partition_index": index,
-                "current_leader_epoch": epoch,
-                "timestamp": rng.choice([-1, -2, -3]),
-            }
+            asked = {"partition_index": index, "current_leader_epoch": epoch, "timestamp": rng.choice([-1, -2, -3])}
             topics_asked = [{"name": name, "partitions": [asked]}]
-            return request(
-                client, at, "ListOffsets", 7, replica_id=-1, isolation_level=0, topics=topics_asked
-            )
+            return request(client, at, "ListOffsets", 7, replica_id=-1, isolation_level=0, topics=topics_asked)
         case 6:
-            of_epoch = {
-                "partition": index,
-                "current_leader_epoch": epoch,
-                "leader_epoch": rng.choice([0, 1, 2]),
-            }
+            of_epoch = {"partition": index, "current_leader_epoch": epoch, "leader_epoch": rng.choice([0, 1, 2])}
             topics_of = [{"topic": name, "partitions": [of_epoch]}]
             return request(client, at, "OffsetForLeaderEpoch", 4, replica_id=-1, topics=topics_of)
         case _:
             deleted = {"partition_index": index, "offset": rng.choice([-1, 1])}
             return request(
-                client,
-                at,
-                "DeleteRecords",
-                2,
-                timeout_ms=1_000,
-                topics=[{"name": name, "partitions": [deleted]}],
+                client, at, "DeleteRecords", 2, timeout_ms=1_000, topics=[{"name": name, "partitions": [deleted]}]
             )
 
 

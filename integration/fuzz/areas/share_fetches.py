@@ -77,15 +77,10 @@ def _topics(asked: dict[tuple[str, int], list[dict[str, Any]]]) -> list[dict[str
     for (name, index), ranges in asked.items():
         partition = {"partition_index": index, "acknowledgement_batches": ranges}
         topics.setdefault(name, []).append(partition)
-    return [
-        {"topic_id": f"{name[:-1]}.id>", "partitions": partitions}
-        for name, partitions in topics.items()
-    ]
+    return [{"topic_id": f"{name[:-1]}.id>", "partitions": partitions} for name, partitions in topics.items()]
 
 
-def share_fetch(
-    rng: random.Random, client: str = "", group: str = "", *, wait_ms: int | None = None
-) -> Request:
+def share_fetch(rng: random.Random, client: str = "", group: str = "", *, wait_ms: int | None = None) -> Request:
     """Begin a session, go on with it, or end it; once in a while with acknowledgements.
 
     A partition that is new to the broker is read late, if another one has records already. So the fetch waits
@@ -133,9 +128,7 @@ def share_fetch(
     )
 
 
-def acknowledge(
-    rng: random.Random, client: str = "", group: str = "", *, epoch: int | None = None
-) -> Request:
+def acknowledge(rng: random.Random, client: str = "", group: str = "", *, epoch: int | None = None) -> Request:
     """Acknowledge in a request of its own; an epoch of -1 ends the session."""
     client, group = client or rng.choice(CLIENTS), group or group_of(rng)
     asked = {HOME: _ranges(rng, client)}

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from integration.fuzz.areas.area import Area, pick, request
 from integration.fuzz.areas.log import batch
-from integration.fuzz.areas.share_fetches import (
-    CLIENTS,
-    GROUPS,
-    TOPICS,
-    WAIT_MS,
-    acknowledge,
-    group_of,
-    share_fetch,
-)
+from integration.fuzz.areas.share_fetches import CLIENTS, GROUPS, TOPICS, WAIT_MS, acknowledge, group_of, share_fetch
 from integration.fuzz.areas.share_members import coordinator_of, heartbeat, look, offsets
 from integration.fuzz.sequence import TopicPlan
 
@@ -54,12 +46,7 @@ def _produce(rng: random.Random) -> Request:
 
 
 def _produce_to(
-    topic: str,
-    index: int,
-    batches: list[dict[str, Any]],
-    *,
-    transactional_id: str | None,
-    version: int,
+    topic: str, index: int, batches: list[dict[str, Any]], *, transactional_id: str | None, version: int
 ) -> Request:
     return request(
         "p",
@@ -70,11 +57,7 @@ def _produce_to(
         acks=-1,
         timeout_ms=5_000,
         topic_data=[
-            {
-                "name": topic,
-                "topic_id": f"{topic[:-1]}.id>",
-                "partition_data": [{"index": index, "records": batches}],
-            }
+            {"name": topic, "topic_id": f"{topic[:-1]}.id>", "partition_data": [{"index": index, "records": batches}]}
         ],
     )
 
@@ -82,10 +65,7 @@ def _produce_to(
 def _transaction(rng: random.Random) -> tuple[Request, ...]:
     """Return a transaction with records, committed, aborted or left open."""
     topic, index = rng.choice(TOPICS)
-    producer: dict[str, Any] = {
-        "producer_id": "<p.producer_id>",
-        "producer_epoch": "<p.producer_epoch>",
-    }
+    producer: dict[str, Any] = {"producer_id": "<p.producer_id>", "producer_epoch": "<p.producer_epoch>"}
     begins = request(
         "p",
         "coordinator <txn1>",
@@ -100,27 +80,14 @@ def _transaction(rng: random.Random) -> tuple[Request, ...]:
         _produce_to(
             topic,
             index,
-            [
-                {
-                    "values": ["t"] * count,
-                    "base_sequence": sequence,
-                    "is_transactional": True,
-                    **producer,
-                }
-            ],
+            [{"values": ["t"] * count, "base_sequence": sequence, "is_transactional": True, **producer}],
             transactional_id="<txn1>",
             version=12,
         )
         for sequence, count in [(0, 2), (2, 1)][: rng.randint(1, 2)]
     ]
     ends = request(
-        "p",
-        "coordinator <txn1>",
-        "EndTxn",
-        5,
-        transactional_id="<txn1>",
-        committed=rng.random() < 0.5,
-        **producer,
+        "p", "coordinator <txn1>", "EndTxn", 5, transactional_id="<txn1>", committed=rng.random() < 0.5, **producer
     )
     return (begins, *writes, ends) if rng.random() < 0.85 else (begins, *writes)
 
@@ -133,9 +100,7 @@ def _configure(rng: random.Random) -> Request:
 def _configured(group: str, name: str, value: str, operation: int = 0) -> Request:
     config = {"name": name, "value": value, "config_operation": operation}
     resource = {"resource_type": GROUP_RESOURCE, "resource_name": group, "configs": [config]}
-    return request(
-        "x", "first", "IncrementalAlterConfigs", 1, resources=[resource], validate_only=False
-    )
+    return request("x", "first", "IncrementalAlterConfigs", 1, resources=[resource], validate_only=False)
 
 
 def _as_others(rng: random.Random) -> Request:
@@ -177,9 +142,7 @@ def _create_topic(rng: random.Random) -> Request:
     assignments = [{"partition_index": each, "broker_ids": ["<first>"]} for each in range(count)]
     topic = {"name": "<topic3>", "num_partitions": -1, "replication_factor": -1,
              "assignments": assignments, "configs": []}  # fmt: skip
-    return request(
-        "x", "first", "CreateTopics", 4, topics=[topic], timeout_ms=10_000, validate_only=False
-    )
+    return request("x", "first", "CreateTopics", 4, topics=[topic], timeout_ms=10_000, validate_only=False)
 
 
 def _delete_topic(rng: random.Random) -> Request:
@@ -195,10 +158,7 @@ def _end_session(rng: random.Random) -> Request:
 
 def _begin(rng: random.Random) -> tuple[Request, ...]:
     """Return what makes most of the other requests meet something: a group, records, a session."""
-    begins = [
-        _configured("<group1>", "share.auto.offset.reset", "earliest"),
-        _heartbeat_of_first(),
-    ]
+    begins = [_configured("<group1>", "share.auto.offset.reset", "earliest"), _heartbeat_of_first()]
     for _ in range(rng.randint(1, 3)):
         batches = [{"values": ["x"] * rng.randint(1, 4)}]
         begins.append(_produce_to("<topic1>", 0, batches, transactional_id=None, version=12))
@@ -226,10 +186,7 @@ def _heartbeat_of_first() -> Request:
 def _consume(rng: random.Random) -> tuple[Request, ...]:
     """Fetch, and acknowledge some of what was acquired."""
     client, group = rng.choice(CLIENTS), group_of(rng)
-    return (
-        share_fetch(rng, client, group, wait_ms=WAIT_MS),
-        acknowledge(rng, client, group),
-    )
+    return (share_fetch(rng, client, group, wait_ms=WAIT_MS), acknowledge(rng, client, group))
 
 
 AREA = Area(

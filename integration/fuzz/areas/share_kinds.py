@@ -74,9 +74,7 @@ def _delete_groups(rng: random.Random) -> Request:
 
 def _create_partitions(rng: random.Random) -> Request:
     topic = {"name": "<topic2>", "count": rng.randint(2, MOST_PARTITIONS), "assignments": None}
-    return request(
-        "x", "first", "CreatePartitions", 3, topics=[topic], timeout_ms=10_000, validate_only=False
-    )
+    return request("x", "first", "CreatePartitions", 3, topics=[topic], timeout_ms=10_000, validate_only=False)
 
 
 def _delete_topic(rng: random.Random) -> Request:

@@ -26,12 +26,7 @@ def heartbeat(rng: random.Random, client: str = "", group: str = "") -> Request:
     """Join, stay or leave."""
     client, group = client or rng.choice(CLIENTS), group or pick(rng, [group_of(rng)], ("",), 40)
     own = f"<{client}.member_epoch>"
-    names = pick(
-        rng,
-        [["<topic1>"], ["<topic1>", "<topic2>"], ["<topic1>", "<topic3>"]],
-        (None, [], ["<nothing>"]),
-        4,
-    )
+    names = pick(rng, [["<topic1>"], ["<topic1>", "<topic2>"], ["<topic1>", "<topic3>"]], (None, [], ["<nothing>"]), 4)
     return request(
         client,
         coordinator_of(rng, group),
@@ -66,10 +61,7 @@ def offsets(rng: random.Random) -> Request:
                 {
                     "topic_name": name,
                     "partitions": [
-                        {
-                            "partition_index": index,
-                            "start_offset": pick(rng, [0, 0, 1, 3, 50], FAR_OFFSETS, 12),
-                        }
+                        {"partition_index": index, "start_offset": pick(rng, [0, 0, 1, 3, 50], FAR_OFFSETS, 12)}
                         for index in pick(rng, [_partitions(rng)], ([],), 12)
                     ],
                 }
@@ -94,7 +86,5 @@ def look(rng: random.Random) -> Request:
         "ListGroups",
         5,
         states_filter=several(rng, states) if rng.random() < 0.4 else [],
-        types_filter=several(rng, ("share", "Share", " share", "classic"))
-        if rng.random() < 0.5
-        else [],
+        types_filter=several(rng, ("share", "Share", " share", "classic")) if rng.random() < 0.5 else [],
     )

@@ -22,12 +22,7 @@ def _state(rng: random.Random, api: str, partition_of: Any, versions: tuple[int,
     for name in several(rng, [*TOPICS, pick(rng, TOPICS, ("<nothing>",), 12)]):
         numbers = several(rng, [0, 0, 0, pick(rng, [1], (7, -1), 4)])
         partitions = [{"partition": number, **partition_of(rng)} for number in numbers]
-        topics.append(
-            {
-                "topic_id": f"{name[:-1]}.id>",
-                "partitions": pick(rng, [partitions], ([],), 30),
-            }
-        )
+        topics.append({"topic_id": f"{name[:-1]}.id>", "partitions": pick(rng, [partitions], ([],), 30)})
     return request(
         "a",
         pick(rng, [AT], ("other share state",), 40),
@@ -93,9 +88,7 @@ def delete(rng: random.Random) -> Request:
 
 def _delete_topic(rng: random.Random) -> Request:
     del rng
-    return request(
-        "a", "first", "DeleteTopics", 6, topics=[{"name": "<topic3>"}], timeout_ms=10_000
-    )
+    return request("a", "first", "DeleteTopics", 6, topics=[{"name": "<topic3>"}], timeout_ms=10_000)
 
 
 AREA = Area(

@@ -152,9 +152,7 @@ def _commit_in_transaction(rng: random.Random) -> tuple[Request, ...]:
     if version < 5 or rng.randrange(6) == 0:
         requests.insert(0, request(client, at, "AddOffsetsToTxn", 4, **producer, group_id=group))
     if rng.randrange(5):
-        ends = request(
-            client, at, "EndTxn", rng.choice([5, 4]), **producer, committed=rng.random() < 0.7
-        )
+        ends = request(client, at, "EndTxn", rng.choice([5, 4]), **producer, committed=rng.random() < 0.7)
         requests.append(ends)
     return tuple(requests)
 
@@ -186,14 +184,7 @@ def _fetch_offsets(rng: random.Random) -> Request:
 def _delete_offsets(rng: random.Random) -> Request:
     group = group_of(rng)
     topics = deleted_topics(rng, TOPICS, NO_TOPICS, partial(_partitions, rng))
-    return request(
-        "x",
-        coordinator_of(rng, group),
-        "OffsetDelete",
-        0,
-        group_id=group,
-        topics=topics,
-    )
+    return request("x", coordinator_of(rng, group), "OffsetDelete", 0, group_id=group, topics=topics)
 
 
 def _delete_groups(rng: random.Random) -> Request:
@@ -204,14 +195,8 @@ def _delete_groups(rng: random.Random) -> Request:
 def _configure(rng: random.Random) -> Request:
     name, value = pick(rng, CONFIGS, BAD_CONFIGS, 6)
     config = {"name": name, "value": value, "config_operation": pick(rng, [0], (1,), 6)}
-    resource = {
-        "resource_type": GROUP_RESOURCE,
-        "resource_name": rng.choice(GROUPS),
-        "configs": [config],
-    }
-    return request(
-        "x", "first", "IncrementalAlterConfigs", 1, resources=[resource], validate_only=False
-    )
+    resource = {"resource_type": GROUP_RESOURCE, "resource_name": rng.choice(GROUPS), "configs": [config]}
+    return request("x", "first", "IncrementalAlterConfigs", 1, resources=[resource], validate_only=False)
 
 
 def _as_others(rng: random.Random) -> Request:
@@ -246,9 +231,7 @@ def _as_others(rng: random.Random) -> Request:
 
 def _change_topics(rng: random.Random) -> Request:
     """Create, enlarge or delete a topic that groups read or keep."""
-    assignments = [
-        {"partition_index": each, "broker_ids": ["<first>"]} for each in range(rng.randint(1, 3))
-    ]
+    assignments = [{"partition_index": each, "broker_ids": ["<first>"]} for each in range(rng.randint(1, 3))]
     match rng.randrange(5):
         case 0 | 1:
             name = pick(rng, ["<topic3>"], ("<topic2>", "<changelog3>", "<repartition2>"), 3)
@@ -261,9 +244,7 @@ def _change_topics(rng: random.Random) -> Request:
             return request("x", "first", "CreatePartitions", 3, topics=[larger], **TIMES)
         case _:
             name = rng.choice(["<topic2>", "<topic3>", "<changelog1>", "<repartition1>"])
-            return request(
-                "x", "first", "DeleteTopics", 6, topics=[{"name": name}], timeout_ms=10_000
-            )
+            return request("x", "first", "DeleteTopics", 6, topics=[{"name": name}], timeout_ms=10_000)
 
 
 def _begin(rng: random.Random) -> tuple[Request, ...]:

@@ -16,11 +16,7 @@ LETTERS: Final = ("a", "b", "c")
 """Clients of a group; see `client_of`."""
 ALL_GROUPS: Final = tuple(dict.fromkeys(GROUPS))
 NO_GROUPS: Final = ("<nothing>", "")
-ENDPOINTS: Final = (
-    {"host": "a", "port": 1},
-    {"host": "b", "port": 65535},
-    {"host": "", "port": 0},
-)
+ENDPOINTS: Final = ({"host": "a", "port": 1}, {"host": "b", "port": 65535}, {"host": "", "port": 0})
 TAGS: Final[tuple[list[dict[str, str]], ...]] = (
     [],
     [{"key": "zone", "value": "1"}],
@@ -71,9 +67,7 @@ def _tasks(rng: random.Random, client: str) -> dict[str, Any]:
 def _of_process(rng: random.Random, client: str) -> dict[str, Any]:
     """Return what is seldom there in a heartbeat: all that tells of the member's process."""
     return {
-        "endpoint_information_epoch": pick(
-            rng, [f"<{client}.endpoint_information_epoch>"], (0, -1, 5), 4
-        ),
+        "endpoint_information_epoch": pick(rng, [f"<{client}.endpoint_information_epoch>"], (0, -1, 5), 4),
         "instance_id": pick(rng, [None], ("i1", ""), 90),
         "rack_id": pick(rng, pick(rng, [[None]], (["rack"], ["rack"], ["rack"], ["", " "]), 8)),
         "user_endpoint": pick(rng, [None], ENDPOINTS, 4),
@@ -118,9 +112,7 @@ def heartbeat(rng: random.Random, letter: str = "", group: str = "") -> Request:
         **_tasks(rng, client),
         group_id=group,
         member_id=member_of(rng, client),
-        member_epoch=pick(
-            rng, [own], (own[:-1] + "+1>", own[:-1] + "-1>", own[:-1] + "-1>", 1, -2, -3), 10
-        ),
+        member_epoch=pick(rng, [own], (own[:-1] + "+1>", own[:-1] + "-1>", own[:-1] + "-1>", 1, -2, -3), 10),
         rebalance_timeout_ms=pick(rng, [-1], (60_000,), 8),
         topology=pick(rng, [None], (topology(rng, group),), 40),
         process_id=pick(rng, [None], ("process-a", "process-b"), 12),

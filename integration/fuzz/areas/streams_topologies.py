@@ -15,10 +15,7 @@ GROUPS: Final = ("<group1>", "<group1>", "<group1>", "<group2>", "<group2>", "<g
 
 
 def _internal(
-    name: str,
-    partitions: int = 0,
-    replication_factor: int = 1,
-    configs: Mapping[str, str] = MappingProxyType({}),
+    name: str, partitions: int = 0, replication_factor: int = 1, configs: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
     return {
         "name": name,
@@ -81,13 +78,7 @@ SELDOM: Final[tuple[list[dict[str, Any]], ...]] = (
     [_subtopology("0", "<topic1>", source_topic_regex=["t.*"])],
     [_subtopology("0", "<topic1>", state_changelog_topics=[_internal("<changelog4>", 2)])],
     [_subtopology("0", "<topic1>", state_changelog_topics=[_internal("<changelog5>", 0, 9)])],
-    [
-        _subtopology(
-            "0",
-            "<topic1>",
-            state_changelog_topics=[_internal("<changelog6>", configs={"own": "1"})],
-        )
-    ],
+    [_subtopology("0", "<topic1>", state_changelog_topics=[_internal("<changelog6>", configs={"own": "1"})])],
     [_subtopology("0", "<topic1>", repartition_source_topics=[_internal("<repartition3>", -1)])],
     [_subtopology("0", "<topic1>", repartition_source_topics=[_internal("<repartition4>")])],
     [_subtopology("0", "<topic1>", repartition_sink_topics=["<repartition5>"])],

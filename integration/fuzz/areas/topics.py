@@ -49,15 +49,9 @@ def _create(rng: random.Random) -> Request:
     for _ in range(rng.randint(1, 2)):
         by_hand = rng.random() < 0.3
         indexes = pick(rng, [[0], [0, 1]], ([1], [0, 0], [0, 2], [-1]), 5)
-        assignments = [
-            {"partition_index": index, "broker_ids": _assignment(rng)} for index in indexes
-        ]
+        assignments = [{"partition_index": index, "broker_ids": _assignment(rng)} for index in indexes]
         given = pick(rng, [(-1, -1)], ((1, -1), (-1, 1), (2, 2)), 6)
-        counts = (
-            given
-            if by_hand
-            else (pick(rng, [1, 2, 3, -1], (0, -2)), pick(rng, [1, 2, 3, -1], (0, 4, -2)))
-        )
+        counts = given if by_hand else (pick(rng, [1, 2, 3, -1], (0, -2)), pick(rng, [1, 2, 3, -1], (0, 4, -2)))
         configs = [_config(rng) for _ in range(rng.randint(0, 1))]
         topics.append(
             {
@@ -65,9 +59,7 @@ def _create(rng: random.Random) -> Request:
                 "num_partitions": counts[0],
                 "replication_factor": counts[1],
                 "assignments": assignments if by_hand else [],
-                "configs": [
-                    {"name": name, "value": value} for name, value in dict(configs).items()
-                ],
+                "configs": [{"name": name, "value": value} for name, value in dict(configs).items()],
             }
         )
     return request(
@@ -105,9 +97,7 @@ def _enlarge(rng: random.Random) -> Request:
     topics = []
     for _ in range(rng.randint(1, 2)):
         assignments = (
-            [{"broker_ids": _assignment(rng)} for _ in range(rng.randint(0, 2))]
-            if rng.random() < 0.3
-            else None
+            [{"broker_ids": _assignment(rng)} for _ in range(rng.randint(0, 2))] if rng.random() < 0.3 else None
         )
         count = pick(rng, [2, 3, 4], (0, -1, 1), 5)
         topics.append({"name": _name(rng), "count": count, "assignments": assignments})
@@ -150,12 +140,7 @@ def _describe(rng: random.Random) -> Request:
         0,
         topics=once(({"name": _name(rng) or "<topic1>"} for _ in range(rng.randint(1, 3))), "name"),
         response_partition_limit=pick(rng, [2000, 1, 2], (0, -1)),
-        cursor=pick(
-            rng,
-            [None],
-            ({"topic_name": _name(rng), "partition_index": rng.choice([0, 1, 9, -1])},),
-            3,
-        ),
+        cursor=pick(rng, [None], ({"topic_name": _name(rng), "partition_index": rng.choice([0, 1, 9, -1])},), 3),
     )
 
 
@@ -194,9 +179,7 @@ def _alter_configs(rng: random.Random) -> Request:
                 operation = rng.choice([0, 0, 1, 2, 3])
                 config["config_operation"] = 0 if number else operation
             configs.append(config)
-        resources.append(
-            {"resource_type": 2, "resource_name": _name(rng), "configs": once(configs, "name")}
-        )
+        resources.append({"resource_type": 2, "resource_name": _name(rng), "configs": once(configs, "name")})
     return request(
         rng.choice(CLIENTS),
         rng.choice(["first", "second"]),

@@ -25,9 +25,7 @@ def _id(rng: random.Random, client: str) -> str:
 
 
 def _at(transactional_id: str) -> str:
-    return (
-        "coordinator <txn1>" if "txn" not in transactional_id else f"coordinator {transactional_id}"
-    )
+    return "coordinator <txn1>" if "txn" not in transactional_id else f"coordinator {transactional_id}"
 
 
 def _producer(rng: random.Random, client: str) -> tuple[str | int, str | int]:
@@ -163,12 +161,7 @@ def _produce(rng: random.Random) -> Request:
     topic = rng.choice(TOPICS)
     producer_id, epoch = _producer(rng, client)
     transactional = rng.random() < 0.9
-    data = batch(
-        rng,
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        base_sequence=rng.choice([0, 0, 1, 2, 3]),
-    )
+    data = batch(rng, producer_id=producer_id, producer_epoch=epoch, base_sequence=rng.choice([0, 0, 1, 2, 3]))
     data.pop("damage", None)
     data["is_transactional"] = transactional
     return request(
@@ -179,12 +172,7 @@ def _produce(rng: random.Random) -> Request:
         transactional_id=pick(rng, [name], (None,), 15),
         acks=-1,
         timeout_ms=5_000,
-        topic_data=[
-            {
-                "name": topic,
-                "partition_data": [{"index": 0, "records": [data]}],
-            }
-        ],
+        topic_data=[{"name": topic, "partition_data": [{"index": 0, "records": [data]}]}],
     )
 
 
@@ -238,13 +226,7 @@ def _look(rng: random.Random) -> Request:
             topics = [{"name": topic, "partition_indexes": [0]}]
             return request(client, f"leader {topic} 0", "DescribeProducers", 0, topics=topics)
         case 3:
-            partitions = [
-                {
-                    "partition_index": 0,
-                    "current_leader_epoch": -1,
-                    "timestamp": rng.choice([-1, -3]),
-                }
-            ]
+            partitions = [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": rng.choice([-1, -3])}]
             return request(
                 client,
                 f"leader {topic} 0",
@@ -267,25 +249,15 @@ def _look(rng: random.Random) -> Request:
 
 def _delete(rng: random.Random) -> Request:
     if rng.random() < 0.5:
-        topics = [
-            {
-                "name": "<topic1>",
-                "partitions": [{"partition_index": 0, "offset": rng.choice([-1, 1])}],
-            }
-        ]
-        return request(
-            "a", "leader <topic1> 0", "DeleteRecords", 2, timeout_ms=5_000, topics=topics
-        )
+        topics = [{"name": "<topic1>", "partitions": [{"partition_index": 0, "offset": rng.choice([-1, 1])}]}]
+        return request("a", "leader <topic1> 0", "DeleteRecords", 2, timeout_ms=5_000, topics=topics)
     group = rng.choice(GROUPS)
     return request("a", f"coordinator {group}", "DeleteGroups", 2, groups_names=[group])
 
 
 AREA = Area(
     "transactions",
-    (
-        TopicPlan("topic1", 2, configs={"retention.ms": "-1"}),
-        TopicPlan("topic2", 2, configs={"retention.ms": "-1"}),
-    ),
+    (TopicPlan("topic1", 2, configs={"retention.ms": "-1"}), TopicPlan("topic2", 2, configs={"retention.ms": "-1"})),
     {
         _init: 6,
         _add_partitions: 6,

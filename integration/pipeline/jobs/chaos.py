@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyspark.sql.functions as sf
 from pyspark.sql import Window
-from pyspark.sql.types import (
-    BooleanType,
-    DoubleType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
 from broker_sim.chaos.search import ChaosTest, examine, run_seed
 from integration.pipeline.errors import PipelineError
@@ -36,16 +29,7 @@ from integration.pipeline.spark.waves import append_missing, of_code
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "ChaosPlan",
-    "ChaosTest",
-    "distinct_failures",
-    "load",
-    "run",
-    "run_all",
-    "summary",
-    "to_examine",
-]
+__all__ = ["ChaosPlan", "ChaosTest", "distinct_failures", "load", "run", "run_all", "summary", "to_examine"]
 
 TASKS_PER_CORE: Final = 4
 """Runs differ in cost; with more tasks the cores share them evenly."""
@@ -159,9 +143,7 @@ def distinct_failures(outcomes: DataFrame, shrunk: DataFrame) -> DataFrame:
         )
     )
     failed = (
-        outcomes.where(sf.col("invariant").isNotNull())
-        .groupBy("invariant")
-        .agg(sf.count("*").alias("failed_seeds"))
+        outcomes.where(sf.col("invariant").isNotNull()).groupBy("invariant").agg(sf.count("*").alias("failed_seeds"))
     )
     return ways.join(failed, "invariant", "left")
 

@@ -87,9 +87,7 @@ def read_quickly(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
 
 def read_strictly(spark: SparkSession, inputs: Sequence[str], slots: bytes) -> DataFrame:
     """Return what `parse` does of the lines whose slot is set, and of Parquet what does not fit."""
-    marked = [
-        byte * 8 + bit for byte, value in enumerate(slots) for bit in range(8) if value >> bit & 1
-    ]
+    marked = [byte * 8 + bit for byte, value in enumerate(slots) for bit in range(8) if value >> bit & 1]
     lines, columnar = _by_format(inputs)
     frames = []
     if lines:
@@ -132,9 +130,7 @@ def large_gzips(spark: SparkSession, inputs: Sequence[str]) -> list[str]:
     return [
         f"{row.path} has {row.length / 1e6:.0f} MB, and one task alone unpacks it: many smaller files"
         " or a trace that is written as Parquet (--trace FILE.parquet) are read by many tasks"
-        for row in files.where(sf.col("length") > LARGE_GZIP_BYTES)
-        .select("path", "length")
-        .take(MOST_WARNINGS)
+        for row in files.where(sf.col("length") > LARGE_GZIP_BYTES).select("path", "length").take(MOST_WARNINGS)
     ]
 
 
@@ -150,10 +146,7 @@ def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
             f"{columnar[0]} is Parquet: give the directory of that trace, whose name ends in"
             " .parquet, as an input of its own"
         )
-    lines = text.select(
-        sf.col("_metadata.file_path").alias("source"),
-        sf.col("value").alias("line"),
-    )
+    lines = text.select(sf.col("_metadata.file_path").alias("source"), sf.col("value").alias("line"))
     if not any(path.endswith(GZIP) for path in files):
         return lines
     packed = sf.col("source").endswith(GZIP)
@@ -181,19 +174,14 @@ def events(read: DataFrame) -> DataFrame:
     """
     found = read.where(sf.col("goes_to") == "events").select(*EVENT_SCHEMA.names)
     dealt = found.withColumns(
-        {
-            "date": _date(sf.col("ts_ms")),
-            DEAL: sf.pmod("operation_id", sf.lit(DEALS)).cast("int"),
-        }
+        {"date": _date(sf.col("ts_ms")), DEAL: sf.pmod("operation_id", sf.lit(DEALS)).cast("int")}
     )
     return dealt.repartition(*tables.EVENT_PARTITIONS, DEAL).dropDuplicates().drop(DEAL)
 
 
 def observations(parsed: DataFrame) -> DataFrame:
     """Return the observations among parsed lines, each once."""
-    return (
-        parsed.where(sf.col("goes_to") == "observations").select("observation.*").dropDuplicates()
-    )
+    return parsed.where(sf.col("goes_to") == "observations").select("observation.*").dropDuplicates()
 
 
 def quarantine_rows(parsed: DataFrame) -> DataFrame:
@@ -203,11 +191,7 @@ def quarantine_rows(parsed: DataFrame) -> DataFrame:
 
 def quarantine(parsed: DataFrame) -> DataFrame:
     """Return the same, each line once, with how often (`times`) it occurred."""
-    return (
-        quarantine_rows(parsed)
-        .groupBy("source", "line", "reason")
-        .agg(sf.count("*").alias("times"))
-    )
+    return quarantine_rows(parsed).groupBy("source", "line", "reason").agg(sf.count("*").alias("times"))
 
 
 def known_events(known: DataFrame, read: DataFrame) -> DataFrame:
@@ -276,18 +260,14 @@ def _numbers(*names: str) -> dict[str, Column]:
     return {name: sf.count_if(sf.col("goes_to") == name) for name in names}
 
 
-def _append_events(
-    read: DataFrame, output: str, counts: Mapping[str, Column]
-) -> tuple[int, dict[str, Any]]:
+def _append_events(read: DataFrame, output: str, counts: Mapping[str, Column]) -> tuple[int, dict[str, Any]]:
     """Append the events that the table does not have yet; returns how many, and the `counts` of all rows."""
     known = tables.read_or_none(read.sparkSession, output, "events")
     if known is not None:
         known = known_events(known, read)
     seen = Counted(read, counts)
     new = tables.without(events(seen.frame), known)
-    added = tables.append_new(
-        new, output, "events", tables.EVENT_PARTITIONS, gathered=known is None
-    )
+    added = tables.append_new(new, output, "events", tables.EVENT_PARTITIONS, gathered=known is None)
     return added, seen.counts()
 
 

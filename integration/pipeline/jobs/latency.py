@@ -33,8 +33,7 @@ def latency(lives: DataFrame) -> DataFrame:
     # One row per minute and value: the totals are computed from these few rows, not from all.
     both = times.unionByName(times.select(sf.lit(None).cast("timestamp").alias("minute"), *total))
     return both.groupBy(*GROUP, "minute").agg(
-        sf.sum("times").alias("operations"),
-        *[column for name in TIMES for column in percentile_columns(name)],
+        sf.sum("times").alias("operations"), *[column for name in TIMES for column in percentile_columns(name)]
     )
 
 
@@ -46,9 +45,7 @@ def waiting_times(lives: DataFrame) -> DataFrame:
     ended = lives.where(sf.col("outcome") != "open")
     minute_ms = sf.col("ended_at_ms") - sf.col("ended_at_ms") % MINUTE_MS
     return ended.groupBy(
-        *GROUP,
-        sf.timestamp_millis(minute_ms).alias("minute"),
-        *[rounded(sf.col(name)).alias(name) for name in TIMES],
+        *GROUP, sf.timestamp_millis(minute_ms).alias("minute"), *[rounded(sf.col(name)).alias(name) for name in TIMES]
     ).agg(sf.count("*").alias("times"), *[sf.max(name).alias(_most(name)) for name in TIMES])
 
 
@@ -67,9 +64,7 @@ def percentile_columns(value: str) -> list[Column]:
     """Return the percentiles of a column that occurs `times` times, and the maximum beside it."""
     return [
         *[
-            sf.percentile(value, share, sf.col("times")).alias(
-                f"{value.removesuffix('_ms')}_{name}_ms"
-            )
+            sf.percentile(value, share, sf.col("times")).alias(f"{value.removesuffix('_ms')}_{name}_ms")
             for name, share in PERCENTILES.items()
         ],
         sf.max(_most(value)).alias(_most(value)),
@@ -78,7 +73,5 @@ def percentile_columns(value: str) -> list[Column]:
 
 def run(spark: SparkSession, directory: str, output: str) -> str:
     """Write `latency` from the table `lifecycles`."""
-    found = tables.overwrite(
-        latency(tables.read(spark, directory, "lifecycles")), output, "latency"
-    )
+    found = tables.overwrite(latency(tables.read(spark, directory, "lifecycles")), output, "latency")
     return f"{found.count()} groups"

@@ -30,9 +30,7 @@ PIECE_ROWS: Final = 100_000
 LOWEST: Final = np.iinfo(np.int64).min
 
 
-def levels_of_batches(
-    batches: Iterable[pa.RecordBatch], bucket_ms: int
-) -> Iterator[pa.RecordBatch]:
+def levels_of_batches(batches: Iterable[pa.RecordBatch], bucket_ms: int) -> Iterator[pa.RecordBatch]:
     """Return the levels of a task's batches, sorted by bucket; for Spark's `mapInArrow`."""
     for operations in _whole_buckets(batches):
         yield from levels(operations, bucket_ms).to_batches()
@@ -77,17 +75,11 @@ def levels(operations: pa.Table, bucket_ms: int) -> pa.Table:
         at_ms.append(times[inside])
         change.append(np.full(len(inside), by))
     found = _by_series(
-        np.concatenate(steps),
-        series,
-        np.concatenate(at_ms),
-        np.concatenate(change),
-        start_ms + bucket_ms,
+        np.concatenate(steps), series, np.concatenate(at_ms), np.concatenate(change), start_ms + bucket_ms
     )
     first = found.pop("step")
     named = operations.select(PLACE).take(row[first])
-    return pa.table(
-        {name: named[name] for name in PLACE} | {"key": key.take(pa.array(first))} | found
-    )
+    return pa.table({name: named[name] for name in PLACE} | {"key": key.take(pa.array(first))} | found)
 
 
 def _by_series(steps: Any, series: Any, at_ms: Any, change: Any, end_ms: Any) -> dict[str, Any]:

@@ -84,9 +84,7 @@ def _outcome() -> Column:
 
 def run_spans(events: DataFrame) -> DataFrame:
     """Return when the first and the last event of each run was: from_ms, to_ms."""
-    return events.groupBy(*RUN).agg(
-        sf.min("ts_ms").alias("from_ms"), sf.max("ts_ms").alias("to_ms")
-    )
+    return events.groupBy(*RUN).agg(sf.min("ts_ms").alias("from_ms"), sf.max("ts_ms").alias("to_ms"))
 
 
 def broken_lifecycles(lives: DataFrame, spans: DataFrame) -> DataFrame:
@@ -155,9 +153,7 @@ def run(spark: SparkSession, directory: str, output: str) -> str:
                 "last_ms": sf.max("last_ms"),
             },
         )
-        written = tables.overwrite(
-            seen.frame.select(*lives.columns), output, "lifecycles", PARTITIONS
-        )
+        written = tables.overwrite(seen.frame.select(*lives.columns), output, "lifecycles", PARTITIONS)
         counts = seen.counts()
     broken = broken_lifecycles(written, run_spans(events))
     deadline_ms = counts["first_deadline_ms"]

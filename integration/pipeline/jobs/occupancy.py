@@ -46,9 +46,7 @@ def dealt_out(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
     What happened to a purgatory in one bucket is in one task, as everything that follows needs it, and
     a task has one bucket after the other, so that it need not hold all that it gets.
     """
-    began, ended = (
-        sf.col(name) - sf.col(name) % bucket_ms for name in ("parked_at_ms", "ended_at_ms")
-    )
+    began, ended = (sf.col(name) - sf.col(name) % bucket_ms for name in ("parked_at_ms", "ended_at_ms"))
     buckets = sf.when(began == ended, sf.array(began)).otherwise(sf.array(began, ended))
     return (
         lives.where(sf.col("parked_at_ms").isNotNull())
@@ -79,19 +77,11 @@ def occupancy(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
             *[StructField(name, LongType()) for name in LEVELS],
         ]
     )
-    risen = dealt_out(lives, bucket_ms).mapInArrow(
-        partial(levels_of_batches, bucket_ms=bucket_ms), schema
-    )
-    before = (
-        Window.partitionBy(*KEY_FIRST)
-        .orderBy("bucket_start_ms")
-        .rowsBetween(Window.unboundedPreceding, -1)
-    )
+    risen = dealt_out(lives, bucket_ms).mapInArrow(partial(levels_of_batches, bucket_ms=bucket_ms), schema)
+    before = Window.partitionBy(*KEY_FIRST).orderBy("bucket_start_ms").rowsBetween(Window.unboundedPreceding, -1)
     opening = sf.coalesce(sf.sum("net").over(before), sf.lit(0))
     after_run_ms = sf.greatest(sf.col("bucket_start_ms") + bucket_ms - sf.col("to_ms"), sf.lit(0))
-    area_ms = (
-        sf.col("opening") * bucket_ms + sf.col("risen_area") - sf.col("closing") * after_run_ms
-    )
+    area_ms = sf.col("opening") * bucket_ms + sf.col("risen_area") - sf.col("closing") * after_run_ms
     held = sf.when(sf.col("first_ms") > sf.col("bucket_start_ms"), 0)
     return (
         risen.join(sf.broadcast(_spans(lives)), [*RUN], "inner")
@@ -119,9 +109,7 @@ def _spans(lives: DataFrame) -> DataFrame:
     )
 
 
-def occupancy_summary(
-    buckets: DataFrame, lives: DataFrame, bucket_ms: int = BUCKET_MS
-) -> DataFrame:
+def occupancy_summary(buckets: DataFrame, lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
     """Return peak and mean of each series over its whole run, and the rank of keys by heat.
 
     The mean is over the run's time, so the means of keys add up to that of their purgatory where

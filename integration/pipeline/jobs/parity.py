@@ -35,10 +35,7 @@ def parity(observations: DataFrame) -> DataFrame:
         sf.array(
             sf.when(sf.col("kafka").isNull(), "missing at kafka"),
             sf.when(sf.col("sim").isNull(), "missing at sim"),
-            *[
-                sf.when(~sf.col(f"kafka.{name}").eqNullSafe(sf.col(f"sim.{name}")), name)
-                for name in (*EXACT, "timing")
-            ],
+            *[sf.when(~sf.col(f"kafka.{name}").eqNullSafe(sf.col(f"sim.{name}")), name) for name in (*EXACT, "timing")],
             sf.when(~_in_time("kafka"), "late at kafka"),
             sf.when(~_in_time("sim"), "late at sim"),
         )
@@ -89,9 +86,7 @@ def scenario_agreement(steps: DataFrame) -> DataFrame:
         sf.count("*").alias("steps"),
         sf.count_if("agrees").alias("agreed"),
         (sf.count_if("agrees") / sf.count("*")).alias("agreement"),
-        sf.array_sort(sf.array_distinct(sf.flatten(sf.collect_set("differs_in")))).alias(
-            "differs_in"
-        ),
+        sf.array_sort(sf.array_distinct(sf.flatten(sf.collect_set("differs_in")))).alias("differs_in"),
         sf.percentile_approx("elapsed_delta_ms", 0.5, ACCURACY).alias("elapsed_delta_p50_ms"),
         sf.max(sf.abs("elapsed_delta_ms")).alias("elapsed_delta_max_ms"),
     )
@@ -107,17 +102,12 @@ def ks_distance(observations: DataFrame, family: str = "timing") -> DataFrame:
     per_value = (
         observations.where(sf.col("timing") != "untimed")
         .groupBy(family, lateness.alias("lateness_ms"))
-        .agg(
-            sf.count_if(sf.col("side") == "kafka").alias("kafka"),
-            sf.count_if(sf.col("side") == "sim").alias("sim"),
-        )
+        .agg(sf.count_if(sf.col("side") == "kafka").alias("kafka"), sf.count_if(sf.col("side") == "sim").alias("sim"))
     )
     # First within each millisecond, then over the milliseconds: no task has all values of a family.
     # A gap is linear in what came before its millisecond, so only two of each have to be kept.
     slots = per_value.withColumn("slot", sf.floor("lateness_ms"))
-    sizes = per_value.groupBy(family).agg(
-        sf.sum("kafka").alias("all_kafka"), sf.sum("sim").alias("all_sim")
-    )
+    sizes = per_value.groupBy(family).agg(sf.sum("kafka").alias("all_kafka"), sf.sum("sim").alias("all_sim"))
     within = Window.partitionBy(family, "slot").orderBy("lateness_ms")
     until_now = within.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     per_slot = (
@@ -132,27 +122,15 @@ def ks_distance(observations: DataFrame, family: str = "timing") -> DataFrame:
         )
     )
     earlier = Window.partitionBy(family).orderBy("slot").rowsBetween(Window.unboundedPreceding, -1)
-    opening = sf.coalesce(
-        _gap(sf.sum("kafka").over(earlier), sf.sum("sim").over(earlier)), sf.lit(0.0)
-    )
-    critical = sf.lit(KS_AT_5_PERCENT) * sf.sqrt(
-        (sf.col("kafka") + sf.col("sim")) / (sf.col("kafka") * sf.col("sim"))
-    )
+    opening = sf.coalesce(_gap(sf.sum("kafka").over(earlier), sf.sum("sim").over(earlier)), sf.lit(0.0))
+    critical = sf.lit(KS_AT_5_PERCENT) * sf.sqrt((sf.col("kafka") + sf.col("sim")) / (sf.col("kafka") * sf.col("sim")))
     return (
         per_slot.withColumn("opening", opening)
         .withColumn(
-            "gap",
-            sf.greatest(
-                sf.abs(sf.col("opening") + sf.col("least")),
-                sf.abs(sf.col("opening") + sf.col("most")),
-            ),
+            "gap", sf.greatest(sf.abs(sf.col("opening") + sf.col("least")), sf.abs(sf.col("opening") + sf.col("most")))
         )
         .groupBy(family)
-        .agg(
-            sf.sum("kafka").alias("kafka"),
-            sf.sum("sim").alias("sim"),
-            sf.max("gap").alias("ks_distance"),
-        )
+        .agg(sf.sum("kafka").alias("kafka"), sf.sum("sim").alias("sim"), sf.max("gap").alias("ks_distance"))
         .where((sf.col("kafka") > 0) & (sf.col("sim") > 0))
         .withColumn("critical", critical)
         .withColumn("same", sf.col("ks_distance") <= sf.col("critical"))

@@ -39,10 +39,7 @@ def read_events(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         raise
     if differences := _differences(rows.schema):
         raise PipelineError(f"{', '.join(paths)}: not a trace: {', '.join(differences)}")
-    read = rows.select(
-        sf.col("_metadata.file_path").alias("source"),
-        sf.struct(*EVENT_SCHEMA.names).alias("event"),
-    )
+    read = rows.select(sf.col("_metadata.file_path").alias("source"), sf.struct(*EVENT_SCHEMA.names).alias("event"))
     judged = read.withColumn("reason", event_reason())
     fits = sf.col("reason").isNull()
     return judged.select(

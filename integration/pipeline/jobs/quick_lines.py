@@ -46,10 +46,7 @@ OBJECT_BEGINS: Final = b"{"
 OBJECT_ENDS: Final = b"}"
 ESCAPE: Final = b"\\"
 QUICK_SCHEMA: Final = StructType(
-    [
-        *(StructField(field.name, field.dataType) for field in EVENT_SCHEMA),
-        StructField(SLOT, IntegerType()),
-    ]
+    [*(StructField(field.name, field.dataType) for field in EVENT_SCHEMA), StructField(SLOT, IntegerType())]
 )
 """An event, or of a line that is left only the slot."""
 ARROW_TYPES: Final = {
@@ -58,9 +55,7 @@ ARROW_TYPES: Final = {
     "string": pa.string(),
     "array<string>": pa.list_(pa.string()),
 }
-ARROW_SCHEMA: Final = pa.schema(
-    [(field.name, ARROW_TYPES[field.dataType.simpleString()]) for field in EVENT_SCHEMA]
-)
+ARROW_SCHEMA: Final = pa.schema([(field.name, ARROW_TYPES[field.dataType.simpleString()]) for field in EVENT_SCHEMA])
 REQUIRED: Final = tuple(field.name for field in EVENT_SCHEMA if not field.nullable)
 
 
@@ -143,9 +138,7 @@ def _read(lines: pa.StringArray) -> pa.Table:
         # All in one block: the reader cuts blocks in threads of its own.
         arrow_json.ReadOptions(use_threads=False, block_size=text.size + 1),
         arrow_json.ParseOptions(
-            explicit_schema=ARROW_SCHEMA,
-            newlines_in_values=False,
-            unexpected_field_behavior="error",
+            explicit_schema=ARROW_SCHEMA, newlines_in_values=False, unexpected_field_behavior="error"
         ),
     )
     if table.num_rows != len(lines):

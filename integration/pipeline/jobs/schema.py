@@ -83,9 +83,7 @@ OBSERVATION_SCHEMA: Final = StructType(
 )
 """One step of a scenario on one side; `fields` is the text of a JSON object."""
 
-LINE_SCHEMA: Final = StructType(
-    [StructField("source", StringType()), StructField("line", StringType())]
-)
+LINE_SCHEMA: Final = StructType([StructField("source", StringType()), StructField("line", StringType())])
 QUARANTINE_SCHEMA: Final = StructType(
     [
         _required("source", StringType()),
@@ -121,10 +119,9 @@ def parse(lines: DataFrame) -> DataFrame:
         _from_json(sf.when(~observed, sf.col("line")), EVENT_SCHEMA).alias("event"),
         _from_json(sf.when(observed, sf.col("line")), OBSERVATION_SCHEMA).alias("observation"),
     )
-    reason = sf.when(
-        observed,
-        _reason("observation", OBSERVATION_SCHEMA, _observation_rules()),
-    ).otherwise(_reason("event", EVENT_SCHEMA, _event_rules()))
+    reason = sf.when(observed, _reason("observation", OBSERVATION_SCHEMA, _observation_rules())).otherwise(
+        _reason("event", EVENT_SCHEMA, _event_rules())
+    )
     return _judged(parsed.withColumn("reason", _once(reason)), observed)
 
 
@@ -137,9 +134,7 @@ def is_observation() -> Column:
 
 def _judged(frame: DataFrame, is_observation: Column) -> DataFrame:
     goes_to = (
-        sf.when(sf.col("reason").isNotNull(), "quarantine")
-        .when(is_observation, "observations")
-        .otherwise("events")
+        sf.when(sf.col("reason").isNotNull(), "quarantine").when(is_observation, "observations").otherwise("events")
     )
     return frame.withColumn("goes_to", goes_to).select(
         "source",
@@ -147,9 +142,7 @@ def _judged(frame: DataFrame, is_observation: Column) -> DataFrame:
         "goes_to",
         "reason",
         sf.when(sf.col("goes_to") == "events", _plain("event", EVENT_SCHEMA)).alias("event"),
-        sf.when(
-            sf.col("goes_to") == "observations", _plain("observation", OBSERVATION_SCHEMA)
-        ).alias("observation"),
+        sf.when(sf.col("goes_to") == "observations", _plain("observation", OBSERVATION_SCHEMA)).alias("observation"),
     )
 
 
@@ -165,9 +158,7 @@ def _once(column: Column) -> Column:
 
 def _from_json(text: Column, schema: StructType) -> Column:
     with_corrupt = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
-    return sf.from_json(
-        _once(text), with_corrupt, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    )
+    return sf.from_json(_once(text), with_corrupt, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT})
 
 
 def _plain(struct: str, schema: StructType) -> Column:
@@ -225,9 +216,7 @@ def _corruption(schema: StructType) -> Column:
     )
     return (
         sf.when(document.isNull(), "not one JSON object")
-        .when(
-            sf.size(mistyped) > 0, sf.concat(sf.array_join(mistyped, ", "), sf.lit(": wrong type"))
-        )
+        .when(sf.size(mistyped) > 0, sf.concat(sf.array_join(mistyped, ", "), sf.lit(": wrong type")))
         .otherwise("a number is out of range")
     )
 
@@ -249,8 +238,7 @@ def _event_rules() -> Mapping[str, Column]:
         & sf.sort_array("event.keys")[0].isNull(),
         "ts_ms is not positive": sf.col("event.ts_ms") <= 0,
         "waited_ms is negative": sf.col("event.waited_ms") < 0,
-        "the end of an operation without waited_ms": event.isin(*ENDINGS)
-        & sf.col("event.waited_ms").isNull(),
+        "the end of an operation without waited_ms": event.isin(*ENDINGS) & sf.col("event.waited_ms").isNull(),
         "expired without lateness_ms": (event == "expired") & sf.col("event.lateness_ms").isNull(),
     }
 

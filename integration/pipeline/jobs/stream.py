@@ -115,9 +115,7 @@ def live_latency(events: DataFrame, window: str) -> DataFrame:
     outcome = sf.when(sf.col("completed_by") == "immediate", "immediate").otherwise(sf.col("event"))
     shares = sf.array(*map(sf.lit, PERCENTILES.values()))
     return (
-        ended.groupBy(
-            sf.window("time", window), "side", "purgatory", outcome.alias("outcome"), "api"
-        )
+        ended.groupBy(sf.window("time", window), "side", "purgatory", outcome.alias("outcome"), "api")
         .agg(
             sf.count("*").alias("operations"),
             sf.percentile_approx("waited_ms", shares, ACCURACY).alias("waited"),
@@ -132,10 +130,7 @@ def live_latency(events: DataFrame, window: str) -> DataFrame:
             "outcome",
             "api",
             "operations",
-            *[
-                sf.col("waited")[position].alias(f"waited_{name}_ms")
-                for position, name in enumerate(PERCENTILES)
-            ],
+            *[sf.col("waited")[position].alias(f"waited_{name}_ms") for position, name in enumerate(PERCENTILES)],
             "waited_max_ms",
             "lateness_max_ms",
         )
@@ -171,9 +166,7 @@ def live_occupancy(events: DataFrame, window: str) -> DataFrame:
     )
 
 
-def start_queries(
-    spark: SparkSession, settings: StreamSettings, output: str
-) -> list[StreamingQuery]:
+def start_queries(spark: SparkSession, settings: StreamSettings, output: str) -> list[StreamingQuery]:
     """Start the three queries, each from its checkpoint if it has one; raises PipelineError."""
     parsed = parse(kafka_lines(spark, settings))
     events = live_events(parsed, settings.watermark)
@@ -217,9 +210,7 @@ class LateEvents:
         return sum(self._by_batch.values())
 
 
-def run(
-    spark: SparkSession, settings: StreamSettings, output: str, for_s: int | None = None
-) -> str:
+def run(spark: SparkSession, settings: StreamSettings, output: str, for_s: int | None = None) -> str:
     """Run until the topic is read (`available_now`), for a time, or until interrupted."""
     queries = start_queries(spark, settings, output)
     late = LateEvents(queries)

@@ -23,13 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 import pyspark.sql.functions as sf
-from pyspark.sql.types import (
-    DoubleType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from integration.pipeline.errors import PipelineError
 from integration.pipeline.jobs.sweep_run import DELAYS, SweepOutcome, SweepSettings, simulate_row
@@ -97,9 +91,7 @@ def read_specification(path: str) -> dict[str, Any]:
         raise PipelineError(f"{path}: {error}") from error
     names = {field.name for field in fields(SweepSettings)} - {"seed"}
     if not isinstance(specification, dict) or not specification.keys() <= names:
-        raise PipelineError(
-            f"{path}: write a JSON object from settings to values; settings are {sorted(names)}"
-        )
+        raise PipelineError(f"{path}: write a JSON object from settings to values; settings are {sorted(names)}")
     for name, values in specification.items():
         ranged = isinstance(values, dict) and values.keys() == {"from", "to"}
         if not ranged and not (isinstance(values, list) and values):
@@ -132,9 +124,7 @@ def sample(spark: SparkSession, plan: SweepPlan) -> DataFrame:
 
 def _uniform(*parts: Column) -> Any:
     """Return a number in [0, 1) that depends only on `parts`, not on the partition."""
-    return sf.shiftrightunsigned(sf.xxhash64(*parts), 64 - MANTISSA_BITS) / float(
-        1 << MANTISSA_BITS
-    )
+    return sf.shiftrightunsigned(sf.xxhash64(*parts), 64 - MANTISSA_BITS) / float(1 << MANTISSA_BITS)
 
 
 def _pick(share: Column, values: Any) -> Column:
@@ -152,11 +142,7 @@ def _with_seeds(rows: DataFrame, plan: SweepPlan) -> DataFrame:
     defaults = SweepSettings()
     return seeded.select(
         *[
-            (
-                sf.col(field.name)
-                if field.name in seeded.columns
-                else sf.lit(getattr(defaults, field.name))
-            )
+            (sf.col(field.name) if field.name in seeded.columns else sf.lit(getattr(defaults, field.name)))
             .cast(field.dataType)
             .alias(field.name)
             for field in SETTINGS_SCHEMA.fields

@@ -116,17 +116,13 @@ class _Run:
         cluster.advance(settings.duration_ms)
         self.running = False
         cluster.run_until(
-            lambda: sum(self.codes.values()) == self.sent,
-            timeout_ms=settings.request_timeout_ms + DRAIN_MS,
+            lambda: sum(self.codes.values()) == self.sent, timeout_ms=settings.request_timeout_ms + DRAIN_MS
         )
         waited = sorted(self.waited_ms)
         timed_out = self.codes.get(ErrorCode.REQUEST_TIMED_OUT, 0)
         refused = sum(
             self.codes.get(code, 0)
-            for code in (
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-            )
+            for code in (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         )
         return SweepOutcome(
             requests=self.sent,
@@ -159,9 +155,7 @@ class _Run:
         self.sent += 1
         client = self.idle_clients.pop() if self.idle_clients else self.cluster.client()
         request = produce_request(
-            (TOPIC, 0),
-            batch=build_batch([b"record %d" % self.sent]),
-            timeout_ms=self.settings.request_timeout_ms,
+            (TOPIC, 0), batch=build_batch([b"record %d" % self.sent]), timeout_ms=self.settings.request_timeout_ms
         )
         client.send(LEADER, request, PRODUCE_VERSION, partial(self.done, client))
         self.schedule_request()
@@ -199,9 +193,7 @@ class _Run:
 def simulate(settings: SweepSettings) -> SweepOutcome:
     """Run to the end; raises ValueError for invalid settings."""
     if settings.follower_delay not in DELAYS:
-        raise ValueError(
-            f"follower_delay {settings.follower_delay}: choose one of {', '.join(DELAYS)}"
-        )
+        raise ValueError(f"follower_delay {settings.follower_delay}: choose one of {', '.join(DELAYS)}")
     if settings.requests_per_s <= 0 or settings.duration_ms <= 0:
         raise ValueError("requests_per_s and duration_ms must be above 0")
     return _Run(settings).outcome()

@@ -54,9 +54,7 @@ def _drawn(name: str) -> Callable[[Callable[P, Figure]], Callable[P, str]]:
         def drawn(*args: P.args, **kwargs: P.kwargs) -> str:
             out = io.StringIO()
             with mpl.rc_context({**STYLE, "svg.hashsalt": name}):
-                draw(*args, **kwargs).savefig(
-                    out, format="svg", metadata={"Date": None, "Creator": None}
-                )
+                draw(*args, **kwargs).savefig(out, format="svg", metadata={"Date": None, "Creator": None})
             text = out.getvalue()
             return text[text.index("<svg") :]
 
@@ -94,17 +92,11 @@ def _name_axes(figure: Figure, panels: Mapping[tuple[str, Any], Any], x: str, y:
         axes.set_ylabel(y)
         handles, labels = axes.get_legend_handles_labels()
         sides |= dict(zip(labels, handles, strict=True))
-    figure.legend(
-        list(sides.values()), list(sides), loc="outside lower left", ncols=2, frameon=False
-    )
+    figure.legend(list(sides.values()), list(sides), loc="outside lower left", ncols=2, frameon=False)
 
 
 def _side(side: str) -> dict[str, Any]:
-    return {
-        "color": SIDE_COLOURS.get(side, OTHER_COLOUR),
-        "linewidth": LINE_WIDTHS.get(side, 1.0),
-        "label": side,
-    }
+    return {"color": SIDE_COLOURS.get(side, OTHER_COLOUR), "linewidth": LINE_WIDTHS.get(side, 1.0), "label": side}
 
 
 def _counts(axis: Any) -> None:
@@ -114,9 +106,7 @@ def _counts(axis: Any) -> None:
 
 def _milliseconds(axis: Any) -> None:
     """Write 1k and not a power of ten; with all zeros the numbers of small panels would touch."""
-    axis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value:g}" if value < KILO else f"{value / KILO:,g}k")
-    )
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < KILO else f"{value / KILO:,g}k"))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -141,8 +131,7 @@ def _cumulative(axes: Any, rows: Sequence[Any], **style: Any) -> None:
 def _members(rows: Sequence[Any], group: str, member: str) -> dict[str, list[Any]]:
     """Return the values of `member` in each group."""
     return {
-        value: [name for (name,) in _grouped(of_group, member)]
-        for (value,), of_group in _grouped(rows, group).items()
+        value: [name for (name,) in _grouped(of_group, member)] for (value,), of_group in _grouped(rows, group).items()
     }
 
 

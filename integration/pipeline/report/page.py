@@ -67,14 +67,8 @@ class Section:
 
 def render(title: str, facts: Mapping[str, str], sections: Sequence[Section]) -> str:
     """Return the page."""
-    known = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
-        for name, value in facts.items()
-    )
-    links = "".join(
-        f'<a href="#s{number}">{escape(section.title)}</a>'
-        for number, section in enumerate(sections)
-    )
+    known = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
+    links = "".join(f'<a href="#s{number}">{escape(section.title)}</a>' for number, section in enumerate(sections))
     body = "".join(_section(f"s{number}", section) for number, section in enumerate(sections))
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -88,32 +82,19 @@ def render(title: str, facts: Mapping[str, str], sections: Sequence[Section]) ->
 def _section(name: str, section: Section) -> str:
     figure = table = ""
     if section.picture is not None:
-        figure = (
-            f'<figure role="img" aria-label="{escape(section.title)}">{section.picture}</figure>'
-        )
+        figure = f'<figure role="img" aria-label="{escape(section.title)}">{section.picture}</figure>'
     if section.table is not None and section.table.rows:
         table = f'<div class="table">{_table(section.table)}</div>'
-    return (
-        f'<section id="{name}"><h2>{escape(section.title)}</h2><p>{section.text}</p>'
-        f"{figure}{table}</section>\n"
-    )
+    return f'<section id="{name}"><h2>{escape(section.title)}</h2><p>{section.text}</p>{figure}{table}</section>\n'
 
 
 def _table(table: Table) -> str:
-    numeric = [
-        any(isinstance(row[i], int | float) for row in table.rows)
-        for i in range(len(table.columns))
-    ]
+    numeric = [any(isinstance(row[i], int | float) for row in table.rows) for i in range(len(table.columns))]
     kinds = [' class="number"' if is_number else "" for is_number in numeric]
-    head = "".join(
-        f"<th{kind}>{escape(_heading(name))}</th>"
-        for kind, name in zip(kinds, table.columns, strict=True)
-    )
+    head = "".join(f"<th{kind}>{escape(_heading(name))}</th>" for kind, name in zip(kinds, table.columns, strict=True))
     body = "".join(
         "<tr>"
-        + "".join(
-            f"<td{kind}>{escape(_text(value))}</td>" for kind, value in zip(kinds, row, strict=True)
-        )
+        + "".join(f"<td{kind}>{escape(_text(value))}</td>" for kind, value in zip(kinds, row, strict=True))
         + "</tr>"
         for row in table.rows
     )

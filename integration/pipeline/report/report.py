@@ -46,15 +46,11 @@ def run(spark: SparkSession, directory: str, output: str) -> str:
     path = Path(output) if output.endswith(".html") else Path(output) / REPORT
     source = _Source(spark, directory)
     sections = [
-        section
-        for make in (_parity, _latency, _occupancy, _keys, _health, _sweep, _chaos)
-        for section in make(source)
+        section for make in (_parity, _latency, _occupancy, _keys, _health, _sweep, _chaos) for section in make(source)
     ]
     sections.sort(key=lambda section: not section.is_filled)  # what there is comes first
     if not any(section.is_filled for section in sections):
-        raise PipelineError(
-            f"{directory} has no table to report on: run ingest and lifecycle first"
-        )
+        raise PipelineError(f"{directory} has no table to report on: run ingest and lifecycle first")
     page = render("Waiting in the broker", _facts(source), sections)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,12 +102,7 @@ def _latency(source: _Source) -> list[Section]:
         .orderBy("side", "purgatory", "outcome", "step")
         .collect()
     )
-    totals = (
-        groups.where(sf.col("minute").isNull())
-        .orderBy(sf.desc("operations"))
-        .limit(SHOWN_ROWS)
-        .collect()
-    )
+    totals = groups.where(sf.col("minute").isNull()).orderBy(sf.desc("operations")).limit(SHOWN_ROWS).collect()
     columns = [
         "side", "purgatory", "outcome", "api", "operations", "waited_p50_ms", "waited_p95_ms",
         "waited_p99_ms", "waited_p999_ms", "waited_max_ms", "lateness_p50_ms", "lateness_p99_ms",
@@ -133,9 +124,7 @@ def _latency(source: _Source) -> list[Section]:
 
 def _binned(buckets: DataFrame) -> tuple[int, int, Column]:
     """Return first bin's start, bin width in ms, and the number of the bin of a row."""
-    span = buckets.agg(
-        sf.min("bucket_start_ms").alias("first"), sf.max("bucket_start_ms").alias("last")
-    ).first()
+    span = buckets.agg(sf.min("bucket_start_ms").alias("first"), sf.max("bucket_start_ms").alias("last")).first()
     assert span is not None
     first = int(span["first"] or 0)
     width = max(1000, -(-(int(span["last"] or 0) - first + 1) // TIME_BINS))
@@ -146,10 +135,7 @@ def _series(buckets: DataFrame, names: Sequence[str]) -> tuple[int, list[Row]]:
     _, width, number = _binned(buckets)
     rows = (
         buckets.groupBy(*names, number.alias("bin"))
-        .agg(
-            sf.max("peak").alias("peak"),
-            sf.max_by("closing", "bucket_start_ms").alias("closing"),
-        )
+        .agg(sf.max("peak").alias("peak"), sf.max_by("closing", "bucket_start_ms").alias("closing"))
         .orderBy(*names, "bin")
         .collect()
     )
@@ -189,8 +175,7 @@ def _keys(source: _Source) -> list[Section]:
     return [
         Section(
             title,
-            "The keys under which most time was spent waiting, and how many operations were parked "
-            "under each.",
+            "The keys under which most time was spent waiting, and how many operations were parked under each.",
             picture=charts.timeline(top, rows, width) if rows else None,
             table=Table.of_rows(columns, top),
         )
@@ -268,9 +253,7 @@ def _parity(source: _Source) -> list[Section]:
             "How late responses came on each side, by what they waited for, and the "
             "Kolmogorov-Smirnov distance between the sides.",
             picture=charts.lateness(counted) if counted else None,
-            table=Table.of_rows(
-                ["timing", "kafka", "sim", "ks_distance", "critical", "same"], families
-            ),
+            table=Table.of_rows(["timing", "kafka", "sim", "ks_distance", "critical", "same"], families),
         ),
         Section(
             "Agreement by scenario",
@@ -294,18 +277,11 @@ def _sweep(source: _Source) -> list[Section]:
         return [_sweep_table(title, summary, varying)]
     cells = (
         summary.groupBy(*axes)
-        .agg(
-            sf.try_divide(sf.sum("timed_out"), sf.sum("requests")).alias("share"),
-            sf.sum("runs").alias("runs"),
-        )
+        .agg(sf.try_divide(sf.sum("timed_out"), sf.sum("requests")).alias("share"), sf.sum("runs").alias("runs"))
         .collect()
     )
     section = _sweep_table(title, summary, varying)
-    return [
-        Section(
-            section.title, section.text, picture=charts.heat_map(cells, axes), table=section.table
-        )
-    ]
+    return [Section(section.title, section.text, picture=charts.heat_map(cells, axes), table=section.table)]
 
 
 def _sweep_table(title: str, summary: DataFrame, varying: Sequence[str]) -> Section:
@@ -313,8 +289,7 @@ def _sweep_table(title: str, summary: DataFrame, varying: Sequence[str]) -> Sect
     columns = [*varying, "runs", "requests", "timed_out_share", "refused_share", "waited_max_ms"]
     return Section(
         title,
-        "Share of produce requests that timed out, simulated in virtual time; the worst settings "
-        "are listed.",
+        "Share of produce requests that timed out, simulated in virtual time; the worst settings are listed.",
         table=Table.of_rows(columns, rows),
     )
 
@@ -326,16 +301,7 @@ def _chaos(source: _Source) -> list[Section]:
     if row is None or failures is None:
         return _missing(title, "chaos")
     worst = failures.orderBy(sf.desc("failed_seeds"), "invariant", "faults", "kinds")
-    columns = [
-        "invariant",
-        "failed_seeds",
-        "kinds",
-        "examined",
-        "faults",
-        "schedule",
-        "seed",
-        "repeats",
-    ]
+    columns = ["invariant", "failed_seeds", "kinds", "examined", "faults", "schedule", "seed", "repeats"]
     return [
         Section(
             title,

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 LAUNCH: Final[Callable[..., Any]] = launch_gateway
 """Spark has no types for it."""
-NOT_FETCHED: Final = re.compile(
-    r"(?:unresolved dependency|download failed): ([^#\s]+)#([^;\s]+);([^:!\s]+)"
-)
+NOT_FETCHED: Final = re.compile(r"(?:unresolved dependency|download failed): ([^#\s]+)#([^;\s]+);([^:!\s]+)")
 
 
 class KeptOutput:
@@ -43,10 +41,7 @@ class KeptOutput:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, Exception) and not isinstance(error, PipelineError):
             self.show()

@@ -26,12 +26,7 @@ def _map_batches(
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa  # noqa: PLC0415 - on the executors
 
-    types = {
-        "bigint": pa.int64(),
-        "boolean": pa.bool_(),
-        "double": pa.float64(),
-        "string": pa.string(),
-    }
+    types = {"bigint": pa.int64(), "boolean": pa.bool_(), "double": pa.float64(), "string": pa.string()}
     schema = pa.schema([(name, types[kind]) for name, kind in kinds])
     for batch in batches:
         for row in batch.to_pylist():

@@ -32,12 +32,7 @@ KAFKA_CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark_v
 
 COLLECTOR: Final = "-XX:+UseParallelGC"
 CHOSEN_COLLECTOR: Final = re.compile(r"-XX:\+Use\w*GC\b")
-OPTIONS_FOR_ANY_JAVA: Final = (
-    "JAVA_TOOL_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-    "_JAVA_OPTIONS",
-    "SPARK_SUBMIT_OPTS",
-)
+OPTIONS_FOR_ANY_JAVA: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """Variables whose options the driver's JVM gets too; it does not start with two collectors."""
 JVM_OPTIONS: Final = (
     # A third of the time of a JVM that runs every job once goes to its compilers: what is hot is so for long,
@@ -80,9 +75,7 @@ def require_java() -> None:
     if match is None:
         raise PipelineError(f"{java} does not print its version: {remedy}")
     if not OLDEST_JAVA <= int(match[1]) <= NEWEST_JAVA:
-        raise PipelineError(
-            f"{java} is Java {match[1]}, Spark {pyspark_version} needs 17: {remedy}"
-        )
+        raise PipelineError(f"{java} is Java {match[1]}, Spark {pyspark_version} needs 17: {remedy}")
 
 
 def default_conf(master: str | None, *, kafka: bool = False) -> dict[str, str]:
@@ -149,9 +142,7 @@ def _start(settings: Mapping[str, str], kept: KeptOutput | None) -> SparkSession
 
 
 def _is_here(master: str | None) -> bool:
-    return master is not None and master.startswith(
-        ("local", "spark://127.0.0.1", "spark://localhost")
-    )
+    return master is not None and master.startswith(("local", "spark://127.0.0.1", "spark://localhost"))
 
 
 def _prepare_environment(master: str | None) -> None:

@@ -25,9 +25,7 @@ def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
     """Return a table; raises PipelineError with the job that makes it, if it is not there."""
     frame = read_or_none(spark, directory, table)
     if frame is None:
-        raise PipelineError(
-            f"no table {table} in {directory}: run the job that writes it first (docs/pipeline.md)"
-        )
+        raise PipelineError(f"no table {table} in {directory}: run the job that writes it first (docs/pipeline.md)")
     return frame
 
 
@@ -44,9 +42,7 @@ def read_or_none(spark: SparkSession, directory: str, table: str) -> DataFrame |
     return frame if columns else None
 
 
-def overwrite(
-    frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = ()
-) -> DataFrame:
+def overwrite(frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = ()) -> DataFrame:
     """Replace a table and return it as it was written."""
     path = f"{directory}/{table}"
     frame.write.mode("overwrite").partitionBy(*partitions).parquet(path)
@@ -59,12 +55,7 @@ def append(frame: DataFrame, directory: str, table: str) -> None:
 
 
 def append_new(
-    frame: DataFrame,
-    directory: str,
-    table: str,
-    partitions: Sequence[str] = (),
-    *,
-    gathered: bool = False,
+    frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = (), *, gathered: bool = False
 ) -> int:
     """Append rows that the table does not have yet; returns how many, inside `counting`.
 

@@ -26,11 +26,7 @@ class BootstrapCluster(ReferenceCluster):
     kind: ClassVar[str] = "bootstrap"
     faults: ClassVar[frozenset[Fault]] = frozenset()
 
-    def __init__(
-        self,
-        address: str,
-        configs: Collection[str] = (),
-    ) -> None:
+    def __init__(self, address: str, configs: Collection[str] = ()) -> None:
         if configs:
             raise ReferenceUnavailableError(
                 f"{', '.join(sorted(configs))} cannot be set on {address}; "
@@ -60,9 +56,7 @@ class BootstrapCluster(ReferenceCluster):
                 found = listed_brokers(address, timeout_s=ANSWER_TIMEOUT_S)
                 self._addresses = dict(sorted(found.items()))
                 return
-        raise ReferenceUnavailableError(
-            f"no Kafka answers at {self._address}; check the address and the listeners"
-        )
+        raise ReferenceUnavailableError(f"no Kafka answers at {self._address}; check the address and the listeners")
 
     def close(self) -> None:
         """Do nothing: it keeps running after the comparison."""

@@ -126,11 +126,7 @@ class ReferenceCluster(ABC):
             self._check_nodes()
             return all(self.live_brokers(broker) == expected for broker in expected)
 
-        wait_until(
-            all_agree,
-            f"the {self.kind} reference lists the brokers {sorted(expected)}",
-            timeout_ms=timeout_ms,
-        )
+        wait_until(all_agree, f"the {self.kind} reference lists the brokers {sorted(expected)}", timeout_ms=timeout_ms)
 
     @abstractmethod
     def _check_nodes(self) -> None:

@@ -178,9 +178,7 @@ class ContainerCluster(StartedCluster):
     def reconnect_clients(self, broker: int) -> None:
         """Remove the rules."""
         self._run(
-            broker,
-            "ip rule add pref 0 lookup local",
-            *(f"ip rule del pref {preference}" for preference in (1, 1, 2)),
+            broker, "ip rule add pref 0 lookup local", *(f"ip rule del pref {preference}" for preference in (1, 1, 2))
         )
 
     def broker_log(self, broker: int) -> str:
@@ -240,9 +238,7 @@ class ContainerCluster(StartedCluster):
             container = self._container(broker)
             container.reload()
             if container.status == "exited":
-                raise ReferenceClusterError(
-                    f"broker {broker} ended: {last_log_line(self.broker_log(broker))}"
-                )
+                raise ReferenceClusterError(f"broker {broker} ended: {last_log_line(self.broker_log(broker))}")
 
     def _container(self, broker: int) -> Container:
         if broker not in self._containers:

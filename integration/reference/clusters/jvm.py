@@ -17,12 +17,7 @@ from integration.broker_files import DirectoryFiles
 from integration.broker_verbs import Fault
 from integration.reference.clusters.cluster import last_log_line, logged_kafka_version
 from integration.reference.clusters.leftovers import make_run_directory, remove_leftovers
-from integration.reference.clusters.node_config import (
-    CLUSTER_ID,
-    NODE_IDS,
-    Node,
-    to_file,
-)
+from integration.reference.clusters.node_config import CLUSTER_ID, NODE_IDS, Node, to_file
 from integration.reference.clusters.ports import free_ports
 from integration.reference.clusters.started_cluster import StartedCluster
 from integration.reference.clusters.waiting import wait_until
@@ -60,9 +55,7 @@ def find_java() -> str:
     )
     version = re.search(r'version "(\d+)', done.stderr)
     if version is None or int(version.group(1)) < OLDEST_JAVA:
-        raise ReferenceUnavailableError(
-            f"{java} is older than Java {OLDEST_JAVA}, which Kafka needs: {JAVA_REMEDY}"
-        )
+        raise ReferenceUnavailableError(f"{java} is older than Java {OLDEST_JAVA}, which Kafka needs: {JAVA_REMEDY}")
     return java
 
 

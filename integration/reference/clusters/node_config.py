@@ -62,9 +62,7 @@ def node_properties(
         "advertised.listeners": (
             f"INTERNAL://{node.host}:{node.internal_port},EXTERNAL://127.0.0.1:{node.client_port}"
         ),
-        "listener.security.protocol.map": (
-            "INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,EXTERNAL:PLAINTEXT"
-        ),
+        "listener.security.protocol.map": ("INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,EXTERNAL:PLAINTEXT"),
         "inter.broker.listener.name": "INTERNAL",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": log_directory,

@@ -61,13 +61,9 @@ def single_node(
     inside = {name: FIRST_PORT + index for index, name in enumerate(names)}
     all_properties = {
         **PROPERTIES,
-        "listeners": ",".join(
-            ["CONTROLLER://127.0.0.1:9093", *(f"{n}://0.0.0.0:{inside[n]}" for n in names)]
-        ),
+        "listeners": ",".join(["CONTROLLER://127.0.0.1:9093", *(f"{n}://0.0.0.0:{inside[n]}" for n in names)]),
         # The node finds itself by the one that it uses.
-        "advertised.listeners": ",".join(
-            f"{n}://127.0.0.1:{(inside if n == own else ports)[n]}" for n in names
-        ),
+        "advertised.listeners": ",".join(f"{n}://127.0.0.1:{(inside if n == own else ports)[n]}" for n in names),
         "inter.broker.listener.name": own,
         "listener.security.protocol.map": ",".join(f"{n}:{protocols[n]}" for n in protocols),
         **properties,
@@ -91,10 +87,7 @@ def _environment(properties: Mapping[str, str]) -> dict[str, str]:
     """Return what the image's entry point makes the properties of."""
     return {
         "CLUSTER_ID": CLUSTER_ID,
-        **{
-            f"KAFKA_{name.replace('-', '___').replace('.', '_').upper()}": value
-            for name, value in properties.items()
-        },
+        **{f"KAFKA_{name.replace('-', '___').replace('.', '_').upper()}": value for name, value in properties.items()},
     }
 
 

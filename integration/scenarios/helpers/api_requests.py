@@ -52,9 +52,7 @@ def _fetch(subject: Subject, version: int) -> Message:
 def _list_offsets(subject: Subject, _version: int) -> Message:
     request = messages.ListOffsetsRequest
     partition = request.ListOffsetsPartition(timestamp=EARLIEST)
-    return request(
-        replica_id=-1, topics=[request.ListOffsetsTopic(subject.topic.name, [partition])]
-    )
+    return request(replica_id=-1, topics=[request.ListOffsetsTopic(subject.topic.name, [partition])])
 
 
 def _offset_for_leader_epoch(subject: Subject, _version: int) -> Message:
@@ -77,9 +75,7 @@ def _metadata(subject: Subject, version: int) -> Message:
 
 def _create_topics(subject: Subject, _version: int) -> Message:
     request = messages.CreateTopicsRequest
-    return request(
-        [request.CreatableTopic(subject.name, num_partitions=2, replication_factor=1)], TIMEOUT_MS
-    )
+    return request([request.CreatableTopic(subject.name, num_partitions=2, replication_factor=1)], TIMEOUT_MS)
 
 
 def _create_partitions(subject: Subject, version: int) -> Message:
@@ -146,29 +142,19 @@ def _init_producer_id(_subject: Subject, _version: int) -> Message:
 REQUESTS: Final[Mapping[ApiKey, Api]] = {
     ApiKey.FETCH: Api(_fetch, messages.FetchResponse),
     ApiKey.LIST_OFFSETS: Api(_list_offsets, messages.ListOffsetsResponse),
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: Api(
-        _offset_for_leader_epoch, messages.OffsetForLeaderEpochResponse
-    ),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: Api(_offset_for_leader_epoch, messages.OffsetForLeaderEpochResponse),
     ApiKey.DELETE_RECORDS: Api(_delete_records, messages.DeleteRecordsResponse),
     ApiKey.METADATA: Api(_metadata, messages.MetadataResponse),
     ApiKey.CREATE_TOPICS: Api(_create_topics, messages.CreateTopicsResponse),
     ApiKey.CREATE_PARTITIONS: Api(_create_partitions, messages.CreatePartitionsResponse),
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: Api(
-        _describe_topic_partitions, messages.DescribeTopicPartitionsResponse
-    ),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: Api(_describe_topic_partitions, messages.DescribeTopicPartitionsResponse),
     ApiKey.ELECT_LEADERS: Api(_elect_leaders, messages.ElectLeadersResponse),
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Api(
-        _alter_reassignments, messages.AlterPartitionReassignmentsResponse
-    ),
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: Api(
-        _list_reassignments, messages.ListPartitionReassignmentsResponse
-    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Api(_alter_reassignments, messages.AlterPartitionReassignmentsResponse),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Api(_list_reassignments, messages.ListPartitionReassignmentsResponse),
     ApiKey.DELETE_TOPICS: Api(_delete_topics, messages.DeleteTopicsResponse),
     ApiKey.DESCRIBE_CONFIGS: Api(_describe_configs, messages.DescribeConfigsResponse),
     ApiKey.ALTER_CONFIGS: Api(_alter_configs, messages.AlterConfigsResponse),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: Api(
-        _incremental_alter_configs, messages.IncrementalAlterConfigsResponse
-    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Api(_incremental_alter_configs, messages.IncrementalAlterConfigsResponse),
     ApiKey.DESCRIBE_CLUSTER: Api(_describe_cluster, messages.DescribeClusterResponse),
     ApiKey.INIT_PRODUCER_ID: Api(_init_producer_id, messages.InitProducerIdResponse),
 }

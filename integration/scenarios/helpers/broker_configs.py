@@ -25,10 +25,7 @@ QUICK_FENCING: Final = {
 LONG_SESSION: Final = {"broker.session.timeout.ms": "60000"}
 """A broker may be paused for longer than the default of 9 s without being fenced."""
 
-SMALL_OFFSETS_TOPIC: Final = {
-    "offsets.topic.num.partitions": "1",
-    "offsets.topic.replication.factor": "1",
-}
+SMALL_OFFSETS_TOPIC: Final = {"offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "1"}
 """For users' consumers: they ask for the coordinator of their group, and then Kafka creates the
 offsets topic, by default with fifty partitions of three replicas."""
 

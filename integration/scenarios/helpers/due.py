@@ -47,12 +47,7 @@ def after(
                 since = cause
             case _:
                 since = cause.sent_ms
-    return on_event(
-        due_ms - reply.sent_ms,
-        earliest_ms=since - reply.sent_ms,
-        spread_ms=spread_ms,
-        reason=reason,
-    )
+    return on_event(due_ms - reply.sent_ms, earliest_ms=since - reply.sent_ms, spread_ms=spread_ms, reason=reason)
 
 
 def usual_timing(reply: Reply[Any]) -> Timing:

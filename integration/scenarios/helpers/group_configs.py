@@ -38,7 +38,5 @@ NO_MIGRATION: Final = QUICK_GROUPS | {"group.consumer.migration.policy": "disabl
 """As above; a group with members keeps its protocol."""
 
 COMMIT_TIMEOUT_MS: Final = 1000
-SLOW_COMMITS: Final = (
-    QUICK_GROUPS | LONG_SESSION | {"offsets.commit.timeout.ms": str(COMMIT_TIMEOUT_MS)}
-)
+SLOW_COMMITS: Final = QUICK_GROUPS | LONG_SESSION | {"offsets.commit.timeout.ms": str(COMMIT_TIMEOUT_MS)}
 """As above; a commit waits for its replicas for a second only, and a paused one stays in the ISR."""

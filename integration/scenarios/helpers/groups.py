@@ -29,16 +29,10 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 NAMES_ASKED: Final = 20
 """So many names are asked for at once; a third of them is coordinated by each broker."""
 NOT_READY: Final = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-    }
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
 UNORDERED: Final = ("groups", "members", "partitions", "topic_partitions", "topics")
-RANDOM_ID: Final = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|^[A-Za-z0-9_-]{22}$"
-)
+RANDOM_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|^[A-Za-z0-9_-]{22}$")
 ADDRESS: Final = re.compile(r"^/[0-9.]+$")
 
 _Struct = TypeVar("_Struct", bound=Struct)
@@ -108,9 +102,7 @@ class GroupUnderTest:
         self.wait_for_state("PreparingRebalance")
         return pending
 
-    def seen(
-        self, step: str, reply: Reply[Any], timing: Timing | None = None, *, attempt: int = 1
-    ) -> Observation:
+    def seen(self, step: str, reply: Reply[Any], timing: Timing | None = None, *, attempt: int = 1) -> Observation:
         """Observe every field of a response, with names for ids; at once unless timed otherwise."""
         self._learn()
         message = self._renamed(reply.message)
@@ -213,8 +205,7 @@ def _elect_preferred_leaders(cluster: ClusterUnderTest) -> None:
     topic = Topic(OFFSETS_TOPIC, bytes(16), ())
     cluster.wait_until(
         lambda: all(
-            found.isr == frozenset(found.replicas)
-            for found in cluster.metadata.describe_all(OFFSETS_TOPIC).values()
+            found.isr == frozenset(found.replicas) for found in cluster.metadata.describe_all(OFFSETS_TOPIC).values()
         ),
         "all replicas of offsets are in sync",
     )
@@ -249,17 +240,13 @@ def form(
             if there:
                 group.wait_for_state("PreparingRebalance")
             rejoining.append([(member, member.start_join()) for member in there])
-        for member, there, joined, rejoined in zip(
-            joining, formed, pending, rejoining, strict=True
-        ):
+        for member, there, joined, rejoined in zip(joining, formed, pending, rejoining, strict=True):
             member.joined(joined)
             for rejoins, answer in rejoined:
                 rejoins.joined(answer)
             there.append(member)
         for there in formed:
-            assignments = {
-                member.member_id: b"for member %d" % place for place, member in enumerate(there, 1)
-            }
+            assignments = {member.member_id: b"for member %d" % place for place, member in enumerate(there, 1)}
             synced = [member.start_sync() for member in there[1:]]
             there[0].sync(assignments)
             for sync in synced:

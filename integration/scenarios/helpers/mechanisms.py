@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from integration.observations import Observation, on_event
 from integration.reference.clusters.node_config import COMMON_CONFIGS
-from integration.scenarios.helpers.broker_configs import (
-    HEARTBEAT_INTERVAL_MS,
-    LAG_TIME_MS,
-    SESSION_TIMEOUT_MS,
-)
+from integration.scenarios.helpers.broker_configs import HEARTBEAT_INTERVAL_MS, LAG_TIME_MS, SESSION_TIMEOUT_MS
 
 if TYPE_CHECKING:
     from integration.clients.stopwatch import Moment
@@ -81,11 +77,7 @@ def next_check_ms(seen_ms: float, after_ms: float) -> float:
 
 
 def fenced(
-    lost: Moment,
-    sent_ms: float,
-    *,
-    session_ms: float = SESSION_TIMEOUT_MS,
-    heartbeat_ms: float = HEARTBEAT_INTERVAL_MS,
+    lost: Moment, sent_ms: float, *, session_ms: float = SESSION_TIMEOUT_MS, heartbeat_ms: float = HEARTBEAT_INTERVAL_MS
 ) -> Timing:
     """Return that what was sent at `sent_ms` is due when the lost broker is fenced.
 

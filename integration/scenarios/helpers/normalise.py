@@ -67,9 +67,7 @@ BROKER_RESOURCE: Final = 4
 SHOWN_BYTES: Final = 256
 
 
-def normalised(
-    message: Struct, role: Callable[[int], str], unordered: Collection[str] = ()
-) -> dict[str, Any]:
+def normalised(message: Struct, role: Callable[[int], str], unordered: Collection[str] = ()) -> dict[str, Any]:
     """Return the fields as plain JSON values, each under its path: `topics.0.error_code`.
 
     `role` returns the role of a broker; `unordered` names lists of this message whose order Kafka

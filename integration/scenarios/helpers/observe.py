@@ -70,12 +70,7 @@ def whole_response(
 
 
 def seen_in(
-    step: str,
-    reply: Reply[Any],
-    *,
-    error_code: int | None = None,
-    base_offset: int | None = None,
-    **fields: Any,
+    step: str, reply: Reply[Any], *, error_code: int | None = None, base_offset: int | None = None, **fields: Any
 ) -> Observation:
     """Observe single values of a response, which came at the usual time of its API."""
     return Observation(
@@ -89,9 +84,7 @@ def seen_in(
     )
 
 
-def concluded(
-    step: str, reason: str = "follows from several responses", **fields: Any
-) -> Observation:
+def concluded(step: str, reason: str = "follows from several responses", **fields: Any) -> Observation:
     """Observe values that no single response has; `reason` says where they are from."""
     return Observation(step, timing=untimed(reason), fields=fields)
 
@@ -176,12 +169,7 @@ def fetched(
     )
 
 
-def listed(
-    step: str,
-    reply: Reply[messages.ListOffsetsResponse],
-    timing: Timing,
-    attempt: int = 1,
-) -> Observation:
+def listed(step: str, reply: Reply[messages.ListOffsetsResponse], timing: Timing, attempt: int = 1) -> Observation:
     """Observe the only partition of a ListOffsets response."""
     found = reply.message.topics[0].partitions[0]
     return Observation(
@@ -197,11 +185,7 @@ def listed(
 
 
 def deleted(
-    step: str,
-    reply: Reply[messages.DeleteRecordsResponse],
-    timing: Timing,
-    *,
-    attempt: int = 1,
+    step: str, reply: Reply[messages.DeleteRecordsResponse], timing: Timing, *, attempt: int = 1
 ) -> Observation:
     """Observe the only partition of a DeleteRecords response; base offset is the low watermark."""
     found = reply.message.topics[0].partitions[0]
@@ -240,9 +224,7 @@ def read(step: str, records: list[tuple[int, bytes]]) -> Observation:
     )
 
 
-def described(
-    step: str, cluster: ClusterUnderTest, topic: Topic, partition: int = 0
-) -> Observation:
+def described(step: str, cluster: ClusterUnderTest, topic: Topic, partition: int = 0) -> Observation:
     """Observe the metadata of a partition: leader, its epoch, ISR, offline replicas."""
     found = cluster.metadata.describe(topic, partition=partition)
     return Observation(
@@ -258,19 +240,13 @@ def described(
     )
 
 
-def answer_or_end(
-    step: str, pending: Pending[Any], timing: Timing, timeout_ms: float = 5_000
-) -> Observation:
+def answer_or_end(step: str, pending: Pending[Any], timing: Timing, timeout_ms: float = 5_000) -> Observation:
     """Observe whether a request was answered or its connection closed."""
     try:
         frame = pending.frame(timeout_ms)
     except ConnectionEndedError as ended:
         return Observation(
-            step,
-            elapsed_ms=ended.elapsed_ms,
-            answered_ms=ended.answered_ms,
-            timing=timing,
-            fields={"closed": True},
+            step, elapsed_ms=ended.elapsed_ms, answered_ms=ended.answered_ms, timing=timing, fields={"closed": True}
         )
     return Observation(
         step,
@@ -284,9 +260,7 @@ def answer_or_end(
 
 def values_of(records: bytes | memoryview) -> list[bytes]:
     """Return the values of all whole batches, from the first to the last."""
-    return [
-        record.value or b"" for batch in split_batches(records) for record in iter_records(batch)
-    ]
+    return [record.value or b"" for batch in split_batches(records) for record in iter_records(batch)]
 
 
 def first_offset(records: bytes | memoryview) -> int | None:
@@ -302,9 +276,7 @@ def _shown(value: bytes) -> str:
     return f"{len(value)} bytes, sha256 {hashlib.sha256(value).hexdigest()[:12]}"
 
 
-def _partition(
-    answers: Iterable[tuple[str, bytes, int, Any]], topic: Topic | None, partition: int
-) -> Any:
+def _partition(answers: Iterable[tuple[str, bytes, int, Any]], topic: Topic | None, partition: int) -> Any:
     for name, topic_id, index, answer in answers:
         ours = topic is None or name == topic.name or bytes(topic_id) == topic.topic_id
         if ours and index == partition:
@@ -329,9 +301,7 @@ def epoch_end(step: str, reply: Reply[messages.OffsetForLeaderEpochResponse]) ->
 def elected(step: str, reply: Reply[messages.ElectLeadersResponse], timing: Timing) -> Observation:
     """Observe an election of at most one partition."""
     results = [
-        result.error_code
-        for topic in reply.message.replica_election_results
-        for result in topic.partition_result
+        result.error_code for topic in reply.message.replica_election_results for result in topic.partition_result
     ]
     return Observation(
         step,

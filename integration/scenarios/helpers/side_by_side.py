@@ -63,19 +63,13 @@ def lanes_of(turns: Iterable[Turn]) -> int:
 
 
 def side_by_side(
-    cluster: ClusterUnderTest,
-    turns: Sequence[Turn],
-    starts: Mapping[str, Start],
+    cluster: ClusterUnderTest, turns: Sequence[Turn], starts: Mapping[str, Start]
 ) -> Iterator[tuple[str, Turn, Reply[Any]]]:
     """Send every turn to the first broker, once by each of `starts`; yield its response.
 
     `starts` are named; each sends a request on the connection that it gets.
     """
-    clients = {
-        (name, lane): cluster.connect(cluster.first)
-        for name in starts
-        for lane in range(lanes_of(turns))
-    }
+    clients = {(name, lane): cluster.connect(cluster.first) for name in starts for lane in range(lanes_of(turns))}
     last: dict[tuple[str, int], Pending[Any]] = {}
     parked: list[tuple[str, Turn, Pending[Any]]] = []
     began_ms = now_ms()

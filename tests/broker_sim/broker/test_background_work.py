@@ -81,11 +81,7 @@ def test_log_start_is_checkpointed_again_after_each_period(make_cluster, early_m
     [
         ("log_flush_offset_checkpoint_interval_ms", "checkpoint_recovery_points", FIRST_MS),
         ("log_flush_scheduler_interval_ms", "flush_dirty_logs", FIRST_MS),
-        (
-            "replica_high_watermark_checkpoint_interval_ms",
-            "checkpoint_high_watermarks",
-            PERIOD_MS,
-        ),
+        ("replica_high_watermark_checkpoint_interval_ms", "checkpoint_high_watermarks", PERIOD_MS),
     ],
 )
 def test_work_on_logs_is_done_in_its_period(make_cluster, monkeypatch, period, work, first_ms):

@@ -66,10 +66,7 @@ def test_produce_with_acks_all_is_answered_when_the_followers_have_the_records(s
 def test_fetch_that_a_produce_completes_is_answered_behind_it(alone):
     assert alone.fetch(max_wait_ms=60_000) == []
     alone.produce(acks=1)
-    assert [type(response) for response in alone.client.received] == [
-        messages.ProduceResponse,
-        messages.FetchResponse,
-    ]
+    assert [type(response) for response in alone.client.received] == [messages.ProduceResponse, messages.FetchResponse]
     assert alone.client.received[1].responses[0].partitions[0].records
 
 
@@ -98,10 +95,7 @@ def test_follower_is_told_why_it_gets_no_bounds(setup):
     server = setup.cluster.nodes.brokers[2].replica_server
     server.serve_log_bounds(KEY, -1, bounds.append)
     server.serve_log_bounds(TopicPartition("u", 0), -1, bounds.append)
-    assert bounds == [
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1),
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1),
-    ]
+    assert bounds == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1), (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)]
 
 
 # -- metadata ---------------------------------------------------------------------------------------

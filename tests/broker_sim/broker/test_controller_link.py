@@ -33,11 +33,7 @@ class Linked:
     def __init__(self):
         self.scheduler = ReportingScheduler()
         self.controller = Controller(
-            self.scheduler.clock,
-            Random(1),
-            BrokerConfig.from_mapping({}),
-            publish=lambda _: None,
-            cluster_id="cluster",
+            self.scheduler.clock, Random(1), BrokerConfig.from_mapping({}), publish=lambda _: None, cluster_id="cluster"
         )
         links = Links(self.scheduler)
         links.attach(CONTROLLER_ID, Process("controller", self.scheduler))
@@ -48,9 +44,7 @@ class Linked:
         self.answers = []
 
     def call(self, verb):
-        self.link.call(
-            verb, self.answers.append, lambda error: self.answers.append(error.error_code)
-        )
+        self.link.call(verb, self.answers.append, lambda error: self.answers.append(error.error_code))
         self.scheduler.advance_to(self.scheduler.clock.now_ms())
 
 
@@ -83,9 +77,7 @@ def test_refusal_is_answered_and_not_reported(linked):
 def test_verb_that_fails_half_way_leaves_the_metadata_as_it_was(linked, monkeypatch):
     active = linked.controller
     epoch = active.register_broker(BROKER, endpoints=(), rack=None, incarnation_id=bytes(16))
-    active.broker_heartbeat(
-        BROKER, epoch, wants_shutdown=False, current_metadata_version=active.image.version
-    )
+    active.broker_heartbeat(BROKER, epoch, wants_shutdown=False, current_metadata_version=active.image.version)
     (result,) = active.create_topics([CreatableTopic("t", 1, 1)])
     assert result.outcome.ok
     before = active.image

@@ -70,11 +70,7 @@ def test_read_gives_every_batch_whole_whatever_the_buffer(make_user):
         batches = list(storage.read(0))
         assert len(batches) == before + 2
         assert [parse_header(one).records_count for one in batches[-2:]] == [2, 1]
-        assert [record.key for one in batches[-2:] for record in iter_records(one)] == [
-            b"a",
-            b"b",
-            b"c",
-        ]
+        assert [record.key for one in batches[-2:] for record in iter_records(one)] == [b"a", b"b", b"c"]
 
 
 def test_largest_batch_is_that_of_the_topic(make_user):

@@ -36,9 +36,7 @@ class Setup:
             self.faults,
             RequestLog(),
             self.actions,
-            Throttling(
-                self.broker.quotas, self.broker.purgatories.make("Throttled"), self.broker.clock
-            ),
+            Throttling(self.broker.quotas, self.broker.purgatories.make("Throttled"), self.broker.clock),
             self.call_later,
         )
 
@@ -78,9 +76,7 @@ def test_response_comes_in_the_version_and_with_the_correlation_id_of_the_reques
     assert [topic.name for topic in response.topics] == ["t"]
 
 
-@pytest.mark.parametrize(
-    "cut", [1, 5, 9, 20], ids=["api key", "correlation id", "client id", "body"]
-)
+@pytest.mark.parametrize("cut", [1, 5, 9, 20], ids=["api key", "correlation id", "client id", "body"])
 def test_request_that_ends_too_early_is_a_protocol_error(setup, cut):
     frame = frame_of(produce_request(("t", 0)), 9)
     with pytest.raises(ProtocolError):
@@ -103,9 +99,7 @@ def test_unknown_api_is_a_protocol_error(setup):
 
 def test_api_that_is_not_served_is_a_protocol_error(setup):
     request = messages.ControllerRegistrationRequest()
-    with pytest.raises(
-        ProtocolError, match="ControllerRegistration of client 'test' is not served, see"
-    ):
+    with pytest.raises(ProtocolError, match="ControllerRegistration of client 'test' is not served, see"):
         setup.client.send(request, 0)
 
 
@@ -147,9 +141,7 @@ def test_actions_of_a_handler_run_when_it_has_returned(setup):
         order.append("handler")
 
     setup.dispatcher_with(OneApi(handle)).dispatch(
-        memoryview(frame_of(messages.MetadataRequest(), 12)),
-        setup.client,
-        lambda _: order.append("response"),
+        memoryview(frame_of(messages.MetadataRequest(), 12)), setup.client, lambda _: order.append("response")
     )
     assert order == ["response", "handler", "action"]
 
@@ -179,15 +171,11 @@ LONGEST = "x" * 32_767
         messages.IncrementalAlterConfigsRequest(
             [messages.IncrementalAlterConfigsRequest.AlterConfigsResource(4, LONGEST, [])]
         ),
-        messages.DescribeProducersRequest(
-            [messages.DescribeProducersRequest.TopicRequest(LONGEST, [0])]
-        ),
+        messages.DescribeProducersRequest([messages.DescribeProducersRequest.TopicRequest(LONGEST, [0])]),
     ],
     ids=["later, from the controller", "at once", "of each partition"],
 )
-def test_answer_that_would_repeat_too_long_a_text_is_unknown_server_error(
-    setup, request_of_long_text
-):
+def test_answer_that_would_repeat_too_long_a_text_is_unknown_server_error(setup, request_of_long_text):
     responses = setup.client.send(request_of_long_text, request_of_long_text.MAX_VERSION)
     setup.cluster.advance(1_000)
     (response,) = responses

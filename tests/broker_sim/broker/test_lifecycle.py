@@ -5,11 +5,7 @@ from random import Random
 import pytest
 
 from broker_sim.broker.controller_link import ControllerLink
-from broker_sim.broker.lifecycle import (
-    CONTROLLED_SHUTDOWN_TIMEOUT_MS,
-    BrokerLifecycle,
-    LifecycleState,
-)
+from broker_sim.broker.lifecycle import CONTROLLED_SHUTDOWN_TIMEOUT_MS, BrokerLifecycle, LifecycleState
 from broker_sim.config import BrokerConfig
 from broker_sim.controller import Controller, CreatableTopic
 from broker_sim.errors import ApiError
@@ -34,11 +30,7 @@ class OneBroker:
         self.scheduler = VirtualScheduler()
         self.config = BrokerConfig.from_mapping({})
         self.controller = Controller(
-            self.scheduler.clock,
-            Random(1),
-            self.config,
-            publish=self._publish,
-            cluster_id="cluster",
+            self.scheduler.clock, Random(1), self.config, publish=self._publish, cluster_id="cluster"
         )
         self.links = Links(self.scheduler)
         self.links.attach(CONTROLLER_ID, Process("controller", self.scheduler))
@@ -55,18 +47,10 @@ class OneBroker:
         """Make a new life of broker 1; the test starts it."""
         self.process = Process("broker-1", self.scheduler)
         self.links.attach(BROKER, self.process)
-        self.lifecycle = BrokerLifecycle(
-            BROKER, self.config, self.process, endpoints=(), rng=self._rng
-        )
+        self.lifecycle = BrokerLifecycle(BROKER, self.config, self.process, endpoints=(), rng=self._rng)
         self.image_version = -1
         self.stopped_at_ms = None
-        link = ControllerLink(
-            self.process,
-            BROKER,
-            self.links,
-            self.controller,
-            lambda: self.lifecycle.broker_epoch,
-        )
+        link = ControllerLink(self.process, BROKER, self.links, self.controller, lambda: self.lifecycle.broker_epoch)
         self.unfenced_ms = []
         self.start = lambda: self.lifecycle.start(
             link,
@@ -97,10 +81,7 @@ class OneBroker:
     def register_other(self, broker_id):
         """Register a process that the test speaks for, under its own id or that of broker 1."""
         self._epochs[broker_id] = self.controller.register_broker(
-            broker_id,
-            endpoints=(),
-            rack=None,
-            incarnation_id=broker_id.to_bytes(16, "big"),
+            broker_id, endpoints=(), rack=None, incarnation_id=broker_id.to_bytes(16, "big")
         )
         self.heartbeat_of(broker_id)
 
@@ -305,9 +286,7 @@ class TestControlledShutdown:
             (FIRST_SHUTDOWN_INTERVAL_MS + 1, FIRST_SHUTDOWN_INTERVAL_MS + INTERVAL_MS),
         ],
     )
-    def test_it_asks_again_after_50_ms_and_then_by_the_interval(
-        self, running, others_know_after_ms, stopped_after_ms
-    ):
+    def test_it_asks_again_after_50_ms_and_then_by_the_interval(self, running, others_know_after_ms, stopped_after_ms):
         running.create_topic(1, 2, 3)
         running.advance(100)
         running.begin_shutdown()

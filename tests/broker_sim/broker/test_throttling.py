@@ -3,12 +3,7 @@
 import pytest
 
 from broker_sim.broker.throttling import Throttling
-from broker_sim.cluster.requests import (
-    FETCH_VERSION,
-    PRODUCE_VERSION,
-    fetch_request,
-    produce_request,
-)
+from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.handlers import RequestContext
 from broker_sim.handlers.faults import Fault
@@ -186,12 +181,7 @@ def test_everything_is_free_again_without_the_quota(clients):
     clients.limit(producer_byte_rate=1)
     clients.ask(
         ALTER(
-            [
-                ALTER.EntryData(
-                    [ALTER.EntityData("client-id", CLIENT)],
-                    [ALTER.OpData("producer_byte_rate", 0.0, True)],
-                )
-            ]
+            [ALTER.EntryData([ALTER.EntityData("client-id", CLIENT)], [ALTER.OpData("producer_byte_rate", 0.0, True)])]
         ),
         1,
         clients.admin,

@@ -9,11 +9,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from broker_sim.chaos import InvariantError
 
 RECORDS = 20
-CLIENT = {
-    "request_timeout_ms": 5_000,
-    "retry_backoff_ms": 100,
-    "metadata_max_age_ms": 5_000,
-}
+CLIENT = {"request_timeout_ms": 5_000, "retry_backoff_ms": 100, "metadata_max_age_ms": 5_000}
 GROUP = {
     "group_id": "orders",
     "enable_auto_commit": False,

@@ -120,9 +120,7 @@ class Member:
         self.member_id = f"{me.name}-{me.starts}"
         delivery.processes[self.member_id] = me, me.process
         servers = [one.split(":") for one in self.chaos.kafka.bootstrap_servers.split(",")]
-        self.addresses = {
-            broker: (host, int(port)) for broker, (host, port) in enumerate(servers, 1)
-        }
+        self.addresses = {broker: (host, int(port)) for broker, (host, port) in enumerate(servers, 1)}
         self.assigned = []
         self.topic_id = None
 
@@ -140,9 +138,7 @@ class Member:
             try:
                 if connection is None:
                     connection = await self.find_coordinator()
-                    names = [
-                        TOPIC
-                    ]  # an assignment may be lost: whoever names topics is told of it again
+                    names = [TOPIC]  # an assignment may be lost: whoever names topics is told of it again
                 beat = messages.ShareGroupHeartbeatRequest(GROUP, self.member_id, epoch)
                 beat.subscribed_topic_names = names
                 answer = await connection.ask(beat, 1)
@@ -219,9 +215,7 @@ class Member:
                     if number not in asked
                 ],
                 forgotten_topics_data=[
-                    request.ForgottenTopic(self.topic_id, [number])
-                    for number in asked
-                    if number not in numbers
+                    request.ForgottenTopic(self.topic_id, [number]) for number in asked if number not in numbers
                 ],
             )
             asked_s = loop.time()
@@ -291,9 +285,7 @@ class Member:
     def draw_kind(self):
         if self.delivery.accepts_all:
             return AcknowledgeType.ACCEPT
-        return self.rng.choices(
-            (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT), (6, 3, 1)
-        )[0]
+        return self.rng.choices((AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT), (6, 3, 1))[0]
 
 
 @contextmanager
@@ -324,9 +316,7 @@ def noting(delivery):
 async def place_orders(chaos, placed):
     """Produce for as long as there are faults, and note what was acknowledged."""
     count = 0
-    async with AIOKafkaProducer(
-        bootstrap_servers=chaos.kafka.bootstrap_servers, acks="all", **PRODUCER
-    ) as producer:
+    async with AIOKafkaProducer(bootstrap_servers=chaos.kafka.bootstrap_servers, acks="all", **PRODUCER) as producer:
         while True:
             try:
                 sent = await producer.send_and_wait(TOPIC, b"order", partition=count % PARTITIONS)
@@ -347,9 +337,7 @@ async def move_share_coordinator(chaos, rng):
         others = [one for one in topic.partitions[0].isr if one != topic.partitions[0].leader]
         if others:
             try:
-                await chaos.kafka.transfer_leadership(
-                    SHARE_GROUP_STATE_TOPIC, 0, rng.choice(others)
-                )
+                await chaos.kafka.transfer_leadership(SHARE_GROUP_STATE_TOPIC, 0, rng.choice(others))
             except WrongStateError:
                 continue
 

@@ -29,9 +29,7 @@ async def place_order(chaos):
 
 async def committed_is_known_after_a_move(chaos):
     servers = await place_order(chaos)
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=servers, group_id="shop", enable_auto_commit=False
-    )
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers, group_id="shop", enable_auto_commit=False)
     consumer.assign([PLACE])
     async with consumer:
         await consumer.commit({PLACE: 1})
@@ -81,9 +79,7 @@ async def consumer_is_stopped_while_it_leaves_its_group(chaos):
 
 async def consumer_is_stopped_when_its_coordinator_is_gone(chaos):
     servers = await place_order(chaos)
-    consumer = AIOKafkaConsumer(
-        "orders", bootstrap_servers=servers, group_id="shop", auto_offset_reset="earliest"
-    )
+    consumer = AIOKafkaConsumer("orders", bootstrap_servers=servers, group_id="shop", auto_offset_reset="earliest")
     await consumer.start()
     await consumer.getone()
     chaos.kafka.kill(chaos.kafka.leader("__consumer_offsets", 0))
@@ -113,9 +109,7 @@ async def producer_asks_for_a_leader_with_pauses(chaos):
 async def requests_time_out_together(chaos):
     """As on a process that was frozen for longer: the first to end closes the connection."""
     await place_order(chaos)
-    client = AIOKafkaClient(
-        bootstrap_servers=chaos.kafka.bootstrap_servers, request_timeout_ms=2_000
-    )
+    client = AIOKafkaClient(bootstrap_servers=chaos.kafka.bootstrap_servers, request_timeout_ms=2_000)
     await client.bootstrap()
     await client.ready(1)
 
@@ -136,16 +130,10 @@ async def requests_time_out_together(chaos):
 async def offset_of_a_transaction_is_awaited(chaos):
     servers = await place_order(chaos)
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=servers,
-        group_id="shop",
-        enable_auto_commit=False,
-        isolation_level="read_committed",
+        bootstrap_servers=servers, group_id="shop", enable_auto_commit=False, isolation_level="read_committed"
     )
     consumer.assign([PLACE])
-    async with (
-        consumer,
-        AIOKafkaProducer(bootstrap_servers=servers, transactional_id="t") as sender,
-    ):
+    async with consumer, AIOKafkaProducer(bootstrap_servers=servers, transactional_id="t") as sender:
         await consumer.commit({PLACE: 1})
         async with sender.transaction():
             await sender.send_offsets_to_transaction({PLACE: 2}, "shop")
@@ -157,9 +145,7 @@ async def offset_of_a_transaction_is_awaited(chaos):
 async def producer_starts_while_all_brokers_are_fenced(chaos):
     """It fails with an error that an application expects."""
     controller = chaos.kafka.nodes.controller
-    await chaos.eventually(
-        lambda: not controller.image.alive_brokers(), "all are fenced", within_s=10
-    )
+    await chaos.eventually(lambda: not controller.image.alive_brokers(), "all are fenced", within_s=10)
     await asyncio.sleep(0.5)  # until the brokers know of it
     servers = chaos.kafka.bootstrap_servers
     producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id="t")

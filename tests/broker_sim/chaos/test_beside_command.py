@@ -65,9 +65,7 @@ def told(outcome):
 
 
 def test_command_finds_the_cluster_and_its_faults():
-    kill = (
-        "10 kill broker-3 for=29000"  # until the command has seen it, however slow the machine is
-    )
+    kill = "10 kill broker-3 for=29000"  # until the command has seen it, however slow the machine is
     outcome = run(CONNECT + CONTROLLED, kill, duration_ms=30_000)
     assert outcome.exit_code == 5
     assert "FAULT: the schedule begins: a client has come" in told(outcome)
@@ -84,15 +82,11 @@ def test_nothing_fails_before_a_client_has_come():
 
 
 def test_faults_wait_for_the_client_that_they_are_to_begin_with():
-    named = CONNECT.replace("0, 10, 0, 18", "0, 14, 0, 18").replace(
-        "255, 255])", "0, 4]) + b'slow'"
-    )
+    named = CONNECT.replace("0, 10, 0, 18", "0, 14, 0, 18").replace("255, 255])", "0, 4]) + b'slow'")
     waits = run(CONNECT + named, "0 kill broker-3 for=10", begin_with="slo", duration_ms=10)
     assert "FAULT: the schedule begins: slow has come" in told(waits)
     nobody = run(CONNECT, "0 kill broker-1 for=10", begin_with="slow")
-    assert nobody.summary.endswith(
-        "no fault happened, because no client whose id has 'slow' in it sent a request"
-    )
+    assert nobody.summary.endswith("no fault happened, because no client whose id has 'slow' in it sent a request")
 
 
 def test_frozen_command_stands_still_and_goes_on():
@@ -109,9 +103,7 @@ def test_broker_that_was_cut_off_is_reached_again():
 
 
 def test_what_failed_is_told():
-    outcome = run(
-        CONNECT + CONNECT, "0 error brokers for=900 value=ApiVersions/UNSUPPORTED_VERSION"
-    )
+    outcome = run(CONNECT + CONNECT, "0 error brokers for=900 value=ApiVersions/UNSUPPORTED_VERSION")
     assert "client: ApiVersions to broker 1: UNSUPPORTED_VERSION" in told(outcome)
 
 
@@ -145,9 +137,7 @@ def beside(tmp_path):
 
     def start(*words):
         command = [sys.executable, "-m", "broker_sim", "chaos", *words]
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
-        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
         started.append(process)
         return process
 
@@ -188,10 +178,7 @@ def test_signal_is_passed_on_and_the_schedule_repeats(beside, tmp_path):
     ],
 )
 def test_wrong_usage_starts_nothing(words, code, message):
-    with (
-        pytest.raises(click.ClickException) as refused,
-        chaos.command.make_context("chaos", words) as context,
-    ):
+    with pytest.raises(click.ClickException) as refused, chaos.command.make_context("chaos", words) as context:
         context.command.invoke(context)
     assert refused.value.exit_code == code
     assert message in refused.value.format_message()
@@ -227,6 +214,4 @@ def test_outcome_as_json_has_all_of_it():
     schedule = Schedule.parse("seed=4\n5 kill broker-1 for=10")
     outcome = CommandOutcome(("mvn", "test"), schedule, 1, 9.0, 30.0, ())
     assert outcome.to_json()["schedule"] == str(schedule).splitlines()
-    assert outcome.summary == (
-        "seed 4: exit code 1 after 9.0 s; the command ended 21.0 s before the faults were over"
-    )
+    assert outcome.summary == ("seed 4: exit code 1 after 9.0 s; the command ended 21.0 s before the faults were over")

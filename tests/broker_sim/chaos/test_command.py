@@ -18,14 +18,7 @@ def chaos(tmp_path):
 
     def run(*arguments, code=0):
         command = [sys.executable, "-m", "broker_sim", "chaos", *arguments]
-        done = subprocess.run(
-            command,
-            cwd=HERE,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
+        done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=100, check=False)
         assert done.returncode == code, done.stdout + done.stderr
         return done
 

@@ -77,10 +77,7 @@ def test_three_workers_take_turns_in_each_order():
 def test_bound_says_how_far_it_came():
     test = turns_of(2, 2, seen=[])  # 20 orders, with the turns that end them
     none, some = explored(test, most=3), explored(test, most=19)
-    assert (
-        str(none)
-        == "stopped after 3 orders: there are more; all with at most 0 changes were explored"
-    )
+    assert str(none) == "stopped after 3 orders: there are more; all with at most 0 changes were explored"
     assert (some.orders, some.is_complete) == (19, False)
     assert 1 <= some.changes <= 4
     assert str(explored(test, most=20)) == "20 orders explored, all"
@@ -143,9 +140,7 @@ def test_code_of_the_test_itself_is_no_turn():
 
 def test_example_fails_in_one_order_only_and_its_twin_in_none(monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLES)
-    wrong, mended = (
-        ChaosTest.of(f"positions_in_database:test_{which}") for which in ("wrong", "mended")
-    )
+    wrong, mended = (ChaosTest.of(f"positions_in_database:test_{which}") for which in ("wrong", "mended"))
     assert wrong.exhaustive
     assert wrong.run(wrong.draw(0)).error is None
     found = wrong.explore(wrong.draw(0))
@@ -204,6 +199,4 @@ def test_defect_that_one_order_of_brokers_shows_is_found_and_repeats_as_text():
     outcome = ChaosRun(again, observe=True).run_whole(forget_a_broker)
     assert outcome.invariant == "no broker is forgotten"
     assert outcome.deviations == again.deviations
-    assert "the controller hears broker 3 before broker 1" in [
-        moment.what for moment in outcome.moments
-    ]
+    assert "the controller hears broker 3 before broker 1" in [moment.what for moment in outcome.moments]

@@ -68,9 +68,7 @@ def test_what_a_worker_depends_on_fails_and_its_supervisor_starts_it_again():
 
 def test_wall_clock_of_a_worker_is_off():
     times = []
-    seconds_of(
-        lambda _: times.append(round(time.time())), "1500 clock worker-1 for=2000 value=3600"
-    )
+    seconds_of(lambda _: times.append(round(time.time())), "1500 clock worker-1 for=2000 value=3600")
     steps = [later - earlier for earlier, later in pairwise(times)]
     assert steps == [3_601, 1, -3_599, 1]
 
@@ -101,9 +99,7 @@ def test_nothing_passes_between_worker_and_broker(fault, answered):
         reader, writer = await asyncio.open_connection(host, port)
         for second in range(1, 6):
             await asyncio.sleep(max(0, began + second - loop.time()))
-            writer.write(
-                bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, second, 255, 255])
-            )  # ApiVersions
+            writer.write(bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, second, 255, 255]))  # ApiVersions
             await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
             seen.append(round(loop.time() - began, 2))  # a message takes half a ms
         writer.close()
@@ -140,14 +136,9 @@ def states(*actions, look, every_s=0.5):
     return seen
 
 
-@pytest.mark.parametrize(
-    ("kind", "state"), [("pause", "paused"), ("kill", "dead"), ("stop", "dead")]
-)
+@pytest.mark.parametrize(("kind", "state"), [("pause", "paused"), ("kill", "dead"), ("stop", "dead")])
 def test_broker_is_away_for_as_long_as_the_action_lasts(kind, state):
-    seen = states(
-        f"1200 {kind} broker-1 for=2000",
-        look=lambda chaos: chaos.kafka.nodes.node(1).state.value,
-    )
+    seen = states(f"1200 {kind} broker-1 for=2000", look=lambda chaos: chaos.kafka.nodes.node(1).state.value)
     assert seen[1] == "running"
     assert seen[4] == state
     assert seen[-1] == "running"
@@ -156,10 +147,7 @@ def test_broker_is_away_for_as_long_as_the_action_lasts(kind, state):
 def test_roll_restarts_one_broker_after_the_other():
     seen = states(
         "500 roll brokers",
-        look=lambda chaos: (
-            chaos.kafka.nodes.is_in_sync,
-            [node.process for node in chaos.kafka.nodes.nodes.values()],
-        ),
+        look=lambda chaos: (chaos.kafka.nodes.is_in_sync, [node.process for node in chaos.kafka.nodes.nodes.values()]),
         every_s=0.01,
     )
     ends = []
@@ -203,9 +191,7 @@ def test_member_that_is_removed_from_its_group_joins_again():
 
 
 def test_isolated_broker_leaves_the_isr():
-    seen = states(
-        "500 isolate broker-3 for=5000", look=lambda chaos: len(chaos.kafka.isr("orders", 0))
-    )
+    seen = states("500 isolate broker-3 for=5000", look=lambda chaos: len(chaos.kafka.isr("orders", 0)))
     assert seen[0] == 3
     assert 2 in seen
 
@@ -239,9 +225,7 @@ def test_brokers_lose_their_power_together_and_what_is_not_flushed():
     outcome = play(test, "100 lose_power broker-1 broker-2 broker-3 for=500", observe=True)
     assert lost == [("orders", 0)] * 3
     told = [moment.what for moment in outcome.moments if "with its power" in moment.what]
-    assert sorted(told) == [
-        f"broker {number} has lost with its power: orders-0 0-0" for number in (1, 2, 3)
-    ]
+    assert sorted(told) == [f"broker {number} has lost with its power: orders-0 0-0" for number in (1, 2, 3)]
 
 
 def test_role_is_who_has_it_when_the_fault_begins():

@@ -74,8 +74,7 @@ def test_errors_of_the_environment_restart_a_worker_and_others_fail_the_test():
 
 
 @pytest.mark.parametrize(
-    ("errors", "invariant"),
-    [([OSError(), TimeoutError()], None), ([OSError(), ValueError()], "ValueError")],
+    ("errors", "invariant"), [([OSError(), TimeoutError()], None), ([OSError(), ValueError()], "ValueError")]
 )
 def test_group_of_errors_is_judged_by_all_of_them(errors, invariant):
     async def worker(me):
@@ -158,9 +157,7 @@ def test_error_that_a_task_of_a_worker_has_left_is_judged_as_its_own():
 def test_error_in_the_last_step_is_the_outcome():
     async def test(chaos):
         chaos.note("test", "ends")
-        asyncio.get_running_loop().call_exception_handler(
-            {"message": "lost", "exception": ValueError("a bug")}
-        )
+        asyncio.get_running_loop().call_exception_handler({"message": "lost", "exception": ValueError("a bug")})
 
     outcome = run_chaos(test, CALM)
     assert (outcome.invariant, str(outcome.error)) == ("ValueError", "a bug")
@@ -177,9 +174,7 @@ def test_claim_that_the_last_step_breaks_does_not_hold():
     assert run_chaos(test, CALM).invariant == "the balance is never negative"
 
 
-@pytest.mark.parametrize(
-    ("error", "invariant"), [(OSError("cut off"), None), (ValueError("a bug"), "ValueError")]
-)
+@pytest.mark.parametrize(("error", "invariant"), [(OSError("cut off"), None), (ValueError("a bug"), "ValueError")])
 def test_error_of_a_future_that_nobody_awaits_is_judged_when_garbage_is_collected(error, invariant):
     left = []
 
@@ -274,9 +269,7 @@ def test_schedule_is_shrunk_to_what_the_failure_needs():
 
 
 def test_shrinking_ends_at_its_limit():
-    schedule = Schedule.parse(
-        "seed=1\n" + "\n".join(f"{at} crash worker-1 for=3000" for at in range(0, 9000, 100))
-    )
+    schedule = Schedule.parse("seed=1\n" + "\n".join(f"{at} crash worker-1 for=3000" for at in range(0, 9000, 100)))
     first = ended(schedule, "lost")
     assert shrink(first, lambda each: ended(each, "lost"), max_tries=3).tries == 3
 

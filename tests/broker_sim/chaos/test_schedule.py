@@ -77,11 +77,7 @@ def test_bad_text_is_refused_in_one_line(text, message):
 
 
 def test_only_the_wanted_kinds_are_drawn():
-    drawn = {
-        action.kind
-        for seed in range(50)
-        for action in draw_schedule(seed, faults={"crash", "pause"}).actions
-    }
+    drawn = {action.kind for seed in range(50) for action in draw_schedule(seed, faults={"crash", "pause"}).actions}
     assert drawn == {"crash", "pause"}
 
 
@@ -97,9 +93,7 @@ def test_every_kind_is_drawn_with_values_that_it_has():
 
 def test_weights_say_how_often():
     actions = [
-        action.kind
-        for seed in range(200)
-        for action in draw_schedule(seed, faults={"crash": 9, "pause": 1}).actions
+        action.kind for seed in range(200) for action in draw_schedule(seed, faults={"crash": 9, "pause": 1}).actions
     ]
     assert 0.8 < actions.count("crash") / len(actions) < 0.98
 

@@ -15,9 +15,7 @@ FLUSHED = {"log.flush.interval.messages": 1}
 
 
 def play(seed, faults, configs):
-    outcome = run_chaos(
-        orders_are_shared, draw_schedule(seed, faults=faults, workers=2), configs=configs
-    )
+    outcome = run_chaos(orders_are_shared, draw_schedule(seed, faults=faults, workers=2), configs=configs)
     if outcome.error is not None:
         raise outcome.error
     (told,) = [moment.what for moment in outcome.moments if moment.who == "group"]

@@ -51,9 +51,7 @@ def test_status_leaves_out_what_there_is_not(capsys):
 
 
 def test_share_partitions_are_below_the_groups_that_they_are_of(capsys):
-    partitions = [
-        SHARE_PARTITION | {"partition": number} for number in range(ROWS_OF_STATUS + MORE)
-    ]
+    partitions = [SHARE_PARTITION | {"partition": number} for number in range(ROWS_OF_STATUS + MORE)]
     groups = [GROUPS[0] | {"share_partitions": partitions}]
     print_answer("status", {}, STATUS | {"groups": groups})
     text = capsys.readouterr().out

@@ -28,9 +28,7 @@ API_VERSIONS_REQUEST = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
 def test_run_tells_and_serves_every_listener(running):
     listeners = "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.2:0"
     advertised = "OUTSIDE://127.0.0.2:0,INSIDE://localhost:0"
-    _, ready = running(
-        *("--brokers", "2", "--listeners", listeners, "--advertised-listeners", advertised)
-    )
+    _, ready = running(*("--brokers", "2", "--listeners", listeners, "--advertised-listeners", advertised))
     assert list(ready["listeners"]) == ["OUTSIDE", "INSIDE"]
     assert ready["bootstrap_servers"] == ready["listeners"]["OUTSIDE"]
     for name, host in (("OUTSIDE", "127.0.0.2"), ("INSIDE", "localhost")):
@@ -38,9 +36,7 @@ def test_run_tells_and_serves_every_listener(running):
             assert address.startswith(f"{host}:")
             socket.create_connection((host, int(address.split(":")[1])), TIMEOUT_S).close()
     brokers = ControlClient(ready["control"]).get("/status")["brokers"]
-    assert [broker["listeners"]["INSIDE"] for broker in brokers] == ready["listeners"][
-        "INSIDE"
-    ].split(",")
+    assert [broker["listeners"]["INSIDE"] for broker in brokers] == ready["listeners"]["INSIDE"].split(",")
 
 
 @pytest.fixture
@@ -85,15 +81,11 @@ def running():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_run_prints_one_line_and_ends_cleanly_on_a_signal(running, number, free_port_pair):
-    process, ready = running(
-        *("--brokers", "2", "--port", str(free_port_pair), "--memory-limit", "512MB")
-    )
+    process, ready = running(*("--brokers", "2", "--port", str(free_port_pair), "--memory-limit", "512MB"))
     assert ready["pid"] == process.pid
     assert ready["build"] == ("native" if compiled else "pure")
     assert ready["memory_limit_bytes"] == 512 << 20
-    assert ready["bootstrap_servers"] == (
-        f"127.0.0.1:{free_port_pair},127.0.0.1:{free_port_pair + 1}"
-    )
+    assert ready["bootstrap_servers"] == (f"127.0.0.1:{free_port_pair},127.0.0.1:{free_port_pair + 1}")
     assert ready["control"].startswith("http://127.0.0.1:")
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=TIMEOUT_S)
@@ -116,8 +108,7 @@ def test_run_outlives_its_stdin_unless_asked(running):
 
 def test_run_serves_on_its_addresses_with_its_topics(running):
     _, ready = running(
-        *("--topic", "orders:2:1:retention.ms=1000", "--topic", "other"),
-        *("--host", "::1", "--control-host", "[::1]"),
+        *("--topic", "orders:2:1:retention.ms=1000", "--topic", "other"), *("--host", "::1", "--control-host", "[::1]")
     )
     for address in ready["bootstrap_servers"].split(","):
         host, port = address.rsplit(":", 1)
@@ -178,9 +169,7 @@ def test_parquet_trace_without_its_extra_is_one_line(tmp_path):
         capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
-        "broker-sim: pyarrow is not installed: pip install 'broker-sim[parquet]'\n"
-    )
+    assert done.stderr == ("broker-sim: pyarrow is not installed: pip install 'broker-sim[parquet]'\n")
 
 
 @pytest.mark.parametrize(
@@ -269,11 +258,7 @@ def test_log_says_in_json_what_the_brokers_do(running):
     process.send_signal(signal.SIGTERM)
     _, stderr = process.communicate(timeout=TIMEOUT_S)
     events = [json.loads(line) for line in stderr.splitlines()]
-    assert [event["event"] for event in events] == [
-        "broker_registered",
-        "broker_unfenced",
-        "broker_started",
-    ]
+    assert [event["event"] for event in events] == ["broker_registered", "broker_unfenced", "broker_started"]
     assert {event["logger"] for event in events} == {"broker_sim.controller", "broker_sim.broker"}
 
 
@@ -281,10 +266,7 @@ def test_log_says_in_json_what_the_brokers_do(running):
     ("redirection", "said"),
     [
         (">&-", "broker-sim: stdout is closed"),
-        (
-            ">/dev/full",
-            "broker-sim: cannot write the ready line to stdout: No space left on device",
-        ),
+        (">/dev/full", "broker-sim: cannot write the ready line to stdout: No space left on device"),
     ],
 )
 def test_stdout_that_takes_no_ready_line_is_one_line_that_says_what_to_do(redirection, said):
@@ -336,9 +318,7 @@ def test_token_is_read_from_a_file_and_told_nowhere(running, broker_sim, tmp_pat
     file.write_text("sesame\n")
     _, ready = running("--brokers", "1", "--control-token-file", str(file), "--log-level", "debug")
     assert broker_sim("ctl", "--control", ready["control"], "status")[0] == 1
-    code, stdout, stderr = broker_sim(
-        "ctl", "--control", ready["control"], "--token", "sesame", "--json", "status"
-    )
+    code, stdout, stderr = broker_sim("ctl", "--control", ready["control"], "--token", "sesame", "--json", "status")
     assert code == 0
     assert "sesame" not in f"{ready}{stdout}{stderr}"
 
@@ -351,11 +331,7 @@ class TestOpenFiles:
 
     def test_too_many_brokers_are_one_line_with_the_remedy(self):
         done = subprocess.run(
-            self.limited("--brokers", "60"),
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
+            self.limited("--brokers", "60"), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
         assert "ulimit -n" in done.stderr

@@ -35,11 +35,7 @@ def ctl(control_url, monkeypatch, capsys):
 @pytest.mark.usefixtures("short_sessions")
 def test_several_brokers_change_their_state_at_once(ctl, cluster):
     assert ctl("pause", "2", "3") == (0, "pause broker 2: paused\npause broker 3: paused\n", "")
-    assert [broker.state for broker in cluster.status().brokers] == [
-        "running",
-        "paused",
-        "paused",
-    ]
+    assert [broker.state for broker in cluster.status().brokers] == ["running", "paused", "paused"]
     assert ctl("resume", "2", "3")[0] == 0
     assert ctl("kill", "1") == (0, "kill broker 1: dead\n", "")
     assert ctl("start", "1") == (0, "start broker 1: running\n", "")
@@ -64,10 +60,7 @@ def test_refusal_of_the_cluster_is_one_line(ctl):
 def test_link_is_cut_slowed_and_healthy_again(ctl, cluster):
     assert ctl("set-link", "1", "2", "--drop")[1] == "the link from 1 to 2 is cut\n"
     assert cluster.status().links == (LinkStatus(1, 2, drop=True, delay_ms=0),)
-    assert (
-        ctl("set-link", "1", "2", "--delay-ms", "5")[1]
-        == "the link from 1 to 2 is slower by 5 ms\n"
-    )
+    assert ctl("set-link", "1", "2", "--delay-ms", "5")[1] == "the link from 1 to 2 is slower by 5 ms\n"
     assert cluster.status().links == (LinkStatus(1, 2, drop=False, delay_ms=5),)
     assert ctl("set-link", "1", "2")[1] == "the link from 1 to 2 is healthy\n"
     assert cluster.status().links == ()
@@ -185,10 +178,7 @@ def test_purgatory_shows_what_is_parked(ctl, parked_fetch):
 def test_missing_address_is_one_line_that_says_where_to_get_it(ctl, control_url, monkeypatch):
     assert ctl("--control", "", "status")[0] != 0
     code, _, error = ctl("--control", "nowhere", "status")
-    assert (code, error) == (
-        1,
-        "broker-sim: 'nowhere' is not an address such as http://127.0.0.1:8080\n",
-    )
+    assert (code, error) == (1, "broker-sim: 'nowhere' is not an address such as http://127.0.0.1:8080\n")
 
 
 def test_unreachable_cluster_is_one_line(ctl):
@@ -230,9 +220,7 @@ def test_every_verb_is_a_subcommand_with_help(ctl):
         assert "Usage:" in text
 
 
-def test_help_needs_no_cluster_and_other_commands_name_the_missing_address(
-    ctl, monkeypatch, capsys
-):
+def test_help_needs_no_cluster_and_other_commands_name_the_missing_address(ctl, monkeypatch, capsys):
     def without_cluster(*arguments):
         monkeypatch.delenv("BROKER_SIM_CONTROL", raising=False)
         monkeypatch.setattr(sys, "argv", ["broker-sim", *arguments])

@@ -96,10 +96,7 @@ def test_share_group_shows_what_is_in_flight():
 
 
 def test_share_group_with_nothing_in_flight_says_so_by_its_figures():
-    group = GROUP | {
-        "type": "share",
-        "share_partitions": [SHARE_PARTITION | {"start_offset": None}],
-    }
+    group = GROUP | {"type": "share", "share_partitions": [SHARE_PARTITION | {"start_offset": None}]}
     _, _, partitions = map(lines, group_tables(group, 80))
     assert any(line.split()[-5:] == ["-", "1234567890", "0", "0", "-"] for line in partitions)
 
@@ -142,11 +139,7 @@ def test_groups_that_rebalance_are_first_then_those_of_most_lag():
     def row(name, state, lag):
         return GROUP | {"id": name, "state": state, "lag": lag}
 
-    rows = [
-        row("none", "Stable", 0),
-        row("much", "Empty", 9),
-        row("moves", "PreparingRebalance", 1),
-    ]
+    rows = [row("none", "Stable", 0), row("much", "Empty", 9), row("moves", "PreparingRebalance", 1)]
     assert order(GROUPS, rows, "id") == ["moves", "much", "none"]
 
 

@@ -9,9 +9,7 @@ from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.runtime.event_log import get_logger
 from purgatory import VirtualClock
 
-log = get_logger("broker_sim.broker").bind(
-    VirtualClock(wall_start_ms=1_700_000_000_250), node="broker-1"
-)
+log = get_logger("broker_sim.broker").bind(VirtualClock(wall_start_ms=1_700_000_000_250), node="broker-1")
 
 
 def test_console_line_has_time_level_logger_and_values(capsys):
@@ -20,10 +18,7 @@ def test_console_line_has_time_level_logger_and_values(capsys):
     (line,) = capsys.readouterr().err.splitlines()
     time, level, *rest = line.split()
     assert time == "2023-11-14T22:13:20.250Z"
-    assert (level, rest) == (
-        "[info",
-        ["]", "broker_started", "[broker_sim.broker]", "node=broker-1", "epoch=5"],
-    )
+    assert (level, rest) == ("[info", ["]", "broker_started", "[broker_sim.broker]", "node=broker-1", "epoch=5"])
 
 
 def test_json_lines_are_those_of_other_libraries_too(capsys):
@@ -55,10 +50,7 @@ def test_traceback_is_part_of_the_record(capsys, log_format):
     assert log_format == "console" or len(shown.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("level", "shown"),
-    [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)],
-)
+@pytest.mark.parametrize(("level", "shown"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
 def test_level_is_the_lowest_that_is_shown(capsys, level, shown):
     with logs_on_stderr(level):
         for method in (log.debug, log.info, log.warning, log.error):

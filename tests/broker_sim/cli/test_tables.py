@@ -34,8 +34,7 @@ def column(lines, title):
 
 def test_status_fits_and_keeps_every_id(lines):
     replicas = [
-        {"broker": broker, "log_end_offset": 1234567890, "high_watermark": 1234567890}
-        for broker in range(1, 6)
+        {"broker": broker, "log_end_offset": 1234567890, "high_watermark": 1234567890} for broker in range(1, 6)
     ]
     partition = {
         "partition": 11, "leader": 3, "leader_epoch": 123, "isr": [1, 2, 3, 4, 5], "replicas": replicas,

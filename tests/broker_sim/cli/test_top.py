@@ -71,10 +71,7 @@ def test_restarted_broker_has_no_negative_rates(terminal):
 def test_wheels_show_how_full_each_bucket_is(terminal):
     terminal.print(render(_answer(parked=PARKED), None, 0.0))
     rows = _rows(terminal, "wheels")
-    assert [row[:3] + row[-1:] for row in rows] == [
-        ["3", "Fetch", "1", "1"],
-        ["3", "Fetch", "2", "3"],
-    ]
+    assert [row[:3] + row[-1:] for row in rows] == [["3", "Fetch", "1", "1"], ["3", "Fetch", "2", "3"]]
     text = terminal.export_text()
     assert "█" + " " * 19 in text
     assert "    █" + " " * 14 + "▄" in text
@@ -92,13 +89,7 @@ def test_hottest_key_stands_first(terminal):
 def test_watch_updates_count_times_and_takes_rates_by_the_clock(terminal):
     clock = VirtualClock()
     answers = iter([_answer(0), _answer(30), _answer(90)])
-    watch(
-        lambda: next(answers),
-        clock=clock,
-        pause=lambda: bool(clock.advance(2_000)),
-        count=3,
-        console=terminal,
-    )
+    watch(lambda: next(answers), clock=clock, pause=lambda: bool(clock.advance(2_000)), count=3, console=terminal)
     assert "30.0" in terminal.export_text()
     assert clock.now_ms() == 4_000
     assert next(answers, None) is None
@@ -168,10 +159,7 @@ def test_share_partitions_are_shown_where_a_group_has_some(terminal):
     assert _rows(terminal, "share partitions") == [["shop", "orders-0", "3", "4", "3", "0", "2"]]
 
 
-@pytest.mark.parametrize(
-    ("changed", "is_first"),
-    [({}, True), ({"age_ms": None, "state": "CompleteCommit"}, False)],
-)
+@pytest.mark.parametrize(("changed", "is_first"), [({}, True), ({"age_ms": None, "state": "CompleteCommit"}, False)])
 def test_open_transaction_has_its_place_on_a_low_terminal(changed, is_first):
     terminal = Console(width=100, height=14, record=True, file=io.StringIO())
     answer = _answer(parked=PARKED) | {"transactions": [TRANSACTION | changed]}

@@ -54,11 +54,7 @@ def test_wrong_address_is_refused_when_the_cluster_is_made(face, arguments, erro
 
 
 def test_values_may_be_numbers_and_booleans():
-    configs = {
-        "num.partitions": 2,
-        "auto.create.topics.enable": False,
-        "log.cleaner.min.cleanable.ratio": 0.7,
-    }
+    configs = {"num.partitions": 2, "auto.create.topics.enable": False, "log.cleaner.min.cleanable.ratio": 0.7}
     with VirtualCluster(1, configs=configs, broker_configs={1: {"broker.rack": "a"}}) as cluster:
         config = cluster.nodes.node(1).config
         assert (config.num_partitions, config.auto_create_topics_enable) == (2, False)
@@ -66,27 +62,19 @@ def test_values_may_be_numbers_and_booleans():
 
 
 def test_unknown_field_of_a_fault_is_refused_with_those_that_there_are():
-    with pytest.raises(
-        TypeError, match="no argument 'eror'; there are api, broker, topic"
-    ) as refusal:
+    with pytest.raises(TypeError, match="no argument 'eror'; there are api, broker, topic") as refusal:
         Fault(api="Produce", eror="X")
     assert "\n" not in str(refusal.value)
 
 
 def test_names_of_errors_are_taken_in_any_case():
-    assert (
-        Fault(api="produce", error="not_leader_Or_follower").error.name == "NOT_LEADER_OR_FOLLOWER"
-    )
+    assert Fault(api="produce", error="not_leader_Or_follower").error.name == "NOT_LEADER_OR_FOLLOWER"
     with pytest.raises(ValueError, match="there is no error 'none'"):
         Fault(api="Produce", error="none")
 
 
-@pytest.mark.parametrize(
-    ("brokers", "replicas", "min_isr"), [(1, 1, 1), (2, 2, 2), (3, 3, 2), (5, 3, 2)]
-)
-def test_coordinators_topics_need_no_more_replicas_than_there_are_brokers(
-    brokers, replicas, min_isr
-):
+@pytest.mark.parametrize(("brokers", "replicas", "min_isr"), [(1, 1, 1), (2, 2, 2), (3, 3, 2), (5, 3, 2)])
+def test_coordinators_topics_need_no_more_replicas_than_there_are_brokers(brokers, replicas, min_isr):
     config = broker_configs_by_id(brokers, None, None)[1]
     assert config.offsets_topic_replication_factor == replicas
     assert config.transaction_state_log_replication_factor == replicas

@@ -13,13 +13,7 @@ import pytest
 
 from broker_sim.cluster.cluster import Cluster
 from broker_sim.cluster.requests import produce_request
-from broker_sim.errors import (
-    ApiError,
-    ConfigError,
-    ErrorCode,
-    UnknownBrokerError,
-    WrongStateError,
-)
+from broker_sim.errors import ApiError, ConfigError, ErrorCode, UnknownBrokerError, WrongStateError
 from broker_sim.protocol import messages
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 
@@ -122,9 +116,7 @@ def test_unknown_version_of_api_versions_is_answered_in_version_0(client):
     client.socket.sendall(struct.pack(">i", len(request)) + request)
     _, response = decode_response(18, 0, client.frame())
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [
-        (18, 0, 4)
-    ]
+    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [(18, 0, 4)]
 
 
 @pytest.mark.parametrize(
@@ -158,9 +150,7 @@ def test_random_bytes_never_stop_the_broker(cluster, caplog):
     rng = random.Random(seed)
     for _ in range(60):
         noisy = Client(cluster.address(rng.randint(1, 3)))
-        body = struct.pack(">hh", rng.randint(-5, 120), rng.randint(-1, 18)) + rng.randbytes(
-            rng.randint(0, 300)
-        )
+        body = struct.pack(">hh", rng.randint(-5, 120), rng.randint(-1, 18)) + rng.randbytes(rng.randint(0, 300))
         noisy.socket.sendall(struct.pack(">i", len(body)) + body)
         noisy.close()
     for broker_id in (1, 2, 3):
@@ -209,9 +199,7 @@ def test_ended_broker_closes_its_connections_and_restarts_on_its_port(short_sess
     cluster.start(3, wait=False)
     again = connect_when_listening(address)
     metadata = again.request(messages.MetadataRequest(topics=None), 12)
-    assert [topic.name for topic in metadata.topics] == ["topic"], (
-        "it has the metadata when it accepts clients"
-    )
+    assert [topic.name for topic in metadata.topics] == ["topic"], "it has the metadata when it accepts clients"
     assert again.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
     again.close()
 
@@ -232,9 +220,7 @@ def cut_off_before_it_listens(cluster):
 
 
 @pytest.mark.parametrize("cut_off", [cut_off_while_it_serves, cut_off_before_it_listens])
-def test_broker_cut_off_from_clients_answers_when_they_are_reconnected(
-    short_session_cluster, cut_off
-):
+def test_broker_cut_off_from_clients_answers_when_they_are_reconnected(short_session_cluster, cut_off):
     cluster = short_session_cluster
     cut_off(cluster)
     everything = messages.MetadataRequest(topics=None)
@@ -270,11 +256,7 @@ def test_cut_off_from_clients_ends_when_the_broker_is_killed(short_session_clust
 
 @pytest.mark.parametrize(
     ("verb", "broker_id", "error"),
-    [
-        ("pause", 9, UnknownBrokerError),
-        ("resume", 1, WrongStateError),
-        ("start", 1, WrongStateError),
-    ],
+    [("pause", 9, UnknownBrokerError), ("resume", 1, WrongStateError), ("start", 1, WrongStateError)],
 )
 def test_verb_in_a_wrong_state_is_refused_with_the_reason(cluster, verb, broker_id, error):
     with pytest.raises(error, match=str(broker_id)):

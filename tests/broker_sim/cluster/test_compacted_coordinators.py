@@ -23,10 +23,7 @@ SESSION_TIMEOUT_MS = 1_200_000
 NO_OFFSET = -1
 SEGMENT_BYTES = "600"
 TOPIC_RESOURCE = 2
-CONFIGS = {
-    "transaction_state_log_num_partitions": 1,
-    "log_cleaner_min_cleanable_ratio": 0.01,
-}
+CONFIGS = {"transaction_state_log_num_partitions": 1, "log_cleaner_min_cleanable_ratio": 0.01}
 
 
 @pytest.fixture
@@ -193,9 +190,7 @@ def test_groups_and_offsets_are_loaded_from_a_compacted_log(user):
     assert offsets[in_transactions, True] == {(TOPIC, 0): NO_OFFSET}, "a transaction is open"
     producer.end(is_commit=True)
     leader = user.leader("g")
-    user.until(
-        lambda: user.fetch(in_transactions, broker=leader, stable=True) == {(TOPIC, 0): 2 * ROUNDS}
-    )
+    user.until(lambda: user.fetch(in_transactions, broker=leader, stable=True) == {(TOPIC, 0): 2 * ROUNDS})
 
 
 def test_transactions_are_loaded_from_a_compacted_log(user):
@@ -224,11 +219,7 @@ def test_transactions_are_loaded_from_a_compacted_log(user):
     user.until(lambda: look(user.cluster.leader(*partition))["aborted"][0] == "CompleteAbort")
     assert_is_compacted(user, partition)
     states = assert_each_broker_loads(user, partition, look)
-    assert [state for state, *_ in states.values()] == [
-        "CompleteCommit",
-        "CompleteAbort",
-        "Ongoing",
-    ]
+    assert [state for state, *_ in states.values()] == ["CompleteCommit", "CompleteAbort", "Ongoing"]
     assert states["ongoing"][-1] == [(GROUP_METADATA_TOPIC, [user.partition("g")])]
     for producer in producers.values():
         if producer is not ongoing:

@@ -52,20 +52,12 @@ def wait(cluster, ms):
 def test_brokers_register_and_start(cluster, events):
     assert [event["broker"] for event in events("broker_registered")] == [1, 2, 3]
     assert [event["broker"] for event in events("broker_unfenced")] == [1, 2, 3]
-    assert [event["node"] for event in events("broker_started")] == [
-        "broker-1",
-        "broker-2",
-        "broker-3",
-    ]
+    assert [event["node"] for event in events("broker_started")] == ["broker-1", "broker-2", "broker-3"]
 
 
 def test_topic_is_created_grows_and_is_deleted(cluster, events):
     (created,) = events("topic_created")
-    assert (created["topic"], created["partitions"], created["replication_factor"]) == (
-        "orders",
-        1,
-        3,
-    )
+    assert (created["topic"], created["partitions"], created["replication_factor"]) == ("orders", 1, 3)
     assert created["node"] == "controller"
     cluster.nodes.controller.create_partitions([NewPartitions("orders", 3, None)])
     assert [event["partitions"] for event in events("partitions_created")] == [3]

@@ -54,9 +54,7 @@ class Client:
         """Return what the partitions, offset by number, have; one answer."""
         fetch = messages.FetchRequest
         asked = [
-            fetch.FetchPartition(
-                partition=number, fetch_offset=offset, partition_max_bytes=max_bytes
-            )
+            fetch.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=max_bytes)
             for number, offset in partitions.items()
         ]
         answer = self.ask(
@@ -70,9 +68,7 @@ class Client:
             ),
             VERSION,
         )
-        return {
-            data.partition_index: data for topic in answer.responses for data in topic.partitions
-        }
+        return {data.partition_index: data for topic in answer.responses for data in topic.partitions}
 
 
 @pytest.fixture(params=["sendfile", "read"])
@@ -95,10 +91,7 @@ def way(request, monkeypatch):
 
 @pytest.fixture
 def cluster(way, tmp_path):
-    configs = {
-        "log.segment.bytes": 1 << 20,
-        "transaction.partition.verification.enable": "false",
-    }
+    configs = {"log.segment.bytes": 1 << 20, "transaction.partition.verification.enable": "false"}
     with Cluster(1, topics=["t:3:1"], data_dir=tmp_path, configs=configs) as made:
         yield made
 
@@ -115,9 +108,7 @@ def value(number):
 
 
 def values(records):
-    return [
-        record.value for batch in split_batches(bytes(records)) for record in iter_records(batch)
-    ]
+    return [record.value for batch in split_batches(bytes(records)) for record in iter_records(batch)]
 
 
 def test_everything_is_fetched_across_segments(client):
@@ -130,10 +121,7 @@ def test_everything_is_fetched_across_segments(client):
             batches = values(bytes(data.records)[: len(data.records) // _batch() * _batch()])
             found[number] += batches
             offsets[number] += len(batches)
-    assert found == {
-        0: [value(number) for number in range(0, 80, 2)],
-        1: [value(number) for number in range(1, 80, 2)],
-    }
+    assert found == {0: [value(number) for number in range(0, 80, 2)], 1: [value(number) for number in range(1, 80, 2)]}
 
 
 def _batch():
@@ -148,11 +136,7 @@ def test_limits_hold_and_the_last_batch_is_cut(client):
         data = client.fetch("t", {0: 0}, max_bytes=max_bytes)[0]
         assert len(data.records) == expected
     two = client.fetch("t", {0: 0, 1: 0, 2: 0}, max_bytes=2 * size + 1)
-    assert {number: len(data.records or b"") for number, data in two.items()} == {
-        0: 2 * size + 1,
-        1: 0,
-        2: 0,
-    }
+    assert {number: len(data.records or b"") for number, data in two.items()} == {0: 2 * size + 1, 1: 0, 2: 0}
 
 
 def test_committed_read_gets_the_aborted_transactions(client):
@@ -165,9 +149,7 @@ def test_committed_read_gets_the_aborted_transactions(client):
         ApiKey.WRITE_TXN_MARKERS,
         marker(
             markers=[
-                marker.WritableTxnMarker(
-                    producer_id=9, producer_epoch=0, transaction_result=False, topics=[topic]
-                )
+                marker.WritableTxnMarker(producer_id=9, producer_epoch=0, transaction_result=False, topics=[topic])
             ]
         ),
         1,
@@ -180,9 +162,7 @@ def test_committed_read_gets_the_aborted_transactions(client):
     batches = split_batches(bytes(data.records))
     assert len(batches) == 3
     assert len(batches[2]) == len(
-        build_end_txn_marker(
-            producer_id=9, producer_epoch=0, coordinator_epoch=0, is_commit=False, timestamp=0
-        )
+        build_end_txn_marker(producer_id=9, producer_epoch=0, coordinator_epoch=0, is_commit=False, timestamp=0)
     )
 
 
@@ -195,10 +175,7 @@ def test_parked_fetch_and_delayed_answer_come_whole(cluster, client):
     fetch = messages.FetchRequest
     asked = fetch.FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1 << 20)
     parked = fetch(
-        max_bytes=1 << 20,
-        min_bytes=1,
-        max_wait_ms=30_000,
-        topics=[fetch.FetchTopic(topic="t", partitions=[asked])],
+        max_bytes=1 << 20, min_bytes=1, max_wait_ms=30_000, topics=[fetch.FetchTopic(topic="t", partitions=[asked])]
     )
     waiting._socket.sendall(b"".join(encode_request(header, parked)))
     client.produce("t", 0, build_batch([Record(value(2))]))

@@ -4,12 +4,7 @@ import pytest
 
 from broker_sim.cluster.nodes import memory as memory_module
 from broker_sim.cluster.nodes.memory import MEMORY_RETURN_MS
-from broker_sim.cluster.requests import (
-    FETCH_VERSION,
-    PRODUCE_VERSION,
-    fetch_request,
-    produce_request,
-)
+from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 
@@ -32,9 +27,7 @@ def make_cluster():
 
 def produce(cluster, values=RECORD, acks=-1):
     """Produce one batch and return the partition's answer."""
-    pending = cluster.sender.send(
-        1, produce_request(KEY, values=values, acks=acks), PRODUCE_VERSION
-    )
+    pending = cluster.sender.send(1, produce_request(KEY, values=values, acks=acks), PRODUCE_VERSION)
     cluster.run_until(lambda: pending.done)
     return pending.response.responses[0].partition_responses[0]
 
@@ -134,9 +127,7 @@ def test_logs_of_a_paused_broker_are_left_alone(make_cluster):
 
 def test_freed_memory_is_given_back_once_a_second(make_cluster, monkeypatch):
     returned = []
-    monkeypatch.setattr(
-        memory_module, "return_freed_memory", lambda: returned.append(cluster.now_ms)
-    )
+    monkeypatch.setattr(memory_module, "return_freed_memory", lambda: returned.append(cluster.now_ms))
     cluster = make_cluster("1GB")
     started_ms = cluster.now_ms
     memory = cluster.nodes.memory

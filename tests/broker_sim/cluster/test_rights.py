@@ -4,12 +4,7 @@ import pytest
 
 from broker_sim import VirtualCluster
 from broker_sim.cluster.acl_text import parse_acl
-from broker_sim.cluster.requests import (
-    FETCH_VERSION,
-    PRODUCE_VERSION,
-    fetch_request,
-    produce_request,
-)
+from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.errors import WrongStateError
 from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.protocol import messages
@@ -109,15 +104,7 @@ def test_a_wrong_configuration_is_told(configs):
     ],
 )
 def test_a_resource_is_a_type_and_a_name(resource, resource_type, name, pattern_type):
-    expected = Acl(
-        resource_type,
-        name,
-        pattern_type,
-        "User:a",
-        "*",
-        AclOperation.ALTER_CONFIGS,
-        Permission.ALLOW,
-    )
+    expected = Acl(resource_type, name, pattern_type, "User:a", "*", AclOperation.ALTER_CONFIGS, Permission.ALLOW)
     assert parse_acl("a", "Alter_Configs", resource, "*", deny=False) == expected
 
 
@@ -156,9 +143,7 @@ def test_a_consumer_loses_its_right_in_the_middle_of_a_fetch_session(cluster):
     request.session_epoch = 0
     first = fetch(request)
     assert first.session_id
-    again = messages.FetchRequest(
-        max_wait_ms=0, min_bytes=0, session_id=first.session_id, session_epoch=1
-    )
+    again = messages.FetchRequest(max_wait_ms=0, min_bytes=0, session_id=first.session_id, session_epoch=1)
     assert fetch(again).responses == []
     cluster.revoke("ANONYMOUS", "READ", "topic:orders")
     again.session_epoch = 2
@@ -168,10 +153,7 @@ def test_a_consumer_loses_its_right_in_the_middle_of_a_fetch_session(cluster):
 
 def test_what_is_only_left_out_of_a_list_is_no_denial(cluster):
     client = cluster.client()
-    for request, version in (
-        (messages.MetadataRequest(None), 9),
-        (messages.ListGroupsRequest(), 4),
-    ):
+    for request, version in ((messages.MetadataRequest(None), 9), (messages.ListGroupsRequest(), 4)):
         pending = client.send(1, request, version)
         cluster.run_until(lambda pending=pending: pending.done)
         assert not pending.response.error_code
@@ -186,8 +168,5 @@ def test_rights_that_come_and_go_and_denials_are_logged(cluster, caplog):
     events = [getattr(record, EVENT_ATTRIBUTE) for record in caplog.records]
     said = {event["event"]: event for event in events}
     assert list(said) == ["denied", "acl_created", "acl_deleted"]
-    assert (said["denied"]["principal"], said["denied"]["resource"]) == (
-        "User:ANONYMOUS",
-        "TOPIC:orders",
-    )
+    assert (said["denied"]["principal"], said["denied"]["resource"]) == ("User:ANONYMOUS", "TOPIC:orders")
     assert "principal=User:bob" in said["acl_created"]["acl"]

@@ -167,9 +167,4 @@ def test_operations_on_the_trace_topic_alone_are_not_traced(traced):
 
 def test_restarted_broker_has_new_operation_ids(traced):
     events = traced(["a"], ["b"], lives=2)
-    assert [event["operation_id"] for event in events] == [
-        1,
-        2,
-        IDS_PER_LIFE + 1,
-        IDS_PER_LIFE + 2,
-    ]
+    assert [event["operation_id"] for event in events] == [1, 2, IDS_PER_LIFE + 1, IDS_PER_LIFE + 2]

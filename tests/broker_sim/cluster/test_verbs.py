@@ -8,11 +8,7 @@ from broker_sim import AsyncCluster, Cluster, VirtualCluster
 from broker_sim.cluster.status import cluster_status
 from broker_sim.cluster.verbs import Verbs
 from broker_sim.control.verb import verbs_of
-from broker_sim.errors import (
-    ApiError,
-    ErrorCode,
-    WrongStateError,
-)
+from broker_sim.errors import ApiError, ErrorCode, WrongStateError
 from broker_sim.metadata import GROUP_RESOURCE
 
 SESSION_MS = 9_000
@@ -92,9 +88,7 @@ class TestRoll:
 
     def test_at_most_one_broker_is_dead_at_a_time(self, cluster):
         away = set()
-        cluster.loop.after_step = lambda: away.add(
-            sum(broker.state == "dead" for broker in cluster.status().brokers)
-        )
+        cluster.loop.after_step = lambda: away.add(sum(broker.state == "dead" for broker in cluster.status().brokers))
         cluster.roll()
         assert away <= {0, 1}
 
@@ -211,9 +205,9 @@ class TestSetQuotas:
     def test_every_broker_knows_them_when_the_verb_returns(self, cluster):
         cluster.set_quotas("billing", producer_byte_rate=1000, request_percentage=0.5)
         entity = (("client-id", "billing"),)
-        assert self.quotas(cluster) == [
-            {entity: {"producer_byte_rate": 1000, "request_percentage": 0.5}}
-        ] * len(cluster.nodes.brokers)
+        assert self.quotas(cluster) == [{entity: {"producer_byte_rate": 1000, "request_percentage": 0.5}}] * len(
+            cluster.nodes.brokers
+        )
 
     def test_what_is_not_named_is_removed(self, cluster):
         cluster.set_quotas("<default>", user="anna", producer_byte_rate=1000)

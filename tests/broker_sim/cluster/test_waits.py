@@ -14,9 +14,7 @@ from broker_sim.runtime.virtual import VirtualEventLoop
 
 @pytest.fixture
 def cluster():
-    with VirtualCluster(
-        3, topics=["orders:1:3"], configs={"replica.lag.time.max.ms": 1_000}
-    ) as made:
+    with VirtualCluster(3, topics=["orders:1:3"], configs={"replica.lag.time.max.ms": 1_000}) as made:
         yield made
 
 
@@ -34,9 +32,7 @@ class TestIsr:
         isr = list(cluster.isr("orders"))
         with pytest.raises(ClusterTimeoutError) as late:
             cluster.wait_for_isr("orders", size=2, lacks=9, timeout_s=0.5)
-        assert str(late.value) == (
-            f"waited 0.5 s for the ISR of orders-0 (size 2, lacks 9); it is {isr}"
-        )
+        assert str(late.value) == (f"waited 0.5 s for the ISR of orders-0 (size 2, lacks 9); it is {isr}")
 
 
 class TestGroup:
@@ -61,9 +57,7 @@ class TestGroup:
         assert user.cluster.wait_for_group("g", lag=0).committed("t") == 1
 
     def test_group_that_never_comes_is_told(self, cluster):
-        with pytest.raises(
-            ClusterTimeoutError, match=r"group g \(state Stable\); it does not exist"
-        ):
+        with pytest.raises(ClusterTimeoutError, match=r"group g \(state Stable\); it does not exist"):
             cluster.wait_for_group("g", timeout_s=0.1)
 
 

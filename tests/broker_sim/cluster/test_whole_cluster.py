@@ -18,12 +18,7 @@ from broker_sim import (
 from broker_sim.cluster.records import partition_of_key
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
-from broker_sim.controller.requests import (
-    AlterOp,
-    ConfigAlteration,
-    ConfigResource,
-    ConfigResourceType,
-)
+from broker_sim.controller.requests import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.protocol.headers import RequestHeader, encode_request
@@ -47,10 +42,7 @@ def values(cluster, topic="orders"):
 class TestTopics:
     def test_they_are_there_when_the_cluster_is(self, cluster):
         status = cluster.status()
-        assert {topic.name: len(topic.partitions) for topic in status.topics} == {
-            "orders": 2,
-            "other": 1,
-        }
+        assert {topic.name: len(topic.partitions) for topic in status.topics} == {"orders": 2, "other": 1}
         assert status.isr("orders", 1) in {(1, 2, 3), *[status.partition("orders", 1).assignment]}
 
     def test_topic_that_kafka_refuses_is_refused_at_open(self):
@@ -103,9 +95,7 @@ class TestRecords:
         with VirtualCluster(2, topics=["orders:1:2"]) as cluster:
             leader, (follower,) = cluster.leader("orders"), cluster.followers("orders")
             cluster.pause(follower)
-            pending = cluster.client().send(
-                leader, produce_request(("orders", 0), acks=1), PRODUCE_VERSION
-            )
+            pending = cluster.client().send(leader, produce_request(("orders", 0), acks=1), PRODUCE_VERSION)
             cluster.run_until(lambda: pending.done)
             assert values(cluster) == []
             cluster.resume(follower)
@@ -173,18 +163,13 @@ class TestScopes:
             assert cluster.status().broker(2).state == "dead"
         assert cluster.status().broker(2).state == "running"
         cluster.wait_until_in_sync()
-        assert all(
-            len(p.isr) == len(p.assignment) for p in cluster.status().topic("orders").partitions
-        )
+        assert all(len(p.isr) == len(p.assignment) for p in cluster.status().topic("orders").partitions)
 
     def test_fault_ends_with_its_block(self, cluster):
         with cluster.fault(api="Produce", error="NOT_LEADER_OR_FOLLOWER", topic="orders") as fault:
             assert [one.id for one in cluster.status().faults] == [fault.id]
         assert cluster.status().faults == ()
-        with (
-            pytest.raises(LookupError, match="no broker 9"),
-            cluster.fault(api="Produce", broker=9, delay_ms=1),
-        ):
+        with pytest.raises(LookupError, match="no broker 9"), cluster.fault(api="Produce", broker=9, delay_ms=1):
             pass
 
     def test_an_async_cluster_has_them_too(self):
@@ -251,9 +236,7 @@ class TestReset:
         status = cluster.status()
         assert sorted(topic.name for topic in status.topics) == ["orders", "other"]
         assert (status.faults, status.links) == ((), ())
-        assert [(b.state, b.clients_cut_off, b.fenced) for b in status.brokers] == [
-            ("running", False, False)
-        ] * 3
+        assert [(b.state, b.clients_cut_off, b.fenced) for b in status.brokers] == [("running", False, False)] * 3
         assert [b.address for b in status.brokers] == [b.address for b in opened.brokers]
         assert values(cluster) == []
         assert cluster.produce("orders", "b", key="x").offset == 0
@@ -264,9 +247,7 @@ class TestReset:
             for name, key in (("", "min.insync.replicas"), ("1", "log.retention.ms")):
                 resource = ConfigResource(ConfigResourceType.BROKER, name)
                 change = ConfigAlteration(key, AlterOp.SET, "1")
-                ((_, outcome),) = cluster.nodes.controller.incremental_alter_configs(
-                    [(resource, [change])]
-                )
+                ((_, outcome),) = cluster.nodes.controller.incremental_alter_configs([(resource, [change])])
                 assert outcome.ok, outcome
             assert cluster.nodes.controller.image.broker_configs != before
             cluster.reset()

@@ -4,10 +4,7 @@ import re
 
 import pytest
 
-from broker_sim.config import (
-    BrokerConfig,
-    topic_defaults,
-)
+from broker_sim.config import BrokerConfig, topic_defaults
 from broker_sim.errors import ConfigError
 
 
@@ -91,18 +88,10 @@ def test_retention_is_that_of_the_finest_unit_that_is_set(values, retention_ms):
 
 def test_roll_and_flush_times_have_several_units():
     config = BrokerConfig.from_mapping(
-        {
-            "log.roll.hours": "1",
-            "log.roll.jitter.hours": "2",
-            "log.flush.scheduler.interval.ms": "3",
-        }
+        {"log.roll.hours": "1", "log.roll.jitter.hours": "2", "log.flush.scheduler.interval.ms": "3"}
     )
     topic = topic_defaults(config)
-    assert (topic.segment_ms, topic.segment_jitter_ms, topic.flush_ms) == (
-        3_600_000,
-        7_200_000,
-        3,
-    )
+    assert (topic.segment_ms, topic.segment_jitter_ms, topic.flush_ms) == (3_600_000, 7_200_000, 3)
 
 
 @pytest.mark.parametrize(
@@ -110,27 +99,15 @@ def test_roll_and_flush_times_have_several_units():
     [
         (
             {"group.share.session.timeout.ms": 6_000},
-            (
-                "group.share.min.session.timeout.ms=45000 must be at most"
-                " group.share.session.timeout.ms=6000"
-            ),
+            ("group.share.min.session.timeout.ms=45000 must be at most group.share.session.timeout.ms=6000"),
         ),
         (
             {"group.share.heartbeat.interval.ms": 15_001},
-            (
-                "group.share.heartbeat.interval.ms=15001 must be at most"
-                " group.share.max.heartbeat.interval.ms=15000"
-            ),
+            ("group.share.heartbeat.interval.ms=15001 must be at most group.share.max.heartbeat.interval.ms=15000"),
         ),
         (
-            {
-                "group.share.min.session.timeout.ms": 5_000,
-                "group.share.session.timeout.ms": 5_000,
-            },
-            (
-                "group.share.heartbeat.interval.ms=5000 must be less than"
-                " group.share.session.timeout.ms=5000"
-            ),
+            {"group.share.min.session.timeout.ms": 5_000, "group.share.session.timeout.ms": 5_000},
+            ("group.share.heartbeat.interval.ms=5000 must be less than group.share.session.timeout.ms=5000"),
         ),
         (
             {"group.share.max.share.sessions": 199},

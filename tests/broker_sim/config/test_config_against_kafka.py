@@ -8,13 +8,7 @@ import shutil
 
 import pytest
 
-from broker_sim.config import (
-    BROKER_CONFIGS,
-    TOPIC_CONFIG_SYNONYMS,
-    TOPIC_CONFIGS,
-    other_configs,
-    to_text,
-)
+from broker_sim.config import BROKER_CONFIGS, TOPIC_CONFIG_SYNONYMS, TOPIC_CONFIGS, other_configs, to_text
 
 pytestmark = pytest.mark.real_kafka
 

@@ -47,17 +47,9 @@ def test_default_is_parsed_from_its_text():
         ("log.cleaner.min.cleanable.ratio", "1.5", "Value must be no more than 1"),
         ("log.cleaner.min.cleanable.ratio", "nan", "Value must be at least 0"),
         ("delete.topic.enable", "yes", "Expected value to be either true or false"),
-        (
-            "compression.type",
-            "brotli",
-            "String must be one of: uncompressed, zstd, lz4, snappy, gzip, producer",
-        ),
+        ("compression.type", "brotli", "String must be one of: uncompressed, zstd, lz4, snappy, gzip, producer"),
         ("log.cleanup.policy", "remove", "String must be one of: compact, delete"),
-        (
-            "compression.gzip.level",
-            "0",
-            "Value must be between 1 and 9 or equal to -1",
-        ),
+        ("compression.gzip.level", "0", "Value must be between 1 and 9 or equal to -1"),
     ],
 )
 def test_bad_value_is_one_line_with_name_value_and_what_is_allowed(name, value, message):
@@ -75,22 +67,16 @@ def refusal_of(definition, text):
     return None
 
 
-@pytest.mark.parametrize(
-    "definition", [*BROKER_CONFIGS.values(), *TOPIC_CONFIGS.values()], ids=lambda d: d.name
-)
+@pytest.mark.parametrize("definition", [*BROKER_CONFIGS.values(), *TOPIC_CONFIGS.values()], ids=lambda d: d.name)
 def test_every_refusal_names_the_configuration_the_value_and_what_is_allowed(definition):
-    allowed = (
-        "Not a number of type|Value must be|String must be one of:|Expected value to be|.+ must be"
-    )
+    allowed = "Not a number of type|Value must be|String must be one of:|Expected value to be|.+ must be"
     for text in ("nonsense", "-3", "-200000", "23", "2", str(1 << 63)):
         refusal = refusal_of(definition, text)
         if refusal is not None:
             # A number of type DOUBLE is shown with its fraction, as by Kafka.
             value = "nonsense" if text == "nonsense" else rf"({text}|{re.escape(str(float(text)))})"
             # A list of replicas is shown as Java shows lists.
-            line = (
-                rf"Invalid value \[?{value}\]? for configuration {definition.name}: ({allowed}) .+"
-            )
+            line = rf"Invalid value \[?{value}\]? for configuration {definition.name}: ({allowed}) .+"
             assert re.fullmatch(line, refusal)
 
 
@@ -142,8 +128,7 @@ def test_unknown_name_is_refused_with_a_similar_one():
     with pytest.raises(ConfigError) as error:
         BrokerConfig.from_mapping({"replica.lag.max.time.ms": "1"})
     assert str(error.value) == (
-        "Unknown broker config name: replica.lag.max.time.ms"
-        " (did you mean replica.lag.time.max.ms?)"
+        "Unknown broker config name: replica.lag.max.time.ms (did you mean replica.lag.time.max.ms?)"
     )
     with pytest.raises(ConfigError, match=r"^Unknown topic config name: zzz$"):
         effective_topic_config(BrokerConfig(), {}, {"zzz": "1"})

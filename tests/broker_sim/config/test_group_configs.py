@@ -13,12 +13,7 @@ from broker_sim.config import (
 )
 from broker_sim.errors import ConfigError
 
-LIMITED = [
-    (name, limit)
-    for name in GROUP_CONFIGS
-    for limit in limits_of_group_config(name)
-    if limit in BROKER_CONFIGS
-]
+LIMITED = [(name, limit) for name in GROUP_CONFIGS for limit in limits_of_group_config(name) if limit in BROKER_CONFIGS]
 
 
 def test_every_number_of_consumer_and_share_groups_has_two_limits():
@@ -39,10 +34,7 @@ def test_a_number_beyond_a_limit_is_refused_and_acted_on_as_the_limit(name, limi
     with pytest.raises(ConfigError) as refused:
         check_group_configs(default, {name: str(beyond)})
     # A number that no broker allows is refused by its type.
-    assert str(refused.value) in {
-        f"{name} must be {words} than or equal to {limit}",
-        *no_group_allows(name, beyond),
-    }
+    assert str(refused.value) in {f"{name} must be {words} than or equal to {limit}", *no_group_allows(name, beyond)}
 
 
 def no_group_allows(name, number):
@@ -65,6 +57,5 @@ def test_a_session_is_longer_than_the_heartbeats_interval(kind):
     session = f"{kind}.session.timeout.ms"
     with pytest.raises(ConfigError, match=f"{session} must be greater than"):
         check_group_configs(
-            BrokerConfig.from_mapping({f"group.{kind}.min.session.timeout.ms": "1000"}),
-            {session: "4000"},
+            BrokerConfig.from_mapping({f"group.{kind}.min.session.timeout.ms": "1000"}), {session: "4000"}
         )

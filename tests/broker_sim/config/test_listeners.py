@@ -2,12 +2,7 @@
 
 import pytest
 
-from broker_sim.config import (
-    check_connection_limits,
-    check_listeners,
-    check_metric_reporters,
-    parse_overrides,
-)
+from broker_sim.config import check_connection_limits, check_listeners, check_metric_reporters, parse_overrides
 from broker_sim.config.listeners import check_connections_per_ip
 from broker_sim.errors import ConfigError
 
@@ -31,10 +26,7 @@ def test_listeners_that_kafka_takes(text):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (
-            "",
-            "Configuration 'listeners' must not be empty. Valid values include: any non-empty value",
-        ),
+        ("", "Configuration 'listeners' must not be empty. Valid values include: any non-empty value"),
         ("foo", "from '[foo]': Unable to parse foo to a broker endpoint"),
         ("PLAINTEXT:/127.0.0.1:1", "Unable to parse PLAINTEXT:/127.0.0.1:1 to a broker endpoint"),
         ("PLAINTEXT://h:x", "Unable to parse PLAINTEXT://h:x to a broker endpoint"),
@@ -70,17 +62,7 @@ def test_listeners_that_kafka_refuses(text, reason):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "1.2.3.4:5",
-        " 1.2.3.4:5 , no.such.host.invalid: 1 ",
-        "a:5,",
-        ":5",
-        "a:-1",
-        "::1:5",
-        "a:5:6",
-    ],
+    "text", ["", "1.2.3.4:5", " 1.2.3.4:5 , no.such.host.invalid: 1 ", "a:5,", ":5", "a:-1", "::1:5", "a:5:6"]
 )
 def test_overrides_that_kafka_takes(text):
     parse_overrides(text)
@@ -91,17 +73,11 @@ def test_overrides_that_kafka_takes(text):
     [
         (
             "127.0.0.1",
-            (
-                "Error parsing configuration property 'max.connections.per.ip.overrides': begin 0, end -1, "
-                "length 9"
-            ),
+            ("Error parsing configuration property 'max.connections.per.ip.overrides': begin 0, end -1, length 9"),
         ),
         (
             "a:1,,b:2",
-            (
-                "Error parsing configuration property 'max.connections.per.ip.overrides': begin 0, end -1, "
-                "length 0"
-            ),
+            ("Error parsing configuration property 'max.connections.per.ip.overrides': begin 0, end -1, length 0"),
         ),
         ("a:", 'For input string: ""'),
         ("a:x", 'For input string: "x"'),

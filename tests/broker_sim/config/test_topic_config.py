@@ -34,9 +34,7 @@ def test_topic_overrides_dynamic_overrides_static_overrides_default():
 
 def test_minimum_compaction_lag_above_the_maximum_is_refused():
     with pytest.raises(ConfigError, match="conflict topic config setting"):
-        effective_topic_config(
-            BrokerConfig(), {}, {"min.compaction.lag.ms": "2", "max.compaction.lag.ms": "1"}
-        )
+        effective_topic_config(BrokerConfig(), {}, {"min.compaction.lag.ms": "2", "max.compaction.lag.ms": "1"})
 
 
 def test_small_segments_need_the_internal_configuration():

@@ -132,17 +132,12 @@ def broker_has_effect(definition):
     changed = with_another_value(definition, default.with_dynamic)
     return any(
         values_read_of(before) != values_read_of(after)
-        for before, after in (
-            (default, changed),
-            (topic_defaults(default), topic_defaults(changed)),
-        )
+        for before, after in ((default, changed), (topic_defaults(default), topic_defaults(changed)))
     )
 
 
 def topic_has_effect(definition):
-    changed = with_another_value(
-        definition, lambda values: effective_topic_config(BrokerConfig(), {}, values)
-    )
+    changed = with_another_value(definition, lambda values: effective_topic_config(BrokerConfig(), {}, values))
     return values_read_of(changed) != values_read_of(TopicConfig())
 
 

@@ -85,9 +85,7 @@ def test_without_a_token_only_loopback_is_served(local_address, status):
         assert refusal(guard, method, headers, local_address=local_address) == 401
 
 
-@pytest.mark.parametrize(
-    "origin", ["http://evil.test", "null", "http://127.0.0.1:8091", "https://127.0.0.1:8090"]
-)
+@pytest.mark.parametrize("origin", ["http://evil.test", "null", "http://127.0.0.1:8091", "https://127.0.0.1:8090"])
 def test_pages_of_other_origins_cannot_write(origin):
     assert refusal(Guard("127.0.0.1"), "POST", {**JSON, "Origin": origin}) == 403
     assert refusal(Guard("127.0.0.1"), "DELETE", {**JSON, "Origin": origin}) == 403
@@ -98,8 +96,7 @@ def test_the_ports_own_origin_may_write():
 
 
 @pytest.mark.parametrize(
-    "content_type",
-    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""],
+    "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""]
 )
 def test_body_that_is_not_json_is_refused(content_type):
     headers = {"Host": "127.0.0.1", "Content-Type": content_type}

@@ -69,12 +69,7 @@ def test_verbs_on_brokers_answer_with_the_state_of_the_broker(ask):
 
 
 def test_topic_is_created_with_its_configs(ask, cluster):
-    body = {
-        "name": "orders",
-        "partitions": 2,
-        "replication_factor": 1,
-        "configs": {"retention.ms": "5"},
-    }
+    body = {"name": "orders", "partitions": 2, "replication_factor": 1, "configs": {"retention.ms": "5"}}
     status, topic = ask("POST", "/topics", body)
     assert status == 200
     assert [partition["partition"] for partition in topic["partitions"]] == [0, 1]
@@ -97,13 +92,7 @@ def test_configurations_of_a_topic_may_be_numbers_and_booleans(ask, cluster):
         ("POST", "/brokers/1/frobnicate", None, 404, "Not Found"),
         ("POST", "/brokers/1/resume", None, 409, "broker 1 is running, not paused"),
         ("POST", "/brokers/1/start", None, 409, "broker 1 is running; kill it first"),
-        (
-            "POST",
-            "/brokers/1/pause",
-            {"for_ms": 5},
-            400,
-            "unknown fields: for_ms; the verb has: none",
-        ),
+        ("POST", "/brokers/1/pause", {"for_ms": 5}, 400, "unknown fields: for_ms; the verb has: none"),
         ("POST", "/links", b"{", 400, "the body is not JSON"),
         ("POST", "/links", b"\xff", 400, "the body is not JSON"),
         ("POST", "/links", [1], 400, "the body must be a JSON object"),
@@ -115,25 +104,13 @@ def test_configurations_of_a_topic_may_be_numbers_and_booleans(ask, cluster):
         ("POST", "/links", {"from": 1, "to": 9}, 404, "there is no broker 9"),
         ("POST", "/links", {"from": 1, "to": 2, "delay_ms": -1}, 400, "at least 0, not -1"),
         ("POST", "/topics", {"name": "a b"}, 400, "a b"),
-        (
-            "POST",
-            "/inject",
-            {"api": "Produce"},
-            400,
-            "needs an error, a loss, a delay_ms or a throttle_ms",
-        ),
+        ("POST", "/inject", {"api": "Produce"}, 400, "needs an error, a loss, a delay_ms or a throttle_ms"),
         ("POST", "/inject", {}, 400, "'api' is missing: the name of an API such as Produce"),
         ("POST", "/inject", {"api": "Nothing", "delay_ms": 1}, 400, "there is no API 'Nothing'"),
         ("POST", "/inject", {"api": "Fetch", "error": "NOTHING"}, 400, "no error 'NOTHING'"),
         ("POST", "/inject", {"api": "Fetch", "lose": "all"}, 400, "request or response, not 'all'"),
         ("POST", "/inject", {"api": "Fetch", "delay_ms": 1, "broker": 9}, 404, "no broker 9"),
-        (
-            "POST",
-            "/topics",
-            {"name": "a", "configs": {"b": [1]}},
-            400,
-            "texts, numbers or booleans",
-        ),
+        ("POST", "/topics", {"name": "a", "configs": {"b": [1]}}, 400, "texts, numbers or booleans"),
         ("POST", "/topics", {"name": "a", "configs": {"b": 1}}, 400, "topic config name: b"),
     ],
 )
@@ -164,17 +141,12 @@ def test_duration_of_more_than_25_days_is_refused(ask, cluster, verb, path, name
     most = 2**31 - 1 if in_ms else (2**31 - 1) / 1_000
     for too_much in (most + 1, 10**18, *(() if in_ms else (1e30,))):
         status, answer = ask("POST", path, {name: too_much, **others})
-        assert (status, answer) == (
-            400,
-            {"error": f"{name} must be at most {most}, not {too_much}"},
-        )
+        assert (status, answer) == (400, {"error": f"{name} must be at most {most}, not {too_much}"})
 
 
 def test_every_duration_of_a_verb_is_in_the_test_above():
     (tested,) = [
-        mark.args[1]
-        for mark in test_duration_of_more_than_25_days_is_refused.pytestmark
-        if mark.name == "parametrize"
+        mark.args[1] for mark in test_duration_of_more_than_25_days_is_refused.pytestmark if mark.name == "parametrize"
     ]
     durations = [
         (verb.name, name)
@@ -277,9 +249,7 @@ def test_origin_that_is_there_twice_is_refused(control_url):
         b"GET /t0ken HTTP/none\r\n\r\n",
     ],
 )
-def test_malformed_http_is_one_line_in_the_log_without_what_was_sent(
-    control_url, caplog, request_bytes
-):
+def test_malformed_http_is_one_line_in_the_log_without_what_was_sent(control_url, caplog, request_bytes):
     host, port = control_url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as connection:
         connection.sendall(request_bytes)

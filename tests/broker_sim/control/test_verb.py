@@ -4,15 +4,7 @@ import inspect
 
 import pytest
 
-from broker_sim.control.verb import (
-    AsyncFace,
-    BlockingFace,
-    Face,
-    HttpAddress,
-    verb,
-    verbs_of,
-    waiting_verb,
-)
+from broker_sim.control.verb import AsyncFace, BlockingFace, Face, HttpAddress, verb, verbs_of, waiting_verb
 
 
 class Verbs(Face):

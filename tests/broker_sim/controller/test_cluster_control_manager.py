@@ -157,9 +157,7 @@ class TestFencing:
             cluster.kill(2)
             cluster.kill(1)
             state = cluster.partition("t")
-            assert (state.leader, state.isr, state.elr) == (
-                (-1, (), (1,)) if elr else (-1, (1,), ())
-            )
+            assert (state.leader, state.isr, state.elr) == ((-1, (), (1,)) if elr else (-1, (1,), ()))
             cluster.heartbeat(2)
             assert not cluster.partition("t").has_leader
             cluster.heartbeat(1)
@@ -233,11 +231,7 @@ class TestRestart:
 
 def test_blocks_of_producer_ids_never_overlap(cluster):
     blocks = [cluster.controller.allocate_producer_ids(b, cluster.epochs[b]) for b in (1, 2, 1)]
-    assert [(b.first_producer_id, b.size) for b in blocks] == [
-        (0, 1_000),
-        (1_000, 1_000),
-        (2_000, 1_000),
-    ]
+    assert [(b.first_producer_id, b.size) for b in blocks] == [(0, 1_000), (1_000, 1_000), (2_000, 1_000)]
 
 
 def test_status_counts_what_the_image_shows(cluster):

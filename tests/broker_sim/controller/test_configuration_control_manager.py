@@ -59,10 +59,7 @@ def test_bad_value_refuses_its_whole_resource_and_no_other(cluster):
     outcomes = cluster.controller.incremental_alter_configs(
         [(T, [put("segment.ms", "7"), put("retention.ms", "x")]), (u, [put("segment.ms", "8")])]
     )
-    assert [outcome.error_code for _, outcome in outcomes] == [
-        ErrorCode.INVALID_CONFIG,
-        ErrorCode.NONE,
-    ]
+    assert [outcome.error_code for _, outcome in outcomes] == [ErrorCode.INVALID_CONFIG, ErrorCode.NONE]
     assert topic_configs(cluster) == {"retention.ms": "5"}
     assert cluster.image.topics["u"].configs == {"segment.ms": "8"}
 
@@ -97,12 +94,7 @@ def test_append_and_subtract_start_at_the_default_of_a_list(cluster):
             ErrorCode.INVALID_CONFIG,
             "Invalid value 1 for configuration segment.bytes: Value must be at least 1048576",
         ),
-        (
-            T,
-            [put("retention.ms", None)],
-            ErrorCode.INVALID_REQUEST,
-            "Null value not supported for : retention.ms",
-        ),
+        (T, [put("retention.ms", None)], ErrorCode.INVALID_REQUEST, "Null value not supported for : retention.ms"),
         (
             T,
             [put("retention.ms", "1"), delete("retention.ms")],
@@ -195,9 +187,7 @@ def test_resource_given_twice_is_refused(cluster):
     outcomes = cluster.controller.incremental_alter_configs(
         [(T, [put("segment.ms", "7")]), (T, [put("segment.ms", "8")])]
     )
-    assert [outcome.error_message for _, outcome in outcomes] == [
-        "Each resource must appear at most once."
-    ]
+    assert [outcome.error_message for _, outcome in outcomes] == ["Each resource must appear at most once."]
     assert topic_configs(cluster) == {"retention.ms": "5"}
 
 

@@ -3,13 +3,7 @@
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from broker_sim.controller import CreatableTopic, ElectionType, Reassignment
 from broker_sim.errors import ApiError, ErrorCode
@@ -86,10 +80,7 @@ class ControllerMachine(RuleBasedStateMachine):
         unclean=st.booleans(),
     )
     def create(self, name, partitions, factor, minimum, unclean):
-        configs = {
-            "min.insync.replicas": str(minimum),
-            "unclean.leader.election.enable": str(unclean).lower(),
-        }
+        configs = {"min.insync.replicas": str(minimum), "unclean.leader.election.enable": str(unclean).lower()}
         topic = CreatableTopic(name, partitions, factor, configs=configs)
         (result,) = self.cluster.controller.create_topics([topic])
         assert result.outcome.error_code in {
@@ -115,10 +106,7 @@ class ControllerMachine(RuleBasedStateMachine):
         elif result.error_code is ErrorCode.NONE:
             assert not result.state.recovering
         else:
-            assert result.error_code in {
-                ErrorCode.INELIGIBLE_REPLICA,
-                ErrorCode.NEW_LEADER_ELECTED,
-            }
+            assert result.error_code in {ErrorCode.INELIGIBLE_REPLICA, ErrorCode.NEW_LEADER_ELECTED}
 
     @rule(election_type=st.sampled_from(ElectionType))
     def elect(self, election_type):
@@ -137,9 +125,7 @@ class ControllerMachine(RuleBasedStateMachine):
                 self.cluster.controller.transfer_leadership(TopicPartition(name, number), leader)
 
     @rule(
-        name=TOPICS,
-        number=st.integers(0, 2),
-        wanted=st.none() | st.lists(BROKERS, min_size=1, max_size=3, unique=True),
+        name=TOPICS, number=st.integers(0, 2), wanted=st.none() | st.lists(BROKERS, min_size=1, max_size=3, unique=True)
     )
     def reassign(self, name, number, wanted):
         self.cluster.controller.alter_partition_reassignments([Reassignment(name, number, wanted)])

@@ -90,10 +90,7 @@ def test_token_ends_after_a_day_and_its_lifetime(asked_ms, expiry_ms, max_ms):
 
 
 def test_endless_lifetime_ends_with_the_numbers():
-    forever = {
-        "delegation_token_max_lifetime_ms": FOREVER,
-        "delegation_token_expiry_time_ms": FOREVER,
-    }
+    forever = {"delegation_token_max_lifetime_ms": FOREVER, "delegation_token_expiry_time_ms": FOREVER}
     tokens = Tokens(**forever)
     token = tokens.create()
     assert token.expiry_timestamp_ms == token.max_timestamp_ms == FOREVER

@@ -33,9 +33,7 @@ def test_all_features_go_up_at_once_whatever_their_order(make_cluster):
     for order in (1, -1):
         cluster = make_cluster(features=initial_features("3.9"))
         levels = list(DEFAULT_FEATURES.items())[::order]
-        cluster.controller.update_features(
-            [FeatureUpdate(name, level, UpgradeType.UPGRADE) for name, level in levels]
-        )
+        cluster.controller.update_features([FeatureUpdate(name, level, UpgradeType.UPGRADE) for name, level in levels])
         assert cluster.image.features == DEFAULT_FEATURES
 
 
@@ -72,9 +70,7 @@ def test_metadata_goes_down_only_where_it_has_not_changed(make_cluster, before, 
 
 
 def test_brokers_of_an_older_release_do_not_go_beyond_it(make_cluster):
-    cluster = make_cluster(
-        features=initial_features("4.0"), supported_features=supported_features("4.1")
-    )
+    cluster = make_cluster(features=initial_features("4.0"), supported_features=supported_features("4.1"))
     update(cluster, metadata=27)
     with pytest.raises(ApiError, match="only supports versions 7-27"):
         update(cluster, metadata=28)
@@ -94,9 +90,6 @@ def test_elr_that_is_turned_on_has_one_minimum_and_is_kept_from_then_on(make_clu
     assert cluster.image.broker_configs.get("") is None
     assert cluster.partition("t").elr == ()
     cluster.controller.update_features([upgrade_of_elr()])
-    assert cluster.image.broker_configs == {
-        "": {"min.insync.replicas": "2"},
-        "1": {"log.cleaner.threads": "2"},
-    }
+    assert cluster.image.broker_configs == {"": {"min.insync.replicas": "2"}, "1": {"log.cleaner.threads": "2"}}
     cluster.kill(2, 3)
     assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), (2,))

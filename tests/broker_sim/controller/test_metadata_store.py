@@ -21,29 +21,14 @@ from broker_sim.controller import (
 )
 from broker_sim.controller import metadata_store as module
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
-from broker_sim.metadata.acl import (
-    Acl,
-    AclFilter,
-    AclOperation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from broker_sim.metadata.acl import Acl, AclFilter, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.metadata.delegation_token import token_hmac
 from broker_sim.metadata.kafka_principal import KafkaPrincipal
 from purgatory import VirtualClock
 
 
 def acl(name):
-    return Acl(
-        ResourceType.TOPIC,
-        name,
-        PatternType.PREFIXED,
-        "User:a",
-        "*",
-        AclOperation.READ,
-        Permission.DENY,
-    )
+    return Acl(ResourceType.TOPIC, name, PatternType.PREFIXED, "User:a", "*", AclOperation.READ, Permission.DENY)
 
 
 class Machine:
@@ -80,9 +65,7 @@ class Machine:
             rack="r",
             incarnation_id=incarnation,
         )
-        self.controller.broker_heartbeat(
-            broker_id, epoch, wants_shutdown=False, current_metadata_version=1 << 40
-        )
+        self.controller.broker_heartbeat(broker_id, epoch, wants_shutdown=False, current_metadata_version=1 << 40)
         return epoch
 
     def change_everything(self):
@@ -141,10 +124,7 @@ def test_restarted_controller_has_the_same_image(machine):
     image = machine.controller.image
     assert image.topics["two"].partitions[3].replicas
     assert image.topics["one"].configs == {"retention.ms": "5"}
-    assert {mechanism: each.salt for mechanism, each in image.scram["kept"].items()} == {
-        1: b"salt",
-        2: b"",
-    }
+    assert {mechanism: each.salt for mechanism, each in image.scram["kept"].items()} == {1: b"salt", 2: b""}
     assert image.client_quotas == {(("client-id", None),): {"request_percentage": 0.5}}
     assert list(image.acls) == [acl("kept")]
     (token,) = image.delegation_tokens.values()
@@ -160,9 +140,7 @@ def test_changes_after_a_restart_are_kept(machine):
     machine.change_everything()
     machine.restart()
     machine.controller.delete_topics(["one"])
-    machine.controller.create_topics(
-        [CreatableTopic("one", num_partitions=1, replication_factor=1)]
-    )
+    machine.controller.create_topics([CreatableTopic("one", num_partitions=1, replication_factor=1)])
     machine.controller.alter_user_scram_credentials([ScramDeletion("kept", 1)], [])
     machine.controller.delete_acls([AclFilter(resource_name="kept")])
     machine.controller.create_acls([acl("new")])

@@ -10,9 +10,7 @@ LEADERLESS = PartitionState((1, 2, 3), (3,), NO_LEADER, leader_epoch=10, partiti
 
 
 def builder(partition=FOO, *, live=(1, 2, 3), min_isr=1, elr=True, **targets):
-    return PartitionChangeBuilder(
-        partition, live.__contains__, min_isr=min_isr, elr_enabled=elr, **targets
-    )
+    return PartitionChangeBuilder(partition, live.__contains__, min_isr=min_isr, elr_enabled=elr, **targets)
 
 
 def test_without_targets_nothing_changes():
@@ -103,22 +101,14 @@ class TestEligibleLeaderReplicas:
 
     def test_an_eligible_replica_is_elected_cleanly_when_the_isr_is_empty(self):
         lost = PartitionState(
-            (1, 2, 3),
-            (),
-            NO_LEADER,
-            leader_epoch=5,
-            partition_epoch=6,
-            elr=(1, 3),
-            last_known_elr=(1,),
+            (1, 2, 3), (), NO_LEADER, leader_epoch=5, partition_epoch=6, elr=(1, 3), last_known_elr=(1,)
         )
         state = builder(lost, live=(2, 3)).build()
         assert (state.leader, state.isr, state.elr) == (3, (3,), (1,))
         assert (state.recovering, state.last_known_elr, state.leader_epoch) == (False, (), 6)
 
     def test_an_eligible_replica_is_not_elected_while_the_isr_has_a_dead_member(self):
-        waiting = PartitionState(
-            (1, 2, 3), (1,), NO_LEADER, leader_epoch=5, partition_epoch=6, elr=(2,)
-        )
+        waiting = PartitionState((1, 2, 3), (1,), NO_LEADER, leader_epoch=5, partition_epoch=6, elr=(2,))
         assert builder(waiting, live=(2, 3), min_isr=2).build() is None
 
     def test_an_unclean_shutdown_takes_the_replica_out_of_isr_and_elr(self):
@@ -127,37 +117,25 @@ class TestEligibleLeaderReplicas:
         assert (state.isr, state.elr, state.leader_epoch) == ((1,), (3,), 5)
 
     def test_last_known_leader_is_elected_when_no_replica_is_eligible(self):
-        lost = PartitionState(
-            (1, 2), (), NO_LEADER, leader_epoch=5, partition_epoch=6, last_known_elr=(1,)
-        )
+        lost = PartitionState((1, 2), (), NO_LEADER, leader_epoch=5, partition_epoch=6, last_known_elr=(1,))
         state = builder(lost).build()
         assert (state.leader, state.isr, state.recovering) == (1, (1,), True)
         assert state.last_known_elr == ()
 
     def test_last_known_leader_is_not_elected_while_it_is_dead(self):
-        lost = PartitionState(
-            (1, 2), (), NO_LEADER, leader_epoch=5, partition_epoch=6, last_known_elr=(1,)
-        )
+        lost = PartitionState((1, 2), (), NO_LEADER, leader_epoch=5, partition_epoch=6, last_known_elr=(1,))
         assert builder(lost, live=(2,)).build() is None
 
     def test_unclean_election_empties_the_elr(self):
         lost = PartitionState(
-            (1, 2, 3),
-            (),
-            NO_LEADER,
-            leader_epoch=5,
-            partition_epoch=6,
-            elr=(1,),
-            last_known_elr=(1,),
+            (1, 2, 3), (), NO_LEADER, leader_epoch=5, partition_epoch=6, elr=(1,), last_known_elr=(1,)
         )
         state = builder(lost, live=(2,), election=Election.UNCLEAN).build()
         assert (state.leader, state.isr, state.elr, state.recovering) == (2, (2,), (), True)
 
 
 class TestReassignment:
-    MOVING = PartitionState(
-        (3, 4, 1, 2), (1, 2), 1, 5, 6, adding_replicas=(3, 4), removing_replicas=(1, 2)
-    )
+    MOVING = PartitionState((3, 4, 1, 2), (1, 2), 1, 5, 6, adding_replicas=(3, 4), removing_replicas=(1, 2))
 
     def test_reassignment_lasts_until_all_new_replicas_are_in_sync(self):
         state = builder(self.MOVING, live=(1, 2, 3, 4), target_isr=(1, 2, 3)).build()
@@ -171,19 +149,10 @@ class TestReassignment:
         assert state.leader_epoch == 6
 
     def test_removal_of_a_replica_bumps_the_leader_epoch(self):
-        shrinking = PartitionState(
-            (1, 2, 3), (1, 2, 3), 1, leader_epoch=5, partition_epoch=6, removing_replicas=(3,)
-        )
+        shrinking = PartitionState((1, 2, 3), (1, 2, 3), 1, leader_epoch=5, partition_epoch=6, removing_replicas=(3,))
         state = builder(shrinking, target_isr=(1, 2, 3)).build()
-        assert (state.replicas, state.isr, state.leader, state.leader_epoch) == (
-            (1, 2),
-            (1, 2),
-            1,
-            6,
-        )
+        assert (state.replicas, state.isr, state.leader, state.leader_epoch) == ((1, 2), (1, 2), 1, 6)
 
     def test_smaller_replica_set_waits_for_all_of_its_members(self):
-        shrinking = PartitionState(
-            (1, 2, 3), (1, 3), 1, leader_epoch=5, partition_epoch=6, removing_replicas=(3,)
-        )
+        shrinking = PartitionState((1, 2, 3), (1, 3), 1, leader_epoch=5, partition_epoch=6, removing_replicas=(3,))
         assert builder(shrinking).build() is None

@@ -14,9 +14,7 @@ def cluster(make_cluster):
 
 def move(cluster, *replicas, topic="t", number=0, **options):
     target = None if replicas == (None,) else replicas
-    (outcome,) = cluster.controller.alter_partition_reassignments(
-        [Reassignment(topic, number, target)], **options
-    )
+    (outcome,) = cluster.controller.alter_partition_reassignments([Reassignment(topic, number, target)], **options)
     return outcome.outcome
 
 
@@ -24,11 +22,7 @@ def test_replicas_move_once_the_new_ones_are_in_sync(cluster):
     cluster.create("t", (1, 2))
     assert move(cluster, 3, 4).ok
     state = cluster.partition("t")
-    assert (state.replicas, state.adding_replicas, state.removing_replicas) == (
-        (3, 4, 1, 2),
-        (3, 4),
-        (1, 2),
-    )
+    assert (state.replicas, state.adding_replicas, state.removing_replicas) == ((3, 4, 1, 2), (3, 4), (1, 2))
     assert (state.leader, state.leader_epoch) == (1, 0)
     cluster.alter("t", (1, 2, 3))
     assert cluster.partition("t").is_reassigning
@@ -106,11 +100,7 @@ def test_cancellation_that_loses_records_needs_unclean_elections(cluster):
         ((), {}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         ((1, 1), {}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         ((1, 9), {}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (
-            (1, 2, 3),
-            {"allow_replication_factor_change": False},
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-        ),
+        ((1, 2, 3), {"allow_replication_factor_change": False}, ErrorCode.INVALID_REPLICATION_FACTOR),
     ],
 )
 def test_invalid_reassignment_is_refused(cluster, replicas, options, code):

@@ -73,9 +73,7 @@ def test_impossible_placement_is_an_invalid_replication_factor(usable, factor, t
     st.integers(1, 9),
     st.integers(0, 2**32),
 )
-def test_every_placement_has_distinct_brokers_and_an_unfenced_leader(
-    shape, partitions, factor, seed
-):
+def test_every_placement_has_distinct_brokers_and_an_unfenced_leader(shape, partitions, factor, seed):
     usable = [UsableBroker(i, rack, fenced) for i, (rack, fenced) in enumerate(shape)]
     unfenced = {b.broker_id for b in usable if not b.fenced}
     if not unfenced or factor > len(usable):

@@ -65,10 +65,7 @@ class TestAlterPartition:
             PartitionAlteration(topic_id, 1, leader_epoch=0, partition_epoch=0, new_isr=isr),
         ]
         results = cluster.controller.alter_partition(1, cluster.epochs[1], changes)
-        assert [r.error_code for r in results] == [
-            ErrorCode.UNKNOWN_TOPIC_ID,
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ]
+        assert [r.error_code for r in results] == [ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
     def test_fenced_broker_may_not_join(self, cluster):
         cluster.create("t", (1, 2, 3))
@@ -112,9 +109,7 @@ class TestElectLeaders:
         cluster.create("t", (1, 2, 3))
         cluster.kill(1)
         cluster.heartbeat(1)
-        assert self.elect(cluster, ElectionType.PREFERRED, [T0]) == [
-            ("t", 0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
-        ]
+        assert self.elect(cluster, ElectionType.PREFERRED, [T0]) == [("t", 0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)]
 
     @pytest.mark.parametrize("election_type", list(ElectionType))
     def test_healthy_partition_needs_no_election(self, cluster, election_type):
@@ -142,9 +137,7 @@ class TestElectLeaders:
     def test_unclean_election_needs_a_live_replica(self, cluster):
         cluster.create("t", (1,))
         cluster.kill(1)
-        assert self.elect(cluster, ElectionType.UNCLEAN, [T0]) == [
-            ("t", 0, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
-        ]
+        assert self.elect(cluster, ElectionType.UNCLEAN, [T0]) == [("t", 0, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)]
 
     def test_without_partitions_all_that_need_an_election_are_answered(self, cluster):
         cluster.create("t", (1, 2), (2, 1))

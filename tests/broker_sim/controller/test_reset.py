@@ -15,10 +15,7 @@ def test_topics_are_deleted_and_created_in_one_image(cluster):
     published = len(cluster.images)
     cluster.controller.reset([CreatableTopic("orders", 2, 3), CreatableTopic("other", 1, 1)])
     assert len(cluster.images) == published + 1
-    assert {name: len(topic.partitions) for name, topic in cluster.image.topics.items()} == {
-        "orders": 2,
-        "other": 1,
-    }
+    assert {name: len(topic.partitions) for name, topic in cluster.image.topics.items()} == {"orders": 2, "other": 1}
     assert cluster.image.topics["orders"].topic_id != old_id
     assert set(cluster.image.topic_names.values()) == {"orders", "other"}
 

@@ -13,9 +13,7 @@ SHA_256, SHA_512 = 1, 2
 DIGESTS = {SHA_256: "sha256", SHA_512: "sha512"}
 SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 NONCE = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
-AUTH_MESSAGE = (
-    f"n=user,r=rOprNGfwEbeRWgbNEkqO,r={NONCE},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,r={NONCE}"
-)
+AUTH_MESSAGE = f"n=user,r=rOprNGfwEbeRWgbNEkqO,r={NONCE},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,r={NONCE}"
 PROOF = base64.b64decode("dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=")
 SERVER_SIGNATURE = base64.b64decode("6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
 
@@ -65,8 +63,7 @@ def test_all_changes_of_a_request_make_one_image(cluster):
     cluster.controller.alter_user_scram_credentials([], [upsertion("a"), upsertion("b")])
     published = len(cluster.images)
     results = cluster.controller.alter_user_scram_credentials(
-        [ScramDeletion("a", SHA_256), ScramDeletion("none", SHA_256)],
-        [upsertion("c"), upsertion("b", iterations=5000)],
+        [ScramDeletion("a", SHA_256), ScramDeletion("none", SHA_256)], [upsertion("c"), upsertion("b", iterations=5000)]
     )
     assert results.deleted == ("a",)
     assert results.upserted == ("c", "b")

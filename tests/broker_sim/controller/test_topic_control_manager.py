@@ -28,11 +28,7 @@ def refusal(cluster, topic):
 def test_new_topic_is_led_by_its_first_replicas_with_all_in_sync(cluster):
     (result,) = create(cluster, CreatableTopic("t", 6, 3))
     topic = cluster.image.topics["t"]
-    assert (result.topic_id, result.num_partitions, result.replication_factor) == (
-        topic.topic_id,
-        6,
-        3,
-    )
+    assert (result.topic_id, result.num_partitions, result.replication_factor) == (topic.topic_id, 6, 3)
     for state in topic.partitions:
         assert state.isr == state.replicas
         assert state.leader == state.replicas[0]
@@ -80,9 +76,7 @@ def test_validate_only_changes_nothing(cluster):
 
 
 def test_other_topics_are_created_beside_a_bad_one(cluster):
-    codes = [
-        r.outcome.error_code for r in create(cluster, CreatableTopic("a b"), CreatableTopic("c"))
-    ]
+    codes = [r.outcome.error_code for r in create(cluster, CreatableTopic("a b"), CreatableTopic("c"))]
     assert codes == [ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.NONE]
     assert list(cluster.image.topics) == ["c"]
 
@@ -112,10 +106,7 @@ def test_the_metadata_topic_cannot_be_created(cluster):
 
 def test_existing_topic_is_refused(cluster):
     create(cluster, CreatableTopic("a.b"))
-    assert refusal(cluster, CreatableTopic("a.b")) == (
-        ErrorCode.TOPIC_ALREADY_EXISTS,
-        "Topic 'a.b' already exists.",
-    )
+    assert refusal(cluster, CreatableTopic("a.b")) == (ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'a.b' already exists.")
 
 
 def test_name_given_twice_is_refused_once(cluster):
@@ -161,10 +152,7 @@ def test_too_many_partitions_in_one_request_are_a_policy_violation(cluster):
         (
             CreatableTopic("t", replication_factor=2, assignments=[(0, [1])]),
             ErrorCode.INVALID_REQUEST,
-            (
-                "A manual partition assignment was specified, but replication factor was not set"
-                " to -1."
-            ),
+            ("A manual partition assignment was specified, but replication factor was not set to -1."),
         ),
         (
             CreatableTopic("t", num_partitions=2, assignments=[(0, [1])]),
@@ -204,11 +192,7 @@ def test_too_many_partitions_in_one_request_are_a_policy_violation(cluster):
                 " not consistent with previous partitions, which have 2 replica(s)."
             ),
         ),
-        (
-            CreatableTopic("t", configs={"nope": "1"}),
-            ErrorCode.INVALID_CONFIG,
-            "Unknown topic config name: nope",
-        ),
+        (CreatableTopic("t", configs={"nope": "1"}), ErrorCode.INVALID_CONFIG, "Unknown topic config name: nope"),
         (
             CreatableTopic("t", configs={"retention.ms": "soon"}),
             ErrorCode.INVALID_CONFIG,
@@ -272,11 +256,7 @@ class TestCreatePartitions:
         cluster.create("t", (1, 2))
         (outcome,) = self.grow(cluster, NewPartitions("t", 3, [(2, 3), (3, 1)]))
         assert outcome.ok
-        assert [s.replicas for s in cluster.image.topics["t"].partitions] == [
-            (1, 2),
-            (2, 3),
-            (3, 1),
-        ]
+        assert [s.replicas for s in cluster.image.topics["t"].partitions] == [(1, 2), (2, 3), (3, 1)]
 
     @pytest.mark.parametrize(
         ("wanted", "code", "message"),
@@ -319,18 +299,13 @@ class TestCreatePartitions:
 
 class TestDeleteTopics:
     def codes(self, cluster, *keys):
-        return [
-            (r.name, r.outcome.error_code) for r in cluster.controller.delete_topics(list(keys))
-        ]
+        return [(r.name, r.outcome.error_code) for r in cluster.controller.delete_topics(list(keys))]
 
     def test_topics_are_deleted_by_name_and_by_id(self, cluster):
         cluster.create("a", (1,))
         topic_id = cluster.create("b", (1,))
         cluster.create("c", (1,))
-        assert self.codes(cluster, "a", topic_id) == [
-            ("a", ErrorCode.NONE),
-            ("b", ErrorCode.NONE),
-        ]
+        assert self.codes(cluster, "a", topic_id) == [("a", ErrorCode.NONE), ("b", ErrorCode.NONE)]
         assert list(cluster.image.topics) == ["c"]
         assert len(cluster.image.topic_names) == 1
 

@@ -67,8 +67,7 @@ class Loop:
 
 def _commit(offset, partition=0):
     return GroupRecord(
-        record_messages.OffsetCommitKey("g", "t", partition),
-        record_messages.OffsetCommitValue(offset, -1, "", 1_000),
+        record_messages.OffsetCommitKey("g", "t", partition), record_messages.OffsetCommitValue(offset, -1, "", 1_000)
     )
 
 

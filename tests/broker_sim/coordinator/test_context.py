@@ -19,9 +19,7 @@ class Shard:
 
 @pytest.fixture
 def context(environment, failed):
-    context = CoordinatorContext(
-        0, 0, environment, Shard, lambda partition: failed.append("reload")
-    )
+    context = CoordinatorContext(0, 0, environment, Shard, lambda partition: failed.append("reload"))
     context.load()
     return context
 
@@ -31,9 +29,7 @@ def write(context, *records, on_settled=print, **options):
     context.carry_out(result, print, print)
 
 
-def test_shard_has_what_shares_a_batch_at_once_under_its_later_offset(
-    context, storage, loop, commit
-):
+def test_shard_has_what_shares_a_batch_at_once_under_its_later_offset(context, storage, loop, commit):
     answers = []
     write(context, commit(5), on_settled=answers.append, shares_batch=True)
     write(context, commit(6), on_settled=answers.append, shares_batch=True)
@@ -53,9 +49,7 @@ def test_shard_takes_nothing_in_that_cannot_be_appended(context, storage, loop, 
 
 
 @pytest.mark.parametrize("is_active", [True, False])
-def test_shard_is_loaded_again_when_its_state_is_ahead_of_the_log(
-    context, storage, loop, failed, is_active, commit
-):
+def test_shard_is_loaded_again_when_its_state_is_ahead_of_the_log(context, storage, loop, failed, is_active, commit):
     write(context, commit(5), shares_batch=True)
     storage.fails_with = ErrorCode.NOT_LEADER_OR_FOLLOWER
     if not is_active:

@@ -16,32 +16,16 @@ from broker_sim.coordinator.patterns import (
 # Before Python 3.14, `\\B` did not match the empty text.
 LETTERS = st.text(alphabet="ab1_-\n", min_size=1, max_size=8)
 ATOMS = st.sampled_from(
-    [
-        "a",
-        "b",
-        ".",
-        "[ab]",
-        "[^a]",
-        "[^a-b]",
-        r"\w",
-        r"\W",
-        r"\d",
-        r"\s",
-        "^",
-        r"\b",
-        r"\B",
-        r"\A",
-        "",
-    ]
+    ["a", "b", ".", "[ab]", "[^a]", "[^a-b]", r"\w", r"\W", r"\d", r"\s", "^", r"\b", r"\B", r"\A", ""]
 )
 EXPRESSIONS = st.recursive(
     ATOMS,
     lambda inner: st.one_of(
         st.tuples(inner, inner).map("".join),
         st.tuples(inner, inner).map(lambda two: f"(?:{two[0]}|{two[1]})"),
-        st.tuples(
-            inner, st.sampled_from(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,3}", "{2,}"])
-        ).map(lambda two: f"({two[0]}){two[1]}"),
+        st.tuples(inner, st.sampled_from(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,3}", "{2,}"])).map(
+            lambda two: f"({two[0]}){two[1]}"
+        ),
         inner.map(lambda one: f"(?i:{one})"),
         inner.map(lambda one: f"(?s:{one})"),
         inner.map(lambda one: f"(?m:{one})"),

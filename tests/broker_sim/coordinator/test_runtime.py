@@ -129,9 +129,7 @@ def test_partition_is_loaded_again_on_demand():
     assert owner.told == ["load 3", "loaded 3 in 7", "unloaded 3", "load 3", "loaded 3 in 7"]
 
 
-@pytest.mark.parametrize(
-    "error", [ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "offline"), ValueError("no record")]
-)
+@pytest.mark.parametrize("error", [ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "offline"), ValueError("no record")])
 def test_partition_that_cannot_be_loaded_is_failed_until_a_new_epoch(caplog, error):
     owner = Owner()
     owner.error = error
@@ -173,8 +171,7 @@ def test_failed_partition_that_was_led_by_another_is_loaded_again():
 
 def image(version, leaders, name=TOPIC):
     parts = tuple(
-        PartitionState((1, 2), (1, 2), leader, leader_epoch=version, partition_epoch=version)
-        for leader in leaders
+        PartitionState((1, 2), (1, 2), leader, leader_epoch=version, partition_epoch=version) for leader in leaders
     )
     topics = {name: TopicState(name, b"t" * 16, parts)} if leaders else {}
     return MetadataImage(version, "c", topics=topics)

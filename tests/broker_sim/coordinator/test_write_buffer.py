@@ -15,9 +15,7 @@ def buffer(environment, failed):
     return WriteBuffer(0, environment, lambda: failed.append("failed"))
 
 
-def test_writes_of_one_turn_are_one_batch_and_are_answered_when_it_is_committed(
-    buffer, storage, loop, commit
-):
+def test_writes_of_one_turn_are_one_batch_and_are_answered_when_it_is_committed(buffer, storage, loop, commit):
     answers = []
     buffer.add([commit(1)], lambda error: answers.append(("first", error)))
     buffer.add([commit(2), commit(3)], lambda error: answers.append(("second", error)))

@@ -6,11 +6,7 @@ import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.fetch_session import NO_SESSION, CachedPartition
-from broker_sim.fetch_session.cache import (
-    MIN_EVICTION_MS,
-    FetchSessionCache,
-    FetchSessionCacheShard,
-)
+from broker_sim.fetch_session.cache import MIN_EVICTION_MS, FetchSessionCache, FetchSessionCacheShard
 from broker_sim.replica import FetchPartition
 
 LATER_MS = MIN_EVICTION_MS + 1
@@ -27,9 +23,7 @@ class Shard:
             fetch = FetchPartition(fetch_offset=0, max_bytes=1)
             return [CachedPartition(("t", number), "t", fetch) for number in range(size)]
 
-        return self.shard.maybe_create_session(
-            now_ms, size, partitions, privileged=follower, uses_topic_ids=False
-        )
+        return self.shard.maybe_create_session(now_ms, size, partitions, privileged=follower, uses_topic_ids=False)
 
     def use(self, session_id, now_ms):
         self.shard.touch(self.shard.sessions[session_id], now_ms)
@@ -42,10 +36,7 @@ def shard():
 
 def test_ids_are_in_the_range_of_the_shard_and_never_zero():
     shard = FetchSessionCacheShard(5, 0, 6, Random(1).randrange)
-    made = {
-        shard.maybe_create_session(0, 0, list, privileged=False, uses_topic_ids=True)
-        for _ in range(5)
-    }
+    made = {shard.maybe_create_session(0, 0, list, privileged=False, uses_topic_ids=True) for _ in range(5)}
     assert made == {1, 2, 3, 4, 5}
 
 

@@ -8,9 +8,7 @@ from broker_sim.replica import FetchPartition, FetchPartitionData
 
 
 def data(high_watermark=5, log_start_offset=0, size_bytes=0, **more):
-    return FetchPartitionData(
-        ErrorCode.NONE, high_watermark, high_watermark, log_start_offset, (), size_bytes, **more
-    )
+    return FetchPartitionData(ErrorCode.NONE, high_watermark, high_watermark, log_start_offset, (), size_bytes, **more)
 
 
 @pytest.fixture
@@ -31,10 +29,7 @@ def test_offset_that_moved_is_told_once(cached, change):
     assert not cached.update_response_data(data(**change))
 
 
-@pytest.mark.parametrize(
-    "news",
-    [{"size_bytes": 1}, {"preferred_read_replica": 2}, {"diverging_epoch": (0, 3)}],
-)
+@pytest.mark.parametrize("news", [{"size_bytes": 1}, {"preferred_read_replica": 2}, {"diverging_epoch": (0, 3)}])
 def test_what_the_fetcher_must_act_on_is_told_every_time(cached, news):
     assert cached.update_response_data(data(**news))
     assert cached.update_response_data(data(**news))

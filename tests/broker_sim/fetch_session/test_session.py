@@ -13,9 +13,7 @@ def session_of(*numbers):
     return FetchSession(7, partitions, privileged=False, uses_topic_ids=False, now_ms=0)
 
 
-@pytest.mark.parametrize(
-    ("epoch", "following"), [(0, 1), (1, 2), (2147483647, 1), (-1, -1), (-5, -1)]
-)
+@pytest.mark.parametrize(("epoch", "following"), [(0, 1), (1, 2), (2147483647, 1), (-1, -1), (-5, -1)])
 def test_epochs_count_up_and_begin_again_at_one(epoch, following):
     assert next_epoch(epoch) == following
 

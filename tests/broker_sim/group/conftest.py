@@ -211,20 +211,13 @@ class ConsumerMember:
         told = [partitions(topic, sorted(numbers)) for topic, numbers in self.owned.items()]
         instance_id = self.options.get("instance_id")
         return self._send(
-            **{
-                "group_id": self.options["group_id"],
-                "instance_id": instance_id,
-                "topic_partitions": told,
-                **changes,
-            }
+            **{"group_id": self.options["group_id"], "instance_id": instance_id, "topic_partitions": told, **changes}
         )
 
     def leave(self, epoch=-1):
         """Leave with that epoch; returns the error."""
         self.epoch = epoch
-        return self._send(
-            group_id=self.options["group_id"], instance_id=self.options.get("instance_id")
-        )
+        return self._send(group_id=self.options["group_id"], instance_id=self.options.get("instance_id"))
 
     def _send(self, **fields):
         version = fields.pop("version", 1)
@@ -240,10 +233,7 @@ class ConsumerMember:
             self.epoch = self.answer.member_epoch
             assignment = self.answer.assignment
             if assignment is not None:
-                self.owned = {
-                    topic.topic_id: sorted(topic.partitions)
-                    for topic in assignment.topic_partitions
-                }
+                self.owned = {topic.topic_id: sorted(topic.partitions) for topic in assignment.topic_partitions}
         return ErrorCode(self.answer.error_code)
 
     @property
@@ -266,9 +256,7 @@ class Bench:
         """The high watermarks that leaders tell, by topic and partition."""
         self.beside = []
         """The long work that waits, and what gets its results."""
-        self.rebalance, self.heartbeat = (
-            new_purgatory(name, self.clock) for name in ("Rebalance", "Heartbeat")
-        )
+        self.rebalance, self.heartbeat = (new_purgatory(name, self.clock) for name in ("Rebalance", "Heartbeat"))
         self.environment = GroupEnvironment(
             broker_id=1,
             config=BrokerConfig.from_mapping(
@@ -359,9 +347,7 @@ class Bench:
         self.image = replace(
             self.image,
             resource_configs={
-                (GROUP_RESOURCE, group_id): {
-                    name.replace("_", "."): str(value) for name, value in configs.items()
-                }
+                (GROUP_RESOURCE, group_id): {name.replace("_", "."): str(value) for name, value in configs.items()}
             },
         )
 
@@ -377,9 +363,7 @@ class Bench:
 
         def fail(error):
             answers.append(
-                messages.ConsumerGroupHeartbeatResponse(
-                    error_code=error.error_code, error_message=error.error_message
-                )
+                messages.ConsumerGroupHeartbeatResponse(error_code=error.error_code, error_message=error.error_message)
             )
 
         client = GroupClient(client_id, HOST, version)
@@ -433,10 +417,7 @@ class Bench:
 
     def stable_static(self, *instance_ids, **options):
         """Return static members of a new group that is stable; the first is the leader."""
-        members = [
-            self.member(group_instance_id=instance_id, **options).join()
-            for instance_id in instance_ids
-        ]
+        members = [self.member(group_instance_id=instance_id, **options).join() for instance_id in instance_ids]
         self.advance(INITIAL_DELAY_MS * 2)
         return self.assign(members)
 

@@ -61,15 +61,7 @@ def compiled_peer(source, classes):
     except ReferenceUnavailableError as unavailable:
         give_up(str(unavailable))
     done = subprocess.run(
-        ["javac", "-nowarn", "-cp", jars, "-d", str(classes), str(source)],
-        capture_output=True,
-        check=False,
+        ["javac", "-nowarn", "-cp", jars, "-d", str(classes), str(source)], capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr.decode()
-    return [
-        "java",
-        "-XX:TieredStopAtLevel=1",
-        "-cp",
-        f"{classes}:{jars}",
-        f"{PACKAGE}.{source.stem}",
-    ]
+    return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars}", f"{PACKAGE}.{source.stem}"]

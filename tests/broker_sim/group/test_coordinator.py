@@ -178,15 +178,11 @@ def test_retention_of_the_request_goes_before_that_of_the_broker(make_user):
 
 
 def test_fetch_of_the_offsets_topic_is_woken_by_what_no_request_wrote(make_user):
-    user = make_user(
-        brokers=1, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000
-    )
+    user = make_user(brokers=1, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000)
     user.commit("g", {0: 5})
     partition = user.partition("g")
     end_offset = user.cluster.high_watermark(GROUP_METADATA_TOPIC, partition)
-    request = fetch_request(
-        (GROUP_METADATA_TOPIC, partition), offset=end_offset, max_wait_ms=10 * RETENTION_MS
-    )
+    request = fetch_request((GROUP_METADATA_TOPIC, partition), offset=end_offset, max_wait_ms=10 * RETENTION_MS)
     pending = user.client.send(1, request, FETCH_VERSION)
     user.cluster.advance(RETENTION_MS - 1_000)
     assert not pending.done

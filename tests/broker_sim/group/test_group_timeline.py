@@ -49,9 +49,7 @@ def test_committed_view_is_the_newest_one_as_of_the_high_watermark():
             history.append(dict(groups))
             runtime.high_watermark = rng.randint(runtime.high_watermark, runtime.change_offset)
             committed = history[runtime.high_watermark]
-            assert {
-                each: groups.committed(each) for each in "abc" if groups.committed(each)
-            } == committed
+            assert {each: groups.committed(each) for each in "abc" if groups.committed(each)} == committed
             assert sorted(groups.all_committed()) == sorted(committed.values())
 
 

@@ -43,10 +43,7 @@ def bench(make_bench):
 
 
 def names_of(records):
-    return [
-        (type(record.key).__name__.removesuffix("Key"), record.value is not None)
-        for record in records
-    ]
+    return [(type(record.key).__name__.removesuffix("Key"), record.value is not None) for record in records]
 
 
 # -- to the consumer protocol -------------------------------------------------------------------
@@ -131,12 +128,7 @@ def test_sessions_that_end_together_end_in_the_order_of_the_records(bench):
 
 @pytest.mark.parametrize(
     ("policy", "error"),
-    [
-        ("disabled", NOT_FOUND),
-        ("downgrade", NOT_FOUND),
-        ("upgrade", ErrorCode.NONE),
-        ("bidirectional", ErrorCode.NONE),
-    ],
+    [("disabled", NOT_FOUND), ("downgrade", NOT_FOUND), ("upgrade", ErrorCode.NONE), ("bidirectional", ErrorCode.NONE)],
 )
 def test_policy_decides_about_upgrades(make_bench, policy, error):
     bench = make_bench(group_consumer_migration_policy=policy)
@@ -287,9 +279,7 @@ def test_downgrade_deletes_the_group_and_writes_the_other_in_one_batch(bench):
 
 
 def test_assignment_is_in_the_version_of_the_members_subscription(bench):
-    (classic,) = classic_group(
-        bench, (0, 1), protocols=[("range", bench.metadata(TOPIC, version=1))]
-    )
+    (classic,) = classic_group(bench, (0, 1), protocols=[("range", bench.metadata(TOPIC, version=1))])
     new = bench.consumer("new", TOPIC)
     new.join()
     new.leave()
@@ -313,9 +303,7 @@ def test_mixed_group_survives_a_failover(bench):
     assert bench.group.classic_members == 1
 
 
-@pytest.mark.parametrize(
-    ("policy", "kind"), [("upgrade", "consumer"), ("bidirectional", "classic")]
-)
+@pytest.mark.parametrize(("policy", "kind"), [("upgrade", "consumer"), ("bidirectional", "classic")])
 def test_policy_decides_about_downgrades(make_bench, policy, kind):
     bench = make_bench(group_consumer_migration_policy=policy)
     bench.set_topic(TOPIC, 4)

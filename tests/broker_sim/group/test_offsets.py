@@ -88,10 +88,7 @@ def test_versions_do_not_grow_with_commits_in_flight():
 
 def test_views_agree_with_replaying_every_prefix_of_the_log():
     rng = random.Random(3)
-    log = [
-        (("g" + str(rng.randrange(2)), "t", rng.randrange(2)), rng.choice([None, *range(5)]))
-        for _ in range(300)
-    ]
+    log = [(("g" + str(rng.randrange(2)), "t", rng.randrange(2)), rng.choice([None, *range(5)])) for _ in range(300)]
     store = OffsetStore()
     high_watermark = 0
     for at, (key, offset) in enumerate(log):

@@ -19,9 +19,7 @@ from broker_sim.protocol.records import Record, build_batch
 
 LINES = Path(__file__).with_name("kafka_records.jsonl").read_text().splitlines()
 KAFKA_RECORDS = [json.loads(line) for line in LINES]
-CURRENT_TASKS = (
-    "0000 00000003 00000002 00 02 0230 02 00000001 01 00 05 02 00000003 01 01 01 01 01 00"
-)
+CURRENT_TASKS = "0000 00000003 00000002 00 02 0230 02 00000001 01 00 05 02 00000003 01 01 01 01 01 00"
 UNKNOWN_KEY = b"\0\x7f\0\1g"
 
 OffsetCommitKey = record_messages.OffsetCommitKey
@@ -66,9 +64,7 @@ def test_commit_with_its_own_retention_is_written_in_version_1():
 @pytest.mark.parametrize("version", range(5))
 def test_values_of_older_releases_are_read(version):
     value = OffsetCommitValue(5, metadata="m", commit_timestamp=100)
-    read = serde.decode_record(
-        serde.encode_key(OffsetCommitKey("g", "t", 0)), serde.encode_value(value, version)
-    )
+    read = serde.decode_record(serde.encode_key(OffsetCommitKey("g", "t", 0)), serde.encode_value(value, version))
     assert (read.value, read.value_version) == (value, version)
 
 
@@ -76,9 +72,7 @@ def test_values_of_older_releases_are_read(version):
 def test_batch_gives_back_records_with_offsets(codec):
     commit = GroupRecord(OffsetCommitKey("g", "t", 1), OffsetCommitValue(5), 4)
     tombstone = GroupRecord(OffsetCommitKey("g", "t", 2), None)
-    batch = build_batch(
-        [serde.encode_record(each, 77) for each in (commit, tombstone)], codec=codec
-    )
+    batch = build_batch([serde.encode_record(each, 77) for each in (commit, tombstone)], codec=codec)
     assert list(serde.decode_batch(batch)) == [(0, commit), (1, tombstone)]
     header = parse_header(batch)
     assert (header.codec, header.base_timestamp, header.records_count) == (codec, 77, 2)

@@ -169,11 +169,7 @@ def test_commit_that_is_too_large_is_refused_or_taken_back(make_user, codec, is_
     key = record_messages.OffsetCommitKey("g", "t", 0)
     noise = random.Random(1).randbytes(2_000).hex()
     done = []
-    write_soon(
-        context,
-        [GroupRecord(key, record_messages.OffsetCommitValue(6, metadata=noise))],
-        done.append,
-    )
+    write_soon(context, [GroupRecord(key, record_messages.OffsetCommitValue(6, metadata=noise))], done.append)
     user.cluster.advance(1)
     assert done == [ErrorCode.UNKNOWN_SERVER_ERROR]
     assert context.is_active is not is_reloaded

@@ -7,11 +7,7 @@ import pytest
 
 from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.result import Result
-from broker_sim.coordinator.transactions import (
-    NO_TRANSACTION,
-    TransactionMarker,
-    VerifiedTransaction,
-)
+from broker_sim.coordinator.transactions import NO_TRANSACTION, TransactionMarker, VerifiedTransaction
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.environment import GroupEnvironment
@@ -41,14 +37,7 @@ class Log:
         self._waiting = []
 
     def append(
-        self,
-        partition,
-        batch,
-        timeout_ms,
-        on_appended,
-        on_done,
-        verification_guard=None,
-        transaction_version=None,
+        self, partition, batch, timeout_ms, on_appended, on_done, verification_guard=None, transaction_version=None
     ):
         assert timeout_ms == TIMEOUT_MS
         if transaction_version is None:
@@ -227,9 +216,7 @@ def test_failed_append_leaves_the_transaction_as_it_was(context, shard, log):
         (ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_TXN_STATE),
     ],
 )
-def test_commit_is_told_as_coordinators_do_and_the_marker_as_it_is(
-    context, shard, log, raised, told
-):
+def test_commit_is_told_as_coordinators_do_and_the_marker_as_it_is(context, shard, log, raised, told):
     log.fails_with = raised
     assert begin(context, 5, record(10)) == [told]
     assert end(context, 5) == [raised]
@@ -313,18 +300,12 @@ def test_loaded_shard_is_that_which_wrote_the_log(make_context, log, seed):
     shard, loaded = context.shard, restored.shard
     assert restored.loaded_records == log.log_end_offset(0)
     partitions = range(5)
-    assert [offset_of(loaded, at) for at in partitions] == [
-        offset_of(shard, at) for at in partitions
-    ]
-    assert [is_pending(loaded, at) for at in partitions] == [
-        is_pending(shard, at) for at in partitions
-    ]
+    assert [offset_of(loaded, at) for at in partitions] == [offset_of(shard, at) for at in partitions]
+    assert [is_pending(loaded, at) for at in partitions] == [is_pending(shard, at) for at in partitions]
     for producer_id in (1, 2, 3):
         for each in (context, restored):
             end(each, producer_id)
-    assert [offset_of(loaded, at) for at in partitions] == [
-        offset_of(shard, at) for at in partitions
-    ]
+    assert [offset_of(loaded, at) for at in partitions] == [offset_of(shard, at) for at in partitions]
 
 
 def tombstone_names(records):

@@ -59,9 +59,7 @@ class NoTransactions:
 
     def verify(self, transactional_id, producer_id, producer_epoch, partitions, on_result, *, adds):
         """Answer as a coordinator that does not know the transactional id."""
-        code = (
-            ErrorCode.INVALID_PRODUCER_ID_MAPPING if transactional_id else ErrorCode.INVALID_REQUEST
-        )
+        code = ErrorCode.INVALID_PRODUCER_ID_MAPPING if transactional_id else ErrorCode.INVALID_REQUEST
         on_result(dict.fromkeys(partitions, code))
 
 
@@ -91,9 +89,7 @@ class BrokerOne:
             clock=self.clock,
             call_later=lambda *_: None,
         )
-        markers = TxnMarkerWriter(
-            self.replica_manager, None, self.clock, self.config.request_timeout_ms
-        )
+        markers = TxnMarkerWriter(self.replica_manager, None, self.clock, self.config.request_timeout_ms)
         self.write_txn_markers = markers.write
         slots = self.config.max_incremental_fetch_session_cache_slots
         self.fetch_manager = FetchManager(self.clock, slots, lambda: Random(3))
@@ -101,14 +97,10 @@ class BrokerOne:
         self.image = MetadataImage(-1, "cluster")
         self.metadata_is_held = False
         self._held = []
-        self.active = Controller(
-            self.clock, Random(2), self.config, publish=self._hear, cluster_id="cluster"
-        )
+        self.active = Controller(self.clock, Random(2), self.config, publish=self._hear, cluster_id="cluster")
         self._hear(self.active.image)
         self._epochs = {}
-        self.producer_ids = ProducerIds(
-            self.broker_id, self, lambda: self._epochs.get(self.broker_id, -1), self.clock
-        )
+        self.producer_ids = ProducerIds(self.broker_id, self, lambda: self._epochs.get(self.broker_id, -1), self.clock)
         for broker_id in brokers:
             self.start(broker_id)
 
@@ -138,11 +130,7 @@ class BrokerOne:
         context = RequestContext(self, connection, ApiKey(request.API_KEY), version, client_id)
         request = _over_the_wire(request, version)
         context.faults = self.faults.hit(request, context)
-        handler(
-            request,
-            context,
-            lambda response: answers.append(_over_the_wire(response, version)),
-        )
+        handler(request, context, lambda response: answers.append(_over_the_wire(response, version)))
         return answers
 
     def ask(self, handler, request, version, client_id="test", connection=None):
@@ -221,10 +209,7 @@ class BrokerOne:
 
     def _heartbeat(self, broker_id):
         self.active.broker_heartbeat(
-            broker_id,
-            self._epochs[broker_id],
-            wants_shutdown=False,
-            current_metadata_version=self.active.image.version,
+            broker_id, self._epochs[broker_id], wants_shutdown=False, current_metadata_version=self.active.image.version
         )
 
     def _hear(self, image):

@@ -65,9 +65,7 @@ def test_client_newer_than_the_release_is_told_the_releases_range_of_api_version
     table = ApiTable("2.1")
     assert table.find(ApiKey.API_VERSIONS, 3) is None
     answer = table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
-    assert [(api.api_key, api.min_version, api.max_version) for api in answer.api_keys] == [
-        (ApiKey.API_VERSIONS, 0, 2)
-    ]
+    assert [(api.api_key, api.min_version, api.max_version) for api in answer.api_keys] == [(ApiKey.API_VERSIONS, 0, 2)]
 
 
 def test_unknown_release_is_refused():
@@ -84,11 +82,7 @@ def test_features_of_a_new_cluster_are_supported_by_its_release(release):
 
 def test_features_are_those_of_the_release():
     assert initial_features(NEWEST) == initial_features(None)
-    assert initial_features("4.0") == {
-        "metadata.version": 25,
-        "group.version": 1,
-        "transaction.version": 2,
-    }
+    assert initial_features("4.0") == {"metadata.version": 25, "group.version": 1, "transaction.version": 2}
     assert initial_features("3.7") == {"metadata.version": 19}
     assert initial_features("3.2") == {}
     assert limited_features(find_release("3.2")) == ()
@@ -105,8 +99,6 @@ def test_cluster_as_an_older_release_serves_its_versions_and_no_newer_ones():
 
     answer = ask(ApiVersionsRequest("client", "1.0"), 3).response
     assert max(api.max_version for api in answer.api_keys if api.api_key == ApiKey.FETCH) == 16
-    assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [
-        ("metadata.version", 19)
-    ]
+    assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [("metadata.version", 19)]
     assert ask(MetadataRequest([]), 12).response.brokers
     assert ask(MetadataRequest([]), 13).disconnected

@@ -5,12 +5,7 @@ import json
 import pytest
 
 from broker_sim import ErrorCode, Fault, VirtualCluster, WrongStateError
-from broker_sim.cluster.requests import (
-    FETCH_VERSION,
-    PRODUCE_VERSION,
-    fetch_request,
-    produce_request,
-)
+from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 
 KEY = ("orders", 0)
 
@@ -67,9 +62,7 @@ def test_they_are_found_by_api_and_client(cluster, ask):
 def test_only_the_last_ones_are_kept(cluster, ask):
     for value in (b"a", b"b", b"c", b"d"):
         ask(produce_request(KEY, values=(value,)))
-    offsets = [
-        kept.response.responses[0].partition_responses[0].base_offset for kept in cluster.requests()
-    ]
+    offsets = [kept.response.responses[0].partition_responses[0].base_offset for kept in cluster.requests()]
     assert offsets == [1, 2, 3]
 
 

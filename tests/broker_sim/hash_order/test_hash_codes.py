@@ -2,12 +2,7 @@
 
 import pytest
 
-from broker_sim.hash_order.hash_codes import (
-    java_hash_code,
-    string_hash,
-    topic_id_partition_hash,
-    uuid_hash,
-)
+from broker_sim.hash_order.hash_codes import java_hash_code, string_hash, topic_id_partition_hash, uuid_hash
 
 TOPIC_ID = bytes.fromhex("9283d840870f9458b39bb93a0018cb51")
 

@@ -4,10 +4,7 @@ from broker_sim.hash_order.hash_codes import integer_hash, string_hash, uuid_has
 from broker_sim.hash_order.java_order import HashTable, TimelineMap, hash_order
 
 MEMBERS = ("2163c3698b529b4a-1", "4d1fe09f0af438d2-2", "7bc73a83fd63ed5b-3", "aaa", "bbb")
-FIRST, SECOND = (
-    bytes.fromhex("765a9cbe77b49b9a8888f4c24a5dba95"),
-    bytes.fromhex("fc18db54916bbd929f651ddd16a904de"),
-)
+FIRST, SECOND = (bytes.fromhex("765a9cbe77b49b9a8888f4c24a5dba95"), bytes.fromhex("fc18db54916bbd929f651ddd16a904de"))
 
 
 def test_timeline_map_has_the_newest_key_of_a_bucket_first():
@@ -17,13 +14,7 @@ def test_timeline_map_has_the_newest_key_of_a_bucket_first():
         table.put(member, 1)
         table.put(member, 2)
         seen.append([name[-1] for name in table.in_order()])
-    assert seen == [
-        ["1"],
-        ["1", "2"],
-        ["1", "3", "2"],
-        ["1", "a", "3", "2"],
-        ["b", "1", "a", "2", "3"],
-    ]
+    assert seen == [["1"], ["1", "2"], ["1", "3", "2"], ["1", "a", "3", "2"], ["b", "1", "a", "2", "3"]]
 
 
 def test_numbers_come_by_their_bucket():

@@ -5,10 +5,7 @@ import pytest
 from broker_sim.hash_order.hash_codes import integer_hash, topic_id_partition_hash
 from broker_sim.hash_order.scala_order import mutable_map_order, to_map_order
 
-FIRST, SECOND = (
-    bytes.fromhex("fc18db54916bbd929f651ddd16a904de"),
-    bytes.fromhex("765a9cbe77b49b9a8888f4c24a5dba95"),
-)
+FIRST, SECOND = (bytes.fromhex("fc18db54916bbd929f651ddd16a904de"), bytes.fromhex("765a9cbe77b49b9a8888f4c24a5dba95"))
 
 
 def hash_of(partition):
@@ -44,10 +41,7 @@ def test_mutable_map_has_negative_hash_codes_first_in_a_bucket():
         (5, "0 3 4 1 2"),
         (12, "0 8 7 3 11 5 9 4 10 1 6 2"),
         (24, "0 7 3 15 5 9 10 6 22 12 2 17 8 11 23 20 14 4 16 1 21 19 13 18"),
-        (
-            31,
-            "0 3 15 5 24 27 10 6 22 12 2 29 26 17 8 7 30 11 23 20 14 28 25 9 4 16 1 21 19 13 18",
-        ),
+        (31, "0 3 15 5 24 27 10 6 22 12 2 29 26 17 8 7 30 11 23 20 14 28 25 9 4 16 1 21 19 13 18"),
     ],
 )
 def test_map_of_more_than_four_keys_is_a_trie(count, expected):

@@ -6,12 +6,7 @@ from itertools import count
 import pytest
 
 from broker_sim.config import TopicConfig
-from broker_sim.log import (
-    LogDirectory,
-    PartitionLog,
-    ProducerStateManagerConfig,
-    SimulatedDisk,
-)
+from broker_sim.log import LogDirectory, PartitionLog, ProducerStateManagerConfig, SimulatedDisk
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
 from purgatory import VirtualClock
@@ -102,13 +97,7 @@ def producer_batch(batch):
     """Make a batch of producer 7."""
 
     def make(sequence, count=1, *, producer_id=7, epoch=0, **header):
-        return batch(
-            count,
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            base_sequence=sequence,
-            **header,
-        )
+        return batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, **header)
 
     return make
 

@@ -69,15 +69,9 @@ class LogRunner:
         if origin == "CLIENT":
             validate_produce_records(records, PRODUCE_VERSION)
         info = self.log.append_as_leader(
-            records,
-            int(epoch),
-            origin=origin.lower(),
-            transaction_version=int(transaction_version),
+            records, int(epoch), origin=origin.lower(), transaction_version=int(transaction_version)
         )
-        return (
-            f"{info.first_offset} {info.last_offset} {info.log_append_time_ms} "
-            f"{info.log_start_offset}"
-        )
+        return f"{info.first_offset} {info.last_offset} {info.log_append_time_ms} {info.log_start_offset}"
 
     def do_follower(self, data, epoch):
         records = b"" if data == "-" else bytes.fromhex(data)

@@ -119,9 +119,7 @@ def test_truncation_from_the_start_keeps_the_epoch_around_it(start_offset, expec
     assert cache.entries == expected
 
 
-@pytest.mark.parametrize(
-    ("offset", "epoch"), [(9, None), (10, 0), (12, 0), (13, 2), (16, 2), (17, 4), (99, 4)]
-)
+@pytest.mark.parametrize(("offset", "epoch"), [(9, None), (10, 0), (12, 0), (13, 2), (16, 2), (17, 4), (99, 4)])
 def test_epoch_of_an_offset_is_the_last_that_started(offset, epoch):
     assert filled((0, 10), (2, 13), (4, 17)).epoch_for_offset(offset) == epoch
 

@@ -24,10 +24,7 @@ def account(clock):
 def open_log(account, clock):
     def make(topic_partition=KEY, **config):
         return PartitionLog(
-            topic_partition,
-            TopicConfig(**config),
-            clock,
-            memory=account.open_replica(topic_partition, TOPIC_ID),
+            topic_partition, TopicConfig(**config), clock, memory=account.open_replica(topic_partition, TOPIC_ID)
         )
 
     return make
@@ -80,9 +77,7 @@ def test_count_is_that_of_the_segments_after_any_change(account, open_log, batch
         if action == "append":
             append(log, batch(choose.randint(1, 5)))
         elif action == "start":
-            log.maybe_increment_log_start_offset(
-                choose.randint(log.log_start_offset, log.high_watermark)
-            )
+            log.maybe_increment_log_start_offset(choose.randint(log.log_start_offset, log.high_watermark))
         elif action == "checkpoint":
             log.checkpoint_log_start_offset()
         elif action == "retention":
@@ -133,9 +128,7 @@ def test_followers_and_coordinators_append_at_the_limit(account, open_log, batch
     assert (follower.log_end_offset, leader.log_end_offset) == (1, 2)
 
 
-def test_retry_of_a_record_that_is_in_the_log_is_answered_at_the_limit(
-    account, open_log, producer_batch, is_retry
-):
+def test_retry_of_a_record_that_is_in_the_log_is_answered_at_the_limit(account, open_log, producer_batch, is_retry):
     log, one = open_log(), producer_batch(0)
     append(log, one)
     account.limit_bytes = 1
@@ -244,9 +237,7 @@ def test_deleted_records_are_freed_at_once_where_memory_is_tight(account, open_l
 
 
 @pytest.mark.parametrize("tight", [False, True])
-def test_retention_is_looked_at_with_a_new_segment_where_memory_is_tight(
-    account, open_log, batch, tight
-):
+def test_retention_is_looked_at_with_a_new_segment_where_memory_is_tight(account, open_log, batch, tight):
     one = batch()
     log = open_log(segment_bytes=len(one), retention_bytes=2 * len(one))
     for _ in range(5):
@@ -282,9 +273,7 @@ def test_deleted_and_replaced_logs_are_no_longer_counted(clock, batch):
 def test_reclaiming_frees_what_the_next_checks_would(clock, batch):
     account, one = MemoryAccount(clock=clock), batch()
     manager = LogManager(clock, ProducerStateManagerConfig(1_000), account)
-    log = manager.get_or_create(
-        KEY, TOPIC_ID, TopicConfig(segment_bytes=len(one), retention_bytes=len(one))
-    )
+    log = manager.get_or_create(KEY, TOPIC_ID, TopicConfig(segment_bytes=len(one), retention_bytes=len(one)))
     for _ in range(3):
         append(log, one)
     manager.reclaim()

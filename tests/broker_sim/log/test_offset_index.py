@@ -29,8 +29,7 @@ def entries_of(sizes, interval_bytes):
 
 
 @pytest.mark.parametrize(
-    ("position", "batch"),
-    [(BASE, 3), (BASE + 300, 3), (BASE + 301, 6), (BASE + 600, 6), (BASE + 601, None)],
+    ("position", "batch"), [(BASE, 3), (BASE + 300, 3), (BASE + 301, 6), (BASE + 600, 6), (BASE + 601, None)]
 )
 def test_first_entry_at_or_after_a_position(position, batch):
     index = OffsetIndex(interval_bytes=250)

@@ -153,9 +153,7 @@ def test_create_time_topic_resets_the_log_append_time_flag(log, batch, clock):
 
 
 @pytest.mark.parametrize(("ahead_ms", "is_valid"), [(999, True), (1000, True), (1001, False)])
-def test_timestamp_may_be_in_the_future_up_to_the_limit(
-    new_log, batch, clock, error_of, ahead_ms, is_valid
-):
+def test_timestamp_may_be_in_the_future_up_to_the_limit(new_log, batch, clock, error_of, ahead_ms, is_valid):
     log = new_log(message_timestamp_after_max_ms=1000)
     data = batch(1, timestamp=clock.wall_clock_ms() + ahead_ms)
     if is_valid:
@@ -165,9 +163,7 @@ def test_timestamp_may_be_in_the_future_up_to_the_limit(
 
 
 @pytest.mark.parametrize(("behind_ms", "is_valid"), [(999, True), (1000, True), (1001, False)])
-def test_timestamp_may_be_in_the_past_up_to_the_limit(
-    new_log, clock, error_of, behind_ms, is_valid
-):
+def test_timestamp_may_be_in_the_past_up_to_the_limit(new_log, clock, error_of, behind_ms, is_valid):
     log = new_log(message_timestamp_before_max_ms=1000)
     now_ms = clock.wall_clock_ms()
     data = build_batch([Record(b"", timestamp=now_ms), Record(b"", timestamp=now_ms - behind_ms)])
@@ -208,8 +204,7 @@ def test_compressed_batch_is_stored_unchanged(log, batch):
 
 
 @pytest.mark.parametrize(
-    ("compression_type", "codec"),
-    [("gzip", CompressionCodec.GZIP), ("uncompressed", CompressionCodec.NONE)],
+    ("compression_type", "codec"), [("gzip", CompressionCodec.GZIP), ("uncompressed", CompressionCodec.NONE)]
 )
 @pytest.mark.parametrize("sent", [CompressionCodec.GZIP, CompressionCodec.NONE])
 def test_batch_is_recompressed_with_the_topic_codec(new_log, batch, compression_type, codec, sent):
@@ -295,9 +290,7 @@ def test_segment_rolls_by_the_timestamps_of_its_records(new_log, batch, age_ms, 
 
 
 @pytest.mark.parametrize(("age_ms", "segments"), [(1000, 1), (1001, 2)])
-def test_segment_of_records_without_timestamps_rolls_by_its_own_age(
-    new_log, batch, clock, age_ms, segments
-):
+def test_segment_of_records_without_timestamps_rolls_by_its_own_age(new_log, batch, clock, age_ms, segments):
     log = new_log(segment_ms=1000)
     log.append_as_leader(batch(1, timestamp=-1), 0)
     clock.advance(age_ms)

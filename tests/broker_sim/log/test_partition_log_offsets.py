@@ -164,12 +164,8 @@ def test_segments_below_the_log_start_are_deleted_even_when_compacted(new_log, b
     assert log.log_start_offset == 7
 
 
-@pytest.mark.parametrize(
-    ("retention_batches", "left"), [(5, [0, 4, 8]), (3, [4, 8]), (2, [4, 8]), (1, [8]), (0, [10])]
-)
-def test_oldest_segments_are_deleted_while_retention_bytes_stay(
-    new_log, batch, retention_batches, left
-):
+@pytest.mark.parametrize(("retention_batches", "left"), [(5, [0, 4, 8]), (3, [4, 8]), (2, [4, 8]), (1, [8]), (0, [10])])
+def test_oldest_segments_are_deleted_while_retention_bytes_stay(new_log, batch, retention_batches, left):
     size = len(batch(2))
     log = new_log(internal_segment_bytes=2 * size, retention_bytes=retention_batches * size)
     for _ in range(5):

@@ -20,9 +20,7 @@ def whole(log):
     return b"".join(log.read(0, 1 << 30).records)
 
 
-@pytest.mark.parametrize(
-    ("offset", "first"), [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4), (5, 4), (6, 6), (10, 6)]
-)
+@pytest.mark.parametrize(("offset", "first"), [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4), (5, 4), (6, 6), (10, 6)])
 def test_read_begins_with_the_batch_that_holds_the_offset(log, whole, offset, first):
     data = log.read(offset, 1 << 30)
     assert parse_header(data.records[0]).base_offset == first
@@ -44,9 +42,7 @@ def test_whole_batches_are_returned_by_reference(log):
     assert log.read(0, 1 << 30).records[1] is log.read(1, 1 << 30).records[0]
 
 
-@pytest.mark.parametrize(
-    ("upper", "end"), [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4), (5, 4), (6, 6), (10, 6), (11, 11)]
-)
+@pytest.mark.parametrize(("upper", "end"), [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4), (5, 4), (6, 6), (10, 6), (11, 11)])
 def test_read_stops_before_the_batch_that_holds_the_upper_bound(log, whole, upper, end):
     data = log.read(0, 1 << 30, upper_bound_offset=upper, min_one_message=True)
     assert b"".join(data.records) == whole[: log.position(end)]
@@ -86,14 +82,7 @@ def test_read_ends_at_the_end_of_its_segment(new_log, batch):
     log = new_log(internal_segment_bytes=2 * size)
     for _ in range(5):
         log.append_as_leader(batch(1), 0)
-    assert [log.read(offset, 1 << 30).size_bytes // size for offset in range(6)] == [
-        2,
-        1,
-        2,
-        1,
-        1,
-        0,
-    ]
+    assert [log.read(offset, 1 << 30).size_bytes // size for offset in range(6)] == [2, 1, 2, 1, 1, 0]
     assert log.read(0, 1 << 30, upper_bound_offset=1).size_bytes == size
     assert log.read(1, 1 << 30, upper_bound_offset=2).size_bytes == size
 
@@ -103,9 +92,7 @@ def test_position_is_the_number_of_bytes_before_an_offset(new_log, batch):
     log = new_log(internal_segment_bytes=2 * size)
     for _ in range(5):
         log.append_as_leader(batch(1), 0)
-    assert [log.position(offset) for offset in range(7)] == [i * size for i in range(6)] + [
-        5 * size
-    ]
+    assert [log.position(offset) for offset in range(7)] == [i * size for i in range(6)] + [5 * size]
 
 
 def test_position_does_not_change_when_old_segments_are_deleted(new_log, batch):

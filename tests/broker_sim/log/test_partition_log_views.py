@@ -72,9 +72,7 @@ def test_little_is_read(filled, monkeypatch):
     assert filled.read(0, 1_000, as_view=True).view is None
 
 
-def test_view_outlives_deletion_and_closing_and_then_closes_the_file(
-    filled, has_views, log_directory
-):
+def test_view_outlives_deletion_and_closing_and_then_closes_the_file(filled, has_views, log_directory):
     if not has_views:
         return
     expected = content(filled.read(0, 1_000))

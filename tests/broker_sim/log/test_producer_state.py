@@ -68,9 +68,7 @@ def test_retry_is_answered_with_the_offsets_of_the_first_append(append, producer
     assert (log.log_end_offset, log.size_bytes) == (5, before)
 
 
-def test_retry_of_the_last_five_batches_is_recognised_and_of_no_older(
-    append, producer_batch, error_of
-):
+def test_retry_of_the_last_five_batches_is_recognised_and_of_no_older(append, producer_batch, error_of):
     for sequence in range(6):
         append(producer_batch(sequence))
     for sequence in range(1, 6):
@@ -127,9 +125,7 @@ def test_follower_appends_what_its_leader_accepted(new_log, log, append, produce
 
 
 @pytest.mark.parametrize(("silent_ms", "is_known"), [(999, True), (1000, False), (1001, False)])
-def test_silent_producer_is_forgotten_at_its_expiration(
-    new_log, producer_batch, is_retry, clock, silent_ms, is_known
-):
+def test_silent_producer_is_forgotten_at_its_expiration(new_log, producer_batch, is_retry, clock, silent_ms, is_known):
     log = new_log(producer_id_expiration_ms=1000)
     log.append_as_leader(producer_batch(0), 0)
     clock.advance(silent_ms)
@@ -220,10 +216,7 @@ def test_read_lists_the_aborted_transactions_it_touches(log, append, batch, prod
     append(batch(3))
 
     def aborted(start, end):
-        return [
-            (a.producer_id, a.first_offset)
-            for a in log.producer_state.collect_aborted_transactions(start, end)
-        ]
+        return [(a.producer_id, a.first_offset) for a in log.producer_state.collect_aborted_transactions(start, end)]
 
     assert aborted(0, 12) == [(2, 2), (2, 6)]
     assert aborted(0, 2) == []
@@ -318,9 +311,7 @@ def test_truncated_marker_opens_its_transaction_again(log, append, producer_batc
     assert log.last_stable_offset == 3
 
 
-def test_list_goes_on_behind_a_transaction_that_ended_before_an_older_one(
-    log, append, producer_batch, marker
-):
+def test_list_goes_on_behind_a_transaction_that_ended_before_an_older_one(log, append, producer_batch, marker):
     append(producer_batch(0, producer_id=1, is_transactional=True))
     append(producer_batch(0, producer_id=2, is_transactional=True))
     append(marker(producer_id=2, is_commit=False), origin="coordinator")
@@ -329,9 +320,7 @@ def test_list_goes_on_behind_a_transaction_that_ended_before_an_older_one(
     assert [(txn.producer_id, txn.first_offset) for txn in listed] == [(2, 1), (1, 0)]
 
 
-def test_list_of_a_read_reaches_to_the_end_of_its_segment(
-    log, append, batch, producer_batch, marker
-):
+def test_list_of_a_read_reaches_to_the_end_of_its_segment(log, append, batch, producer_batch, marker):
     append(batch())
     append(producer_batch(0, producer_id=1, is_transactional=True))
     append(marker(producer_id=1, is_commit=False), origin="coordinator")

@@ -63,9 +63,7 @@ def append(log, rng):
 
 def do(log, rng):
     """Do something to the log by chance; return what can be seen of it."""
-    what = rng.choice(
-        ["append", "append", "read", "read", "aborted", "time", "position"] * 4 + ["cut"]
-    )
+    what = rng.choice(["append", "append", "read", "read", "aborted", "time", "position"] * 4 + ["cut"])
     offset = rng.randint(log.log_start_offset, log.log_end_offset)
     if what == "append":
         for _ in range(rng.randint(1, 12)):

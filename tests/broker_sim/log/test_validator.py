@@ -33,8 +33,7 @@ def with_count(count):
 
 
 @pytest.mark.parametrize(
-    ("count", "code"),
-    [(MOST_RECORDS, ErrorCode.INVALID_RECORD), (MOST_RECORDS + 1, ErrorCode.MESSAGE_TOO_LARGE)],
+    ("count", "code"), [(MOST_RECORDS, ErrorCode.INVALID_RECORD), (MOST_RECORDS + 1, ErrorCode.MESSAGE_TOO_LARGE)]
 )
 def test_batch_of_too_many_records_is_refused_before_they_are_read(count, code):
     with pytest.raises(ApiError) as refused:
@@ -57,9 +56,7 @@ def test_batch_that_unpacks_to_too_much_is_refused(config, monkeypatch):
 
 
 @pytest.mark.parametrize("config", [{"cleanup_policy": "compact"}, {"compression_type": "lz4"}])
-def test_what_a_refused_batch_unpacked_to_does_not_wait_for_the_garbage_collector(
-    config, monkeypatch
-):
+def test_what_a_refused_batch_unpacked_to_does_not_wait_for_the_garbage_collector(config, monkeypatch):
     batch = memoryview(build_batch([Record(bytes(3 * MB), None)], codec=CompressionCodec.GZIP))
     monkeypatch.setattr(module, "MOST_UNPACKED", 2)
     validator = LogValidator(TopicPartition("t", 0), TopicConfig(**config))

@@ -45,14 +45,9 @@ def end(log, clock):
 
     def call(*, is_commit=True, epoch=0, transaction_version=0):
         marker = build_end_txn_marker(
-            producer_id=7,
-            producer_epoch=epoch,
-            is_commit=is_commit,
-            timestamp=clock.wall_clock_ms(),
+            producer_id=7, producer_epoch=epoch, is_commit=is_commit, timestamp=clock.wall_clock_ms()
         )
-        log.append_as_leader(
-            marker, 0, origin="coordinator", transaction_version=transaction_version
-        )
+        log.append_as_leader(marker, 0, origin="coordinator", transaction_version=transaction_version)
 
     return call
 
@@ -133,9 +128,7 @@ def test_higher_sequence_waits_for_the_lowest_that_was_tried(append, ask, error_
     assert append(1, guard).first_offset == 0
 
 
-def test_open_question_holds_back_batches_outside_of_transactions_too(
-    log, append, ask, end, producer_batch, error_of
-):
+def test_open_question_holds_back_batches_outside_of_transactions_too(log, append, ask, end, producer_batch, error_of):
     append(0, ask())
     end()
     ask(1, epoch=1)
@@ -144,9 +137,7 @@ def test_open_question_holds_back_batches_outside_of_transactions_too(
 
 
 @pytest.mark.parametrize(("supports_epoch_bump", "is_valid"), [(False, True), (True, False)])
-def test_unknown_producer_of_version_2_begins_with_sequence_zero(
-    append, ask, error_of, supports_epoch_bump, is_valid
-):
+def test_unknown_producer_of_version_2_begins_with_sequence_zero(append, ask, error_of, supports_epoch_bump, is_valid):
     guard = ask(4, supports_epoch_bump=supports_epoch_bump)
     if is_valid:
         assert append(4, guard).first_offset == 0
@@ -154,9 +145,7 @@ def test_unknown_producer_of_version_2_begins_with_sequence_zero(
         assert error_of(append, 4, guard) is OUT_OF_ORDER
 
 
-def test_producer_without_batches_in_its_new_epoch_begins_with_sequence_zero(
-    append, ask, end, error_of
-):
+def test_producer_without_batches_in_its_new_epoch_begins_with_sequence_zero(append, ask, end, error_of):
     append(0, ask(supports_epoch_bump=True))
     end(epoch=1, transaction_version=2)
     guard = ask(1, epoch=1, supports_epoch_bump=True)

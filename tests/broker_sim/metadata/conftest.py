@@ -3,14 +3,7 @@
 import pytest
 
 from broker_sim.config import Endpoint
-from broker_sim.metadata import (
-    NO_LEADER,
-    BrokerState,
-    MetadataDelta,
-    MetadataImage,
-    PartitionState,
-    TopicState,
-)
+from broker_sim.metadata import NO_LEADER, BrokerState, MetadataDelta, MetadataImage, PartitionState, TopicState
 
 ID_A, ID_B = b"a" * 16, b"b" * 16
 

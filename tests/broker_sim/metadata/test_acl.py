@@ -1,29 +1,12 @@
 import pytest
 
-from broker_sim.metadata.acl import (
-    NO_ACLS,
-    Acl,
-    AclFilter,
-    AclOperation,
-    Acls,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from broker_sim.metadata.acl import NO_ACLS, Acl, AclFilter, AclOperation, Acls, PatternType, Permission, ResourceType
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 
 
 def acl(name, pattern_type=LITERAL, resource_type=ResourceType.TOPIC, principal="User:a"):
-    return Acl(
-        resource_type,
-        name,
-        pattern_type,
-        principal,
-        "*",
-        AclOperation.READ,
-        Permission.ALLOW,
-    )
+    return Acl(resource_type, name, pattern_type, principal, "*", AclOperation.READ, Permission.ALLOW)
 
 
 ALL = [acl("ab"), acl("ab", PREFIXED), acl("a", PREFIXED), acl("*"), acl("b"), acl("*", PREFIXED)]

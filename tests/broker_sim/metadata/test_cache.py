@@ -3,13 +3,7 @@
 import pytest
 
 from broker_sim.config import BrokerConfig
-from broker_sim.metadata import (
-    BrokerState,
-    MetadataDelta,
-    MetadataImage,
-    PartitionState,
-    TopicState,
-)
+from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage, PartitionState, TopicState
 from broker_sim.metadata.cache import MetadataCache
 from broker_sim.metadata.topic_partition import TopicPartition
 
@@ -59,15 +53,7 @@ def test_unfenced_broker_is_alive(cache, broker_id, is_alive):
 
 @pytest.mark.parametrize(
     ("broker_id", "stored_epoch", "is_eligible"),
-    [
-        (2, 5, True),
-        (2, -1, True),
-        (2, 4, False),
-        (2, None, False),
-        (3, 5, False),
-        (4, 5, False),
-        (9, 5, False),
-    ],
+    [(2, 5, True), (2, -1, True), (2, 4, False), (2, None, False), (3, 5, False), (4, 5, False), (9, 5, False)],
 )
 def test_active_broker_in_its_epoch_may_join_an_isr(cache, broker_id, stored_epoch, is_eligible):
     assert cache.is_isr_eligible(broker_id, stored_epoch) is is_eligible
@@ -88,8 +74,6 @@ def test_topic_config_is_that_of_the_topic_over_the_dynamic_ones_of_broker_and_c
         "1": {"log.retention.ms": "2", "log.roll.ms": "3"},
         "2": {"log.retention.ms": "4"},
     }
-    cache.image = MetadataImage(
-        1, "cluster", image.brokers, image.topics, image.topic_names, configs
-    )
+    cache.image = MetadataImage(1, "cluster", image.brokers, image.topics, image.topic_names, configs)
     config = cache.topic_config(cache.image.topics["t"])
     assert (config.segment_ms, config.retention_ms, config.segment_bytes) == (7_000, 2, 2_000_000)

@@ -71,9 +71,7 @@ def test_changes_hold_only_what_changed(image, partition):
     delta = MetadataDelta(image)
     delta.set_partition("a", 1, partition(1, 1))
     changes = changes_between(image, delta.apply())
-    assert [(tp, state.leader) for tp, _, state in changes.partitions] == [
-        (TopicPartition("a", 1), 1)
-    ]
+    assert [(tp, state.leader) for tp, _, state in changes.partitions] == [(TopicPartition("a", 1), 1)]
     assert not changes.deleted_topics
     assert not changes.topics_with_new_configs
     assert not changes.broker_configs_changed
@@ -93,10 +91,7 @@ def test_recreated_topic_is_deleted_and_all_its_partitions_are_new(image, partit
     delta.set_topic(TopicState("a", b"c" * 16, (partition(), partition())))
     changes = changes_between(image, delta.apply())
     assert [topic.topic_id for topic in changes.deleted_topics] == [ID_A]
-    assert [tp for tp, _, _ in changes.partitions] == [
-        TopicPartition("a", 0),
-        TopicPartition("a", 1),
-    ]
+    assert [tp for tp, _, _ in changes.partitions] == [TopicPartition("a", 0), TopicPartition("a", 1)]
 
 
 def test_image_has_no_changes_to_itself(image):

@@ -1,10 +1,6 @@
 import pytest
 
-from broker_sim.metadata.topic_name import (
-    invalid_topic_name,
-    is_internal_topic,
-    unify_collision_chars,
-)
+from broker_sim.metadata.topic_name import invalid_topic_name, is_internal_topic, unify_collision_chars
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 249, "...", "-"])
@@ -19,10 +15,7 @@ def test_valid_name_is_accepted(name):
         (".", "'.' is not allowed"),
         ("..", "'..' is not allowed"),
         ("x" * 250, f"the length of '{'x' * 250}' is longer than the max allowed length 249"),
-        (
-            "a b",
-            "'a b' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'",
-        ),
+        ("a b", "'a b' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
     ],
 )
 def test_invalid_name_is_refused_with_the_reason_that_kafka_gives(name, reason):

@@ -87,11 +87,7 @@ class Wire:
     """A client's side of one connection, and all that is behind it."""
 
     def __init__(
-        self,
-        parks=lambda _: False,
-        max_request_bytes=MAX_REQUEST_BYTES,
-        memory_limit=1 << 40,
-        principal_of=None,
+        self, parks=lambda _: False, max_request_bytes=MAX_REQUEST_BYTES, memory_limit=1 << 40, principal_of=None
     ):
         self.principal_of = principal_of
         self.scheduler = ReportingScheduler()

@@ -21,10 +21,7 @@ def parks_all(_):
     return True
 
 
-@given(
-    requests=st.lists(st.binary(min_size=1, max_size=60), max_size=8),
-    cuts=st.lists(st.integers(1, 40), min_size=1),
-)
+@given(requests=st.lists(st.binary(min_size=1, max_size=60), max_size=8), cuts=st.lists(st.integers(1, 40), min_size=1))
 def test_requests_arrive_whole_and_in_order_however_the_stream_is_cut(connect, requests, cuts):
     wire = connect()
     stream = b"".join(map(framed, requests))
@@ -186,9 +183,7 @@ def test_transport_that_fills_and_drains_while_it_is_written_to_keeps_the_order(
 
 
 @pytest.mark.parametrize("size", [-1, -(1 << 31), 0, 1_001, (1 << 31) - 1])
-def test_request_of_an_impossible_size_closes_the_connection_with_one_log_line(
-    connect, caplog, size
-):
+def test_request_of_an_impossible_size_closes_the_connection_with_one_log_line(connect, caplog, size):
     wire = connect(max_request_bytes=1_000)
     wire.send_bytes(framed(b"good") + size.to_bytes(4, "big", signed=True) + framed(b"after"))
     assert wire.transport.closing

@@ -203,9 +203,7 @@ def test_an_unreadable_file_ends_the_connection(way, monkeypatch):
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP])
 @pytest.mark.parametrize("works_for", [0, 1])
-def test_where_the_file_system_knows_no_sendfile_the_bytes_are_read(
-    way, monkeypatch, number, works_for
-):
+def test_where_the_file_system_knows_no_sendfile_the_bytes_are_read(way, monkeypatch, number, works_for):
     real, calls = os.sendfile, []
 
     def knows_not(*arguments):

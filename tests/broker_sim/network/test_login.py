@@ -43,9 +43,7 @@ def log_in(wire):
         turns, transports = LoginTurns(wire.process), []
         for _ in range(CLIENTS):
             login = Login(wire.process, wire.broker, listener, 1 << 20, turns)
-            connection = Connection(
-                wire.process, login, 1 << 10, wire.open.add, wire.open.discard, wire.memory
-            )
+            connection = Connection(wire.process, login, 1 << 10, wire.open.add, wire.open.discard, wire.memory)
             transports.append(type(wire.transport)())
             connection.connection_made(transports[-1])
             connection.data_received(FRAME)

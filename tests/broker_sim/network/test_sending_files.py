@@ -142,9 +142,7 @@ def test_client_that_goes_away_in_the_middle_leaves_nothing_open(run, serving, c
             open_files = open_descriptors()
             if how == "reset":
                 linger = (1).to_bytes(4, "little") + bytes(4)
-                writer.get_extra_info("socket").setsockopt(
-                    socket.SOL_SOCKET, socket.SO_LINGER, linger
-                )
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             writer.transport.abort()
             await until(lambda: open_descriptors() == open_files - 4)
             _, another = await asyncio.open_connection(HOST, port_of(broker.server))

@@ -75,18 +75,14 @@ def run(request):
 
 
 @asynccontextmanager
-async def serving(
-    *, broker=None, port=0, is_held=False, listeners=("PLAINTEXT",), security=None, **configs
-):
+async def serving(*, broker=None, port=0, is_held=False, listeners=("PLAINTEXT",), security=None, **configs):
     """A server that accepts clients; `is_held` says that they are held from the beginning."""
     server = SocketServer([Endpoint(name, HOST, port) for name in listeners])
     try:
         if is_held:
             server.hold_clients("PLAINTEXT")
         process = Process("broker-1", LoopScheduler(asyncio.get_running_loop()))
-        await server.start(
-            process, broker or EchoBroker(), BrokerConfig(**configs), security=security or {}
-        )
+        await server.start(process, broker or EchoBroker(), BrokerConfig(**configs), security=security or {})
         yield server
     finally:
         server.close()
@@ -234,13 +230,8 @@ def test_a_request_knows_the_listener_of_its_connection_and_limits_are_for_all_t
 
     async def main():
         listeners = ("INSIDE", "OUTSIDE")
-        async with serving(
-            broker=NamingBroker(), listeners=listeners, max_connections_per_ip=2
-        ) as server:
-            clients = [
-                Client(*await asyncio.open_connection(HOST, endpoint.port))
-                for endpoint in server.endpoints
-            ]
+        async with serving(broker=NamingBroker(), listeners=listeners, max_connections_per_ip=2) as server:
+            clients = [Client(*await asyncio.open_connection(HOST, endpoint.port)) for endpoint in server.endpoints]
             assert [await client.request(b"?") for client in clients] == [b"INSIDE", b"OUTSIDE"]
             refused = Client(*await asyncio.open_connection(HOST, server.endpoints[1].port))
             assert await refused.is_closed_by_broker()
@@ -259,9 +250,7 @@ def test_a_port_that_is_taken_leaves_no_other_port_bound(run):
             port = free.getsockname()[1]
             free.close()
             with pytest.raises(OSError, match="choose another"):
-                SocketServer(
-                    [Endpoint("A", HOST, port), Endpoint("B", HOST, taken.getsockname()[1])]
-                )
+                SocketServer([Endpoint("A", HOST, port), Endpoint("B", HOST, taken.getsockname()[1])])
             SocketServer([Endpoint("A", HOST, port)]).close()
 
     run(main())

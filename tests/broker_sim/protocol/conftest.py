@@ -23,9 +23,7 @@ class RandomMessages:
         """Return a message with random values in all fields that `version` carries."""
         return self._struct(cls, cls.SPEC.root, cls, version)
 
-    def _struct(
-        self, cls: type[Struct], spec: StructSpec, message: type[Message], version: int
-    ) -> Struct:
+    def _struct(self, cls: type[Struct], spec: StructSpec, message: type[Message], version: int) -> Struct:
         made = cls()
         for field in spec.fields:
             tagged = field.is_tagged_in(version)

@@ -57,9 +57,7 @@ def test_large_records_are_encoded_by_reference():
     assert [len(chunk) for chunk in chunks] == [18, 100_000, 5, 100_000, 3]
     assert chunks[1] is large
     assert encoded_size(chunks) == len(b"".join(chunks))
-    assert decode(messages.ProduceRequest, 9, b"".join(chunks)) == produce(
-        bytes(100_000) + b"small" + bytes(100_000)
-    )
+    assert decode(messages.ProduceRequest, 9, b"".join(chunks)) == produce(bytes(100_000) + b"small" + bytes(100_000))
 
 
 def test_unknown_tagged_fields_are_skipped():
@@ -70,9 +68,7 @@ def test_unknown_tagged_fields_are_skipped():
 
 
 def test_unknown_tagged_fields_beside_known_ones_are_skipped():
-    request = messages.FetchRequest(
-        cluster_id="c", replica_state=messages.FetchRequest.ReplicaState(3, 4)
-    )
+    request = messages.FetchRequest(cluster_id="c", replica_state=messages.FetchRequest.ReplicaState(3, 4))
     frame = encoded(request, 15)
     known = bytes.fromhex("02 00 02 02 63 01 0d 00000003 0000000000000004 00")
     assert frame.endswith(known)
@@ -161,9 +157,7 @@ def test_value_that_does_not_fit_its_field_is_an_error_with_the_path(change, pat
 def test_error_names_the_element_of_each_array():
     request = messages.FetchRequest
     partitions = [request.FetchPartition(i) for i in range(3)]
-    message = request(
-        topics=[request.FetchTopic("a"), request.FetchTopic("b", partitions=partitions)]
-    )
+    message = request(topics=[request.FetchTopic("a"), request.FetchTopic("b", partitions=partitions)])
     partitions[2].fetch_offset = "1"
     with pytest.raises(ProtocolError, match=r"topics\[1\]\.partitions\[2\]\.partition to"):
         encode(message, 12)

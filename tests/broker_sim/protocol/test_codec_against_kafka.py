@@ -55,9 +55,7 @@ def oracle():
     command = ["java", "-XX:TieredStopAtLevel=1", "-cp", class_path, str(ORACLE)]
 
     def run(mode, stdin=b""):
-        done = subprocess.run(
-            [*command, mode], input=stdin, capture_output=True, timeout=300, check=False
-        )
+        done = subprocess.run([*command, mode], input=stdin, capture_output=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout
 
@@ -114,9 +112,7 @@ def assert_same_fields(ours, theirs, path):
             assert ours == theirs, path
 
 
-def test_kafka_reads_every_version_of_every_message_and_writes_the_same_bytes(
-    oracle, random_message
-):
+def test_kafka_reads_every_version_of_every_message_and_writes_the_same_bytes(oracle, random_message):
     seed = int(os.environ.get("BROKER_SIM_SEED") or random.SystemRandom().randrange(1 << 32))
     print(f"BROKER_SIM_SEED={seed}")
     rng = random.Random(seed)

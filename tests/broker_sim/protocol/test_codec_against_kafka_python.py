@@ -21,18 +21,8 @@ with warnings.catch_warnings():
     import kafka.protocol.metadata
     import kafka.protocol.producer
 
-MODULES = (
-    kafka.protocol.producer,
-    kafka.protocol.consumer,
-    kafka.protocol.metadata,
-    kafka.protocol.admin,
-)
-OWN_SHAPES = {
-    "ApiVersionsResponse",
-    "DescribeClusterResponse",
-    "DescribeGroupsResponse",
-    "MetadataResponse",
-}
+MODULES = (kafka.protocol.producer, kafka.protocol.consumer, kafka.protocol.metadata, kafka.protocol.admin)
+OWN_SHAPES = {"ApiVersionsResponse", "DescribeClusterResponse", "DescribeGroupsResponse", "MetadataResponse"}
 PEERS = {
     name: getattr(module, name)
     for module in MODULES

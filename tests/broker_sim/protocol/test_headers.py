@@ -18,9 +18,7 @@ def test_client_id_is_never_compact_even_in_a_flexible_request_header(version, t
     header = RequestHeader(ApiKey.FETCH, version, 77, "me")
     frame = b"".join(encode_request(header, messages.FetchRequest()))
     assert frame[:4] == (len(frame) - 4).to_bytes(4, "big")
-    assert frame[4:].startswith(
-        b"\0\1" + bytes([0, version]) + b"\0\0\0\x4d" + b"\0\2me" + tail + b"\xff"
-    )
+    assert frame[4:].startswith(b"\0\1" + bytes([0, version]) + b"\0\0\0\x4d" + b"\0\2me" + tail + b"\xff")
     decoded, offset = decode_request_header(frame[4:])
     assert decoded == header
     assert decode(messages.FetchRequest, version, frame[4:], offset) == messages.FetchRequest()
@@ -39,13 +37,7 @@ def test_request_header_skips_tagged_fields():
 
 @pytest.mark.parametrize(
     "frame",
-    [
-        b"",
-        b"\0\0\0\1\0\0\0",
-        b"\0\1\0\1\0\0\0\1\0\5abc",
-        b"\x7f\xff\0\0\0\0\0\0\xff\xff",
-        b"\0\3\0\x0c\0\0\0\1\0\0",
-    ],
+    [b"", b"\0\0\0\1\0\0\0", b"\0\1\0\1\0\0\0\1\0\5abc", b"\x7f\xff\0\0\0\0\0\0\xff\xff", b"\0\3\0\x0c\0\0\0\1\0\0"],
 )
 def test_malformed_request_headers_are_protocol_errors(frame):
     with pytest.raises(ProtocolError):
@@ -68,9 +60,7 @@ def test_response_headers_are_flexible_with_their_message():
 
 
 def test_unsupported_api_versions_request_is_answered_in_version_0():
-    refused = messages.ApiVersionsResponse(
-        error_code=35, api_keys=[messages.ApiVersionsResponse.ApiVersion(18, 0, 4)]
-    )
+    refused = messages.ApiVersionsResponse(error_code=35, api_keys=[messages.ApiVersionsResponse.ApiVersion(18, 0, 4)])
     frame = b"".join(encode_response(ApiKey.API_VERSIONS, 0, 1, refused))
     assert decode_response(ApiKey.API_VERSIONS, 4, frame[4:]) == (1, refused)
 

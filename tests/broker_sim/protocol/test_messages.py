@@ -91,11 +91,7 @@ def test_to_dict_returns_plain_python_values():
         "acks": -1,
         "timeout_ms": 7,
         "topic_data": [
-            {
-                "name": "a",
-                "topic_id": bytes(16),
-                "partition_data": [{"index": 5, "records": [b"ab", b"c"]}],
-            }
+            {"name": "a", "topic_id": bytes(16), "partition_data": [{"index": 5, "records": [b"ab", b"c"]}]}
         ],
     }
 

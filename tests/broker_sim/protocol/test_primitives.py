@@ -44,9 +44,7 @@ def test_varint_longer_than_needed_is_read():
     assert read_varint(b"\x85\x80\x00", 0) == (5, 3)
 
 
-@pytest.mark.parametrize(
-    ("encoded", "value"), [("8080808008", -(1 << 31)), ("ffffffff0f", -1), ("ffffffff7f", -1)]
-)
+@pytest.mark.parametrize(("encoded", "value"), [("8080808008", -(1 << 31)), ("ffffffff0f", -1), ("ffffffff7f", -1)])
 def test_varint_of_32_bits_is_negative(encoded, value):
     assert read_varint(bytes.fromhex(encoded), 0) == (value, 5)
 
@@ -92,8 +90,7 @@ def test_varints_of_long_lengths_are_not_cached():
 
 
 @pytest.mark.parametrize(
-    ("flexible", "count", "head"),
-    [(False, 2, "00000002"), (True, 2, "03"), (True, 126, "7f"), (True, 127, "8001")],
+    ("flexible", "count", "head"), [(False, 2, "00000002"), (True, 2, "03"), (True, 126, "7f"), (True, 127, "8001")]
 )
 def test_array_packers_write_count_and_elements(flexible, count, head):
     packers = ArrayPackers("h", flexible=flexible)

@@ -90,17 +90,10 @@ def test_rebase_changes_offset_and_epoch_and_leaves_the_crc(batch):
 @pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.GZIP])
 def test_restamped_records_have_the_time_of_the_append(codec):
     batch = build_batch([Record(b"a", timestamp=10), Record(b"b", timestamp=12)], codec=codec)
-    stamped = restamp(
-        memoryview(batch), parse_header(batch), 100, 1, log_append_time=True, max_timestamp=77
-    )
+    stamped = restamp(memoryview(batch), parse_header(batch), 100, 1, log_append_time=True, max_timestamp=77)
     verify_crc(memoryview(stamped), parse_header(stamped))
-    assert [(r.offset, r.timestamp, r.value) for r in iter_records(stamped)] == [
-        (100, 77, b"a"),
-        (101, 77, b"b"),
-    ]
-    back = restamp(
-        memoryview(stamped), parse_header(stamped), 0, -1, log_append_time=False, max_timestamp=12
-    )
+    assert [(r.offset, r.timestamp, r.value) for r in iter_records(stamped)] == [(100, 77, b"a"), (101, 77, b"b")]
+    back = restamp(memoryview(stamped), parse_header(stamped), 0, -1, log_append_time=False, max_timestamp=12)
     assert back == batch
 
 

@@ -6,12 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.protocol.compression import (
-    CompressionCodec,
-    compress,
-    decompress,
-    decompress_in_pieces,
-)
+from broker_sim.protocol.compression import CompressionCodec, compress, decompress, decompress_in_pieces
 from broker_sim.protocol.record_batch import encode_batch, parse_header, recompress, verify_crc
 from broker_sim.protocol.records import (
     EndTxnMarker,
@@ -83,10 +78,7 @@ def test_clients_decode_what_is_built_here():
         theirs = DefaultRecordBatch(bytearray(built))
         assert theirs.validate_crc()
         found = [(r.offset, r.timestamp, r.key, r.value, list(r.headers)) for r in theirs]
-        assert found == [
-            (40, 7, b"k", b"v", [("h", b"x"), ("n", None)]),
-            (41, 9, None, None, []),
-        ]
+        assert found == [(40, 7, b"k", b"v", [("h", b"x"), ("n", None)]), (41, 9, None, None, [])]
 
 
 def test_batches_built_by_clients_are_decoded_here():
@@ -104,9 +96,7 @@ def test_batches_built_by_clients_are_decoded_here():
 
 @pytest.mark.parametrize("is_commit", [True, False])
 def test_end_txn_marker_read_equals_the_one_built(is_commit):
-    batch = build_end_txn_marker(
-        producer_id=9, producer_epoch=3, is_commit=is_commit, timestamp=5, coordinator_epoch=4
-    )
+    batch = build_end_txn_marker(producer_id=9, producer_epoch=3, is_commit=is_commit, timestamp=5, coordinator_epoch=4)
     header = parse_header(batch)
     assert header.is_control
     assert header.is_transactional
@@ -179,11 +169,7 @@ def test_blocks_of_snappy_are_put_together_however_small_they_are():
 
     block = bytes(cramjam.snappy.compress_raw(bytes(64)))
     blocks = (len(block).to_bytes(4, "big") + block) * 16_384
-    pieces = list(
-        decompress_in_pieces(
-            CompressionCodec.SNAPPY, compress(CompressionCodec.SNAPPY, b"") + blocks
-        )
-    )
+    pieces = list(decompress_in_pieces(CompressionCodec.SNAPPY, compress(CompressionCodec.SNAPPY, b"") + blocks))
     assert b"".join(pieces) == bytes(1 << 20)
     assert len(pieces) < 10  # who reads a record copies what it has with each piece
 

@@ -75,16 +75,11 @@ def test_ranges_before_4_are_those_that_kafka_python_knows(name):
 def test_newest_release_has_the_versions_of_the_schemas():
     specs = [load_message(name) for name in message_names()]
     ranges = {
-        ApiKey(spec.api_key): (
-            spec.versions.first,
-            spec.versions.last - spec.latest_version_unstable,
-        )
+        ApiKey(spec.api_key): (spec.versions.first, spec.versions.last - spec.latest_version_unstable)
         for spec in specs
         if spec.kind == "request" and "broker" in spec.listeners
     }
-    assert find_release(NEWEST).apis == {
-        key: (first, last) for key, (first, last) in ranges.items() if first <= last
-    }
+    assert find_release(NEWEST).apis == {key: (first, last) for key, (first, last) in ranges.items() if first <= last}
 
 
 def test_highest_version_never_falls_from_one_release_to_the_next():

@@ -2,20 +2,10 @@ import keyword
 
 import pytest
 
-from broker_sim.protocol.schema import (
-    FIXED_FORMATS,
-    Versions,
-    load_message,
-    message_names,
-    parse_message,
-    snake_case,
-)
+from broker_sim.protocol.schema import FIXED_FORMATS, Versions, load_message, message_names, parse_message, snake_case
 
 
-@pytest.mark.parametrize(
-    ("text", "first", "last"),
-    [("3", 3, 3), ("3-5", 3, 5), ("3+", 3, 32767), ("0-0", 0, 0)],
-)
+@pytest.mark.parametrize(("text", "first", "last"), [("3", 3, 3), ("3-5", 3, 5), ("3+", 3, 32767), ("0-0", 0, 0)])
 def test_versions_include_both_ends(text, first, last):
     versions = Versions.parse(text)
     assert versions == Versions(first, last)

@@ -6,12 +6,7 @@ import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.protocol import records as module
-from broker_sim.protocol.compression import (
-    CompressionCodec,
-    compress,
-    decompress,
-    decompress_in_pieces,
-)
+from broker_sim.protocol.compression import CompressionCodec, compress, decompress, decompress_in_pieces
 from broker_sim.protocol.record_batch import encode_batch, parse_header
 from broker_sim.protocol.records import build_batch, iter_records
 

@@ -74,9 +74,7 @@ def test_listener_between_brokers_has_the_rate_and_does_not_count_for_others(clo
     assert accepted(quotas, 11) == [0] * 10 + [1_000]
 
 
-@pytest.mark.parametrize(
-    "name", ["max.connection.creation.rate", "listener.name.outside.max.connection.creation.rate"]
-)
+@pytest.mark.parametrize("name", ["max.connection.creation.rate", "listener.name.outside.max.connection.creation.rate"])
 def test_refused_address_counts_for_neither_broker_nor_listener(clock, name):
     quotas = quotas_of(clock, {name: "2"}, ips={OWN: ip_rate(1.0)})
     for _ in range(30):

@@ -31,14 +31,7 @@ def throttled(manager, topic="t"):
 
 @pytest.mark.parametrize(
     ("text", "partitions"),
-    [
-        ("", []),
-        ("*", [0, 1, 2, 3]),
-        ("0:1", [0]),
-        (" 0:1 , 3:1,2:2,1:10", [0, 3]),
-        ("0:2", []),
-        ("0:1,,", [0]),
-    ],
+    [("", []), ("*", [0, 1, 2, 3]), ("0:1", [0]), (" 0:1 , 3:1,2:2,1:10", [0, 3]), ("0:2", []), ("0:1,,", [0])],
 )
 def test_replicas_are_those_of_this_broker_in_the_list(clock, text, partitions):
     quotas = quotas_of(clock, {LEADERS: text})
@@ -72,9 +65,7 @@ def test_bytes_are_divided_by_the_time_since_the_first_ones_but_at_least_a_sampl
 
 
 def test_bytes_are_forgotten_after_the_window(clock):
-    quotas = quotas_of(
-        clock, replication_quota_window_num=3, replication_quota_window_size_seconds=2
-    )
+    quotas = quotas_of(clock, replication_quota_window_num=3, replication_quota_window_size_seconds=2)
     quotas.reconfigure({FOLLOWER_RATE: "0"})
     quotas.follower.record(1)
     clock.advance_to(5_999)

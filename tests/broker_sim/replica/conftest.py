@@ -2,33 +2,15 @@
 
 import pytest
 
-from broker_sim.cluster.requests import (
-    FETCH_VERSION,
-    PRODUCE_VERSION,
-    fetch_request,
-    produce_request,
-)
+from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.config import BrokerConfig, TopicConfig
 from broker_sim.log import LogManager
-from broker_sim.metadata import (
-    BrokerState,
-    MetadataDelta,
-    MetadataImage,
-    PartitionState,
-    TopicState,
-)
+from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage, PartitionState, TopicState
 from broker_sim.metadata.cache import MetadataCache
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
-from broker_sim.replica import (
-    FetchIsolation,
-    FetchParams,
-    FetchPartition,
-    Partition,
-    Purgatories,
-    ReplicaManager,
-)
+from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition, Partition, Purgatories, ReplicaManager
 from broker_sim.runtime.action_queue import ActionQueue
 from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
@@ -44,9 +26,7 @@ class Bench:
     """Says what the tests do in words; all of it in virtual time."""
 
     def __init__(self, configs=None, topic_configs=None, partitions=1):
-        self.cluster = VirtualCluster(
-            seed=11, configs={"replica.lag.time.max.ms": "10000", **(configs or {})}
-        )
+        self.cluster = VirtualCluster(seed=11, configs={"replica.lag.time.max.ms": "10000", **(configs or {})})
         self.cluster.create_topic(
             TOPIC,
             configs=topic_configs,
@@ -117,9 +97,7 @@ class OneBroker:
 
     def __init__(self, configs=None):
         self.clock = VirtualClock(wall_start_ms=1_000_000)
-        self.config = BrokerConfig.from_mapping(
-            {"replica.lag.time.max.ms": str(LAG_TIME_MAX_MS), **(configs or {})}
-        )
+        self.config = BrokerConfig.from_mapping({"replica.lag.time.max.ms": str(LAG_TIME_MAX_MS), **(configs or {})})
         delta = MetadataDelta(MetadataImage(0, "cluster"))
         for broker_id in (LEADER, FIRST_FOLLOWER, SECOND_FOLLOWER):
             delta.set_broker(BrokerState(broker_id, (), None, epoch=BROKER_EPOCH, fenced=False))
@@ -235,12 +213,7 @@ class OneBroker:
     def replicate(self, follower, offset, number=0, **fields):
         """Let the follower fetch from `offset`, which shows that it has everything before."""
         ((_, result),) = self.fetch(
-            number,
-            offset=offset,
-            max_wait_ms=0,
-            isolation=FetchIsolation.LOG_END,
-            replica_id=follower,
-            **fields,
+            number, offset=offset, max_wait_ms=0, isolation=FetchIsolation.LOG_END, replica_id=follower, **fields
         )[0].items()
         return result
 

@@ -3,11 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.replica.alter_partition_manager import (
-    RETRY_BACKOFF_MS,
-    AlterPartitionManager,
-    IsrDecision,
-)
+from broker_sim.replica.alter_partition_manager import RETRY_BACKOFF_MS, AlterPartitionManager, IsrDecision
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
@@ -20,11 +16,7 @@ class Proposer:
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [
-        (ErrorCode.REQUEST_TIMED_OUT, ()),
-        (ErrorCode.NONE, [IsrDecision(ErrorCode.INVALID_UPDATE_VERSION)]),
-    ],
+    "answer", [(ErrorCode.REQUEST_TIMED_OUT, ()), (ErrorCode.NONE, [IsrDecision(ErrorCode.INVALID_UPDATE_VERSION)])]
 )
 def test_refused_change_is_proposed_again_after_50_ms(answer):
     scheduler = VirtualScheduler()

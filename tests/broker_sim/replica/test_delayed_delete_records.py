@@ -13,8 +13,7 @@ def delete(bench):
         request = messages.DeleteRecordsRequest(
             topics=[
                 messages.DeleteRecordsRequest.DeleteRecordsTopic(
-                    name="topic",
-                    partitions=[messages.DeleteRecordsRequest.DeleteRecordsPartition(0, offset)],
+                    name="topic", partitions=[messages.DeleteRecordsRequest.DeleteRecordsPartition(0, offset)]
                 )
             ],
             timeout_ms=timeout_ms,

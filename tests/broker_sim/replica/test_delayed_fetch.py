@@ -56,9 +56,7 @@ def test_case_a_leader_that_follows_now_ends_a_fetch_for_leaders_only(broker, pa
     assert completed(broker, answers).error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_leader_that_follows_now_goes_on_serving_a_fetch_with_client_metadata(
-    broker, partition, wait
-):
+def test_leader_that_follows_now_goes_on_serving_a_fetch_with_client_metadata(broker, partition, wait):
     answers = wait()
     follow(partition)
     assert completed(broker, answers) is None
@@ -89,9 +87,7 @@ def test_case_f_truncation_below_the_fetch_offset_ends_the_wait(broker, partitio
     assert completed(broker, answers).error_code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_case_f_fetch_offset_on_an_older_segment_ends_the_wait_before_min_bytes(
-    broker, partition, wait
-):
+def test_case_f_fetch_offset_on_an_older_segment_ends_the_wait_before_min_bytes(broker, partition, wait):
     answers = wait(min_bytes=1_000_000)
     broker.produce(acks=1)
     assert completed(broker, answers) is None
@@ -305,9 +301,7 @@ def test_fetch_without_a_leader_epoch_keeps_waiting_at_a_leader_that_follows_now
     assert bench.partition_answer(pending).error_code == ErrorCode.NONE
 
 
-@pytest.mark.parametrize(
-    ("epoch", "error"), [(0, ErrorCode.NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)]
-)
+@pytest.mark.parametrize(("epoch", "error"), [(0, ErrorCode.NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)])
 def test_unknown_leader_epoch_is_answered_at_once(bench, epoch, error):
     pending = bench.wait(bench.fetch(max_wait_ms=100, leader_epoch=epoch))
     assert bench.partition_answer(pending).error_code == error

@@ -37,9 +37,7 @@ class Heard:
 def test_observer_hears_of_a_produce_that_is_complete_at_once(broker):
     heard = Heard()
     timer = SystemTimer("Produce", clock=broker.clock, executor=InlineExecutor())
-    broker.purgatories.produce = DelayedOperationPurgatory(
-        "Produce", timer, reaper_enabled=False, observer=heard
-    )
+    broker.purgatories.produce = DelayedOperationPurgatory("Produce", timer, reaper_enabled=False, observer=heard)
     broker.lead(isr=(1,))
     ((answer,),) = [answers.values() for answers in broker.produce()]
     assert answer.error_code is ErrorCode.NONE
@@ -55,9 +53,7 @@ def test_append_wakes_a_fetch_that_waits_for_it(broker):
 
 
 @pytest.mark.parametrize("timeout_ms", [1, 500, 1500, 7777])
-def test_produce_without_a_follower_times_out_to_the_millisecond_with_its_base_offset(
-    bench, timeout_ms
-):
+def test_produce_without_a_follower_times_out_to_the_millisecond_with_its_base_offset(bench, timeout_ms):
     bench.produced()
     bench.cluster.pause(2)
     pending = bench.produce(timeout_ms=timeout_ms)
@@ -136,13 +132,7 @@ def test_case_c1_isr_that_is_too_small_once_the_records_are_replicated_is_an_err
     assert broker.purgatories.produce.num_delayed() == 1
     fetch = FetchPartition(fetch_offset=1, max_bytes=1_000)
     broker.manager.read_from_log(
-        FetchParams(
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=1_000,
-            isolation=FetchIsolation.LOG_END,
-            replica_id=2,
-        ),
+        FetchParams(max_wait_ms=0, min_bytes=0, max_bytes=1_000, isolation=FetchIsolation.LOG_END, replica_id=2),
         [(partition.topic_partition, fetch)],
         update_fetch_state=True,
     )

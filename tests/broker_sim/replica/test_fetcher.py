@@ -43,11 +43,7 @@ class ScriptedLeader:
     def sent(self):
         """Return the epoch of each request, the offsets that it names, and how much it takes back."""
         return [
-            (
-                request.epoch,
-                [fetch.fetch_offset for _, fetch in request.to_send],
-                len(request.to_forget),
-            )
+            (request.epoch, [fetch.fetch_offset for _, fetch in request.to_send], len(request.to_forget))
             for request, _, _ in self.fetches
         ]
 
@@ -73,10 +69,7 @@ def quotas(bench):
     """Quotas of replication under which partition 0 is throttled; there is no limit yet."""
     clock = bench.cluster.nodes.brokers[FOLLOWER].clock
     return ReplicationQuotas(
-        BrokerConfig(),
-        clock,
-        FOLLOWER,
-        lambda _: {"follower.replication.throttled.replicas": "0:2"},
+        BrokerConfig(), clock, FOLLOWER, lambda _: {"follower.replication.throttled.replicas": "0:2"}
     )
 
 
@@ -190,9 +183,7 @@ def test_log_starts_that_did_not_move_are_not_looked_at(bench, leader, follower)
     assert not leader.fetches[-1][0].to_send
 
 
-def test_records_that_cannot_be_appended_are_fetched_again_after_the_backoff(
-    bench, leader, follower
-):
+def test_records_that_cannot_be_appended_are_fetched_again_after_the_backoff(bench, leader, follower):
     broken = records(2)[:-1] + b"?"
     leader.answer(ErrorCode.NONE, 3, 3, 0, (broken,), len(broken))
     bench.cluster.advance(BACKOFF_MS - 1)
@@ -201,9 +192,7 @@ def test_records_that_cannot_be_appended_are_fetched_again_after_the_backoff(
     assert (len(leader.fetches), leader.fetch_offset) == (2, 2)
 
 
-def test_log_start_beyond_the_followers_log_delays_the_partition_by_the_backoff(
-    bench, leader, follower
-):
+def test_log_start_beyond_the_followers_log_delays_the_partition_by_the_backoff(bench, leader, follower):
     leader.answer(ErrorCode.NONE, 9, 9, 9)
     bench.cluster.advance(BACKOFF_MS)
     assert len(leader.fetches) == 2
@@ -319,9 +308,7 @@ def test_other_partitions_are_fetched_without_the_throttled_one(bench, leader, f
     assert leader.sent()[5:] == [(5, [4], 0)]
 
 
-def test_partition_of_which_nothing_was_heard_yet_does_not_count_as_in_sync(
-    bench, leader, follower, quotas
-):
+def test_partition_of_which_nothing_was_heard_yet_does_not_count_as_in_sync(bench, leader, follower, quotas):
     limit(quotas, b"1", seconds=1)
     quotas.follower.record(2)
     follower.add(bench.partition(FOLLOWER))

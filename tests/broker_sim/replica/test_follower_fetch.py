@@ -3,13 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.replica import (
-    INITIAL_EPOCH,
-    FetchIsolation,
-    FetchParams,
-    FetchPartition,
-    FollowerFetch,
-)
+from broker_sim.replica import INITIAL_EPOCH, FetchIsolation, FetchParams, FetchPartition, FollowerFetch
 
 LEADER, FOLLOWER, STRANGER = 1, 2, 9
 
@@ -29,10 +23,7 @@ def fetch_as(bench):
             replica_epoch=replica_epoch,
         )
         fetch = FetchPartition(
-            fetch_offset=offset,
-            max_bytes=1_000,
-            log_start_offset=log_start_offset,
-            current_leader_epoch=leader_epoch,
+            fetch_offset=offset, max_bytes=1_000, log_start_offset=log_start_offset, current_leader_epoch=leader_epoch
         )
         to_send = [(bench.partition().topic_partition, fetch)]
         bench.cluster.nodes.brokers[LEADER].replica_server.serve_fetch(
@@ -65,8 +56,7 @@ def test_fetch_without_a_broker_epoch_is_accepted(bench, fetch_as):
 
 
 @pytest.mark.parametrize(
-    ("leader_epoch", "error"),
-    [(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (0, ErrorCode.UNKNOWN_LEADER_EPOCH)],
+    ("leader_epoch", "error"), [(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (0, ErrorCode.UNKNOWN_LEADER_EPOCH)]
 )
 def test_fetch_of_a_replica_that_is_not_assigned_is_refused(bench, fetch_as, leader_epoch, error):
     assert fetch_as(STRANGER, leader_epoch=leader_epoch).error_code == error

@@ -11,13 +11,7 @@ from broker_sim.broker.replica_server import ReplicaServer
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import PartitionState
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.replica import (
-    INITIAL_EPOCH,
-    FetchIsolation,
-    FetchParams,
-    FetchPartition,
-    FollowerFetch,
-)
+from broker_sim.replica import INITIAL_EPOCH, FetchIsolation, FetchParams, FetchPartition, FollowerFetch
 
 TOPIC, LEADER, ALL = "topic", 1, (1, 2, 3)
 FOLLOWERS = (2, 3)
@@ -114,9 +108,7 @@ class Leader:
             pending = partition.isr_state
             if pending.is_inflight:
                 epoch = pending.partition_epoch + 1
-                partition.complete_alter_partition(
-                    pending, pending.proposed_isr, pending.leader_epoch, epoch
-                )
+                partition.complete_alter_partition(pending, pending.proposed_isr, pending.leader_epoch, epoch)
                 self.partition_epoch = max(self.partition_epoch, epoch)
         self.broker.actions.try_complete_actions()
         self.broker.proposals.clear()
@@ -149,13 +141,7 @@ class Leader:
 
 def shown(data):
     """What a follower reads of an answer."""
-    return (
-        data.error_code,
-        data.high_watermark,
-        data.log_start_offset,
-        b"".join(data.records),
-        data.diverging_epoch,
-    )
+    return (data.error_code, data.high_watermark, data.log_start_offset, b"".join(data.records), data.diverging_epoch)
 
 
 def random_step(rng, leader):

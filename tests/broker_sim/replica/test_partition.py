@@ -108,12 +108,7 @@ def test_reassigned_replicas_come_and_go(broker):
 
 @pytest.mark.parametrize(
     ("epoch", "expected"),
-    [
-        (-1, None),
-        (3, None),
-        (2, ErrorCode.FENCED_LEADER_EPOCH),
-        (4, ErrorCode.UNKNOWN_LEADER_EPOCH),
-    ],
+    [(-1, None), (3, None), (2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)],
 )
 def test_request_names_the_current_leader_epoch_or_none(broker, epoch, expected):
     partition = broker.lead(leader_epoch=3)
@@ -295,12 +290,9 @@ def test_replica_joins_once_it_has_the_high_watermark_and_the_epoch_start(broker
 
 
 @pytest.mark.parametrize(
-    ("is_fenced", "replica_epoch", "joins"),
-    [(False, 5, True), (False, -1, True), (True, 5, False), (False, 6, False)],
+    ("is_fenced", "replica_epoch", "joins"), [(False, 5, True), (False, -1, True), (True, 5, False), (False, 6, False)]
 )
-def test_replica_joins_only_unfenced_and_in_the_epoch_that_the_metadata_knows(
-    broker, is_fenced, replica_epoch, joins
-):
+def test_replica_joins_only_unfenced_and_in_the_epoch_that_the_metadata_knows(broker, is_fenced, replica_epoch, joins):
     broker.lead(isr=(1, 2))
     broker.set_broker(3, fenced=is_fenced, epoch=5)
     broker.replicate(3, 0, replica_epoch=replica_epoch)
@@ -449,8 +441,7 @@ def test_follower_fetches_to_the_log_end_and_a_consumer_to_the_high_watermark(br
 
 
 @pytest.mark.parametrize(
-    ("leader_epoch", "expected"),
-    [(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (0, ErrorCode.UNKNOWN_LEADER_EPOCH)],
+    ("leader_epoch", "expected"), [(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (0, ErrorCode.UNKNOWN_LEADER_EPOCH)]
 )
 def test_fetch_of_a_replica_that_is_not_assigned_is_refused(broker, leader_epoch, expected):
     broker.lead()
@@ -478,9 +469,7 @@ def test_batch_larger_than_the_limit_is_left_out_unless_it_is_the_first(broker):
     ("offset", "last_fetched_epoch", "diverging"),
     [(2, 0, None), (3, 0, (0, 2)), (3, 4, None), (2, 3, (0, 2)), (4, 4, (4, 3))],
 )
-def test_diverging_epoch_is_the_last_common_epoch_and_its_end(
-    broker, offset, last_fetched_epoch, diverging
-):
+def test_diverging_epoch_is_the_last_common_epoch_and_its_end(broker, offset, last_fetched_epoch, diverging):
     """Epoch 0 has the offsets 0 and 1, epoch 4 has 2."""
     partition = broker.lead(replicas=(1,), isr=(1,))
     append(partition)

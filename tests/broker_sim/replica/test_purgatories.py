@@ -3,17 +3,8 @@ import pytest
 from broker_sim.config import BrokerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.replica import Purgatories
-from broker_sim.replica.share_fetch_keys import (
-    DelayedShareFetchGroupKey,
-    DelayedShareFetchPartitionKey,
-)
-from purgatory import (
-    DelayedOperationPurgatory,
-    InlineExecutor,
-    PendingOperation,
-    SystemTimer,
-    VirtualClock,
-)
+from broker_sim.replica.share_fetch_keys import DelayedShareFetchGroupKey, DelayedShareFetchPartitionKey
+from purgatory import DelayedOperationPurgatory, InlineExecutor, PendingOperation, SystemTimer, VirtualClock
 
 KEY = TopicPartition("topic", 0)
 TOPIC_ID = b"t" * 16
@@ -95,9 +86,7 @@ def test_added_purgatory_is_one_of_the_broker_and_shuts_down_with_it(made, purga
     ("name", "by_append", "by_high_watermark"),
     [("fetch", True, True), ("produce", False, True), ("delete_records", False, True)],
 )
-def test_what_waits_for_a_partition_may_be_completed_by_an_append(
-    purgatories, name, by_append, by_high_watermark
-):
+def test_what_waits_for_a_partition_may_be_completed_by_an_append(purgatories, name, by_append, by_high_watermark):
     assert purgatories.may_complete(KEY, hw_increased=True) is False
     getattr(purgatories, name).try_complete_else_watch(PendingOperation(1_000), [KEY])
     assert purgatories.may_complete(KEY, hw_increased=False) is by_append

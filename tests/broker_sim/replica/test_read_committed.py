@@ -26,18 +26,12 @@ class Transactions:
         self._sequences[producer_id] = sequence + 1
         return self._append(
             build_batch(
-                [b"value"],
-                producer_id=producer_id,
-                producer_epoch=0,
-                base_sequence=sequence,
-                is_transactional=True,
+                [b"value"], producer_id=producer_id, producer_epoch=0, base_sequence=sequence, is_transactional=True
             )
         )
 
     def end(self, producer_id=7, *, is_commit=True, acks=-1, timeout_ms=60_000):
-        marker = build_end_txn_marker(
-            producer_id=producer_id, producer_epoch=0, is_commit=is_commit, timestamp=0
-        )
+        marker = build_end_txn_marker(producer_id=producer_id, producer_epoch=0, is_commit=is_commit, timestamp=0)
         return self._append(marker, AppendOrigin.COORDINATOR, acks, timeout_ms)
 
     def _append(self, batch, origin=AppendOrigin.CLIENT, acks=1, timeout_ms=0):
@@ -54,9 +48,7 @@ class Transactions:
         return answers
 
     def read(self, offset=0, *, max_wait_ms=60_000, **options):
-        return self.broker.fetch(
-            offset=offset, isolation=COMMITTED, max_wait_ms=max_wait_ms, **options
-        )
+        return self.broker.fetch(offset=offset, isolation=COMMITTED, max_wait_ms=max_wait_ms, **options)
 
 
 @pytest.fixture

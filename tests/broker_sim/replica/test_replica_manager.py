@@ -150,9 +150,7 @@ def test_fetch_that_need_not_or_cannot_wait_is_answered_at_once(broker, options)
 
 def test_fetch_of_no_partition_is_answered_at_once(broker):
     answers = []
-    params = FetchParams(
-        max_wait_ms=500, min_bytes=1, max_bytes=1, isolation=FetchIsolation.LOG_END
-    )
+    params = FetchParams(max_wait_ms=500, min_bytes=1, max_bytes=1, isolation=FetchIsolation.LOG_END)
     broker.manager.fetch_messages(params, [], answers.append)
     assert answers == [[]]
 
@@ -169,11 +167,7 @@ def test_fetch_answers_every_partition_with_its_own_error(broker):
 
 @pytest.mark.parametrize(
     ("topic_id", "expected"),
-    [
-        (bytes(16), ErrorCode.NONE),
-        (b"t" * 16, ErrorCode.NONE),
-        (b"u" * 16, ErrorCode.INCONSISTENT_TOPIC_ID),
-    ],
+    [(bytes(16), ErrorCode.NONE), (b"t" * 16, ErrorCode.NONE), (b"u" * 16, ErrorCode.INCONSISTENT_TOPIC_ID)],
 )
 def test_fetch_names_the_topic_id_or_none(broker, topic_id, expected):
     alone(broker)
@@ -253,16 +247,10 @@ def test_committed_read_ends_before_an_open_transaction(broker):
     alone(broker)
     broker.produce(acks=1)
     open_transaction = build_batch(
-        [Record(b"value")],
-        producer_id=7,
-        producer_epoch=0,
-        base_sequence=0,
-        is_transactional=True,
+        [Record(b"value")], producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True
     )
     broker.logs.producers.transaction_verification_enabled = False
-    broker.manager.append_records(
-        {key(): open_transaction}, lambda _: None, timeout_ms=0, required_acks=1
-    )
+    broker.manager.append_records({key(): open_transaction}, lambda _: None, timeout_ms=0, required_acks=1)
     (committed,) = broker.fetch(isolation=FetchIsolation.TXN_COMMITTED)
     (all_records,) = broker.fetch()
     assert committed[0].size_bytes == len(BATCH)

@@ -24,9 +24,7 @@ class Racks:
     def fetch(self, rack, *, broker=1, offset=0, version=12, wait_ms=0, replica_id=-1):
         """Return the answer for the partition; None while the fetch is parked."""
         client = self._make_client(self.cluster.nodes.brokers[broker].handle_frame)
-        asked = FetchRequest.FetchPartition(
-            partition=0, fetch_offset=offset, partition_max_bytes=1 << 20
-        )
+        asked = FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
         request = FetchRequest(
             replica_id=replica_id,
             max_wait_ms=wait_ms,
@@ -87,10 +85,7 @@ def test_named_follower_reads_up_to_its_high_watermark(racks, broker):
 
 def test_offset_that_no_follower_has_is_read_from_the_leader(racks):
     beyond = racks.fetch("b", offset=9)
-    assert (beyond.error_code, beyond.preferred_read_replica) == (
-        ErrorCode.OFFSET_OUT_OF_RANGE,
-        -1,
-    )
+    assert (beyond.error_code, beyond.preferred_read_replica) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
 
 
 def test_follower_that_fell_behind_is_not_named(racks):

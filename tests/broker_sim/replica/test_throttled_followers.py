@@ -40,9 +40,7 @@ def exceed(quotas, rate=1_000, value=2_000):
 
 
 def fetch(broker, replica_id=LAGGING, *numbers, **options):
-    return broker.fetch(
-        *numbers, replica_id=replica_id, isolation=FetchIsolation.LOG_END, **options
-    )
+    return broker.fetch(*numbers, replica_id=replica_id, isolation=FetchIsolation.LOG_END, **options)
 
 
 def test_follower_outside_the_isr_gets_no_records_but_the_offsets(broker, partition, quotas):

@@ -5,11 +5,7 @@ import pytest
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch, build_end_txn_marker
-from broker_sim.replica import (
-    TransactionalAppends,
-    TransactionalProducer,
-    TransactionSupportedOperation,
-)
+from broker_sim.replica import TransactionalAppends, TransactionalProducer, TransactionSupportedOperation
 
 TOPIC = "topic"
 DEFAULT, GENERIC, ADDS = TransactionSupportedOperation
@@ -85,9 +81,7 @@ class Setup:
         return {number: status.error_code for number, status in statuses.items()}
 
     def end(self, number=0, *, is_commit=True):
-        marker = build_end_txn_marker(
-            producer_id=7, producer_epoch=0, is_commit=is_commit, timestamp=0
-        )
+        marker = build_end_txn_marker(producer_id=7, producer_epoch=0, is_commit=is_commit, timestamp=0)
         self.partitions[number].log.append_as_leader(marker, 0, "coordinator")
 
     def ends(self):
@@ -148,13 +142,7 @@ def test_acks_all_waits_for_the_replicas_after_the_coordinator(make_broker):
 
 
 @pytest.mark.parametrize(
-    "error",
-    [
-        "NETWORK_EXCEPTION",
-        "COORDINATOR_LOAD_IN_PROGRESS",
-        "COORDINATOR_NOT_AVAILABLE",
-        "NOT_COORDINATOR",
-    ],
+    "error", ["NETWORK_EXCEPTION", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"]
 )
 @pytest.mark.parametrize("operation", TransactionSupportedOperation)
 def test_unreachable_coordinator_is_told_as_not_enough_replicas(setup, operation, error):
@@ -162,8 +150,7 @@ def test_unreachable_coordinator_is_told_as_not_enough_replicas(setup, operation
     setup.coordinator.answer(p0=ErrorCode[error])
     assert setup.codes(answers) == {0: NOT_ENOUGH}
     assert answers[0][0].error_message == (
-        "Unable to verify the partition has been added to the transaction."
-        f" Underlying error: {error}"
+        f"Unable to verify the partition has been added to the transaction. Underlying error: {error}"
     )
 
 
@@ -233,9 +220,7 @@ def test_second_request_whose_answer_comes_first_is_out_of_order(setup):
 
 def test_older_epoch_is_refused_without_a_question(setup):
     setup.partitions[0].log.append_as_leader(
-        build_end_txn_marker(producer_id=7, producer_epoch=5, is_commit=True, timestamp=0),
-        0,
-        "coordinator",
+        build_end_txn_marker(producer_id=7, producer_epoch=5, is_commit=True, timestamp=0), 0, "coordinator"
     )
     answers = setup.send(epoch=4)
     assert setup.codes(answers) == {0: ErrorCode.INVALID_PRODUCER_EPOCH}
@@ -260,22 +245,11 @@ def test_leader_that_is_gone_when_the_answer_comes_appends_nothing(setup):
 
 def test_batches_of_two_producers_are_refused_together(setup):
     def batch(producer_id):
-        return build_batch(
-            [b"v"],
-            producer_id=producer_id,
-            producer_epoch=0,
-            base_sequence=0,
-            is_transactional=True,
-        )
+        return build_batch([b"v"], producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
 
     with pytest.raises(ApiError) as caught:
         setup.appends.append(
-            {key(0): batch(1), key(1): batch(2)},
-            "id",
-            DEFAULT,
-            lambda _: None,
-            timeout_ms=0,
-            required_acks=1,
+            {key(0): batch(1), key(1): batch(2)}, "id", DEFAULT, lambda _: None, timeout_ms=0, required_acks=1
         )
     assert caught.value.error_code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert setup.ends() == [0, 0, 0]
@@ -310,30 +284,19 @@ def test_group_coordinator_verifies_and_appends_by_itself(setup):
     setup.coordinator.answer()
     ((errors, guards),) = results
     assert errors == {}
-    batch = build_batch(
-        [b"v"], producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True
-    )
+    batch = build_batch([b"v"], producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
     done = []
     setup.broker.manager.append_for_coordinator(
-        key(0),
-        batch,
-        lambda _: None,
-        done.append,
-        timeout_ms=1_000,
-        verification_guard=guards[key(0)],
+        key(0), batch, lambda _: None, done.append, timeout_ms=1_000, verification_guard=guards[key(0)]
     )
     assert done == [NONE]
 
 
-@pytest.mark.parametrize(
-    ("version", "operation"), [(3, DEFAULT), (10, DEFAULT), (11, GENERIC), (12, ADDS), (13, ADDS)]
-)
+@pytest.mark.parametrize(("version", "operation"), [(3, DEFAULT), (10, DEFAULT), (11, GENERIC), (12, ADDS), (13, ADDS)])
 def test_version_of_a_produce_request_tells_what_its_client_can_handle(version, operation):
     assert TransactionSupportedOperation.of_produce(version) is operation
 
 
-@pytest.mark.parametrize(
-    ("version", "operation"), [(0, DEFAULT), (3, DEFAULT), (4, GENERIC), (5, ADDS)]
-)
+@pytest.mark.parametrize(("version", "operation"), [(0, DEFAULT), (3, DEFAULT), (4, GENERIC), (5, ADDS)])
 def test_version_of_a_commit_request_tells_what_its_client_can_handle(version, operation):
     assert TransactionSupportedOperation.of_txn_offset_commit(version) is operation

@@ -31,9 +31,7 @@ def log():
         (1, 2, 2),
     ],
 )
-def test_epoch_that_both_know_ends_where_it_ends_first(
-    log, leader_epoch, leader_end_offset, offset
-):
+def test_epoch_that_both_know_ends_where_it_ends_first(log, leader_epoch, leader_end_offset, offset):
     assert truncation_offset(log, leader_epoch, leader_end_offset) == offset
 
 

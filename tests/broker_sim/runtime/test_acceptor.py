@@ -163,9 +163,7 @@ def test_socket_that_cannot_listen_leaves_no_file_open(run):
             first.listen()
             before = open_files()
             with pytest.raises(OSError, match="Address already in use"):
-                await accept_connections(
-                    asyncio.get_running_loop(), second, asyncio.Protocol, backlog=1
-                )
+                await accept_connections(asyncio.get_running_loop(), second, asyncio.Protocol, backlog=1)
             return before, open_files()
 
     before, after = run(main())

@@ -92,9 +92,7 @@ def test_connections_that_found_no_file_are_accepted_a_fifth_of_a_second_later(r
             closing(await accept_connections(loop, listening, asyncio.Protocol, 8)),
         ):
             await asyncio.sleep(3.5 * RETRY_DELAY_S)
-            assert listening.tried_s == pytest.approx(
-                [0, RETRY_DELAY_S, 2 * RETRY_DELAY_S, 3 * RETRY_DELAY_S]
-            )
+            assert listening.tried_s == pytest.approx([0, RETRY_DELAY_S, 2 * RETRY_DELAY_S, 3 * RETRY_DELAY_S])
             listening.has_room = True
             await asyncio.sleep(RETRY_DELAY_S)
             assert listening.tried_s[4] == pytest.approx(4 * RETRY_DELAY_S)

@@ -71,8 +71,7 @@ def test_work_is_done_in_another_thread_and_its_result_is_for_the_loop():
         done = asyncio.get_running_loop().create_future()
         scheduler = LoopScheduler(asyncio.get_running_loop())
         scheduler.run_beside(
-            threading.current_thread,
-            lambda worker: done.set_result((worker, threading.current_thread())),
+            threading.current_thread, lambda worker: done.set_result((worker, threading.current_thread()))
         )
         worker, thread_of_result = await done
         assert worker is not threading.current_thread()

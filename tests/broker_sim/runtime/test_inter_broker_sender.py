@@ -17,9 +17,7 @@ class Bench:
         self.served = []
         self.linked = []
         self.answers = []
-        self.sender = InterBrokerSender(
-            ME, self.call_later, self.clock, self, TIMEOUT_MS, self.serve
-        )
+        self.sender = InterBrokerSender(ME, self.call_later, self.clock, self, TIMEOUT_MS, self.serve)
 
     def call_later(self, delay_ms, callback):
         assert delay_ms == TIMEOUT_MS

@@ -120,9 +120,7 @@ def test_call_to_a_dead_node_fails_at_once(net):
     net.processes[2].kill()
     net.links.detach(2)
     failures = []
-    net.links.call(
-        1, 2, lambda send_result: send_result(1), failures.append, lambda: failures.append("no")
-    )
+    net.links.call(1, 2, lambda send_result: send_result(1), failures.append, lambda: failures.append("no"))
     net.settle()
     assert failures == ["no"]
 

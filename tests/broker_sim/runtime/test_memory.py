@@ -15,15 +15,7 @@ MEGABYTE = 1 << 20
 
 @pytest.mark.parametrize(
     ("value", "size"),
-    [
-        (1, 1),
-        ("17", 17),
-        ("17B", 17),
-        ("3kb", 3 << 10),
-        ("512MB", 512 << 20),
-        (" 2 GB ", 2 << 30),
-        ("1TB", 1 << 40),
-    ],
+    [(1, 1), ("17", 17), ("17B", 17), ("3kb", 3 << 10), ("512MB", 512 << 20), (" 2 GB ", 2 << 30), ("1TB", 1 << 40)],
 )
 def test_sizes_are_numbers_or_have_a_unit(value, size):
     assert parse_memory_limit(value) == size
@@ -42,9 +34,7 @@ def without_cache():
     default_memory_limit.cache_clear()
 
 
-def test_limit_is_half_of_the_smallest_of_machine_and_container(
-    without_cache, monkeypatch, tmp_path
-):
+def test_limit_is_half_of_the_smallest_of_machine_and_container(without_cache, monkeypatch, tmp_path):
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     container = tmp_path / "memory.max"
     monkeypatch.setattr(memory, "_CONTAINER_LIMITS", (container, tmp_path / "missing"))
@@ -60,9 +50,7 @@ def _resident_bytes():
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.skipif(
-    not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="only glibc keeps freed memory"
-)
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="only glibc keeps freed memory")
 @pytest.mark.usefixtures("collects_little")
 def test_freed_memory_is_given_back():
     # Below malloc's limit for memory of its own, and with a survivor at the end: what is freed

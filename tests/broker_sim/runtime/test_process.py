@@ -78,9 +78,7 @@ def test_process_paused_during_resume_keeps_the_other_callbacks(scheduler, proce
     assert log == [1, 2]
 
 
-def test_periodic_task_of_a_paused_process_runs_once_and_then_when_it_would_have(
-    scheduler, process
-):
+def test_periodic_task_of_a_paused_process_runs_once_and_then_when_it_would_have(scheduler, process):
     runs = []
     PeriodicTask(process, 10, lambda: runs.append(scheduler.clock.now_ms()))
     scheduler.advance_to(25)

@@ -126,9 +126,7 @@ def test_who_has_left_gets_no_turn_and_takes_none_from_the_next_socket_of_its_nu
 def test_reader_may_end_the_wait_of_the_next_one_of_its_turn(run, stack, all_of_them):
     async def main():
         problems = []
-        asyncio.get_running_loop().set_exception_handler(
-            lambda _, context: problems.append(context)
-        )
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
         turns, read = turns_of_running_loop(stack), []
         (first, to_first), (second, to_second) = pair(stack), pair(stack)
         next_one = Reader(second, "second", read)

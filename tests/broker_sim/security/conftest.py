@@ -38,11 +38,7 @@ class Login:
     """A client's side; `said` has what the server answered, as messages or bare tokens."""
 
     def __init__(
-        self,
-        session_ms=0,
-        mechanisms=("PLAIN", "SCRAM-SHA-512", "SCRAM-SHA-256"),
-        token_of=lambda *_: None,
-        **tokens,
+        self, session_ms=0, mechanisms=("PLAIN", "SCRAM-SHA-512", "SCRAM-SHA-256"), token_of=lambda *_: None, **tokens
     ):
         self.now_ms = 1_000_000
         listener = SaslListener(
@@ -140,9 +136,7 @@ def decode_answer():
 @pytest.fixture(scope="session")
 def scram_client():
     """Return a function that makes a client: mechanism, user, password."""
-    return lambda mechanism, user, password, **more: ScramClient(
-        user, password, MECHANISMS[mechanism], **more
-    )
+    return lambda mechanism, user, password, **more: ScramClient(user, password, MECHANISMS[mechanism], **more)
 
 
 @pytest.fixture(scope="session")

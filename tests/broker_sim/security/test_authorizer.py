@@ -3,15 +3,7 @@ import random
 import pytest
 
 from broker_sim.errors import ConfigError
-from broker_sim.metadata.acl import (
-    NO_ACLS,
-    Acl,
-    AclOperation,
-    Acls,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from broker_sim.metadata.acl import NO_ACLS, Acl, AclOperation, Acls, PatternType, Permission, ResourceType
 from broker_sim.security import ANONYMOUS, Authorizer, KafkaPrincipal, parse_super_users
 
 ALICE = KafkaPrincipal("User", "alice")
@@ -25,19 +17,11 @@ OPERATIONS = [op for op in AclOperation if op > AclOperation.ALL]
 
 
 def acl(name="orders", operation=READ, permission=ALLOW, **more):
-    fields = {
-        "resource_type": TOPIC,
-        "pattern_type": LITERAL,
-        "principal": "User:alice",
-        "host": "*",
-        **more,
-    }
+    fields = {"resource_type": TOPIC, "pattern_type": LITERAL, "principal": "User:alice", "host": "*", **more}
     return Acl(resource_name=name, operation=operation, permission=permission, **fields)
 
 
-def allows(
-    rules, name="orders", operation=READ, *, who=ALICE, host=HOST, resource_type=TOPIC, **more
-):
+def allows(rules, name="orders", operation=READ, *, who=ALICE, host=HOST, resource_type=TOPIC, **more):
     authorizer = Authorizer(**more)
     return authorizer.decide(Acls(rules), who, host, operation, resource_type, name).is_allowed
 
@@ -137,13 +121,7 @@ def test_the_decision_tells_the_rule():
         ([acl("*", WRITE), acl("ord", WRITE, DENY, pattern_type=PREFIXED)], True),
         ([acl("ord", WRITE, pattern_type=PREFIXED), acl("orders", WRITE, DENY)], True),
         ([acl("ord", WRITE, pattern_type=PREFIXED), acl("ord", WRITE, DENY)], True),
-        (
-            [
-                acl("ord", WRITE, pattern_type=PREFIXED),
-                acl("or", WRITE, DENY, pattern_type=PREFIXED),
-            ],
-            False,
-        ),
+        ([acl("ord", WRITE, pattern_type=PREFIXED), acl("or", WRITE, DENY, pattern_type=PREFIXED)], False),
         ([acl("pay", WRITE), acl("orders", WRITE, DENY), acl("orders", WRITE)], True),
     ],
 )
@@ -161,11 +139,7 @@ def expected(rules, who, host, operation, name):
         if (rule.pattern_type is PREFIXED and name.startswith(rule.resource_name))
         or (rule.pattern_type is LITERAL and rule.resource_name in {name, "*"})
     ]
-    fitting = [
-        rule
-        for rule in of_name
-        if rule.principal in {str(who), "User:*"} and rule.host in {host, "*"}
-    ]
+    fitting = [rule for rule in of_name if rule.principal in {str(who), "User:*"} and rule.host in {host, "*"}]
     implying = {operation, AclOperation.ALL}
     if operation is DESCRIBE:
         implying |= {READ, WRITE}
@@ -203,10 +177,7 @@ def test_rules_that_come_and_go_decide_as_a_look_at_each_one_does():
 
 
 def test_super_users_stand_between_semicolons():
-    assert parse_super_users(" User:alice ; ;User:CN=a,O=b:c") == {
-        ALICE,
-        KafkaPrincipal("User", "CN=a,O=b:c"),
-    }
+    assert parse_super_users(" User:alice ; ;User:CN=a,O=b:c") == {ALICE, KafkaPrincipal("User", "CN=a,O=b:c")}
     assert parse_super_users("") == frozenset()
     with pytest.raises(ConfigError, match="principalType:principalName"):
         parse_super_users("alice")

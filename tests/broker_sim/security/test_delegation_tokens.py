@@ -19,9 +19,7 @@ EXPIRY_MS = 1_060_000
 TOKEN = DelegationToken("the-id", ALICE, ALICE, (), 1_000_000, 2_000_000, EXPIRY_MS)
 PASSWORD = base64.b64encode(token_hmac("secret", TOKEN.token_id)).decode()
 MECHANISM = "SCRAM-SHA-256"
-HIDDEN = (
-    "Authentication failed during authentication due to invalid credentials with SASL mechanism "
-)
+HIDDEN = "Authentication failed during authentication due to invalid credentials with SASL mechanism "
 
 
 class Tokens:
@@ -54,9 +52,7 @@ def log_in(new_login, scram_client, tokens):
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-@pytest.mark.parametrize(
-    "extensions", [",tokenauth=true", ",tokenauth=TRUE", ",x=y,tokenauth=true"]
-)
+@pytest.mark.parametrize("extensions", [",tokenauth=true", ",tokenauth=TRUE", ",x=y,tokenauth=true"])
 def test_client_is_the_owner_until_the_token_ends(log_in, mechanism, extensions):
     login, answer = log_in(mechanism=mechanism, extensions=extensions)
     assert login.user == "User:alice"

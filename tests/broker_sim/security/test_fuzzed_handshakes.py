@@ -112,10 +112,7 @@ def play_all(seeds, new_login, scram_client):
 
 @pytest.mark.parametrize(
     "seeds",
-    [
-        pytest.param(range(GATE), id="gate"),
-        pytest.param(range(SOAK), id="soak", marks=pytest.mark.soak(part="logins")),
-    ],
+    [pytest.param(range(GATE), id="gate"), pytest.param(range(SOAK), id="soak", marks=pytest.mark.soak(part="logins"))],
 )
 def test_mutated_handshakes_are_only_answered_refused_or_cut_off(new_login, scram_client, seeds):
     ends = play_all(seeds, new_login, scram_client)

@@ -34,10 +34,7 @@ def test_options(options, expected):
         (f"{MODULE} required a;", "Value not specified for key 'a' in JAAS config"),
         (f"{MODULE} required a=;", "Value not specified for key 'a' in JAAS config"),
         (f"{MODULE} required a", "Value not specified for key 'a' in JAAS config"),
-        (
-            f"{MODULE} required; {MODULE} required;",
-            "JAAS config property contains 2 login modules, should be 1 module",
-        ),
+        (f"{MODULE} required; {MODULE} required;", "JAAS config property contains 2 login modules, should be 1 module"),
     ],
 )
 def test_refusals(text, message):

@@ -89,13 +89,7 @@ def test_missing_scope_is_named():
 
 @pytest.mark.parametrize(
     "message",
-    [
-        b"",
-        b"\x01",
-        b"n,,\x01x=y\x01\x01",
-        b"y,,\x01auth=Bearer abc\x01\x01",
-        b"n,,\x01auth=Bearer a b\x01\x01",
-    ],
+    [b"", b"\x01", b"n,,\x01x=y\x01\x01", b"y,,\x01auth=Bearer abc\x01\x01", b"n,,\x01auth=Bearer a b\x01\x01"],
 )
 def test_what_is_no_first_message_is_refused(message):
     with pytest.raises(SaslError, match="Invalid OAUTHBEARER client first message"):

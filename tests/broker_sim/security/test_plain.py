@@ -12,8 +12,7 @@ TOKENS = "Invalid SASL/PLAIN response: expected 3 tokens, got "
 
 
 @pytest.mark.parametrize(
-    ("token", "user"),
-    [("\0billing\0secret", "billing"), ("billing\0billing\0secret", "billing"), ("\0ü\0ß", "ü")],
+    ("token", "user"), [("\0billing\0secret", "billing"), ("billing\0billing\0secret", "billing"), ("\0ü\0ß", "ü")]
 )
 def test_right_password(token, user):
     server = PlainSaslServer(USERS)
@@ -30,10 +29,7 @@ def test_right_password(token, user):
         (b"\0\xff\xfe\0x", INVALID),
         (b"\0\0secret", "Authentication failed: username not specified"),
         (b"\0billing\0", "Authentication failed: password not specified"),
-        (
-            b"other\0billing\0secret",
-            f"Authentication failed: {OTHER_ID}",
-        ),
+        (b"other\0billing\0secret", f"Authentication failed: {OTHER_ID}"),
         (b"", TOKENS + "1"),
         (b"a\0b", TOKENS + "2"),
         (b"a\0b\0c\0d", TOKENS + "4"),

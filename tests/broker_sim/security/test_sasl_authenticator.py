@@ -57,12 +57,8 @@ def test_wrong_password_is_told_after_the_delay(login, decode_answer, version):
 
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("mechanism", ["GSSAPI", "plain", ""])
-def test_unknown_mechanism_is_answered_with_those_that_there_are(
-    login, decode_answer, mechanism, version
-):
-    reason, answer = refused(
-        lambda: login.handshake(mechanism, version), 17, version, decode=decode_answer
-    )
+def test_unknown_mechanism_is_answered_with_those_that_there_are(login, decode_answer, mechanism, version):
+    reason, answer = refused(lambda: login.handshake(mechanism, version), 17, version, decode=decode_answer)
     assert reason == f"Unsupported SASL mechanism {mechanism}"
     assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert answer.mechanisms == MECHANISMS
@@ -86,31 +82,18 @@ def test_bare_token_that_is_wrong_gets_no_answer(new_login):
 
 @pytest.mark.parametrize(
     ("request_", "version"),
-    [
-        (messages.SaslHandshakeRequest(mechanism="PLAIN"), 1),
-        (VERSIONS, 3),
-        (messages.ListGroupsRequest(), 2),
-    ],
+    [(messages.SaslHandshakeRequest(mechanism="PLAIN"), 1), (VERSIONS, 3), (messages.ListGroupsRequest(), 2)],
     ids=lambda value: str(value).partition("(")[0],
 )
 def test_another_request_than_a_token_is_out_of_order(login, decode_answer, request_, version):
     login.handshake("PLAIN")
-    _, answer = refused(
-        lambda: login.ask(request_, version), request_.API_KEY, version, decode=decode_answer
-    )
+    _, answer = refused(lambda: login.ask(request_, version), request_.API_KEY, version, decode=decode_answer)
     assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
 
 
 @pytest.mark.parametrize(
     "frame",
-    [
-        b"x",
-        b"\x60\x01\x02",
-        raw(999, 0),
-        raw(17, 9, b"\0\5PLAIN"),
-        raw(17, 1, b"\0\x50PL"),
-        raw(36, 2, b"\0\1\0"),
-    ],
+    [b"x", b"\x60\x01\x02", raw(999, 0), raw(17, 9, b"\0\5PLAIN"), raw(17, 1, b"\0\x50PL"), raw(36, 2, b"\0\1\0")],
     ids=["short", "garbage", "unknown api", "newer handshake", "cut handshake", "authenticate"],
 )
 def test_what_is_no_handshake_closes_at_once(login, frame):
@@ -144,9 +127,7 @@ def test_what_is_no_token_closes_at_once(login, frame):
 
 TOKENS = st.one_of(
     st.binary(max_size=40),
-    st.sampled_from(
-        [PLAIN, WRONG, b"n,,n=billing,r=a", b"c=biws,r=a,p=", b"n,,\x01auth=Bearer a.b.\x01\x01"]
-    ),
+    st.sampled_from([PLAIN, WRONG, b"n,,n=billing,r=a", b"c=biws,r=a,p=", b"n,,\x01auth=Bearer a.b.\x01\x01"]),
 )
 STEPS = st.one_of(
     st.binary(max_size=60),

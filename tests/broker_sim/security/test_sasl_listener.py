@@ -45,10 +45,7 @@ def test_one_listener_may_differ():
 @pytest.mark.parametrize(
     ("configs", "message"),
     [
-        (
-            {},
-            "the SASL mechanism GSSAPI is not served; set sasl.enabled.mechanisms to some of PLAIN",
-        ),
+        ({}, "the SASL mechanism GSSAPI is not served; set sasl.enabled.mechanisms to some of PLAIN"),
         ({"sasl.enabled.mechanisms": ""}, "the SASL mechanism none is not served"),
         (PLAIN, "listener OUTSIDE has no users for PLAIN: give the cluster users="),
         (

@@ -12,9 +12,7 @@ from broker_sim.security import LoginFailedError
 from broker_sim.security.scram import ScramSaslServer
 
 SCRAM = ["SCRAM-SHA-256", "SCRAM-SHA-512"]
-HIDDEN = (
-    "Authentication failed during authentication due to invalid credentials with SASL mechanism "
-)
+HIDDEN = "Authentication failed during authentication due to invalid credentials with SASL mechanism "
 
 
 def refusal(login, decode, token):
@@ -27,9 +25,7 @@ def refusal(login, decode, token):
 
 
 @pytest.mark.parametrize("mechanism", SCRAM)
-@pytest.mark.parametrize(
-    ("user", "password"), [("billing", "secret"), ("long", "x" * 300)], ids=["short", "long"]
-)
+@pytest.mark.parametrize(("user", "password"), [("billing", "secret"), ("long", "x" * 300)], ids=["short", "long"])
 def test_each_side_shows_that_it_knows_the_password(login, scram_client, mechanism, user, password):
     login.handshake(mechanism)
     client = scram_client(mechanism, user, password, extensions=",x=y")

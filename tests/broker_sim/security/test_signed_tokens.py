@@ -20,10 +20,7 @@ from broker_sim.security.signed_tokens import SignedTokens
 NOW_S = 1_000
 HANDLER = "oauthbearer.sasl.server.callback.handler.class"
 VALIDATOR = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
-SIGNED = {
-    "sasl.enabled.mechanisms": "OAUTHBEARER",
-    f"listener.name.sasl_plaintext.{HANDLER}": VALIDATOR,
-}
+SIGNED = {"sasl.enabled.mechanisms": "OAUTHBEARER", f"listener.name.sasl_plaintext.{HANDLER}": VALIDATOR}
 HASHES = {"256": hashes.SHA256, "384": hashes.SHA384, "512": hashes.SHA512}
 
 
@@ -83,9 +80,7 @@ def jwt(key, algorithm="ES256", header=None, **claims):
 
 
 def check(token, *keys, now_s=NOW_S, **asked):
-    return SignedTokens(JsonWebKeys([each.members for each in keys]), **asked).validate(
-        token, now_s * 1_000
-    )
+    return SignedTokens(JsonWebKeys([each.members for each in keys]), **asked).validate(token, now_s * 1_000)
 
 
 def is_good(*args, **asked):
@@ -104,9 +99,7 @@ def test_rsa(rsa_key, algorithm):
     assert check(jwt(rsa_key, algorithm), rsa_key) == GOOD
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "curve"), [("ES256", "P-256"), ("ES384", "P-384"), ("ES512", "P-521")]
-)
+@pytest.mark.parametrize(("algorithm", "curve"), [("ES256", "P-256"), ("ES384", "P-384"), ("ES512", "P-521")])
 def test_elliptic_curves(algorithm, curve):
     key = EcKey(curve)
     assert check(jwt(key, algorithm), key) == GOOD
@@ -142,10 +135,7 @@ def test_key_is_found_among_others(key, rsa_key):
     assert not is_good(jwt(key, header={"kid": None}), others[1], key)
 
 
-@pytest.mark.parametrize(
-    ("now_s", "good"),
-    [(NOW_S + 89, True), (NOW_S + 90, False), (NOW_S - 10_000, True)],
-)
+@pytest.mark.parametrize(("now_s", "good"), [(NOW_S + 89, True), (NOW_S + 90, False), (NOW_S - 10_000, True)])
 def test_token_ends_after_the_clock_skew(key, now_s, good):
     assert is_good(jwt(key), key, now_s=now_s) is good
     assert is_good(jwt(key), key, now_s=now_s - 30, clock_skew_s=0) is good
@@ -205,8 +195,7 @@ def test_scope_that_is_no_text_closes_the_connection(key):
 
 
 @pytest.mark.parametrize(
-    ("audience", "good"),
-    [("a", True), (["x", "b"], True), ("x", False), (["x"], False), (None, False)],
+    ("audience", "good"), [("a", True), (["x", "b"], True), ("x", False), (["x"], False), (None, False)]
 )
 def test_audience(key, audience, good):
     assert is_good(jwt(key, aud=audience), key, audiences=("a", "b")) is good
@@ -218,12 +207,7 @@ def test_issuer(key, issuer, good):
 
 
 def test_claims_may_have_other_names(key):
-    found = check(
-        jwt(key, sub=None, email=" a ", roles=["x", "y"]),
-        key,
-        principal_claim="email",
-        scope_claim="roles",
-    )
+    found = check(jwt(key, sub=None, email=" a ", roles=["x", "y"]), key, principal_claim="email", scope_claim="roles")
     assert found.principal == "a"
 
 

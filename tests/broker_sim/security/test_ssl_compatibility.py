@@ -148,11 +148,7 @@ def test_names_are_in_the_order_of_java():
 
 
 @pytest.mark.parametrize(
-    ("allowed", "new"),
-    [
-        ("ssl.allow.dn.changes", pair("other")),
-        ("ssl.allow.san.changes", pair(hosts=[])),
-    ],
+    ("allowed", "new"), [("ssl.allow.dn.changes", pair("other")), ("ssl.allow.san.changes", pair(hosts=[]))]
 )
 def test_certificate_for_somebody_else_is_taken_where_that_is_allowed(allowed, new):
     found = listener(STATIC | {allowed: "true"})
@@ -164,8 +160,7 @@ def test_trust_store_is_not_added():
     is_refused(
         listener(),
         {"ssl.truststore.type": "PEM", TRUSTED: MADE.authority.certificate},
-        f"{CONFIG}Cannot add SSL truststore to an existing listener for which no truststore was"
-        " configured.",
+        f"{CONFIG}Cannot add SSL truststore to an existing listener for which no truststore was configured.",
     )
 
 

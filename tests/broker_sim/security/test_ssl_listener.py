@@ -119,17 +119,11 @@ def test_rules_map_the_name(listener, client):
 
 def test_listener_with_logins_asks_for_certificates_only_itself(listener):
     assert not listener({AUTH: "required"}, has_logins=True).wants_certificate
-    assert listener(
-        {f"listener.name.outside.{AUTH}": "required"}, has_logins=True
-    ).wants_certificate
+    assert listener({f"listener.name.outside.{AUTH}": "required"}, has_logins=True).wants_certificate
 
 
 def as_texts(pair, _):
-    return {
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.certificate.chain": pair.chain,
-        "ssl.keystore.key": pair.key,
-    }
+    return {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": pair.chain, "ssl.keystore.key": pair.key}
 
 
 def as_one_line(pair, _):
@@ -149,23 +143,15 @@ def as_pkcs12(pair, path, kind="PKCS12"):
     key = serialization.load_pem_private_key(pair.key.encode(), None)
     certificate = load_pem_x509_certificate(pair.chain.encode())
     encryption = serialization.BestAvailableEncryption(b"secret")
-    path.write_bytes(
-        pkcs12.serialize_key_and_certificates(b"x", key, certificate, None, encryption)
-    )
-    return {
-        "ssl.keystore.type": kind,
-        "ssl.keystore.location": str(path),
-        "ssl.keystore.password": "secret",
-    }
+    path.write_bytes(pkcs12.serialize_key_and_certificates(b"x", key, certificate, None, encryption))
+    return {"ssl.keystore.type": kind, "ssl.keystore.location": str(path), "ssl.keystore.password": "secret"}
 
 
 def as_pkcs12_called_jks(pair, path):
     return as_pkcs12(pair, path, "JKS")
 
 
-@pytest.mark.parametrize(
-    "stored", [as_texts, as_one_line, as_pem_file, as_pkcs12, as_pkcs12_called_jks]
-)
+@pytest.mark.parametrize("stored", [as_texts, as_one_line, as_pem_file, as_pkcs12, as_pkcs12_called_jks])
 def test_key_stores(listener, client, pair, tmp_path, stored):
     found = listener(stored(pair, tmp_path / "store"))
     assert "".join(found.trusted.split()) == "".join(pair.chain.split())
@@ -264,10 +250,7 @@ def test_key_with_a_password_is_used_at_the_start_and_afterwards(listener, clien
         ({"ssl.keystore.location": "/no/such"}, "/no/such: No such file"),
         ({"ssl.keystore.type": "BKS"}, "ssl.keystore.type must be one of PEM, PKCS12, JKS"),
         ({"ssl.keystore.key": "x"}, "give ssl.keystore.certificate.chain and ssl.keystore.key"),
-        (
-            {"ssl.keystore.key": "x", "ssl.keystore.certificate.chain": "x"},
-            "PEM texts need ssl.keystore.type=PEM",
-        ),
+        ({"ssl.keystore.key": "x", "ssl.keystore.certificate.chain": "x"}, "PEM texts need ssl.keystore.type=PEM"),
         ({"ssl.enabled.protocols": "TLSv1.1"}, "must have some of TLSv1.2, TLSv1.3, not TLSv1.1"),
         ({AUTH: "maybe"}, "String must be one of: required, requested, none"),
     ],

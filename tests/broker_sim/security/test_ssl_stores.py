@@ -52,10 +52,7 @@ def test_nothing_set_is_no_store():
         ),
         (
             TEXTS | {"ssl.keystore.password": "x"},
-            (
-                "SSL key store password cannot be specified with PEM format, only key password may be"
-                " specified."
-            ),
+            ("SSL key store password cannot be specified with PEM format, only key password may be specified."),
         ),
         (
             {"ssl.keystore.type": "PEM", CHAIN: PAIR.chain},
@@ -69,32 +66,17 @@ def test_nothing_set_is_no_store():
             {"ssl.keystore.type": "PEM", "ssl.keystore.location": "/no/such.pem"},
             "Failed to load PEM SSL keystore /no/such.pem",
         ),
-        (
-            {"ssl.keystore.location": "/no"},
-            "SSL key store is specified, but key store password is not specified.",
-        ),
-        (
-            {"ssl.keystore.password": "x"},
-            "SSL key store is not specified, but key store password is specified.",
-        ),
+        ({"ssl.keystore.location": "/no"}, "SSL key store is specified, but key store password is not specified."),
+        ({"ssl.keystore.password": "x"}, "SSL key store is not specified, but key store password is specified."),
         (TRUST | {TRUSTED: "x"}, "No matching CERTIFICATE entries in PEM file"),
         (TRUST | {TRUSTED: NOT_BASE64}, "Invalid PEM truststore configs"),
-        (
-            {TRUSTED: PAIR.chain},
-            "SSL trust store certs can be specified only for PEM, but trust store type is JKS.",
-        ),
+        ({TRUSTED: PAIR.chain}, "SSL trust store certs can be specified only for PEM, but trust store type is JKS."),
         (
             TRUST | {"ssl.truststore.location": "/no"},
             "Both SSL trust store location and separate trust certificates are specified.",
         ),
-        (
-            TRUST | {"ssl.truststore.password": "x"},
-            "SSL trust store password cannot be specified for PEM format.",
-        ),
-        (
-            {"ssl.truststore.password": "x"},
-            "SSL trust store is not specified, but trust store password is specified.",
-        ),
+        (TRUST | {"ssl.truststore.password": "x"}, "SSL trust store password cannot be specified for PEM format."),
+        ({"ssl.truststore.password": "x"}, "SSL trust store is not specified, but trust store password is specified."),
         (
             {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/no/such.pem"},
             "Failed to load PEM SSL keystore /no/such.pem",
@@ -121,14 +103,8 @@ def test_pkcs12_is_read_under_the_name_that_it_has_there(tmp_path):
     key = serialization.load_pem_private_key(PAIR.key.encode(), None)
     certificate = load_pem_x509_certificate(PAIR.chain.encode())
     encryption = serialization.BestAvailableEncryption(b"secret")
-    path.write_bytes(
-        pkcs12.serialize_key_and_certificates(b"Broker", key, certificate, None, encryption)
-    )
-    configs = {
-        "ssl.keystore.type": "PKCS12",
-        "ssl.keystore.location": str(path),
-        "ssl.keystore.password": "secret",
-    }
+    path.write_bytes(pkcs12.serialize_key_and_certificates(b"Broker", key, certificate, None, encryption))
+    configs = {"ssl.keystore.type": "PKCS12", "ssl.keystore.location": str(path), "ssl.keystore.password": "secret"}
     assert read(configs)[0] == PAIR._replace(alias="broker")
     with pytest.raises(ConfigError) as error:
         read(configs | {"ssl.keystore.password": "unique"})

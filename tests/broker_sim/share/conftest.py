@@ -13,16 +13,7 @@ from broker_sim.share.coordinator import ShareCoordinator
 from broker_sim.share.environment import ShareCoordinatorEnvironment
 from broker_sim.share.persister import SharePartitionKey, WrittenState
 from broker_sim.share.records import serde
-from broker_sim.share.state_apis import (
-    DELETE,
-    INITIALIZE,
-    READ,
-    SUMMARY,
-    WRITE,
-    InitialState,
-    NothingMore,
-    ReaderEpoch,
-)
+from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
 from purgatory import VirtualClock
 from tests.broker_sim.coordinator_log import CoordinatorLog
 
@@ -39,8 +30,7 @@ def image_with(topics, version=1):
         version,
         "cluster",
         topics={
-            f"t{number}": TopicState(f"t{number}", topic_id, (state, state))
-            for number, topic_id in enumerate(topics)
+            f"t{number}": TopicState(f"t{number}", topic_id, (state, state)) for number, topic_id in enumerate(topics)
         },
         topic_names={topic_id: f"t{number}" for number, topic_id in enumerate(topics)},
         features={"share.version": 1},

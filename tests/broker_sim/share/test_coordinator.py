@@ -63,10 +63,7 @@ def test_answer_waits_for_the_replicas(bench, key):
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            "Messages are rejected since there are fewer in-sync replicas than required.",
-        ),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, "Messages are rejected since there are fewer in-sync replicas than required."),
         (
             ErrorCode.REQUEST_TIMED_OUT,
             "CoordinatorWriteEvent(name=initialize-share-group-state) timed out after 5000ms",

@@ -16,12 +16,7 @@ def test_coordinator_key_is_kafkas_and_can_be_read():
 
 @pytest.mark.parametrize(
     ("text", "group_id", "partition"),
-    [
-        (f"a:b:{TEXT}:0", "a:b", 0),
-        (f" g :{TEXT}:+7", " g ", 7),
-        (f"g:{TEXT}:-1", "g", -1),
-        (f"g:{TEXT}:1:", "g", 1),
-    ],
+    [(f"a:b:{TEXT}:0", "a:b", 0), (f" g :{TEXT}:+7", " g ", 7), (f"g:{TEXT}:-1", "g", -1), (f"g:{TEXT}:1:", "g", 1)],
 )
 def test_key_is_read_from_its_end(text, group_id, partition):
     assert SharePartitionKey.of_coordinator_key(text) == (group_id, TOPIC_ID, partition)

@@ -27,11 +27,7 @@ OTHER = SharePartitionKey("other", bytes(16), 0)
 def kinds(bench):
     """Return what is in the log: S for a snapshot, u for an update, - for a tombstone."""
     return "".join(
-        "-"
-        if record.value is None
-        else "S"
-        if isinstance(record.value, record_messages.ShareSnapshotValue)
-        else "u"
+        "-" if record.value is None else "S" if isinstance(record.value, record_messages.ShareSnapshotValue) else "u"
         for record in bench.log.records
     )
 
@@ -52,18 +48,14 @@ def test_initialized_share_partition_has_no_offset(bench):
 
 def test_initialized_with_an_offset_has_nothing_done_with(bench):
     bench.initialize(state_epoch=3, start_offset=10)
-    assert bench.summary() == StateSummary(
-        state_epoch=3, start_offset=10, delivery_complete_count=0
-    )
+    assert bench.summary() == StateSummary(state_epoch=3, start_offset=10, delivery_complete_count=0)
 
 
 def test_writes_are_updates_that_add_up(bench):
     bench.initialize()
     assert bench.write(ACKED, complete=5) == OK
     assert bench.write(StateBatch(5, 9, 0, 1), start_offset=-1, complete=5) == OK
-    assert bench.read() == ReadState(
-        state_epoch=1, start_offset=0, state_batches=(ACKED, StateBatch(5, 9, 0, 1))
-    )
+    assert bench.read() == ReadState(state_epoch=1, start_offset=0, state_batches=(ACKED, StateBatch(5, 9, 0, 1)))
     assert bench.summary().delivery_complete_count == 5
     assert kinds(bench) == "Suu"
     bench.write(start_offset=5, complete=0)
@@ -75,9 +67,7 @@ def test_batch_that_ends_before_it_begins_is_refused(bench):
     bench.initialize()
     bench.write(StateBatch(8, 12, 0, 1))
     outcome = bench.write(StateBatch(10, 3, 0, 2))
-    assert outcome == StateOutcome(
-        ErrorCode.INVALID_REQUEST, "The batch from offset 10 to 3 ends before it begins."
-    )
+    assert outcome == StateOutcome(ErrorCode.INVALID_REQUEST, "The batch from offset 10 to 3 ends before it begins.")
     assert bench.read().state_batches == (StateBatch(8, 12, 0, 1),)
     assert bench.write(StateBatch(10, 10, 0, 2)) == OK
 
@@ -88,11 +78,7 @@ def test_after_enough_updates_comes_a_snapshot(make_bench):
     for offset in range(7):
         bench.write(StateBatch(offset, offset, 2, 1))
     assert kinds(bench) == "SuuSuuSu"
-    assert [record.value.snapshot_epoch for record in bench.log.records] == [
-        *(0, 0, 0),
-        *(1, 1, 1),
-        *(2, 2),
-    ]
+    assert [record.value.snapshot_epoch for record in bench.log.records] == [*(0, 0, 0), *(1, 1, 1), *(2, 2)]
     assert bench.log.records[6].value.state_batches[0].last_offset == 5
     assert bench.read().state_batches == (StateBatch(0, 6, 2, 1),)
 
@@ -185,13 +171,9 @@ def test_older_state_epochs_are_fenced(bench):
 
 def test_uninitialized_share_partition_is_neither_read_nor_written(bench):
     assert bench.read() == ReadState(
-        ErrorCode.INVALID_REQUEST,
-        "Read operation on uninitialized share partition not allowed.",
+        ErrorCode.INVALID_REQUEST, "Read operation on uninitialized share partition not allowed."
     )
-    assert bench.write() == (
-        ErrorCode.INVALID_REQUEST,
-        "Write operation on uninitialized share partition not allowed.",
-    )
+    assert bench.write() == (ErrorCode.INVALID_REQUEST, "Write operation on uninitialized share partition not allowed.")
     assert bench.summary() == StateSummary()
     assert kinds(bench) == ""
 
@@ -200,10 +182,7 @@ def test_uninitialized_share_partition_is_neither_read_nor_written(bench):
 def test_partition_has_to_exist(bench, key, call):
     ask = getattr(bench, call)
     negative = ask(key=key._replace(partition=-1))
-    assert negative[:2] == (
-        ErrorCode.INVALID_REQUEST,
-        "The partition id cannot be a negative number.",
-    )
+    assert negative[:2] == (ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
     for unknown in (key._replace(partition=2), key._replace(topic_id=bytes(16))):
         assert codes(ask(key=unknown)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -220,10 +199,7 @@ def test_topic_that_is_gone_is_neither_read_nor_written(bench, make_image):
 
 def alternating(first_offset, count):
     """Return batches of one record each, none of which stands as its neighbours."""
-    return [
-        StateBatch(offset, offset, 2, 1 + offset % 2)
-        for offset in range(first_offset, first_offset + count)
-    ]
+    return [StateBatch(offset, offset, 2, 1 + offset % 2) for offset in range(first_offset, first_offset + count)]
 
 
 def test_state_has_a_bound(bench, monkeypatch):
@@ -345,9 +321,7 @@ def test_random_writes_survive_a_reload(make_bench, key, seed):
             bench.read(leader_epoch=number // 10, key=chosen)
         else:
             first = rng.randrange(50)
-            batch = StateBatch(
-                first, first + rng.randrange(9), rng.choice((0, 2, 4)), rng.randrange(1, 5)
-            )
+            batch = StateBatch(first, first + rng.randrange(9), rng.choice((0, 2, 4)), rng.randrange(1, 5))
             start = rng.choice((-1, first // 2))
             bench.write(batch, key=chosen, state_epoch=-1, leader_epoch=-1, start_offset=start)
     before = bench.shard
@@ -360,10 +334,6 @@ def test_update_without_a_snapshot_is_taken_as_it_is(bench, key):
     value = record_messages.ShareUpdateValue(
         snapshot_epoch=2, leader_epoch=1, start_offset=3, delivery_complete_count=0
     )
-    record = serde.decode_record(
-        serde.encode_key(record_messages.ShareUpdateKey(*key)), serde.encode_value(value)
-    )
+    record = serde.decode_record(serde.encode_key(record_messages.ShareUpdateKey(*key)), serde.encode_value(value))
     bench.shard.replay(record, 0)
-    assert bench.summary() == StateSummary(
-        leader_epoch=1, start_offset=3, delivery_complete_count=0
-    )
+    assert bench.summary() == StateSummary(leader_epoch=1, start_offset=3, delivery_complete_count=0)

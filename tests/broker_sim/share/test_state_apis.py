@@ -14,6 +14,5 @@ def test_outcomes_stand_in_the_order_of_hash_tables():
     keys = [SharePartitionKey("g", *partition) for partition in asked]
     response = DELETE.response_of(dict.fromkeys(keys, done))
     assert [
-        (topic.topic_id, [partition.partition for partition in topic.partitions])
-        for topic in response.results
+        (topic.topic_id, [partition.partition for partition in topic.partitions]) for topic in response.results
     ] == [(SECOND, [1]), (FIRST, [16, 17, 1, 3])]

@@ -31,9 +31,7 @@ AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
     ],
 )
 def test_two_batches_combine(so_far, new, combined):
-    found = combine_state_batches(
-        [StateBatch(*batch) for batch in so_far], [StateBatch(*batch) for batch in new], -1
-    )
+    found = combine_state_batches([StateBatch(*batch) for batch in so_far], [StateBatch(*batch) for batch in new], -1)
     assert list(found) == combined
 
 

@@ -103,12 +103,7 @@ class Run:
         if known.exists:
             expected = known.is_fenced(state=state, leader=leader)
         told = self.bench.write(
-            *batches,
-            key=key,
-            state_epoch=state,
-            leader_epoch=leader,
-            start_offset=start,
-            complete=complete,
+            *batches, key=key, state_epoch=state, leader_epoch=leader, start_offset=start, complete=complete
         )
         assert told.error_code == expected
         if not expected:
@@ -141,12 +136,7 @@ class Run:
             told = self.bench.summary(key)
             assert told.error_code == NONE
             if known.exists:
-                assert told[2:] == (
-                    known.state_epoch,
-                    known.leader_epoch,
-                    known.start_offset,
-                    known.complete,
-                )
+                assert told[2:] == (known.state_epoch, known.leader_epoch, known.start_offset, known.complete)
             else:
                 assert told[2:] == (0, 0, -1, -1)
 

@@ -32,8 +32,7 @@ def image_of(*leaders, alive=(1, 2)):
     if leaders:
         topics[SHARE_GROUP_STATE_TOPIC] = TopicState(SHARE_GROUP_STATE_TOPIC, bytes(16), partitions)
     brokers = {
-        broker_id: BrokerState(broker_id, (), None, epoch=1, fenced=broker_id not in alive)
-        for broker_id in (1, 2)
+        broker_id: BrokerState(broker_id, (), None, epoch=1, fenced=broker_id not in alive) for broker_id in (1, 2)
     }
     return MetadataImage(1, "cluster", brokers=brokers, topics=topics)
 
@@ -156,10 +155,7 @@ def test_what_comes_while_a_request_is_open_goes_with_the_next(bench):
     bench.answer(WRITE)
     bench.answer(WRITE)
     bench.answer(WRITE)
-    assert bench.sent()[1:] == [
-        (1, "g", [(2, WRITTEN), (4, WRITTEN)]),
-        (1, "h", [(0, WRITTEN)]),
-    ]
+    assert bench.sent()[1:] == [(1, "g", [(2, WRITTEN), (4, WRITTEN)]), (1, "h", [(0, WRITTEN)])]
     assert len(bench.done) == 4
 
 
@@ -290,10 +286,7 @@ def test_share_partition_that_an_answer_leaves_out_has_failed(bench):
     bench.persister.write_state(KEY._replace(partition=2), WRITTEN, bench.done.append)
     bench.turn()
     bench.answer(WRITE, only=KEY)
-    assert [outcome.error_code for outcome in bench.done] == [
-        ErrorCode.NONE,
-        ErrorCode.UNKNOWN_SERVER_ERROR,
-    ]
+    assert [outcome.error_code for outcome in bench.done] == [ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
 def test_first_call_makes_the_topic_and_waits_for_it(bench):

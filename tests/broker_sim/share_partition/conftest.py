@@ -79,9 +79,7 @@ class Bench:
             complete_delayed_share_fetch=self._wake,
             announce=self._wake,
         )
-        return SharePartition(
-            KEY, TopicPartition("topic", 0), LEADER_EPOCH, environment, self._find_offset
-        )
+        return SharePartition(KEY, TopicPartition("topic", 0), LEADER_EPOCH, environment, self._find_offset)
 
     def _wake(self, key):
         self.woken.append(key)
@@ -98,9 +96,7 @@ class Bench:
     def open(self, *batches, start_offset=0):
         """Initialise with what the leader before has written: (first, last, state, deliveries)."""
         written = tuple(StateBatch(*batch) for batch in batches)
-        self.coordinator.read = ReadState(
-            start_offset=start_offset, state_epoch=5, state_batches=written
-        )
+        self.coordinator.read = ReadState(start_offset=start_offset, state_epoch=5, state_batches=written)
         assert self.result(self.partition.maybe_initialize) is None
         return self
 
@@ -112,9 +108,7 @@ class Bench:
         assert len(answers) < 2
         return answers[0] if answers else "pending"
 
-    def acquire(
-        self, *batches, member=MEMBER, max_records=500, batch_size=500, is_limit=False, at=None
-    ):
+    def acquire(self, *batches, member=MEMBER, max_records=500, batch_size=500, is_limit=False, at=None):
         """Acquire from a fetch that found these batches; return (first, last, deliveries) of each range."""
         fetched = fetched_of(*batches)
         wanted = WantedRecords(member, max_records, batch_size, is_limit)
@@ -174,10 +168,7 @@ def code_of(result):
 
 def fetched_of(*batches, **fields):
     """Return fetched batches: (first, last) each."""
-    data = [
-        build_batch([b"v"] * (last - first + 1), base_offset=first, **fields)
-        for first, last in batches
-    ]
+    data = [build_batch([b"v"] * (last - first + 1), base_offset=first, **fields) for first, last in batches]
     return FetchedRecords(data)
 
 

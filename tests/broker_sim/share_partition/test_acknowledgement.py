@@ -3,11 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share_partition.acknowledgement import (
-    AcknowledgementBatch,
-    Changes,
-    FailedRequestError,
-)
+from broker_sim.share_partition.acknowledgement import AcknowledgementBatch, Changes, FailedRequestError
 from tests.broker_sim.share_partition.conftest import KEY, MEMBER, code_of
 
 GAP, ACCEPT, RELEASE, REJECT = range(4)

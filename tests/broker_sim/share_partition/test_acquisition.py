@@ -32,8 +32,7 @@ def test_max_records_is_exceeded_to_the_end_of_the_batch(bench):
 def test_limit_splits_the_batch_and_leaves_the_rest_available(bench):
     assert bench.acquire((0, 4), (5, 9), max_records=3, is_limit=True) == [(0, 2, 1)]
     assert bench.states == {
-        (offset, offset): ("ACQUIRED", 1, MEMBER) if offset < 3 else ("AVAILABLE", 0, "")
-        for offset in range(5)
+        (offset, offset): ("ACQUIRED", 1, MEMBER) if offset < 3 else ("AVAILABLE", 0, "") for offset in range(5)
     }
     assert bench.offsets == (0, 4, 3)
     assert bench.timer.size() == 1

@@ -1,11 +1,7 @@
 """What one member may cost the others: work grows with what stands differently, not with the number of records."""
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share_partition.acknowledgement import (
-    MOST_CHANGES,
-    AcknowledgementBatch,
-    Changes,
-)
+from broker_sim.share_partition.acknowledgement import MOST_CHANGES, AcknowledgementBatch, Changes
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 OTHER = "other"
@@ -15,11 +11,7 @@ HUGE = 10**12
 
 def parts(bench):
     """Return the ranges in flight that have a state of their own."""
-    return [
-        (first, last, state.state.name)
-        for batch in bench.records.batches
-        for first, last, state in batch.parts()
-    ]
+    return [(first, last, state.state.name) for batch in bench.records.batches for first, last, state in batch.parts()]
 
 
 def test_batch_of_any_size_is_cut_into_what_stands_differently(make_bench):

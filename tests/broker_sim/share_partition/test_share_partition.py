@@ -21,8 +21,7 @@ AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
 
 
 @pytest.mark.parametrize(
-    ("reset", "offset"),
-    [(None, LATEST), ("latest", LATEST), ("earliest", EARLIEST), ("by_duration:PT1M0.25S", 50)],
+    ("reset", "offset"), [(None, LATEST), ("latest", LATEST), ("earliest", EARLIEST), ("by_duration:PT1M0.25S", 50)]
 )
 def test_group_without_start_offset_begins_as_configured(make_bench, reset, offset):
     bench = make_bench()
@@ -34,9 +33,7 @@ def test_group_without_start_offset_begins_as_configured(make_bench, reset, offs
 
 
 def test_state_that_was_written_goes_on(make_bench):
-    bench = make_bench().open(
-        (10, 14, ACKNOWLEDGED, 1), (15, 19, AVAILABLE, 2), (20, 29, ARCHIVED, 5), start_offset=10
-    )
+    bench = make_bench().open((10, 14, ACKNOWLEDGED, 1), (15, 19, AVAILABLE, 2), (20, 29, ARCHIVED, 5), start_offset=10)
     assert bench.offsets == (15, 29, 15)
     assert bench.records.delivery_complete_count == 10
     assert bench.acquire((15, 19), (20, 29), (30, 39)) == [(15, 19, 3), (30, 39, 1)]
@@ -241,9 +238,7 @@ def transactional(first, count, producer_id):
 
 
 def marker(offset, producer_id, *, is_commit):
-    batch = build_end_txn_marker(
-        is_commit=is_commit, producer_id=producer_id, producer_epoch=0, timestamp=0
-    )
+    batch = build_end_txn_marker(is_commit=is_commit, producer_id=producer_id, producer_epoch=0, timestamp=0)
     return rebase(memoryview(batch), offset, 0)
 
 

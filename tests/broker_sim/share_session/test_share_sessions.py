@@ -43,12 +43,7 @@ class Bench:
 
     def context(self, epoch, *asked, key=KEY, forgotten=(), acknowledges=False, connection=None):
         return self.sessions.new_context(
-            key,
-            epoch,
-            asked,
-            forgotten,
-            connection or self.connection,
-            has_acknowledgements=acknowledges,
+            key, epoch, asked, forgotten, connection or self.connection, has_acknowledgements=acknowledges
         )
 
     def error(self, method, *arguments, **options):
@@ -104,9 +99,7 @@ def test_session_that_there_is_not(bench, epoch):
 
 def test_first_request_has_nothing_to_acknowledge(bench):
     assert bench.error(bench.context, 0, acknowledges=True) == ErrorCode.INVALID_REQUEST
-    assert bench.error(bench.sessions.acknowledge_update, KEY, 0) == (
-        ErrorCode.INVALID_SHARE_SESSION_EPOCH
-    )
+    assert bench.error(bench.sessions.acknowledge_update, KEY, 0) == (ErrorCode.INVALID_SHARE_SESSION_EPOCH)
 
 
 def test_first_request_that_names_a_partition_twice(bench):

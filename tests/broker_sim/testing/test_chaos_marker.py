@@ -182,9 +182,7 @@ def test_each_seed_has_fixtures_of_its_own_on_its_loop(run_tests):
     result.assert_outcomes(passed=2)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "seeds"), [(["--virtual-seed=7"], "[7]"), (["--virtual-seeds=2"], "[0, 1]")]
-)
+@pytest.mark.parametrize(("arguments", "seeds"), [(["--virtual-seed=7"], "[7]"), (["--virtual-seeds=2"], "[0, 1]")])
 def test_command_line_chooses_the_seeds(run_tests, arguments, seeds):
     result = run_tests(
         f"""
@@ -224,9 +222,7 @@ def test_error_of_a_worker_fails_the_test_and_a_skip_skips_it(run_tests):
         """
     )
     result.assert_outcomes(failed=1, skipped=1)
-    result.stdout.fnmatch_lines(
-        ["*ValueError: a bug*", "seed 0: ValueError", "* faults -> 0; 0 passed before*"]
-    )
+    result.stdout.fnmatch_lines(["*ValueError: a bug*", "seed 0: ValueError", "* faults -> 0; 0 passed before*"])
 
 
 def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_tests):

@@ -98,9 +98,7 @@ def test_same_tests_run_on_clusters_that_are_theirs(run_here, install_starter):
             cluster.status()
 
 
-def test_kafka_that_cannot_be_started_is_told_in_one_line_and_not_tried_again(
-    run_here, install_starter
-):
+def test_kafka_that_cannot_be_started_is_told_in_one_line_and_not_tried_again(run_here, install_starter):
     starter = install_starter("fail")
     result = run_here("def test_a(kafka): pass\ndef test_b(kafka): pass", OPTION)
     result.assert_outcomes(errors=2)
@@ -113,9 +111,7 @@ def test_what_starts_containers_may_not_be_installed(run_here, monkeypatch):
     monkeypatch.setattr(containers, "GROUP", "broker_sim.nothing")
     result = run_here("def test_it(kafka): pass", OPTION)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(
-        ["--kafka-containers: what starts * not installed: pip install broker-sim-compare"]
-    )
+    result.stdout.fnmatch_lines(["--kafka-containers: what starts * not installed: pip install broker-sim-compare"])
 
 
 def test_one_real_kafka_is_enough(run_here):

@@ -158,10 +158,7 @@ def test_group_configs_on_another_kafka_last_until_the_reset():
 
         kafka.set_group_configs("billing", {"share.delivery.count.limit": 3})
         kafka.set_group_configs("billing", {"share.auto.offset.reset": "earliest"})
-        assert configs() == {
-            "share.delivery.count.limit": "3",
-            "share.auto.offset.reset": "earliest",
-        }
+        assert configs() == {"share.delivery.count.limit": "3", "share.auto.offset.reset": "earliest"}
         with pytest.raises(ApiError, match="configure group billing: INVALID_CONFIG"):
             kafka.set_group_configs("billing", {"share.delivery.count.limit": 99})
         kafka.reset()
@@ -259,14 +256,10 @@ async def test_two_markers(kafka):
 def test_one_suite_has_clusters_in_virtual_and_in_real_time(run_suite):
     result = run_suite(BOTH_TIMES)
     result.assert_outcomes(passed=2, errors=1)
-    result.stdout.fnmatch_lines(
-        ["test_two_markers: give its arguments to @pytest.mark.virtual_time*"]
-    )
+    result.stdout.fnmatch_lines(["test_two_markers: give its arguments to @pytest.mark.virtual_time*"])
 
 
 def test_pytest_does_not_rewrite_the_simulator(pytestconfig):
     """This run has the plugin too, and pytest rewrites what a package with a plugin has."""
     assert pytestconfig.pluginmanager.has_plugin(PLUGIN)
-    assert not pytestconfig.pluginmanager.rewrite_hook._is_marked_for_rewrite(
-        "broker_sim.cluster.cluster", None
-    )
+    assert not pytestconfig.pluginmanager.rewrite_hook._is_marked_for_rewrite("broker_sim.cluster.cluster", None)

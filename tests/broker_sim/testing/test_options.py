@@ -54,10 +54,7 @@ def test_good_arguments_are_taken(kwargs):
         ({"configs": 5}, "configs=5: give configurations by name"),
         ({"topics": "orders"}, "topics='orders': give a list of topics"),
         ({"topics": 5}, "topics=5: "),
-        (
-            {"security": "tls"},
-            "security must be one of plaintext, ssl, sasl_plaintext, sasl_ssl, not 'tls'",
-        ),
+        ({"security": "tls"}, "security must be one of plaintext, ssl, sasl_plaintext, sasl_ssl, not 'tls'"),
         ({"users": ["a"]}, "users must be a mapping such as"),
         ({"topics": ["a:b"]}, "topics=['a:b']: 'a:b' is not NAME:PARTITIONS:RF:KEY=VALUE"),
         ({"broker_configs": {4: {}}}, "no broker 4 of 3"),

@@ -36,8 +36,7 @@ async def test_seeds():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "seeds"),
-    [([], [0, 1, 2]), (["--virtual-seeds=5"], [0, 1, 2, 3, 4]), (["--virtual-seed=77"], [77])],
+    ("arguments", "seeds"), [([], [0, 1, 2]), (["--virtual-seeds=5"], [0, 1, 2, 3, 4]), (["--virtual-seed=77"], [77])]
 )
 def test_seeds_come_from_the_marker_or_the_command_line(run_suite, arguments, seeds):
     result = run_suite(SAY_SEED, "-s", "-v", *arguments)
@@ -48,10 +47,7 @@ def test_seeds_come_from_the_marker_or_the_command_line(run_suite, arguments, se
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (
-            ["--virtual-seed=1", "--virtual-seeds=2"],
-            "*give --virtual-seed or --virtual-seeds, not*",
-        ),
+        (["--virtual-seed=1", "--virtual-seeds=2"], "*give --virtual-seed or --virtual-seeds, not*"),
         (["--virtual-seeds=0"], "*--virtual-seeds: 0: give at least 1*"),
     ],
 )
@@ -298,10 +294,7 @@ def test_real():
     ("module", "unwanted"),
     [
         ("broker_sim", ["pytest", "_pytest", "broker_sim.testing"]),
-        (
-            "broker_sim.cluster.virtual.simulated_cluster",
-            ["pytest", "_pytest", "broker_sim.testing"],
-        ),
+        ("broker_sim.cluster.virtual.simulated_cluster", ["pytest", "_pytest", "broker_sim.testing"]),
         ("broker_sim.testing.pytest_plugin", ["broker_sim.cluster", "broker_sim.config"]),
         ("broker_sim.cli.ctl", ["asyncio", "broker_sim.broker", "broker_sim.config"]),
     ],

@@ -63,11 +63,7 @@ def test_tests_share_a_cluster_where_brokers_and_configs_are_the_same(clusters):
 
 def test_workers_of_xdist_have_clusters_of_their_own(clusters):
     """A worker is a process; here each has its place in this one."""
-    with (
-        SimulatedClusters() as others,
-        clusters.lend(ONE_BROKER) as cluster,
-        others.lend(ONE_BROKER) as other,
-    ):
+    with SimulatedClusters() as others, clusters.lend(ONE_BROKER) as cluster, others.lend(ONE_BROKER) as other:
         assert cluster.bootstrap_servers != other.bootstrap_servers
         cluster.produce("orders", "x")
         assert other.records("orders") == ()

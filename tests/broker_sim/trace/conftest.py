@@ -50,9 +50,7 @@ class Traced:
         self.trace = Trace(path, *sinks, run_id="run", **options)
         tracer = self.trace.observer("Produce", 7, self.clock)
         timer = SystemTimer("Produce", self.clock, InlineExecutor())
-        self.purgatory = DelayedOperationPurgatory(
-            "Produce", timer, broker_id=7, reaper_enabled=False, observer=tracer
-        )
+        self.purgatory = DelayedOperationPurgatory("Produce", timer, broker_id=7, reaper_enabled=False, observer=tracer)
         tracer.attach(self.purgatory)
 
     def park(self, *keys, **options):

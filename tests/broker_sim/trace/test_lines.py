@@ -6,13 +6,7 @@ import pytest
 
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.trace.lines import (
-    FIELDS,
-    IDS_PER_LIFE,
-    PurgatoryLife,
-    operation_fields,
-    to_lines,
-)
+from broker_sim.trace.lines import FIELDS, IDS_PER_LIFE, PurgatoryLife, operation_fields, to_lines
 from purgatory import VirtualClock
 
 KEY = TopicPartition("orders", 0)
@@ -21,12 +15,7 @@ ODD_TEXT = 'sch"ön\n'
 
 def life(number=0):
     return PurgatoryLife.of(
-        run_id="run",
-        side="sim",
-        broker_id=7,
-        purgatory="Produce",
-        number=number,
-        clock=VirtualClock(wall_start_ms=20),
+        run_id="run", side="sim", broker_id=7, purgatory="Produce", number=number, clock=VirtualClock(wall_start_ms=20)
     )
 
 

@@ -28,11 +28,7 @@ def test_every_step_is_in_the_file_after_close(make_traced, name):
     traced.advance(100)
     lines = traced.lines()
     assert [line["event"] for line in lines] == ["tried", "parked", "expired"]
-    assert [line["ts_ms"] for line in lines] == [
-        1_700_000_000_000,
-        1_700_000_000_000,
-        1_700_000_000_100,
-    ]
+    assert [line["ts_ms"] for line in lines] == [1_700_000_000_000, 1_700_000_000_000, 1_700_000_000_100]
     assert {(line["run_id"], line["side"], line["broker"]) for line in lines} == {("run", "sim", 7)}
 
 

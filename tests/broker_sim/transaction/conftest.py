@@ -76,10 +76,7 @@ class Log:
 
     def states(self):
         """Return the states that were written, None for a tombstone."""
-        return [
-            record.value and TransactionState(record.value.transaction_status)
-            for record in self.records()
-        ]
+        return [record.value and TransactionState(record.value.transaction_status) for record in self.records()]
 
 
 class Timers:
@@ -231,10 +228,7 @@ class Bench:
         image = MetadataImage(
             self.image.version + 1,
             "c",
-            brokers={
-                node: BrokerState(node, (), None, epoch=1, fenced=node in self.dead)
-                for node in (1, 2, 3)
-            },
+            brokers={node: BrokerState(node, (), None, epoch=1, fenced=node in self.dead) for node in (1, 2, 3)},
             topics={
                 name: TopicState(
                     name,
@@ -293,9 +287,7 @@ class Bench:
         return told[0] if told else told
 
     def verify(self, producer, *partitions, transactional_id=TXN):
-        return self.coordinator.verify_partitions(
-            transactional_id, ProducerIdAndEpoch(*producer), partitions
-        )
+        return self.coordinator.verify_partitions(transactional_id, ProducerIdAndEpoch(*producer), partitions)
 
     def end(self, producer, commit=True, version=2, transactional_id=TXN):
         """Return the answer: (error code, producer id, epoch), None until it is there."""

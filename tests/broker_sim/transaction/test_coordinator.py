@@ -226,9 +226,7 @@ def test_partitions_that_are_there_are_not_written_again(bench):
         ("txn", (1_000, -1), ErrorCode.PRODUCER_FENCED),
     ],
 )
-def test_who_is_not_the_producer_adds_and_verifies_nothing(
-    bench, transactional_id, producer, error
-):
+def test_who_is_not_the_producer_adds_and_verifies_nothing(bench, transactional_id, producer, error):
     bench.producer()
     named = {"transactional_id": transactional_id}
     assert bench.add(producer, T0, **named) is error
@@ -260,10 +258,7 @@ def test_verification_tells_which_partitions_are_in_the_transaction(bench):
     producer = bench.producer()
     assert bench.verify(producer, T0) == {T0: ErrorCode.TRANSACTION_ABORTABLE}
     bench.add(producer, T0)
-    assert bench.verify(producer, T0, T1) == {
-        T0: ErrorCode.NONE,
-        T1: ErrorCode.TRANSACTION_ABORTABLE,
-    }
+    assert bench.verify(producer, T0, T1) == {T0: ErrorCode.NONE, T1: ErrorCode.TRANSACTION_ABORTABLE}
 
 
 def test_nothing_is_verified_while_the_transaction_ends(bench):

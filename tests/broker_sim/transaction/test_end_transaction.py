@@ -85,9 +85,7 @@ def state_of(bench, state, version):
     ],
 )
 @pytest.mark.parametrize("version", [OLD, NEW])
-def test_repeated_end_of_a_transaction_is_told_what_became_of_it(
-    bench, state, commit, error, version
-):
+def test_repeated_end_of_a_transaction_is_told_what_became_of_it(bench, state, commit, error, version):
     producer = state_of(bench, state, version)
     if (state, commit, version) == (S.EMPTY, False, NEW):
         error = ErrorCode.NONE

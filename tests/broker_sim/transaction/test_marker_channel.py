@@ -54,10 +54,7 @@ def test_markers_of_one_turn_go_in_one_request(bench):
 def test_answers_that_come_while_markers_are_sent_disturb_nothing(bench):
     bench.at_once = {1, 2}
     committing(bench, T0, T1)
-    assert [call.markers for call in bench.calls] == [
-        [(True, 1, [("t", 0)])],
-        [(True, 1, [("t", 1)])],
-    ]
+    assert [call.markers for call in bench.calls] == [[(True, 1, [("t", 0)])], [(True, 1, [("t", 1)])]]
     assert bench.state is S.COMPLETE_COMMIT
 
 
@@ -185,9 +182,7 @@ def test_topic_deleted_while_its_marker_is_sent_again_completes_the_transaction(
     assert bench.state is S.COMPLETE_COMMIT
 
 
-@pytest.mark.parametrize(
-    "error", [ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION]
-)
+@pytest.mark.parametrize("error", [ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION])
 def test_leader_that_knows_no_markers_is_left_out(bench, error):
     committing(bench, T0)
     sent(bench)[1].answer(error)
@@ -195,9 +190,7 @@ def test_leader_that_knows_no_markers_is_left_out(bench, error):
     assert bench.state is S.COMPLETE_COMMIT
 
 
-@pytest.mark.parametrize(
-    "error", [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED]
-)
+@pytest.mark.parametrize("error", [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED])
 def test_fenced_coordinator_gives_up(bench, error):
     committing(bench, T0, T1)
     calls = sent(bench)

@@ -39,11 +39,7 @@ def test_records_are_those_of_kafka_byte_for_byte(line):
 
 def test_kafka_wrote_each_kind_of_value_that_is_compared():
     written = {
-        (
-            found.value_version,
-            found.value.transaction_status,
-            found.value.client_transaction_version,
-        )
+        (found.value_version, found.value.transaction_status, found.value.client_transaction_version)
         for found in map(decoded, KAFKA_RECORDS)
     }
     written_states = {S.EMPTY, S.ONGOING, S.PREPARE_COMMIT, S.COMPLETE_COMMIT}

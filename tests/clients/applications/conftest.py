@@ -5,10 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-SHORT_SESSION = (
-    *("--config", "broker.session.timeout.ms=2000"),
-    *("--config", "broker.heartbeat.interval.ms=500"),
-)
+SHORT_SESSION = (*("--config", "broker.session.timeout.ms=2000"), *("--config", "broker.heartbeat.interval.ms=500"))
 STREAMS_GROUPS = (
     *("--config", "group.streams.min.session.timeout.ms=6000"),
     *("--config", "group.streams.session.timeout.ms=6000"),

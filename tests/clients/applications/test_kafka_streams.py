@@ -95,9 +95,7 @@ def instance(cluster, topics, run_java, tmp_path, protocol):
     return run
 
 
-def test_each_word_is_counted_once_while_instances_and_brokers_die(
-    cluster, topics, counts, instance, protocol
-):
+def test_each_word_is_counted_once_while_instances_and_brokers_die(cluster, topics, counts, instance, protocol):
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
     rounds = 0
 

@@ -72,9 +72,7 @@ def used_again(clients, committed, uncommitted):
     shown = {(place, offset) for place, found in committed.items() for offset, _ in found}
     there = {(place, offset) for place, found in uncommitted.items() for offset, _ in found}
     aborted = there - shown
-    return {
-        value for client in clients for *place, value in client.committed if tuple(place) in aborted
-    }
+    return {value for client in clients for *place, value in client.committed if tuple(place) in aborted}
 
 
 def check_copied(read, written, excused=frozenset()):

@@ -47,10 +47,7 @@ class Simulator:
         options += [f"--topic={topic}:{PARTITIONS}:3" for topic in TOPICS]
         options += [f"--config={key}={value}" for key, value in CONFIGS.items()]
         self.process = subprocess.Popen(
-            [*command, "run", *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
+            [*command, "run", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
         )
         line = self.process.stdout.readline()
         assert line, f"it did not start: exit code {self.process.wait(END_TIMEOUT_S)}"
@@ -80,9 +77,7 @@ class Run:
     def __init__(self, settings, simulator):
         self.settings = settings
         self.simulator = simulator
-        self.schedule = draw_schedule(
-            settings.seed, steps=settings.steps, duration_ms=int(settings.seconds * 1000)
-        )
+        self.schedule = draw_schedule(settings.seed, steps=settings.steps, duration_ms=int(settings.seconds * 1000))
         self.refused = []
         """Steps that did not fit the cluster's state."""
         common = {
@@ -97,10 +92,7 @@ class Run:
         transactional = {"timeout_ms": TRANSACTION_TIMEOUT_MS}
         self.producers = [IdempotentProducer(f"writer-{n}", common, seed, rate=100) for n in "12"]
         self.pairs = [PairProducer(f"pair-{n}", common, seed, **transactional) for n in "12"]
-        self.copiers = [
-            Copier(f"copier-{n}", common, seed, session_ms=SESSION_MS, **transactional)
-            for n in "12"
-        ]
+        self.copiers = [Copier(f"copier-{n}", common, seed, session_ms=SESSION_MS, **transactional) for n in "12"]
         self.reader = Reader("reader", common, seed, topics=["output", "pairs"])
         self.clients = [*self.producers, *self.pairs, *self.copiers, self.reader]
 
@@ -212,8 +204,5 @@ def describe(run):
     lines += [f"transaction {transaction}" for transaction in status["transactions"]]
     for broker in call(Call("purgatory", {}))["brokers"]:
         for purgatory in broker["purgatories"]:
-            lines += [
-                f"broker {broker['id']} {purgatory['name']}: {parked}"
-                for parked in purgatory["parked"]
-            ]
+            lines += [f"broker {broker['id']} {purgatory['name']}: {parked}" for parked in purgatory["parked"]]
     return lines

@@ -62,10 +62,7 @@ def draw_schedule(seed, *, steps, duration_ms):
         _delay_requests,
     )
     times = sorted(rng.randrange(duration_ms) for _ in range(steps))
-    return tuple(
-        _between(rng, at_ms, min(duration_ms - at_ms, LONGEST_MS), rng.choice(kinds))
-        for at_ms in times
-    )
+    return tuple(_between(rng, at_ms, min(duration_ms - at_ms, LONGEST_MS), rng.choice(kinds)) for at_ms in times)
 
 
 def _between(rng, at_ms, longest_ms, kind):
@@ -114,11 +111,7 @@ def _slow_link(rng):
 
 
 def _transfer(rng, topics):
-    arguments = {
-        "topic": rng.choice(topics),
-        "partition": rng.randrange(PARTITIONS),
-        "to": rng.choice(BROKERS),
-    }
+    arguments = {"topic": rng.choice(topics), "partition": rng.randrange(PARTITIONS), "to": rng.choice(BROKERS)}
     return Call("transfer_leadership", arguments), None
 
 
@@ -132,9 +125,7 @@ def _lead_coordinator(rng):
 
 def _inject(rng, **effect):
     api = effect.pop("api", None) or rng.choice(tuple(ERRORS))
-    return Call("inject", {"api": api, "count": rng.choice((1, 1, 3, 10)), **effect}), Call(
-        "heal", {}
-    )
+    return Call("inject", {"api": api, "count": rng.choice((1, 1, 3, 10)), **effect}), Call("heal", {})
 
 
 def _fail_requests(rng):

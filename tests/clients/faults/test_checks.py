@@ -4,14 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from .checks import (
-    check_acknowledged,
-    check_answered,
-    check_copied,
-    check_ended,
-    check_pairs,
-    used_again,
-)
+from .checks import check_acknowledged, check_answered, check_copied, check_ended, check_pairs, used_again
 
 
 def writer(*acknowledged):
@@ -84,9 +77,7 @@ def test_copy_has_the_same_records_in_the_same_order(copy):
 def test_open_transactions_and_unanswered_requests():
     status = {
         "transactions": [{"transactional_id": "p", "state": "Ongoing", "coordinator": 1}],
-        "producers": [
-            {"topic": "t", "partition": 0, "producer_id": 7, "transaction_start_offset": 3}
-        ],
+        "producers": [{"topic": "t", "partition": 0, "producer_id": 7, "transaction_start_offset": 3}],
     }
     assert len(check_ended(status)) == 2
     request = {

@@ -77,12 +77,8 @@ def test_nothing_is_lost_or_twice_and_nobody_stands_still(run):
     assert not run.stop(), "\n".join(describe(run))
 
     servers, status = run.simulator.bootstrap_servers, run.simulator.call(Call("status", {}))
-    read, written, pairs = (
-        read_to_the_end(servers, topic) for topic in ("input", "output", "pairs")
-    )
-    excused = used_again(
-        run.copiers, written, read_to_the_end(servers, "output", "read_uncommitted")
-    )
+    read, written, pairs = (read_to_the_end(servers, topic) for topic in ("input", "output", "pairs"))
+    excused = used_again(run.copiers, written, read_to_the_end(servers, "output", "read_uncommitted"))
     excused |= used_again(run.pairs, pairs, read_to_the_end(servers, "pairs", "read_uncommitted"))
     print(f"{len(excused)} records lost by librdkafka: {sorted(excused)}")
     wrong = check_answered(requests, received_before_ms=until_ms)

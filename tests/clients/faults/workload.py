@@ -23,11 +23,7 @@ class Client(threading.Thread):
 
     def __init__(self, name, settings, seed):
         super().__init__(name=name, daemon=True)
-        self.settings = settings | {
-            "client.id": name,
-            "statistics.interval.ms": 1_000,
-            "stats_cb": self._counted,
-        }
+        self.settings = settings | {"client.id": name, "statistics.interval.ms": 1_000, "stats_cb": self._counted}
         self.request_timeouts = 0
         """How many requests librdkafka has given up, because no answer came within `socket.timeout.ms`."""
         self._timeouts_of = {}
@@ -100,9 +96,7 @@ class IdempotentProducer(Client):
         self.at = "produce"
         if len(self._producer) < MOST_IN_FLIGHT:
             value = b"%s-%d" % (self.name.encode(), self._sent)
-            self._producer.produce(
-                "input", value, partition=self._sent % PARTITIONS, on_delivery=self._delivered
-            )
+            self._producer.produce("input", value, partition=self._sent % PARTITIONS, on_delivery=self._delivered)
             self._sent += 1
         self._producer.poll(0)
         self.wait(1 / self._rate)
@@ -248,9 +242,7 @@ class Copier(TransactionalClient):
         self._read = []
         self.assignments = []
         """When it was told which partitions it has from now on, and which not."""
-        self._consumer.subscribe(
-            ["input"], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
-        )
+        self._consumer.subscribe(["input"], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
 
     def _assigned(self, _, partitions):
         self.assignments.append((time.time(), "has", [each.partition for each in partitions]))
@@ -291,9 +283,7 @@ class Copier(TransactionalClient):
             offsets[record.partition()] = record.offset() + 1
         positions = [TopicPartition("input", *each) for each in offsets.items()]
         group = self._consumer.consumer_group_metadata()
-        return self.call(
-            self._producer.send_offsets_to_transaction, positions, group, CALL_TIMEOUT_S
-        )
+        return self.call(self._producer.send_offsets_to_transaction, positions, group, CALL_TIMEOUT_S)
 
     def _rewind(self):
         """Go on from what is committed; again and again, until all partitions could be asked for."""

@@ -23,14 +23,7 @@ class SimulatedKafka(KafkaFixture):
     zookeeper = None
 
     def __init__(
-        self,
-        broker_id,
-        *,
-        transport="PLAINTEXT",
-        sasl_mechanism=None,
-        partitions=4,
-        replicas=1,
-        tmp_dir=None,
+        self, broker_id, *, transport="PLAINTEXT", sasl_mechanism=None, partitions=4, replicas=1, tmp_dir=None
     ):
         del broker_id, tmp_dir
         self.host, self.transport, self.sasl_mechanism = HOST, transport, sasl_mechanism

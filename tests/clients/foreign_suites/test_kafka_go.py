@@ -25,11 +25,7 @@ NAMED = {
         for claim in ("success", "failure", "is_reusable")
     ),
 }
-USERS = {
-    "adminplain": "admin-secret",
-    "adminscram256": "admin-secret-256",
-    "adminscram512": "admin-secret-512",
-}
+USERS = {"adminplain": "admin-secret", "adminscram256": "admin-secret-256", "adminscram512": "admin-secret-512"}
 """Users and passwords that the tests bring, for a Kafka from 4.0."""
 CONFIGS = {
     "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",

@@ -31,9 +31,7 @@ def sources(package_index, tmp_path):
     package = f"kafka-python=={RELEASE}"
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     subprocess.run(
-        [*pip, "--no-binary", "kafka-python", "--dest", tmp_path, package],
-        check=True,
-        timeout=DOWNLOAD_TIMEOUT_S,
+        [*pip, "--no-binary", "kafka-python", "--dest", tmp_path, package], check=True, timeout=DOWNLOAD_TIMEOUT_S
     )
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as opened:

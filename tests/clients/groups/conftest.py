@@ -29,12 +29,7 @@ class Member:
     """A consumer's process; what it tells is taken off `events` in order."""
 
     def __init__(self, command):
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._lines = queue.SimpleQueue()
         self.events = []
         self.assignment = None
@@ -120,14 +115,7 @@ class Groups:
             told = (self.simulator.bootstrap_servers, self.name, self.topic, instance or "")
             command = [*self._java(), *told]
         else:
-            command = [
-                sys.executable,
-                "-W",
-                "ignore",
-                str(MEMBER),
-                self.client,
-                json.dumps(settings),
-            ]
+            command = [sys.executable, "-W", "ignore", str(MEMBER), self.client, json.dumps(settings)]
         member = Member(command)
         self._members.append(member)
         return member

@@ -102,10 +102,7 @@ def run_kafka_python(settings):
         from kafka import ConsumerRebalanceListener, KafkaConsumer
         from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
         from kafka.coordinator.assignors.range import RangePartitionAssignor
-    assignors = {
-        "range": RangePartitionAssignor,
-        "cooperative-sticky": CooperativeStickyAssignor,
-    }
+    assignors = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
 
     class Listener(ConsumerRebalanceListener):
         def on_partitions_revoked(self, revoked):

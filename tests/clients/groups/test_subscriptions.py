@@ -47,9 +47,7 @@ def test_cooperative_members_keep_what_they_need_not_give(groups):
     assert [] not in [event.get("partitions") for event in first.events[1:]]
 
 
-@pytest.mark.parametrize(
-    "groups", ["confluent_kafka_of_the_consumer_protocol", "java"], indirect=True
-)
+@pytest.mark.parametrize("groups", ["confluent_kafka_of_the_consumer_protocol", "java"], indirect=True)
 def test_static_member_of_the_consumer_protocol_leaves_and_gets_its_partitions_back(groups):
     first = groups.member(instance="one").wait_for_partitions(4)
     second = groups.member(instance="two").wait_for_partitions(2)

@@ -10,9 +10,7 @@ USERS = {"billing": 'se"cr,e=t', "audit": "pässwörd"}
 @pytest.fixture(scope="session")
 def cluster():
     configs = {"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 1}
-    with Cluster(
-        1, security="sasl_plaintext", users=USERS, configs=configs, topics=["t:1:1"]
-    ) as running:
+    with Cluster(1, security="sasl_plaintext", users=USERS, configs=configs, topics=["t:1:1"]) as running:
         yield running
 
 

@@ -21,9 +21,7 @@ def test_confluent_kafka(cluster, mechanism):
 def test_confluent_kafka_is_told_of_a_wrong_password(cluster):
     errors = []
     config = cluster.client_config("confluent", user="billing")
-    producer = Producer(
-        {**config, "sasl.password": "wrong", "error_cb": errors.append, "log_level": 0}
-    )
+    producer = Producer({**config, "sasl.password": "wrong", "error_cb": errors.append, "log_level": 0})
     while not errors:
         producer.poll(0.1)
     assert errors[0].code() == KafkaError._AUTHENTICATION

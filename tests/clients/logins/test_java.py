@@ -83,10 +83,7 @@ def test_java_tools_log_in(tmp_path, kafka_class_path, mechanism):
 
 
 def test_java_has_delegation_tokens(tmp_path, run_java):
-    configs = {
-        "delegation.token.secret.key": "any",
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
-    }
+    configs = {"delegation.token.secret.key": "any", "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256"}
     options = {"security": "sasl_plaintext", "users": USERS, "configs": configs}
     with Cluster(1, topics=["t:1:1"], **options) as cluster:
         file = tmp_path / "client.properties"

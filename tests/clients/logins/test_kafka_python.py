@@ -31,9 +31,7 @@ def test_kafka_python(cluster, mechanism):
     producer = KafkaProducer(**config)
     producer.send("t", b"kafka-python").get(TIMEOUT_S)
     producer.close()
-    consumer = KafkaConsumer(
-        "t", **config, auto_offset_reset="earliest", consumer_timeout_ms=30_000
-    )
+    consumer = KafkaConsumer("t", **config, auto_offset_reset="earliest", consumer_timeout_ms=30_000)
     assert next(consumer).topic == "t"
     consumer.close()
 

@@ -87,12 +87,7 @@ class Side:
     def _send(producer, topic, partition, values):
         errors = []
         for value in values:
-            producer.produce(
-                topic,
-                value,
-                partition=partition,
-                on_delivery=lambda error, _: errors.append(error),
-            )
+            producer.produce(topic, value, partition=partition, on_delivery=lambda error, _: errors.append(error))
         assert producer.flush(PATIENCE_S) == 0
         assert errors == [None] * len(values)
 
@@ -229,10 +224,7 @@ def real(run_real_kafka):
         yield Side("kafka", cluster.bootstrap_servers)
 
 
-@pytest.fixture(
-    scope="session",
-    params=["sim", pytest.param("kafka", marks=pytest.mark.real_kafka)],
-)
+@pytest.fixture(scope="session", params=["sim", pytest.param("kafka", marks=pytest.mark.real_kafka)])
 def side(request, run_simulator, run_real_kafka):
     """The simulator, then a real Kafka."""
     opened = simulated(run_simulator) if request.param == "sim" else real(run_real_kafka)
@@ -265,9 +257,7 @@ class Programs:
         jars = self._kafka_class_path()
         sources = [str(source) for source in (MEMBERS / "java").glob("*.java")]
         subprocess.run(
-            ["javac", "-cp", jars, "-d", str(self._directory), *sources],
-            check=True,
-            timeout=BUILD_TIMEOUT_S,
+            ["javac", "-cp", jars, "-d", str(self._directory), *sources], check=True, timeout=BUILD_TIMEOUT_S
         )
         return ["java", "-Xmx64m", *QUICK_JVM, "-cp", f"{self._directory}:{jars}", "{Role}Member"]
 
@@ -314,11 +304,7 @@ class ToolRunner:
     def __init__(self, java, log):
         self._log = log.open("ab")
         self._process = subprocess.Popen(
-            [*java, str(TOOL_RUNNER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
+            [*java, str(TOOL_RUNNER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True
         )
         self._pool = ThreadPoolExecutor(1)
 
@@ -367,8 +353,5 @@ def tool(side, tool_runner):
 def pytest_collection_modifyitems(items):
     """Leave all but one member to the soak: the other families have tests of their own in ../."""
     for item in items:
-        if (
-            item.nodeid.startswith("tests/clients/matrix/")
-            and "[sim-franz_go-range]" not in item.name
-        ):
+        if item.nodeid.startswith("tests/clients/matrix/") and "[sim-franz_go-range]" not in item.name:
             item.add_marker(pytest.mark.soak(part="clients"))

@@ -25,24 +25,18 @@ async def topics_are_made(admin):
     await calls.aserved(named + "describe_topics", lambda: _count(admin.describe_topics([topic])))
     await calls.aserved(named + "describe_cluster", lambda: _done(admin.describe_cluster()))
     partitions = {topic: NewPartitions(2)}
-    await calls.aserved(
-        named + "create_partitions", lambda: _done(admin.create_partitions(partitions))
-    )
+    await calls.aserved(named + "create_partitions", lambda: _done(admin.create_partitions(partitions)))
     changed = ConfigResource(ConfigResourceType.TOPIC, topic, {"retention.ms": "600000"})
     await calls.aserved(named + "alter_configs", lambda: _done(admin.alter_configs([changed])))
     resource = ConfigResource(ConfigResourceType.TOPIC, topic)
-    await calls.aserved(
-        named + "describe_configs", lambda: _count(admin.describe_configs([resource]))
-    )
+    await calls.aserved(named + "describe_configs", lambda: _count(admin.describe_configs([resource])))
 
 
 async def producer_is_used():
     named = "AIOKafkaProducer."
     producer = AIOKafkaProducer(**base, acks="all")
     await calls.aserved(named + "start", producer.start)
-    await calls.aserved(
-        named + "send_and_wait", lambda: _offset(producer.send_and_wait(topic, b"v", partition=0))
-    )
+    await calls.aserved(named + "send_and_wait", lambda: _offset(producer.send_and_wait(topic, b"v", partition=0)))
 
     async def sent(batch=None):
         if batch is None:
@@ -71,8 +65,7 @@ async def transactions_are_used(named):
     await producer.start()
     await calls.aserved(named + "begin_transaction", producer.begin_transaction)
     await calls.aserved(
-        named + "send_offsets_to_transaction",
-        lambda: producer.send_offsets_to_transaction({partition: 1}, topic),
+        named + "send_offsets_to_transaction", lambda: producer.send_offsets_to_transaction({partition: 1}, topic)
     )
     await calls.aserved(named + "commit_transaction", producer.commit_transaction)
     await producer.begin_transaction()
@@ -98,29 +91,17 @@ async def consumer_is_used():
     await calls.aserved(named + "seek", lambda: consumer.seek(partition, 1))
     await calls.aserved(named + "getmany", lambda: _values(consumer))
     await calls.aserved(named + "highwater", lambda: consumer.highwater(partition))
-    await calls.aserved(
-        named + "last_stable_offset", lambda: consumer.last_stable_offset(partition)
-    )
-    await calls.aserved(
-        named + "last_poll_timestamp", lambda: consumer.last_poll_timestamp(partition) > 0
-    )
+    await calls.aserved(named + "last_stable_offset", lambda: consumer.last_stable_offset(partition))
+    await calls.aserved(named + "last_poll_timestamp", lambda: consumer.last_poll_timestamp(partition) > 0)
     await calls.aserved(named + "pause", lambda: consumer.pause(partition))
     await calls.aserved(named + "paused", lambda: len(consumer.paused()))
     await calls.aserved(named + "resume", lambda: consumer.resume(partition))
-    await calls.aserved(
-        named + "seek_to_beginning", lambda: _done(consumer.seek_to_beginning(partition))
-    )
+    await calls.aserved(named + "seek_to_beginning", lambda: _done(consumer.seek_to_beginning(partition)))
     await calls.aserved(named + "seek_to_end", lambda: _done(consumer.seek_to_end(partition)))
-    await calls.aserved(
-        named + "beginning_offsets", lambda: _of(consumer.beginning_offsets([partition]))
-    )
+    await calls.aserved(named + "beginning_offsets", lambda: _of(consumer.beginning_offsets([partition])))
     await calls.aserved(named + "end_offsets", lambda: _of(consumer.end_offsets([partition])))
-    await calls.aserved(
-        named + "offsets_for_times", lambda: _done(consumer.offsets_for_times({partition: 0}))
-    )
-    await calls.aserved(
-        named + "partitions_for_topic", lambda: 0 in (consumer.partitions_for_topic(topic) or [0])
-    )
+    await calls.aserved(named + "offsets_for_times", lambda: _done(consumer.offsets_for_times({partition: 0})))
+    await calls.aserved(named + "partitions_for_topic", lambda: 0 in (consumer.partitions_for_topic(topic) or [0]))
     await calls.aserved(named + "topics", lambda: _done(consumer.topics()))
     await calls.aserved(named + "stop", consumer.stop)
 
@@ -129,9 +110,7 @@ async def consumer_is_used():
     grouped.assign([partition])
     await calls.aserved(named + "commit", lambda: grouped.commit({partition: 1}))
     await calls.aserved(named + "committed", lambda: grouped.committed(partition))
-    await calls.aserved(
-        named + "seek_to_committed", lambda: _done(grouped.seek_to_committed(partition))
-    )
+    await calls.aserved(named + "seek_to_committed", lambda: _done(grouped.seek_to_committed(partition)))
     await calls.aserved(named + "stop", grouped.stop)
     subscriber = AIOKafkaConsumer(**base, group_id=f"{topic}-2")
     await subscriber.start()
@@ -153,9 +132,7 @@ async def groups_are_asked_for(admin):
     await calls.aserved(named + "delete_records", lambda: _done(admin.delete_records(records)))
     await calls.aserved(named + "find_coordinator", lambda: _known(admin.find_coordinator(topic)))
     await calls.aserved(named + "list_consumer_groups", lambda: _done(admin.list_consumer_groups()))
-    await calls.aserved(
-        named + "describe_consumer_groups", lambda: _done(admin.describe_consumer_groups([topic]))
-    )
+    await calls.aserved(named + "describe_consumer_groups", lambda: _done(admin.describe_consumer_groups([topic])))
     await calls.aserved(
         named + "list_consumer_group_offsets",
         lambda: _done(admin.list_consumer_group_offsets(topic, partitions=[partition])),

@@ -14,9 +14,7 @@ from confluent_kafka import admin as ck
 
 ShareConsumer = getattr(confluent_kafka, "ShareConsumer", None)
 """Older versions have none."""
-calls = Calls(
-    *(each for each in (Producer, Consumer, ShareConsumer, ck.AdminClient) if each is not None)
-)
+calls = Calls(*(each for each in (Producer, Consumer, ShareConsumer, ck.AdminClient) if each is not None))
 topic, other = calls.topic, f"{calls.topic}-other"
 base = {"bootstrap.servers": calls.bootstrap_servers}
 partition = TopicPartition(topic, 0)
@@ -24,8 +22,7 @@ start = TopicPartition(topic, 0, 0)
 
 admin = ck.AdminClient(base)
 calls.served(
-    "AdminClient.create_topics",
-    lambda: admin.create_topics([ck.NewTopic(name, 1, 3) for name in (topic, other)]),
+    "AdminClient.create_topics", lambda: admin.create_topics([ck.NewTopic(name, 1, 3) for name in (topic, other)])
 )
 
 
@@ -39,13 +36,9 @@ calls.served(
     "AdminClient.describe_topics",
     lambda: len(admin.describe_topics(TopicCollection([topic]))[topic].result(WAIT_S).partitions),
 )
-calls.served(
-    "AdminClient.describe_cluster", lambda: len(admin.describe_cluster().result(WAIT_S).nodes)
-)
+calls.served("AdminClient.describe_cluster", lambda: len(admin.describe_cluster().result(WAIT_S).nodes))
 calls.served("AdminClient.cluster_id", lambda: bool(admin.cluster_id(WAIT_S)))
-calls.served(
-    "AdminClient.create_partitions", lambda: admin.create_partitions([ck.NewPartitions(topic, 2)])
-)
+calls.served("AdminClient.create_partitions", lambda: admin.create_partitions([ck.NewPartitions(topic, 2)]))
 resource = ck.ConfigResource(ck.ConfigResource.Type.TOPIC, topic)
 calls.served(
     "AdminClient.alter_configs",
@@ -64,8 +57,7 @@ def change():
 
 calls.served("AdminClient.incremental_alter_configs", change)
 calls.served(
-    "AdminClient.describe_configs",
-    lambda: len(admin.describe_configs([resource])[resource].result(WAIT_S)) > 20,
+    "AdminClient.describe_configs", lambda: len(admin.describe_configs([resource])[resource].result(WAIT_S)) > 20
 )
 calls.served("AdminClient.poll", lambda: admin.poll(0))
 calls.served("AdminClient.set_sasl_credentials", lambda: admin.set_sasl_credentials("u", "p"))
@@ -82,9 +74,7 @@ calls.served(
 )
 calls.served("Producer.flush", lambda: producer.flush(WAIT_S))
 calls.served("Producer.poll", lambda: producer.poll(0) or str(delivered))
-calls.served(
-    "Producer.produce_batch", lambda: producer.produce_batch(topic, [{"value": b"w"}], partition=0)
-)
+calls.served("Producer.produce_batch", lambda: producer.produce_batch(topic, [{"value": b"w"}], partition=0))
 producer.flush(WAIT_S)
 calls.served("Producer.list_topics", lambda: topic in producer.list_topics(topic, WAIT_S).topics)
 calls.served("Producer.cluster_id", lambda: bool(producer.cluster_id(WAIT_S)))
@@ -97,9 +87,7 @@ calls.served("Producer.init_transactions", lambda: transactional.init_transactio
 calls.served("Producer.begin_transaction", lambda: transactional.begin_transaction())
 calls.served(
     "Producer.send_offsets_to_transaction",
-    lambda: transactional.send_offsets_to_transaction(
-        [start], member.consumer_group_metadata(), WAIT_S
-    ),
+    lambda: transactional.send_offsets_to_transaction([start], member.consumer_group_metadata(), WAIT_S),
 )
 calls.served("Producer.commit_transaction", lambda: transactional.commit_transaction(WAIT_S))
 transactional.begin_transaction()
@@ -117,12 +105,9 @@ calls.served("Consumer.seek", lambda: consumer.seek(start))
 calls.served("Consumer.consume", lambda: [m.value().decode() for m in consumer.consume(1, WAIT_S)])
 calls.served("Consumer.pause", lambda: consumer.pause([partition]))
 calls.served("Consumer.resume", lambda: consumer.resume([partition]))
+calls.served("Consumer.get_watermark_offsets", lambda: consumer.get_watermark_offsets(partition, WAIT_S)[0])
 calls.served(
-    "Consumer.get_watermark_offsets", lambda: consumer.get_watermark_offsets(partition, WAIT_S)[0]
-)
-calls.served(
-    "Consumer.offsets_for_times",
-    lambda: consumer.offsets_for_times([TopicPartition(topic, 0, 0)], WAIT_S)[0].offset,
+    "Consumer.offsets_for_times", lambda: consumer.offsets_for_times([TopicPartition(topic, 0, 0)], WAIT_S)[0].offset
 )
 calls.served("Consumer.list_topics", lambda: topic in consumer.list_topics(topic, WAIT_S).topics)
 calls.served("Consumer.cluster_id", lambda: bool(consumer.cluster_id(WAIT_S)))
@@ -133,9 +118,7 @@ calls.served("Consumer.unassign", lambda: consumer.unassign())
 calls.served("Consumer.incremental_assign", lambda: consumer.incremental_assign([start]))
 calls.served("Consumer.incremental_unassign", lambda: consumer.incremental_unassign([partition]))
 consumer.assign([start])
-calls.served(
-    "Consumer.commit", lambda: consumer.commit(offsets=[start], asynchronous=False)[0].offset
-)
+calls.served("Consumer.commit", lambda: consumer.commit(offsets=[start], asynchronous=False)[0].offset)
 calls.served("Consumer.committed", lambda: consumer.committed([partition], WAIT_S)[0].offset)
 calls.served("Consumer.close", lambda: consumer.close())
 
@@ -164,9 +147,7 @@ calls.served("Consumer.close", lambda: committing.close())
 
 def earliest_first(group):
     """Let a share group begin with the first record."""
-    entry = ck.ConfigEntry(
-        "share.auto.offset.reset", "earliest", incremental_operation=ck.AlterConfigOpType.SET
-    )
+    entry = ck.ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=ck.AlterConfigOpType.SET)
     resource = ck.ConfigResource(ck.ConfigResource.Type.GROUP, group, incremental_configs=[entry])
     for answer in admin.incremental_alter_configs([resource]).values():
         answer.result(WAIT_S)
@@ -193,16 +174,12 @@ def try_share_consumer():
     calls.served("ShareConsumer.acknowledge", lambda: sharing.acknowledge(released, release))
     for one in others:
         sharing.acknowledge(one)
-    calls.served(
-        "ShareConsumer.commit_sync",
-        lambda: [str(error) for error in sharing.commit_sync(WAIT_S).values()],
-    )
+    calls.served("ShareConsumer.commit_sync", lambda: [str(error) for error in sharing.commit_sync(WAIT_S).values()])
     again = acquired(sharing)
     calls.served(
         "ShareConsumer.acknowledge_offset",
         lambda: [
-            sharing.acknowledge_offset(topic, one.partition(), one.offset()) or one.delivery_count()
-            for one in again
+            sharing.acknowledge_offset(topic, one.partition(), one.offset()) or one.delivery_count() for one in again
         ],
     )
     told = []
@@ -211,9 +188,7 @@ def try_share_consumer():
         lambda: sharing.set_acknowledgement_commit_callback(lambda *seen: told.append(seen)),
     )
     calls.served("ShareConsumer.commit_async", lambda: sharing.commit_async())
-    calls.served(
-        "ShareConsumer.set_sasl_credentials", lambda: sharing.set_sasl_credentials("u", "p")
-    )
+    calls.served("ShareConsumer.set_sasl_credentials", lambda: sharing.set_sasl_credentials("u", "p"))
     calls.served("ShareConsumer.unsubscribe", lambda: sharing.unsubscribe())
     calls.served("ShareConsumer.close", lambda: sharing.close())
 
@@ -234,21 +209,14 @@ def latest():
 calls.served("AdminClient.list_offsets", latest)
 calls.served(
     "AdminClient.delete_records",
-    lambda: (
-        admin.delete_records([TopicPartition(topic, 0, 1)])[partition].result(WAIT_S).low_watermark
-    ),
+    lambda: admin.delete_records([TopicPartition(topic, 0, 1)])[partition].result(WAIT_S).low_watermark,
 )
 calls.served(
     "AdminClient.elect_leaders",
-    lambda: len(
-        admin.elect_leaders(confluent_kafka.ElectionType.PREFERRED, [partition]).result(WAIT_S)
-    ),
+    lambda: len(admin.elect_leaders(confluent_kafka.ElectionType.PREFERRED, [partition]).result(WAIT_S)),
 )
 groups = [ConsumerGroupTopicPartitions(topic, [start])]
-calls.served(
-    "AdminClient.list_groups",
-    lambda: topic in {group.id for group in admin.list_groups(timeout=WAIT_S)},
-)
+calls.served("AdminClient.list_groups", lambda: topic in {group.id for group in admin.list_groups(timeout=WAIT_S)})
 
 
 def consumer_groups():
@@ -260,9 +228,7 @@ def consumer_groups():
 
 
 calls.served("AdminClient.list_consumer_groups", consumer_groups)
-calls.served(
-    "AdminClient.describe_consumer_groups", lambda: admin.describe_consumer_groups([topic])
-)
+calls.served("AdminClient.describe_consumer_groups", lambda: admin.describe_consumer_groups([topic]))
 calls.served("AdminClient.delete_consumer_groups", lambda: admin.delete_consumer_groups([topic]))
 calls.served(
     "AdminClient.list_consumer_group_offsets",
@@ -298,9 +264,7 @@ def credentials_of(user):
 
 calls.served(
     "AdminClient.alter_user_scram_credentials",
-    lambda: admin.alter_user_scram_credentials(
-        [ck.UserScramCredentialUpsertion(topic, scram, b"password", b"salt")]
-    ),
+    lambda: admin.alter_user_scram_credentials([ck.UserScramCredentialUpsertion(topic, scram, b"password", b"salt")]),
 )
 calls.served("AdminClient.describe_user_scram_credentials", lambda: credentials_of(topic))
 calls.served("AdminClient.delete_topics", lambda: admin.delete_topics([topic, other]))

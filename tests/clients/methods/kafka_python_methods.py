@@ -29,19 +29,11 @@ calls.served(
     "KafkaAdminClient.create_topics",
     asked(lambda: admin.create_topics([ka.NewTopic(name, 1, 3) for name in (topic, other)])),
 )
-calls.served(
-    "KafkaAdminClient.wait_for_topics", asked(lambda: admin.wait_for_topics([topic, other]))
-)
-calls.served(
-    "KafkaAdminClient.list_topics",
-    lambda: seen_within(WAIT_S, lambda: topic in str(admin.list_topics())),
-)
+calls.served("KafkaAdminClient.wait_for_topics", asked(lambda: admin.wait_for_topics([topic, other])))
+calls.served("KafkaAdminClient.list_topics", lambda: seen_within(WAIT_S, lambda: topic in str(admin.list_topics())))
 calls.served("KafkaAdminClient.describe_topics", lambda: len(admin.describe_topics([topic])))
 calls.served("KafkaAdminClient.describe_cluster", lambda: len(admin.describe_cluster()["brokers"]))
-calls.served(
-    "KafkaAdminClient.create_partitions",
-    asked(lambda: admin.create_partitions({topic: ka.NewPartitions(2)})),
-)
+calls.served("KafkaAdminClient.create_partitions", asked(lambda: admin.create_partitions({topic: ka.NewPartitions(2)})))
 resource = ka.ConfigResource(ka.ConfigResourceType.TOPIC, topic, {"retention.ms": "600000"})
 named = ka.ConfigResource(ka.ConfigResourceType.TOPIC, topic)
 calls.served("KafkaAdminClient.alter_configs", asked(lambda: admin.alter_configs([resource])))
@@ -52,9 +44,7 @@ calls.served("KafkaAdminClient.reset_configs", asked(lambda: admin.reset_configs
 
 producer = KafkaProducer(**base, acks="all")
 calls.served("KafkaProducer.bootstrap_connected", lambda: producer.bootstrap_connected())
-calls.served(
-    "KafkaProducer.send", lambda: producer.send(topic, b"v", partition=0).get(WAIT_S).offset
-)
+calls.served("KafkaProducer.send", lambda: producer.send(topic, b"v", partition=0).get(WAIT_S).offset)
 calls.served("KafkaProducer.flush", lambda: producer.flush(WAIT_S))
 calls.served("KafkaProducer.metrics", lambda: bool(producer.metrics()))
 calls.served("KafkaProducer.partitions_for", lambda: 0 in producer.partitions_for(topic))
@@ -71,8 +61,7 @@ if hasattr(KafkaProducer, "init_transactions"):
     calls.served("KafkaProducer.init_transactions", lambda: writer.init_transactions())
     calls.served("KafkaProducer.begin_transaction", lambda: writer.begin_transaction())
     calls.served(
-        "KafkaProducer.send_offsets_to_transaction",
-        lambda: writer.send_offsets_to_transaction(at_start, topic),
+        "KafkaProducer.send_offsets_to_transaction", lambda: writer.send_offsets_to_transaction(at_start, topic)
     )
     calls.served("KafkaProducer.commit_transaction", lambda: writer.commit_transaction())
     writer.begin_transaction()
@@ -102,24 +91,15 @@ calls.served("KafkaConsumer.poll", values)
 calls.served("KafkaConsumer.position", lambda: consumer.position(partition))
 calls.served("KafkaConsumer.highwater", lambda: consumer.highwater(partition))
 calls.served("KafkaConsumer.seek", lambda: consumer.seek(partition, 0))
-calls.served(
-    "KafkaConsumer.seek_to_beginning", asked(lambda: consumer.seek_to_beginning(partition))
-)
+calls.served("KafkaConsumer.seek_to_beginning", asked(lambda: consumer.seek_to_beginning(partition)))
 calls.served("KafkaConsumer.seek_to_end", asked(lambda: consumer.seek_to_end(partition)))
 calls.served("KafkaConsumer.pause", lambda: consumer.pause(partition))
 calls.served("KafkaConsumer.paused", lambda: len(consumer.paused()))
 calls.served("KafkaConsumer.resume", lambda: consumer.resume(partition))
-calls.served(
-    "KafkaConsumer.beginning_offsets", lambda: consumer.beginning_offsets([partition])[partition]
-)
+calls.served("KafkaConsumer.beginning_offsets", lambda: consumer.beginning_offsets([partition])[partition])
 calls.served("KafkaConsumer.end_offsets", lambda: consumer.end_offsets([partition])[partition])
-calls.served(
-    "KafkaConsumer.offsets_for_times",
-    lambda: consumer.offsets_for_times({partition: 0})[partition].offset,
-)
-calls.served(
-    "KafkaConsumer.partitions_for_topic", lambda: 0 in consumer.partitions_for_topic(topic)
-)
+calls.served("KafkaConsumer.offsets_for_times", lambda: consumer.offsets_for_times({partition: 0})[partition].offset)
+calls.served("KafkaConsumer.partitions_for_topic", lambda: 0 in consumer.partitions_for_topic(topic))
 calls.served("KafkaConsumer.topics", lambda: topic in consumer.topics())
 calls.served("KafkaConsumer.metrics", lambda: bool(consumer.metrics()))
 calls.served("KafkaConsumer.unsubscribe", lambda: consumer.unsubscribe())
@@ -162,13 +142,9 @@ calls.served("KafkaConsumer.close", lambda: subscriber.close())
 served = {
     "delete_records": lambda: admin.delete_records({partition: 1}),
     "elect_leaders": lambda: admin.elect_leaders(0, {topic: [0]}, raise_errors=False),
-    "list_partition_offsets": lambda: admin.list_partition_offsets(
-        {partition: ka.OffsetSpec.LATEST}
-    ),
+    "list_partition_offsets": lambda: admin.list_partition_offsets({partition: ka.OffsetSpec.LATEST}),
     "list_partition_reassignments": lambda: admin.list_partition_reassignments(),
-    "alter_partition_reassignments": lambda: admin.alter_partition_reassignments(
-        {partition: [1, 2, 3]}
-    ),
+    "alter_partition_reassignments": lambda: admin.alter_partition_reassignments({partition: [1, 2, 3]}),
     "describe_topic_partitions": lambda: admin.describe_topic_partitions([topic]),
     "api_versions": lambda: admin.api_versions(),
     "describe_features": lambda: admin.describe_features(),
@@ -182,9 +158,7 @@ served |= {
     "list_group_offsets": lambda: admin.list_group_offsets({topic: [partition]}),
     "list_consumer_group_offsets": lambda: admin.list_consumer_group_offsets(topic),
     "alter_group_offsets": lambda: admin.alter_group_offsets(topic, at_start),
-    "reset_group_offsets": lambda: admin.reset_group_offsets(
-        topic, {partition: ka.OffsetSpec.EARLIEST}
-    ),
+    "reset_group_offsets": lambda: admin.reset_group_offsets(topic, {partition: ka.OffsetSpec.EARLIEST}),
     "delete_group_offsets": lambda: admin.delete_group_offsets(topic, [partition]),
     "delete_groups": lambda: admin.delete_groups([topic]),
     "delete_consumer_groups": lambda: admin.delete_consumer_groups([f"{topic}-2"]),
@@ -228,10 +202,7 @@ def acl_filter():
 calls.served("KafkaAdminClient.create_acls", lambda: admin.create_acls([acl()]))
 calls.served("KafkaAdminClient.delete_acls", lambda: admin.delete_acls([acl_filter()]))
 calls.refused("KafkaAdminClient.describe_acls", lambda: admin.describe_acls(acl_filter()))
-calls.served(
-    "KafkaAdminClient.list_config_resources",
-    lambda: len(admin.list_config_resources(["BROKER"])["broker"]),
-)
+calls.served("KafkaAdminClient.list_config_resources", lambda: len(admin.list_config_resources(["BROKER"])["broker"]))
 # Versions 2 know version 0 of the request only, which Kafka 4 does not serve either.
 describe_log_dirs = calls.refused if kafka.__version__.startswith("2.") else calls.served
 describe_log_dirs("KafkaAdminClient.describe_log_dirs", lambda: len(admin.describe_log_dirs()))
@@ -257,17 +228,10 @@ served_where_known = getattr(admin, "describe_metadata_quorum", None)
 if served_where_known is not None:
     calls.served("KafkaAdminClient.describe_metadata_quorum", asked(served_where_known))
 calls.served("KafkaAdminClient.update_features", asked(lambda: admin.update_features({})))
-calls.served(
-    "KafkaAdminClient.describe_producers", asked(lambda: admin.describe_producers([partition]))
-)
-calls.served(
-    "KafkaAdminClient.describe_transactions", asked(lambda: admin.describe_transactions([topic]))
-)
+calls.served("KafkaAdminClient.describe_producers", asked(lambda: admin.describe_producers([partition])))
+calls.served("KafkaAdminClient.describe_transactions", asked(lambda: admin.describe_transactions([topic])))
 calls.served("KafkaAdminClient.list_transactions", asked(lambda: admin.list_transactions()))
-calls.served(
-    "KafkaAdminClient.find_hanging_transactions",
-    lambda: len(admin.find_hanging_transactions()),
-)
+calls.served("KafkaAdminClient.find_hanging_transactions", lambda: len(admin.find_hanging_transactions()))
 calls.leave_out("ends a hanging transaction", "KafkaAdminClient.abort_transaction")
 calls.served("KafkaAdminClient.delete_topics", asked(lambda: admin.delete_topics([topic, other])))
 calls.served("KafkaAdminClient.close", lambda: admin.close())

@@ -40,9 +40,7 @@ class Peer:
     def answer(self, throttle_time_ms: int) -> None:
         message = messages.ApiVersionsResponse(throttle_time_ms=throttle_time_ms)
         correlation_id = self.correlation_ids.pop(0)
-        self._connection.sendall(
-            b"".join(encode_response(API_VERSIONS, 3, correlation_id, message))
-        )
+        self._connection.sendall(b"".join(encode_response(API_VERSIONS, 3, correlation_id, message)))
 
     def close(self) -> None:
         if self._accepted.wait(PATIENCE_S):

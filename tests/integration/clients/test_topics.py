@@ -22,10 +22,7 @@ def test_requests_have_one_entry_for_each_topic_in_the_order_of_its_first_partit
     where = [(OTHER, 0), (TOPIC, 1), (OTHER, 1)]
     appends = [Append(topic, partition, b"") for topic, partition in where]
     produce = produce_request(appends, acks=1, timeout_ms=1, version=version)
-    assert [[data.index for data in one.partition_data] for one in produce.topic_data] == [
-        [0, 1],
-        [1],
-    ]
+    assert [[data.index for data in one.partition_data] for one in produce.topic_data] == [[0, 1], [1]]
     positions = [Position(topic, partition) for topic, partition in where]
     fetch = fetch_request(positions, version=version)
     assert [[asked.partition for asked in one.partitions] for one in fetch.topics] == [[0, 1], [1]]

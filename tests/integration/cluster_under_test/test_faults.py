@@ -84,13 +84,7 @@ def test_broker_that_ended_is_only_started_again(faults, recorder, end):
 
 @pytest.mark.parametrize(
     ("verb", "answers"),
-    [
-        ("pause", False),
-        ("stop", False),
-        ("kill", False),
-        ("disconnect_clients", False),
-        ("disconnect", True),
-    ],
+    [("pause", False), ("stop", False), ("kill", False), ("disconnect_clients", False), ("disconnect", True)],
 )
 def test_clients_get_answers_unless_the_fault_is_in_between(faults, verb, answers):
     assert faults.can_answer(2)

@@ -20,10 +20,7 @@ def test_purgatories_are_empty_again_after_clients_left_their_requests_parked():
         SimulatorProcess(own_command().arguments, brokers=BROKERS, configs=PATIENT) as simulator,
         ClusterUnderTest(simulated_cluster(simulator), "leaks") as cluster,
     ):
-        alone, pair = (
-            cluster.topics.create([cluster.first]),
-            cluster.topics.create([cluster.first, cluster.third]),
-        )
+        alone, pair = (cluster.topics.create([cluster.first]), cluster.topics.create([cluster.first, cluster.third]))
         cluster.faults.pause(cluster.third)
         for _ in range(CLIENTS):
             with BrokerClient(*cluster.brokers.address(cluster.first)) as reader:
@@ -31,9 +28,7 @@ def test_purgatories_are_empty_again_after_clients_left_their_requests_parked():
                 cluster.wait_until(lambda: parked(simulator, "Fetch", alone), "a fetch is parked")
             with BrokerClient(*cluster.brokers.address(cluster.first)) as writer:
                 writer.start_produce(Append(pair, 0, batch_of([b"a"])), timeout_ms=WAIT_MS)
-                cluster.wait_until(
-                    lambda: parked(simulator, "Produce", pair), "a produce is parked"
-                )
+                cluster.wait_until(lambda: parked(simulator, "Produce", pair), "a produce is parked")
         cluster.wait_until(lambda: not parked(simulator, "Fetch", alone), "no fetch is parked")
         cluster.wait_until(lambda: not parked(simulator, "Produce", pair), "no produce is parked")
 

@@ -39,9 +39,7 @@ def test_purges_are_counted_from_when_they_are_asked_for():
         client, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
         fetches = cluster.purges.counted_of(cluster.first)
         for offset in range(3):
-            parked = client.start_fetch(
-                Position(topic, 0, offset=offset), Position(topic, 1), max_wait_ms=20_000
-            )
+            parked = client.start_fetch(Position(topic, 0, offset=offset), Position(topic, 1), max_wait_ms=20_000)
             cluster.wait_until(lambda: is_parked(running, topic), "the fetch is parked")
             leader.produce(topic, b"completes it", acks=1)
             parked.result()

@@ -31,9 +31,7 @@ class ScriptedSide:
 
     def run(self, scenario, repeat):
         assert self.open_now == 1
-        found = self.runs.get(
-            scenario.name, Run([Observation("step", timing=at_once(), error_code=repeat)])
-        )
+        found = self.runs.get(scenario.name, Run([Observation("step", timing=at_once(), error_code=repeat)]))
         return found[repeat - 1] if isinstance(found, list) else found
 
 
@@ -48,13 +46,7 @@ def compare(make_scenario):
         wanted = [replace(make_scenario(name), configs=configs) for name, configs in scenarios]
         seen = []
         results = compare_sides(
-            kafka,
-            sim,
-            wanted,
-            repeats=repeats,
-            known=[],
-            on_result=seen.append,
-            control=control or Stalls(),
+            kafka, sim, wanted, repeats=repeats, known=[], on_result=seen.append, control=control or Stalls()
         )
         assert {id(one) for one in seen} == {id(one) for one in results}
         assert [one.scenario.name for one in results] == [name for name, _ in scenarios]

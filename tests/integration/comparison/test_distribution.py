@@ -4,14 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integration.comparison.distribution import (
-    LEAST_SAMPLES,
-    P50_MS,
-    P95_MS,
-    Distribution,
-    Machines,
-    compare_samples,
-)
+from integration.comparison.distribution import LEAST_SAMPLES, P50_MS, P95_MS, Distribution, Machines, compare_samples
 from integration.observations import TimingClass
 
 SAMPLES = st.lists(st.floats(0, 40), min_size=LEAST_SAMPLES, max_size=60)
@@ -21,9 +14,7 @@ UNKNOWN = Machines()
 
 
 def compare(kafka, sim, *, machines=UNKNOWN, spread_ms=0.0):
-    return compare_samples(
-        "name", TimingClass.AT_TIMEOUT, kafka, sim, spread_ms=spread_ms, machines=machines
-    )
+    return compare_samples("name", TimingClass.AT_TIMEOUT, kafka, sim, spread_ms=spread_ms, machines=machines)
 
 
 def test_percentiles_are_the_nearest_rank():

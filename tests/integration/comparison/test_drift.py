@@ -32,9 +32,7 @@ def test_recordings_that_differ_in_times_only_have_no_drift(recorded, see):
 
 
 def test_every_outcome_that_differs_is_drift(recorded, see):
-    shipped = recorded(
-        claim=[see("a", base_offset=1), see("b"), see("c", 500.0, timing=at_timeout(500))]
-    )
+    shipped = recorded(claim=[see("a", base_offset=1), see("b"), see("c", 500.0, timing=at_timeout(500))])
     fresh = recorded(claim=[see("a", base_offset=2), see("c")])
     found = list(drift_between(shipped, fresh))
     assert found == [

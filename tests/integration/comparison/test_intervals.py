@@ -7,15 +7,7 @@ from integration.comparison.intervals import covered_ms
 
 @pytest.mark.parametrize(
     ("since_ms", "until_ms", "expected"),
-    [
-        (0, 200, 40),
-        (100, 140, 40),
-        (110, 120, 10),
-        (90, 110, 10),
-        (130, 200, 10),
-        (0, 100, 0),
-        (140, 200, 0),
-    ],
+    [(0, 200, 40), (100, 140, 40), (110, 120, 10), (90, 110, 10), (130, 200, 10), (0, 100, 0), (140, 200, 0)],
 )
 def test_an_interval_counts_as_far_as_it_overlaps(since_ms, until_ms, expected):
     assert covered_ms([(100, 140)], since_ms, until_ms) == expected
@@ -43,7 +35,5 @@ MOMENTS = st.integers(0, 50)
 @given(st.lists(st.tuples(MOMENTS, MOMENTS)), MOMENTS, MOMENTS)
 def test_it_is_the_number_of_milliseconds_that_lie_in_any(intervals, one, other):
     since, until = sorted((one, other))
-    covered = sum(
-        any(began <= moment < ended for began, ended in intervals) for moment in range(since, until)
-    )
+    covered = sum(any(began <= moment < ended for began, ended in intervals) for moment in range(since, until))
     assert covered_ms(intervals, since, until) == covered

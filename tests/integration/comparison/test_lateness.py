@@ -5,18 +5,12 @@ from integration.observations import at_once, at_timeout, on_event
 
 def repeated(see, lateness_ms, step="step", count=LEAST_SAMPLES):
     due = at_timeout(20)
-    return [
-        see(step, elapsed_ms=20 + lateness_ms, timing=due, attempt=turn)
-        for turn in range(1, count + 1)
-    ]
+    return [see(step, elapsed_ms=20 + lateness_ms, timing=due, attempt=turn) for turn in range(1, count + 1)]
 
 
 def singles(see, elapsed_ms, timing=None, count=LEAST_SAMPLES):
     timing = timing or at_once()
-    return [
-        see(f"step {turn}", elapsed_ms=elapsed_ms + turn / 1000, timing=timing)
-        for turn in range(count)
-    ]
+    return [see(f"step {turn}", elapsed_ms=elapsed_ms + turn / 1000, timing=timing) for turn in range(count)]
 
 
 def rows(*results):
@@ -25,23 +19,18 @@ def rows(*results):
 
 def test_a_step_that_was_repeated_often_has_a_row_of_its_own(result_of, see):
     assert rows(result_of((repeated(see, 1), repeated(see, 2)))) == {"a_claim / step": "agrees"}
-    assert rows(result_of((repeated(see, 1), repeated(see, 2 + P95_MS)))) == {
-        "a_claim / step": "differs"
-    }
+    assert rows(result_of((repeated(see, 1), repeated(see, 2 + P95_MS)))) == {"a_claim / step": "differs"}
 
 
 def test_all_single_responses_of_a_class_are_judged_together(result_of, see):
     assert rows(result_of((singles(see, 1), singles(see, 2)))) == {"all at_once": "agrees"}
-    assert rows(result_of((singles(see, 1), singles(see, 2 + P95_MS)))) == {
-        "all at_once": "differs"
-    }
+    assert rows(result_of((singles(see, 1), singles(see, 2 + P95_MS)))) == {"all at_once": "differs"}
 
 
 def test_singles_of_several_scenarios_are_one_class(result_of, see):
     half = LEAST_SAMPLES // 2
     both = [
-        result_of((singles(see, 1, count=half), singles(see, 30, count=half)), name=name)
-        for name in ("one", "other")
+        result_of((singles(see, 1, count=half), singles(see, 30, count=half)), name=name) for name in ("one", "other")
     ]
     assert rows(*both) == {"all at_once": "differs"}
     assert rows(both[0]) == {"all at_once": ""}

@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 from integration.clients.stopwatch import now_ms
 from integration.cluster_under_test.polling import poll_until
 from integration.comparison.intervals import covered_ms
-from integration.comparison.machine import (
-    PERIOD_MS,
-    STALL_MS,
-    ControlTimer,
-    Stalls,
-    collections_of_new_objects_only,
-)
+from integration.comparison.machine import PERIOD_MS, STALL_MS, ControlTimer, Stalls, collections_of_new_objects_only
 
 
 def waited(*waits):

@@ -58,8 +58,7 @@ def test_the_facts_of_the_recorded_run_are_kept(side):
 def test_the_first_repeat_that_was_in_time_is_kept(record, side, result_of, see):
     late, in_time = [see(elapsed_ms=9000.0)], [see(elapsed_ms=2.0)]
     left_out = record(
-        result_of((late, late), (in_time, in_time), name="late_once"),
-        result_of((late, late), name="late_always"),
+        result_of((late, late), (in_time, in_time), name="late_once"), result_of((late, late), name="late_always")
     )
     assert left_out == ["late_always"]
     assert side().observations_of("late_once") == in_time
@@ -153,8 +152,5 @@ def test_gzipped_observations_are_read(side, see):
 def test_new_recording_replaces_gzipped_observations(record, side, three, tmp_path):
     first, *_ = three(7)
     record(first)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "observations.jsonl",
-        "recording.json",
-    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["observations.jsonl", "recording.json"]
     assert side().observations_of("a")[0].base_offset == 7

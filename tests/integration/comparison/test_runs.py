@@ -10,6 +10,4 @@ def test_every_repeat_of_a_scenario_observes_the_same():
     with SimulatorSide().open(()) as simulator:
         first, second = simulator.run(scenario, 1), simulator.run(scenario, 2)
     assert first.trouble is None
-    assert [seen.exact() for seen in first.observations] == [
-        seen.exact() for seen in second.observations
-    ]
+    assert [seen.exact() for seen in first.observations] == [seen.exact() for seen in second.observations]

@@ -51,9 +51,7 @@ def test_only_kafka_may_round_a_millisecond_away():
 
 @given(st.floats(0, 1000), st.floats(0, 1000))
 def test_no_more_than_the_stall_is_excused(lateness_ms, stalled_ms):
-    seen = Observation(
-        "s", elapsed_ms=500 + lateness_ms, timing=at_timeout(500), stalled_ms=stalled_ms
-    )
+    seen = Observation("s", elapsed_ms=500 + lateness_ms, timing=at_timeout(500), stalled_ms=stalled_ms)
     assert late_ms(seen, LATE_MS) == pytest.approx(max(0, lateness_ms - stalled_ms - LATE_MS))
 
 
@@ -64,9 +62,7 @@ def test_a_stall_does_not_excuse_an_early_response(stalled_ms, elapsed_ms):
     assert not late_ms(seen, LATE_MS)
 
 
-@pytest.mark.parametrize(
-    ("attempts", "limit"), [(LEAST_SAMPLES - 1, LATE_MS), (LEAST_SAMPLES, OUTLIER_MS)]
-)
+@pytest.mark.parametrize(("attempts", "limit"), [(LEAST_SAMPLES - 1, LATE_MS), (LEAST_SAMPLES, OUTLIER_MS)])
 def test_one_of_many_attempts_has_a_wider_limit(attempts, limit):
     seen = [Observation("s", timing=at_once(), attempt=turn) for turn in range(1, attempts + 1)]
     assert limit_ms(seen[0], distributed_steps(seen)) == limit
@@ -82,7 +78,4 @@ def test_kafka_shows_whether_the_timing_is_true():
 
 
 def test_untimed_attempts_are_no_distribution():
-    assert (
-        distributed_steps([Observation("s", timing=untimed("a reason"))] * LEAST_SAMPLES)
-        == frozenset()
-    )
+    assert distributed_steps([Observation("s", timing=untimed("a reason"))] * LEAST_SAMPLES) == frozenset()

@@ -16,9 +16,7 @@ def test_equal_observations_in_time_agree_though_their_times_differ(result_of, s
     assert result.differences == []
 
 
-@pytest.mark.parametrize(
-    "field", ["error_code", "base_offset", "high_watermark", "records", "bytes"]
-)
+@pytest.mark.parametrize("field", ["error_code", "base_offset", "high_watermark", "records", "bytes"])
 def test_every_exact_field_has_to_be_equal(result_of, see, field):
     result = result_of(([see(**{field: 1})], [see(**{field: 2})]))
     assert result.verdict is Verdict.DIFFERED
@@ -32,27 +30,16 @@ def test_further_fields_have_to_be_equal_and_present(result_of, see):
 
 
 @pytest.mark.parametrize(
-    ("kafka_ms", "sim_ms", "field"),
-    [
-        (500.0, 900.0, "late"),
-        (1.0, 500.0, "early"),
-        (500.0, 499.5, "early"),
-    ],
+    ("kafka_ms", "sim_ms", "field"), [(500.0, 900.0, "late"), (1.0, 500.0, "early"), (500.0, 499.5, "early")]
 )
-def test_an_answer_that_is_early_or_late_on_either_side_is_a_difference(
-    result_of, see, kafka_ms, sim_ms, field
-):
+def test_an_answer_that_is_early_or_late_on_either_side_is_a_difference(result_of, see, kafka_ms, sim_ms, field):
     due = at_timeout(500)
-    result = result_of(
-        ([see(elapsed_ms=kafka_ms, timing=due)], [see(elapsed_ms=sim_ms, timing=due)])
-    )
+    result = result_of(([see(elapsed_ms=kafka_ms, timing=due)], [see(elapsed_ms=sim_ms, timing=due)]))
     assert fields_of(result) == [("step", field)]
 
 
 def test_another_class_of_timing_is_a_difference(result_of, see):
-    result = result_of(
-        ([see(elapsed_ms=500, timing=at_timeout(500))], [see(elapsed_ms=0, timing=at_once())])
-    )
+    result = result_of(([see(elapsed_ms=500, timing=at_timeout(500))], [see(elapsed_ms=0, timing=at_once())]))
     assert fields_of(result) == [("step", "timing")]
 
 
@@ -151,9 +138,7 @@ class TestLateness:
         result = result_of(kafka_late, late, late)
         assert (result.verdict, len(result.failures)) == (Verdict.LATE, 2)
 
-    @pytest.mark.parametrize(
-        ("late", "verdict"), [(14, Verdict.AGREED), (15, Verdict.REFERENCE_LATE)]
-    )
+    @pytest.mark.parametrize(("late", "verdict"), [(14, Verdict.AGREED), (15, Verdict.REFERENCE_LATE)])
     def test_of_kafka_in_few_of_many_attempts_says_nothing(self, result_of, see, late, verdict):
         kafka = [see(elapsed_ms=300.0 if n <= late else 1.0, attempt=n) for n in range(1, 31)]
         assert result_of((kafka, [see(attempt=n) for n in range(1, 31)])).verdict is verdict
@@ -192,9 +177,7 @@ class TestLateness:
             ("lll", 3, False),
         ],
     )
-    def test_is_repeated_until_the_majority_is_clear(
-        self, result_of, late, in_time, played, repeats, wanted
-    ):
+    def test_is_repeated_until_the_majority_is_clear(self, result_of, late, in_time, played, repeats, wanted):
         result = result_of(*({"l": late, "i": in_time}[one] for one in played))
         assert result.wants_another(repeats) is wanted
 

@@ -33,9 +33,7 @@ class Kept:
 
 def test_docstrings_comments_and_layout_are_not_part_of_the_outline():
     other = MODULE.replace("What is seen", "Seen").replace("How long it waits", "A time")
-    other = (
-        other.replace("Return the wait.", "Tell it.").replace("  # in ms", "").replace("\n\n", "\n")
-    )
+    other = other.replace("Return the wait.", "Tell it.").replace("  # in ms", "").replace("\n\n", "\n")
     assert outline(other) == outline(MODULE)
 
 

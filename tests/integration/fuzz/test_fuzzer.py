@@ -31,10 +31,7 @@ def _fuzz(work, *planted, configs=CONFIGS, slow_ms=0, with_share_groups=False):
     """Run `work(fuzzer)` on two clusters, of which the second has the planted faults and slow links."""
 
     async def main(_loop):
-        async with (
-            AsyncCluster(3, configs=configs, seed=1) as one,
-            AsyncCluster(3, configs=configs, seed=2) as other,
-        ):
+        async with AsyncCluster(3, configs=configs, seed=1) as one, AsyncCluster(3, configs=configs, seed=2) as other:
             fuzzer = Fuzzer(_side("kafka", one), _side("simulator", other))
             await fuzzer.warm_up(with_share_groups=with_share_groups)
             for fault in planted:
@@ -126,9 +123,7 @@ def test_records_that_the_leader_has_taken_alone_are_replicated_before_the_next_
     produce = _ask("Produce", 9, **PRODUCE.body | {"acks": 1})
 
     async def work(fuzzer):
-        return await fuzzer.examine(
-            Sequence("replication", 0, (plan,), (Pause(2000), produce, Pause(10), END))
-        )
+        return await fuzzer.examine(Sequence("replication", 0, (plan,), (Pause(2000), produce, Pause(10), END)))
 
     finding = _fuzz(work, slow_ms=30)
     assert finding.trouble is None

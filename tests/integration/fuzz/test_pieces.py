@@ -13,13 +13,7 @@ from integration.cli import main
 from integration.fuzz.areas.all_areas import AREAS
 from integration.fuzz.areas.area import WAVE
 from integration.fuzz.command import chance_line
-from integration.fuzz.difference import (
-    Difference,
-    KnownFuzzDifference,
-    differences,
-    read_known,
-    read_known_chances,
-)
+from integration.fuzz.difference import Difference, KnownFuzzDifference, differences, read_known, read_known_chances
 from integration.fuzz.fuzzer import Finding
 from integration.fuzz.gate import Gate
 from integration.fuzz.references import References
@@ -63,10 +57,7 @@ def test_sequences_of_a_wave_have_the_same_faults_each_of_which_ends():
     wave = [_faults(area.draw(seed)) for seed in range(WAVE)]
     assert all(faults == wave[0] for faults in wave)
     for down, back in zip(wave[0][::2], wave[0][1::2], strict=True):
-        assert (down.broker, back.verb) == (
-            back.broker,
-            {"pause": "resume"}.get(down.verb, "start"),
-        )
+        assert (down.broker, back.verb) == (back.broker, {"pause": "resume"}.get(down.verb, "start"))
 
 
 ASK = Request("a", "first", "Metadata", 12, {})
@@ -74,9 +65,7 @@ ASK = Request("a", "first", "Metadata", 12, {})
 
 def test_a_field_differs_only_if_it_is_equal_in_no_pair_of_plays():
     sequence = Sequence("topics", 1, (), (ASK,))
-    found = differences(
-        sequence, [[{"x": 1, "y": 1}], [{"x": 2, "y": 2}]], [[{"x": 9, "y": 3}], [{"x": 2, "y": 3}]]
-    )
+    found = differences(sequence, [[{"x": 1, "y": 1}], [{"x": 2, "y": 2}]], [[{"x": 9, "y": 3}], [{"x": 2, "y": 3}]])
     assert found == [Difference("topics", 0, "Metadata 12", "y", 1, 3)]
 
 

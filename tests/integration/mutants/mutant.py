@@ -225,9 +225,7 @@ def timed_out_producer_is_not_fenced() -> None:
     def abort(self, metadata, fenced, on_done):
         metadata.pending_state = None
         version = TransactionVersion.TV_0
-        end = EndOfTransaction(
-            metadata.transactional_id, fenced.producer_id, metadata.producer_epoch, False, version
-        )
+        end = EndOfTransaction(metadata.transactional_id, fenced.producer_id, metadata.producer_epoch, False, version)
         self.end_transaction(end, on_done)
 
     TransactionCoordinator._abort_to_fence = abort

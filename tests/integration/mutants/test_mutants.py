@@ -43,9 +43,7 @@ TIMES = frozenset({"late", "lateness"})
 pytestmark = [
     pytest.mark.soak(part="mutants"),
     pytest.mark.threads,
-    pytest.mark.skipif(
-        broker_sim.compiled, reason="the methods of native classes cannot be replaced"
-    ),
+    pytest.mark.skipif(broker_sim.compiled, reason="the methods of native classes cannot be replaced"),
 ]
 
 
@@ -65,13 +63,7 @@ WAITS_MS = (20, 100, 500, 1500)
 APIS = ("acks=all", "deletion")
 WAITS = "acks_all_and_deletions_wait_for_a_frozen_follower_until_their_timeout"
 OFFSETS = "groups.0.topics.0.partitions"
-OFFSET_FIELDS = (
-    "committed_leader_epoch",
-    "committed_offset",
-    "error_code",
-    "metadata",
-    "partition_index",
-)
+OFFSET_FIELDS = ("committed_leader_epoch", "committed_offset", "error_code", "metadata", "partition_index")
 ALL_WAITS = tuple(f"{api}, timeout {wait_ms}" for api in APIS for wait_ms in WAITS_MS)
 
 SIGNS: dict[str, list[Sign]] = {
@@ -81,9 +73,7 @@ SIGNS: dict[str, list[Sign]] = {
         Sign("a_record_in_any_of_its_partitions_wakes_a_fetch", ("woken",), "lateness"),
         Sign("the_last_of_several_partitions_fills_min_bytes", ("woken",), "lateness"),
     ],
-    "third_wheel_demotes_one_bucket_late": [
-        Sign("fifty_fetches_time_out_together", ("together",), "lateness")
-    ],
+    "third_wheel_demotes_one_bucket_late": [Sign("fifty_fetches_time_out_together", ("together",), "lateness")],
     "purge_never_runs": [
         Sign(
             "completed_fetches_are_purged_where_nothing_happens",
@@ -101,11 +91,7 @@ SIGNS: dict[str, list[Sign]] = {
         )
     ],
     "timed_out_produce_has_the_next_base_offset": [
-        Sign(
-            "acks_all_times_out_while_a_frozen_follower_is_in_the_isr",
-            ("acks=all",),
-            "base_offset",
-        )
+        Sign("acks_all_times_out_while_a_frozen_follower_is_in_the_isr", ("acks=all",), "base_offset")
     ],
     "isr_shrinks_one_check_too_late": [
         Sign("a_shrinking_isr_completes_acks_all_and_fetches", ("acks=all", "fetch"), "late")
@@ -114,11 +100,7 @@ SIGNS: dict[str, list[Sign]] = {
         Sign("a_record_shortly_before_the_timeout_is_not_missed", ("woken",), "lateness")
     ],
     "leader_epoch_errors_swapped": [
-        Sign(
-            "a_leader_epoch_other_than_the_current_is_refused",
-            ("current +1", "end, current +1"),
-            "error_code",
-        )
+        Sign("a_leader_epoch_other_than_the_current_is_refused", ("current +1", "end, current +1"), "error_code")
     ],
     "marker_counts_before_the_isr_has_it": [
         Sign(
@@ -169,14 +151,10 @@ SIGNS: dict[str, list[Sign]] = {
             "offsets_of_an_aborted_transaction_never_count",
             ("aborted, stable False", "aborted, stable True"),
             f"{OFFSETS}.0.committed_offset",
-            frozenset(
-                {f"{OFFSETS}.{partition}.{name}" for partition in (0, 1) for name in OFFSET_FIELDS}
-            ),
+            frozenset({f"{OFFSETS}.{partition}.{name}" for partition in (0, 1) for name in OFFSET_FIELDS}),
         )
     ],
-    "sessions_end_late": [
-        Sign("a_silent_member_is_removed_after_its_session", ("leader",), "lateness")
-    ],
+    "sessions_end_late": [Sign("a_silent_member_is_removed_after_its_session", ("leader",), "lateness")],
     "joins_wait_late": [
         Sign("the_first_member_waits_three_seconds_for_others", ("alone",), "lateness"),
         Sign("who_does_not_rejoin_is_removed_after_the_rebalance_timeout", ("leader",), "lateness"),
@@ -185,17 +163,10 @@ SIGNS: dict[str, list[Sign]] = {
         Sign("a_silent_member_is_fenced_after_the_session_of_its_group", ("fenced",), "lateness")
     ],
     "brokers_are_fenced_late": [Sign("a_fenced_broker_leaves_every_isr", ("left",), "late")],
-    "transactions_time_out_late": [
-        Sign("an_open_transaction_is_aborted_in_time", ("aborted",), "late")
-    ],
+    "transactions_time_out_late": [Sign("an_open_transaction_is_aborted_in_time", ("aborted",), "late")],
     "retention_is_late": [Sign("old_records_are_deleted_in_time", ("deleted",), "late")],
     "sync_does_not_wait_for_the_leader": [
-        Sign(
-            "the_last_join_and_the_leaders_sync_answer_all",
-            ("sync",),
-            "assignment",
-            frozenset({"early"}),
-        )
+        Sign("the_last_join_and_the_leaders_sync_answer_all", ("sync",), "assignment", frozenset({"early"}))
     ],
     "stopping_broker_asks_again_late": [
         Sign(
@@ -205,22 +176,14 @@ SIGNS: dict[str, list[Sign]] = {
         )
     ],
     "offsets_expire_late": [Sign("a_committed_offset_expires_in_time", ("over",), "late")],
-    "idle_connections_are_closed_late": [
-        Sign("an_idle_connection_is_closed_in_time", ("closed",), "late")
-    ],
-    "transactional_ids_expire_late": [
-        Sign("an_unused_transactional_id_is_forgotten_in_time", ("over",), "late")
-    ],
+    "idle_connections_are_closed_late": [Sign("an_idle_connection_is_closed_in_time", ("closed",), "late")],
+    "transactional_ids_expire_late": [Sign("an_unused_transactional_id_is_forgotten_in_time", ("over",), "late")],
     "producers_expire_late": [Sign("a_silent_producer_is_forgotten_in_time", ("over",), "late")],
     "segments_are_rolled_late": [Sign("a_segment_is_rolled_in_time", ("over",), "late")],
     "young_records_are_compacted_late": [Sign("records_are_compacted_in_time", ("over",), "late")],
-    "old_records_are_compacted_late": [
-        Sign("a_log_is_compacted_whatever_the_ratio_in_time", ("over",), "late")
-    ],
+    "old_records_are_compacted_late": [Sign("a_log_is_compacted_whatever_the_ratio_in_time", ("over",), "late")],
     "cleaner_looks_late": [Sign("records_are_compacted_in_time", ("over",), "late")],
-    "record_locks_end_late": [
-        Sign("a_lock_that_times_out_makes_records_available", ("delivered again",), "lateness")
-    ],
+    "record_locks_end_late": [Sign("a_lock_that_times_out_makes_records_available", ("delivered again",), "lateness")],
     "share_fetches_wait_late": [
         Sign(
             "share_fetches_wait_as_long_as_they_ask",
@@ -233,28 +196,14 @@ SIGNS: dict[str, list[Sign]] = {
     "timed_out_locks_wake_nobody": [
         Sign("a_lock_that_times_out_makes_records_available", ("delivered again",), "lateness")
     ],
-    "share_sessions_end_late": [
-        Sign("a_silent_share_member_is_fenced_after_its_session", ("fenced",), "lateness")
-    ],
+    "share_sessions_end_late": [Sign("a_silent_share_member_is_fenced_after_its_session", ("fenced",), "lateness")],
     "share_sessions_are_refused_late": [
-        Sign(
-            "a_share_fetch_without_room_for_its_session_waits",
-            ("refused after 500", "refused after 1000"),
-            "late",
-        )
+        Sign("a_share_fetch_without_room_for_its_session_waits", ("refused after 500", "refused after 1000"), "late")
     ],
-    "streams_sessions_end_late": [
-        Sign("a_silent_streams_member_is_fenced_after_its_session", ("fenced",), "lateness")
-    ],
-    "streams_sessions_end_early": [
-        Sign("a_silent_streams_member_is_fenced_after_its_session", ("fenced",), "early")
-    ],
-    "streams_revocations_end_late": [
-        Sign("a_streams_member_that_gives_nothing_up_is_fenced", ("fenced",), "lateness")
-    ],
-    "new_streams_groups_wait_late": [
-        Sign("a_new_streams_group_waits_for_members", ("assigned",), "lateness")
-    ],
+    "streams_sessions_end_late": [Sign("a_silent_streams_member_is_fenced_after_its_session", ("fenced",), "lateness")],
+    "streams_sessions_end_early": [Sign("a_silent_streams_member_is_fenced_after_its_session", ("fenced",), "early")],
+    "streams_revocations_end_late": [Sign("a_streams_member_that_gives_nothing_up_is_fenced", ("fenced",), "lateness")],
+    "new_streams_groups_wait_late": [Sign("a_new_streams_group_waits_for_members", ("assigned",), "lateness")],
     "streams_members_are_told_another_interval": [
         Sign("a_new_streams_group_waits_for_members", ("delayed",), "heartbeat_interval_ms")
     ],
@@ -287,9 +236,7 @@ class LiveSide:
         self._other = KafkaSide(selection, to_stderr)
         self._stack = stack
         self._repeats: dict[str, int] = {}
-        self._runners: dict[Configs, Runner] = {
-            (): stack.enter_context(ClusterRunner(kafka_cluster(cluster)))
-        }
+        self._runners: dict[Configs, Runner] = {(): stack.enter_context(ClusterRunner(kafka_cluster(cluster)))}
 
     @contextmanager
     def open(self, configs: Configs) -> Iterator[Runner]:
@@ -299,9 +246,7 @@ class LiveSide:
         yield LiveRunner(self._runners[configs], self._repeats)
 
 
-@pytest.fixture(
-    scope="module", params=["recorded", pytest.param("live", marks=pytest.mark.real_kafka)]
-)
+@pytest.fixture(scope="module", params=["recorded", pytest.param("live", marks=pytest.mark.real_kafka)])
 def kafka(request):
     if request.param == "recorded":
         yield RecordedSide()

@@ -18,11 +18,7 @@ from broker_sim.cluster.cluster import Cluster
 from integration.pipeline.cli import main
 
 SPARK = "'broker-sim-compare[spark]'"
-SPECIFICATION = {
-    "request_timeout_ms": [500, 30_000],
-    "failures_per_minute": [6.0],
-    "duration_ms": [1_000],
-}
+SPECIFICATION = {"request_timeout_ms": [500, 30_000], "failures_per_minute": [6.0], "duration_ms": [1_000]}
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 SMALL = [
     *("--conf", "spark.driver.memory=512m"),
@@ -60,10 +56,7 @@ def pipeline():
     ],
 )
 def test_without_a_package_there_is_one_line(pipeline, module, package, remedy, arguments):
-    program = (
-        f"import sys; sys.modules[{package!r}] = None;"
-        f"from integration.pipeline.{module} import main; main()"
-    )
+    program = f"import sys; sys.modules[{package!r}] = None;from integration.pipeline.{module} import main; main()"
     result = pipeline(*arguments, program=("-c", program))
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == f"Error: {package} is not installed: pip install {remedy}\n"
@@ -78,9 +71,7 @@ def test_without_java_there_is_one_line(require_spark, pipeline, tmp_path):
 
 
 def test_a_bad_conf_is_named(tmp_path):
-    result = CliRunner().invoke(
-        main, ["ingest", "--input", "x", "--output", str(tmp_path), "--conf", "spark.x"]
-    )
+    result = CliRunner().invoke(main, ["ingest", "--input", "x", "--output", str(tmp_path), "--conf", "spark.x"])
     assert result.exit_code == 2
     assert "spark.x: write key=value" in result.output
 
@@ -88,21 +79,15 @@ def test_a_bad_conf_is_named(tmp_path):
 @pytest.mark.spark
 def test_a_missing_table_names_what_to_do(require_spark, pipeline, tmp_path):
     """The session has all the defaults of the command."""
-    result = pipeline(
-        "lifecycle", "--input", tmp_path, "--output", tmp_path, SPARK_SUBMIT_OPTS=QUICK_JVM
-    )
+    result = pipeline("lifecycle", "--input", tmp_path, "--output", tmp_path, SPARK_SUBMIT_OPTS=QUICK_JVM)
     assert result.returncode == 1
-    assert result.stderr.startswith(
-        f"Error: no table events in {tmp_path}: run the job that writes"
-    )
+    assert result.stderr.startswith(f"Error: no table events in {tmp_path}: run the job that writes")
     assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.soak(part="spark")
 @pytest.mark.spark
-def test_all_runs_every_job_in_one_session(
-    require_spark, pipeline, life, observation, write_lines, tmp_path
-):
+def test_all_runs_every_job_in_one_session(require_spark, pipeline, life, observation, write_lines, tmp_path):
     events = [event for number in range(4) for event in life(number, 1_000, 1_500 + number)]
     seen = [observation(side=side) for side in ("sim", "kafka")]
     settings = tmp_path / "settings.json"
@@ -169,9 +154,7 @@ def test_each_job_is_a_command(spark, life, observation, write_lines, tmp_path, 
 @pytest.mark.spark
 def test_a_job_of_all_that_fails_is_named(require_spark, pipeline, write_lines, tmp_path):
     trace = write_lines(tmp_path / "trace.jsonl", ["no event"])
-    result = pipeline(
-        "all", "--input", trace, "--output", tmp_path / "out", "--master", "local[1]", *SMALL
-    )
+    result = pipeline("all", "--input", trace, "--output", tmp_path / "out", "--master", "local[1]", *SMALL)
     assert result.returncode == 1
     assert result.stdout.splitlines()[-1] == "lifecycle: "
     assert result.stderr.startswith("Error: no table events in ")
@@ -201,17 +184,12 @@ def fetches_nothing(tmp_path):
             f"<ibiblio name='nobody' root='http://127.0.0.1:{taken.getsockname()[1]}/'/>"
             "</resolvers></ivysettings>"
         )
-        yield [
-            *("--conf", f"spark.jars.ivy={tmp_path / 'ivy'}"),
-            *("--conf", f"spark.jars.ivySettings={settings}"),
-        ]
+        yield [*("--conf", f"spark.jars.ivy={tmp_path / 'ivy'}"), *("--conf", f"spark.jars.ivySettings={settings}")]
 
 
 @pytest.mark.soak(part="spark")
 @pytest.mark.spark
-def test_a_connector_that_cannot_be_fetched_is_one_line(
-    require_spark, pipeline, fetches_nothing, tmp_path
-):
+def test_a_connector_that_cannot_be_fetched_is_one_line(require_spark, pipeline, fetches_nothing, tmp_path):
     from integration.pipeline.spark.session import KAFKA_CONNECTOR
 
     stream = ["stream", "--input", "127.0.0.1:1", "--topic", "t", "--output", tmp_path]
@@ -250,9 +228,7 @@ def test_a_topic_that_is_not_there_is_one_line(require_spark, pipeline, tmp_path
 
 @pytest.mark.spark
 def test_a_spark_that_does_not_start_says_why_itself(require_spark, pipeline, tmp_path):
-    result = pipeline(
-        "lifecycle", "--input", tmp_path, "--output", tmp_path, "--conf", "spark.driver.memory=1k"
-    )
+    result = pipeline("lifecycle", "--input", tmp_path, "--output", tmp_path, "--conf", "spark.driver.memory=1k")
     assert result.returncode == 1
     assert "Too small maximum heap" in result.stderr
     assert result.stderr.splitlines()[-1] == (
@@ -266,9 +242,7 @@ def test_unexpected_error_shows_the_output_of_spark(require_spark, pipeline, tmp
     lines = tmp_path / "lines.jsonl"
     lines.write_text("{}\n")
     (tmp_path / "quarantine").write_text("no table")
-    result = pipeline(
-        "ingest", "--input", lines, "--output", tmp_path, "--master", "local[1]", *SMALL
-    )
+    result = pipeline("ingest", "--input", lines, "--output", tmp_path, "--master", "local[1]", *SMALL)
     assert result.returncode == 1
     assert "Setting Spark log level" in result.stderr, "the output of Spark"
     assert "Traceback (most recent call last)" in result.stderr
@@ -341,9 +315,7 @@ def test_chaos_on_a_standalone_cluster_has_the_modules_of_the_test(standalone, p
 @pytest.mark.soak(part="spark")
 @pytest.mark.spark
 @pytest.mark.clients
-def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(
-    spark, standalone, pipeline, tmp_path
-):
+def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(spark, standalone, pipeline, tmp_path):
     from integration.pipeline.jobs.sweep import SweepPlan, grid, simulate_all
 
     specification = tmp_path / "spec.json"
@@ -400,9 +372,7 @@ def test_every_job_of_a_trace_runs_on_a_standalone_cluster(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     said = [line.partition(" (")[0] for line in done.stdout.splitlines()]
-    assert said[0] == (
-        "ingest: 94 lines: 90 new events, 2 new observations, 1 quarantined, 1 known already"
-    )
+    assert said[0] == ("ingest: 94 lines: 90 new events, 2 new observations, 1 quarantined, 1 known already")
     assert said[1] == "lifecycle: 30 lifecycles, 0 of them broken"
     jobs = [line.partition(":")[0] for line in said]
     assert jobs == ["ingest", "lifecycle", "latency", "occupancy", "parity", "report", "all"]

@@ -93,9 +93,7 @@ def connect_server(require_spark, tmp_path):
         yield f"sc://127.0.0.1:{port}"
 
 
-def test_jobs_run_on_a_spark_connect_server(
-    connect_server, event, life, observation, tmp_path, write_lines
-):
+def test_jobs_run_on_a_spark_connect_server(connect_server, event, life, observation, tmp_path, write_lines):
     rows = [*life(1, T, T + 500), *life(2, T + 100, T + 200), observation(), "broken"]
     trace = write_lines(tmp_path / "trace.jsonl", [*rows, observation(side="kafka")])
     done = subprocess.run(
@@ -116,9 +114,7 @@ def test_jobs_run_on_a_spark_connect_server(
     assert [path.name for path in (tmp_path / "out/events").glob("date=*")] == ["date=2023-11-14"]
     minutes = _times(tmp_path / "out/latency", "minute") - {None}
     assert minutes == {dt.datetime.fromtimestamp(T // 60_000 * 60, dt.UTC)}
-    assert _times(tmp_path / "out/occupancy", "bucket") == {
-        dt.datetime.fromtimestamp(T // 1000, dt.UTC)
-    }
+    assert _times(tmp_path / "out/occupancy", "bucket") == {dt.datetime.fromtimestamp(T // 1000, dt.UTC)}
 
 
 def _times(table, column):

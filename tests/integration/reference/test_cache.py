@@ -69,9 +69,7 @@ def test_a_failed_fill_leaves_nothing_and_the_next_one_starts_afresh(cache):
 
 def test_a_lock_that_another_process_holds_ends_the_wait_with_its_name():
     lines = []
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
+    with subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"held\n"
         held = r"another process has held .*thing\.lock for 1 s"
         with (

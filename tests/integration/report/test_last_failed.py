@@ -42,9 +42,7 @@ def report_of(tmp_path):
         document = {
             "exit_code": exit_code,
             "failures": [asdict(failure) for failure in failures],
-            "scenarios": [
-                {"scenario": name, "verdict": verdict} for name, verdict in verdicts.items()
-            ],
+            "scenarios": [{"scenario": name, "verdict": verdict} for name, verdict in verdicts.items()],
         }
         (tmp_path / "report.json").write_text(json.dumps(document))
         return tmp_path
@@ -55,9 +53,7 @@ def report_of(tmp_path):
 @pytest.fixture
 def run(tmp_path):
     """Return a function that plays again what failed in the report of the test's folder."""
-    return lambda *arguments: CliRunner().invoke(
-        main, ("--last-failed", "--out", str(tmp_path), *arguments)
-    )
+    return lambda *arguments: CliRunner().invoke(main, ("--last-failed", "--out", str(tmp_path), *arguments))
 
 
 def test_what_failed_is_what_kept_the_exit_code_from_0(report_of):

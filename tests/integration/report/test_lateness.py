@@ -17,9 +17,7 @@ def waits(result_of, see):
     def waits(count, kafka_ms, sim_ms):
         def seen(late_ms):
             numbers = range(1, count + 1)
-            return [
-                see("w", 20 + late_ms + n / 1000, timing=at_timeout(20), attempt=n) for n in numbers
-            ]
+            return [see("w", 20 + late_ms + n / 1000, timing=at_timeout(20), attempt=n) for n in numbers]
 
         return result_of((seen(kafka_ms), seen(sim_ms)), name="waits")
 

@@ -12,14 +12,7 @@ from integration.comparison.runs import Run
 from integration.observations import at_timeout
 from integration.report.html_page import html_page
 from integration.report.markdown import markdown
-from integration.report.report import (
-    Failure,
-    Report,
-    documented_reasons,
-    unused_rows,
-    write_json,
-    write_observations,
-)
+from integration.report.report import Failure, Report, documented_reasons, unused_rows, write_json, write_observations
 from integration.report.terminal import print_report, result_line
 
 
@@ -91,13 +84,9 @@ def test_what_was_not_played_fails_nothing(report_of, agreed, not_played, printe
 
 
 @pytest.mark.parametrize(("woken_ms", "told"), [(2.9, False), (3.0, True)])
-def test_a_busy_machine_is_told_when_only_times_differ(
-    report_of, result_of, see, differed, printed, woken_ms, told
-):
+def test_a_busy_machine_is_told_when_only_times_differ(report_of, result_of, see, differed, printed, woken_ms, told):
     timing = {"timing": at_timeout(100)}
-    late = result_of(
-        ([see(elapsed_ms=101, **timing)], [see(elapsed_ms=900, **timing)]), name="late"
-    )
+    late = result_of(([see(elapsed_ms=101, **timing)], [see(elapsed_ms=900, **timing)]), name="late")
     machines = Machines(sim=Distribution(100, 0.1, woken_ms, woken_ms, woken_ms))
 
     def says_busy(*results):
@@ -120,13 +109,8 @@ def test_the_summary_names_every_failed_step_once_with_the_reason(report_of, res
         [see("a", error_code=6, base_offset=4), see("b"), see("a", attempt=2, error_code=9)],
     )
     report = report_of(result_of(pair, name="claim"), result_of(pair, name="other"))
-    assert report.failures()[0] == Failure(
-        "claim", "a", "error_code: Kafka 7, simulator 6, and 2 more"
-    )
-    assert [(one.scenario, one.step) for one in report.failures()] == [
-        ("claim", "a"),
-        ("other", "a"),
-    ]
+    assert report.failures()[0] == Failure("claim", "a", "error_code: Kafka 7, simulator 6, and 2 more")
+    assert [(one.scenario, one.step) for one in report.failures()] == [("claim", "a"), ("other", "a")]
 
 
 def test_the_summary_names_trouble_of_either_side(report_of, result_of, troubled):
@@ -166,9 +150,7 @@ def test_failures_come_first_in_the_page(report_of, agreed, differed):
     assert scenarios.index("<code>differed") < scenarios.index("<code>agreed")
 
 
-def test_rows_that_fit_nothing_are_told_if_their_scenario_was_played(
-    report_of, agreed, result_of, see, printed
-):
+def test_rows_that_fit_nothing_are_told_if_their_scenario_was_played(report_of, agreed, result_of, see, printed):
     used = KnownDifference("known", "step", "bytes", "2", "by nature")
     unused = KnownDifference("agreed", "step", "bytes", "2", "once so")
     elsewhere = KnownDifference("not_in_this_run", "step", "bytes", "2", "by nature")
@@ -192,9 +174,7 @@ def test_both_sides_observations_are_one_json_line_each(report_of, agreed, tmp_p
     write_observations(report_of(agreed), path)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["side"] for line in lines] == ["kafka", "sim"]
-    assert {(line["run_id"], line["scenario"], line["step"]) for line in lines} == {
-        ("run", "agreed", "step")
-    }
+    assert {(line["run_id"], line["scenario"], line["step"]) for line in lines} == {("run", "agreed", "step")}
 
 
 def test_the_json_report_names_every_difference(report_of, agreed, differed, tmp_path):
@@ -220,9 +200,7 @@ def test_the_html_page_escapes_answers_and_needs_no_network(report_of, agreed, d
     assert "no brokers" in page
 
 
-def test_the_terminal_shows_verdicts_and_differences(
-    report_of, agreed, differed, troubled, printed
-):
+def test_the_terminal_shows_verdicts_and_differences(report_of, agreed, differed, troubled, printed):
     shown = printed(report_of(agreed, differed, troubled))
     assert "1 agreed, 1 differed, 1 reference trouble" in shown
     assert "no brokers" in shown

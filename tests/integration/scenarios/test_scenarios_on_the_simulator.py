@@ -28,6 +28,4 @@ def simulator():
 @pytest.mark.parametrize("scenario", QUICK, ids=lambda scenario: scenario.name)
 def test_the_simulator_answers_as_the_recorded_kafka(scenario, recorded, simulator, play):
     result = play(scenario, recorded, simulator)
-    assert result.verdict in {Verdict.AGREED, Verdict.DOCUMENTED}, (
-        result.trouble or result.differences
-    )
+    assert result.verdict in {Verdict.AGREED, Verdict.DOCUMENTED}, result.trouble or result.differences

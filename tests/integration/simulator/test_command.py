@@ -18,9 +18,7 @@ def checkout(tmp_path):
     installed = tmp_path / ".venv-compiled" / "lib" / "python3.11" / "site-packages"
     for package in PACKAGES:
         for root in (tmp_path, installed):
-            shutil.copytree(
-                CHECKOUT / package, root / package, ignore=shutil.ignore_patterns("__pycache__")
-            )
+            shutil.copytree(CHECKOUT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
     command = tmp_path / ".venv-compiled" / "bin" / "broker-sim"
     command.parent.mkdir()
     command.touch()
@@ -46,9 +44,7 @@ def test_auto_leaves_a_native_build_of_other_sources(checkout, changed):
         source.write("\n")
     chosen = select_simulator("auto", checkout=checkout)
     assert chosen.arguments == own_command().arguments
-    assert chosen.reason == (
-        "of this Python; .venv-compiled was built from other sources: make compiled"
-    )
+    assert chosen.reason == ("of this Python; .venv-compiled was built from other sources: make compiled")
 
 
 def test_auto_leaves_a_native_build_with_a_module_that_is_gone(checkout):

@@ -49,8 +49,7 @@ def test_brokers_are_reached_at_their_addresses(simulator):
 
 
 @pytest.mark.parametrize(
-    ("fault", "undo", "state"),
-    [("pause", "resume", "paused"), ("kill", "start", "dead"), ("stop", "start", "dead")],
+    ("fault", "undo", "state"), [("pause", "resume", "paused"), ("kill", "start", "dead"), ("stop", "start", "dead")]
 )
 def test_verbs_are_carried_out_by_the_process(fault, undo, state):
     with started(broker_session_timeout_ms="500", broker_heartbeat_interval_ms="100") as simulator:
@@ -147,10 +146,7 @@ with SimulatorProcess(own_command().arguments, brokers=1, configs={}) as simulat
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_it_ends_with_the_process_that_started_it(number):
     user = subprocess.Popen(
-        [sys.executable, "-c", USER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        [sys.executable, "-c", USER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     with user:
         watched = os.pidfd_open(int(user.stdout.readline()))

@@ -318,11 +318,7 @@ class _World:
         self.timer = SystemTimer("test", self.clock, InlineExecutor())
         self.observer = _Ends(explorer) if observed else None
         self.purgatory = DelayedOperationPurgatory(
-            "test",
-            self.timer,
-            reaper_enabled=False,
-            purge_interval=purge_interval,
-            observer=self.observer,
+            "test", self.timer, reaper_enabled=False, purge_interval=purge_interval, observer=self.observer
         )
         self.operation = self.new_operation()
         self.cancelled = []

@@ -18,11 +18,7 @@ def test_the_explorer_runs_every_interleaving_once(explore):
                 with lock:
                     order.append(name)
 
-        return (
-            lambda: program("x"),
-            lambda: program("y"),
-            lambda: seen.append("".join(order)),
-        )
+        return (lambda: program("x"), lambda: program("y"), lambda: seen.append("".join(order)))
 
     # Each program pauses four times, none with the lock: five parts each, in any order.
     assert explore(scenario) == math.comb(10, 5)

@@ -78,9 +78,7 @@ def test_parking_an_event_and_a_third_thread_lose_no_event(explore, world, verb,
 @pure
 @pytest.mark.parametrize("lock", LOCKS)
 @pytest.mark.parametrize("verb", VERBS)
-def test_parking_loses_no_event_with_switches_at_fields_read_without_a_lock(
-    explore, world, verb, lock
-):
+def test_parking_loses_no_event_with_switches_at_fields_read_without_a_lock(explore, world, verb, lock):
     def scenario(explorer):
         here = world(explorer, lock, fields=True)
 
@@ -99,9 +97,7 @@ def test_parking_loses_no_event_with_switches_at_fields_read_without_a_lock(
 
 @pure
 @pytest.mark.parametrize(("one", "other"), [("announce", "force"), ("force", "expire")])
-def test_operations_complete_once_with_switches_at_fields_read_without_a_lock(
-    explore, world, one, other
-):
+def test_operations_complete_once_with_switches_at_fields_read_without_a_lock(explore, world, one, other):
     def scenario(explorer):
         here = world(explorer, fields=True)
         here.park()
@@ -165,9 +161,7 @@ def test_a_purge_removes_nothing_that_waits(explore, world):
     explore(scenario, more_than=50)
 
 
-def test_an_operation_parked_while_the_last_of_its_key_leaves_is_found_by_the_next_event(
-    explore, world
-):
+def test_an_operation_parked_while_the_last_of_its_key_leaves_is_found_by_the_next_event(explore, world):
     def scenario(explorer):
         here = world(explorer)
         last = here.new_operation()

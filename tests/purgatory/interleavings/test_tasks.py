@@ -15,9 +15,7 @@ class _Task(TimerTask):
 
 
 @pytest.mark.parametrize("delay_ms", [10, 450])
-def test_a_task_that_is_cancelled_while_its_bucket_expires_runs_or_not_and_is_gone(
-    explore, delay_ms
-):
+def test_a_task_that_is_cancelled_while_its_bucket_expires_runs_or_not_and_is_gone(explore, delay_ms):
     def scenario(explorer):
         explorer.pauses_after = True
         clock = VirtualClock()

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.random_run.checks.group_history import GroupHistory
     from broker_sim.cluster.random_run.checks.history import Acknowledged, History
-    from broker_sim.cluster.random_run.checks.transaction_history import (
-        OffsetStep,
-        Transaction,
-        TransactionHistory,
-    )
+    from broker_sim.cluster.random_run.checks.transaction_history import OffsetStep, Transaction, TransactionHistory
     from broker_sim.cluster.random_run.schedule import Schedule
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
     from broker_sim.log import PartitionLog
@@ -90,8 +86,7 @@ def _may_be_replaced(schedule: Schedule, one: Acknowledged) -> bool:
 
 def _is_lost_with_power(cluster: VirtualCluster, one: Acknowledged) -> bool:
     return any(
-        lost.topic_partition == (TOPIC, one.partition)
-        and lost.first_offset <= one.offset < lost.end_offset
+        lost.topic_partition == (TOPIC, one.partition) and lost.first_offset <= one.offset < lost.end_offset
         for lost in cluster.lost_records
     )
 
@@ -144,8 +139,7 @@ def check_group(cluster: VirtualCluster, group: str, history: GroupHistory) -> N
         if found < committed:
             violated(
                 "committed-offsets-stay",
-                f"offset {committed} of partition {number} was committed, and at the end there is "
-                f"{found}",
+                f"offset {committed} of partition {number} was committed, and at the end there is {found}",
             )
 
 
@@ -162,8 +156,7 @@ def transactions_are_decided(cluster: VirtualCluster, schedule: Schedule) -> boo
     """Return whether no transaction is open: not for its coordinator, not in any partition."""
     coordinator = _leader_of(cluster, COORDINATED[TRANSACTIONS])
     if coordinator is not None and not all(
-        each.state.is_complete and each.pending_state is None
-        for each in coordinator.transactions.states.each()
+        each.state.is_complete and each.pending_state is None for each in coordinator.transactions.states.each()
     ):
         return False
     logs = [_logs(cluster, number)[0] for number in range(schedule.partitions)]
@@ -171,10 +164,7 @@ def transactions_are_decided(cluster: VirtualCluster, schedule: Schedule) -> boo
 
 
 def check_transactions(
-    cluster: VirtualCluster,
-    schedule: Schedule,
-    acknowledged: History,
-    history: TransactionHistory,
+    cluster: VirtualCluster, schedule: Schedule, acknowledged: History, history: TransactionHistory
 ) -> None:
     """Compare what was read with what producers know; raises InvariantViolationError."""
     for transaction in history.transactions:
@@ -204,9 +194,7 @@ def _check_all_or_nothing(transaction: Transaction) -> None:
         violated("committed-transactions-are-read", f"{wrote} and {missing} never")
 
 
-def _check_offsets(
-    cluster: VirtualCluster, schedule: Schedule, history: TransactionHistory
-) -> None:
+def _check_offsets(cluster: VirtualCluster, schedule: Schedule, history: TransactionHistory) -> None:
     """Check that the committed steps of each group follow on one another, up to its offset."""
     coordinator = _leader_of(cluster, COORDINATED[GROUPS])
     if coordinator is None:

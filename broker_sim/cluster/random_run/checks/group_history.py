@@ -62,8 +62,7 @@ class ClassicHistory(GroupHistory):
             if owner != member_id:
                 violated(
                     "one-owner-per-generation",
-                    f"partition {partition} was given to {owner} and to {member_id} in generation "
-                    f"{generation}",
+                    f"partition {partition} was given to {owner} and to {member_id} in generation {generation}",
                 )
 
     def _is_owner(self, member: str, epoch: int, partition: int) -> bool:  # noqa: ARG002 - of its generation
@@ -100,18 +99,13 @@ class ModernHistory(GroupHistory):
         self._disturbances = disturbances
         self._claims: dict[int, _Claim] = {}
 
-    def add_owner(
-        self, member: str, epoch: int, partitions: Collection[int], now_ms: int, term: Term
-    ) -> None:
+    def add_owner(self, member: str, epoch: int, partitions: Collection[int], now_ms: int, term: Term) -> None:
         """Add an answer to a member, which owns these partitions in that epoch; raise if another one does."""
         self.epoch = max(self.epoch, epoch)
         for partition in partitions:
             owner = self._owners.setdefault((epoch, partition), member)
             if owner != member:
-                violated(
-                    "one-owner-per-epoch",
-                    f"{owner} and {member} own partition {partition} in epoch {epoch}",
-                )
+                violated("one-owner-per-epoch", f"{owner} and {member} own partition {partition} in epoch {epoch}")
             claim = self._claims.get(partition)
             if claim is not None and claim.owner != member:
                 if epoch < claim.epoch:

@@ -30,10 +30,7 @@ def lost_text(records: Iterable[Acknowledged]) -> str:
     by_partition = defaultdict(list)
     for one in sorted(records):
         by_partition[one.partition].append(f"{one.offset} ({one.value!r})")
-    return "; ".join(
-        f"partition {partition}: {', '.join(offsets)}"
-        for partition, offsets in by_partition.items()
-    )
+    return "; ".join(f"partition {partition}: {', '.join(offsets)}" for partition, offsets in by_partition.items())
 
 
 @dataclass(slots=True)

@@ -123,9 +123,7 @@ class TransactionHistory:
         steps = [
             (each.step.end, each)
             for each in self.transactions
-            if each.transactional_id == transactional_id
-            and each.step is not None
-            and each.step.partition == partition
+            if each.transactional_id == transactional_id and each.step is not None and each.step.partition == partition
         ]
         newest = max((end for end, each in steps if each.outcome is Outcome.COMMITTED), default=0)
         if offset < newest:
@@ -152,15 +150,9 @@ class TransactionHistory:
         if transaction is None:
             return
         if value in transaction.seen:
-            violated(
-                "no-duplicates",
-                f"{value!r} was read again at offset {offset} of partition {partition}",
-            )
+            violated("no-duplicates", f"{value!r} was read again at offset {offset} of partition {partition}")
         transaction.seen.add(value)
-        read = (
-            f"{value!r} was read as committed at offset {offset} of partition {partition}, and is of "
-            f"{transaction}"
-        )
+        read = f"{value!r} was read as committed at offset {offset} of partition {partition}, and is of {transaction}"
         if transaction.outcome is Outcome.OPEN:
             violated("open-transactions-are-not-read", read)
         if transaction.outcome is Outcome.ABORTED:

@@ -64,11 +64,7 @@ class Watch:
     """Looks at one cluster from its topic's creation on; raises InvariantViolationError."""
 
     def __init__(
-        self,
-        cluster: VirtualCluster,
-        schedule: Schedule,
-        disturbances: Disturbances,
-        high_watermarks: HighWatermarks,
+        self, cluster: VirtualCluster, schedule: Schedule, disturbances: Disturbances, high_watermarks: HighWatermarks
     ) -> None:
         self._cluster = cluster
         self._disturbances = disturbances
@@ -89,9 +85,7 @@ class Watch:
         for number, partition in enumerate(self._partitions):
             leader = partition.find_leader()
             if leader is not None:
-                self._high_watermarks.note(
-                    leader.broker_id, number, self._cluster.now_ms, leader.log.high_watermark
-                )
+                self._high_watermarks.note(leader.broker_id, number, self._cluster.now_ms, leader.log.high_watermark)
                 partition.check_leader(leader)
                 if self._rounds % COMPARE_EVERY == 0:
                     partition.compare_replicas(leader)
@@ -115,8 +109,7 @@ class Watch:
             late_ms = self._cluster.now_ms - deadline_ms - self._disturbances.paused_ms[broker_id]
             if late_ms > OPERATION_SLACK_MS:
                 violated(
-                    "operations-end-in-time",
-                    f"an operation of broker {broker_id} should have ended {late_ms} ms ago",
+                    "operations-end-in-time", f"an operation of broker {broker_id} should have ended {late_ms} ms ago"
                 )
 
 
@@ -156,10 +149,7 @@ class _PartitionWatch:
             self._check_election(old, new)
         dead = [member for member in new.isr if not image.brokers[member].is_active]
         if dead:
-            violated(
-                "isr-is-live",
-                f"{dead} are in the ISR of {self.key}, and fenced or shutting down: {new}",
-            )
+            violated("isr-is-live", f"{dead} are in the ISR of {self.key}, and fenced or shutting down: {new}")
 
     def _check_election(self, old: PartitionState, new: PartitionState) -> None:
         if new.leader_epoch < old.leader_epoch or new.partition_epoch < old.partition_epoch:
@@ -167,10 +157,7 @@ class _PartitionWatch:
         if new.leader == old.leader or not new.has_leader:
             return
         if new.leader_epoch == old.leader_epoch:
-            violated(
-                "one-leader-per-epoch",
-                f"{self.key} has a new leader in an old epoch: {old}, {new}",
-            )
+            violated("one-leader-per-epoch", f"{self.key} has a new leader in an old epoch: {old}, {new}")
         if self.schedule.unclean_elections or new.leader in old.isr:
             return
         # Elected with an empty ISR, the leader is all of it, until a later change.

@@ -65,8 +65,7 @@ class Consumer(Client):
             if self._around.history.reads_are_final:
                 violated(
                     "read-records-stay",
-                    f"{self._name} has read up to offset {offset} of partition {partition}, which is "
-                    "out of range now",
+                    f"{self._name} has read up to offset {offset} of partition {partition}, which is out of range now",
                 )
             self._offsets[partition] = 0
 
@@ -119,9 +118,7 @@ class CommittedReader(Consumer):
 
     def _take(self, partition: int, answer: Any) -> None:
         """Take the records of committed transactions, and those of none."""
-        aborted = sorted(
-            (each.first_offset, each.producer_id) for each in answer.aborted_transactions or ()
-        )
+        aborted = sorted((each.first_offset, each.producer_id) for each in answer.aborted_transactions or ())
         aborted_ids: set[int] = set()
         for batch in batches_in(answer.records):
             header = parse_header(batch)

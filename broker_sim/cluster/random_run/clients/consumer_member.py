@@ -39,10 +39,7 @@ class ConsumerMember(ModernMember):
 
     def _empty_heartbeat(self) -> messages.ConsumerGroupHeartbeatRequest:
         return messages.ConsumerGroupHeartbeatRequest(
-            group_id=self._group,
-            member_id=self._member_id,
-            instance_id=self._instance_id,
-            member_epoch=self._epoch,
+            group_id=self._group, member_id=self._member_id, instance_id=self._instance_id, member_epoch=self._epoch
         )
 
     def _heartbeat(self) -> messages.ConsumerGroupHeartbeatRequest:
@@ -57,9 +54,7 @@ class ConsumerMember(ModernMember):
             self._history.give_up(self._owner, self._positions)
         return request
 
-    def _assigned_in(
-        self, response: messages.ConsumerGroupHeartbeatResponse
-    ) -> tuple[int, ...] | None:
+    def _assigned_in(self, response: messages.ConsumerGroupHeartbeatResponse) -> tuple[int, ...] | None:
         if response.assignment is None:
             return None
         topics = response.assignment.topic_partitions

@@ -53,11 +53,7 @@ class CoordinatedClient(Client):
     def _is_drawn(self, share: float) -> bool:
         return self._chance.random() < share
 
-    async def _repeat(
-        self,
-        step: Callable[[], Awaitable[T]],
-        then: Callable[[], Awaitable[None]] | None = None,
-    ) -> T:
+    async def _repeat(self, step: Callable[[], Awaitable[T]], then: Callable[[], Awaitable[None]] | None = None) -> T:
         """Take a step again and again until it is done, with `then` behind each attempt; return its result."""
         while True:
             try:
@@ -83,18 +79,13 @@ class CoordinatedClient(Client):
         """Do the same with the coordinator of a group or a transactional id."""
         coordinator = await self._coordinator(key)
         try:
-            return await self._ask(
-                coordinator, message, rest_ms or self.short_rest_ms, self.parked_ms
-            )
+            return await self._ask(coordinator, message, rest_ms or self.short_rest_ms, self.parked_ms)
         except AgainError:
             self._forget(key)
             raise
 
     async def _ask_newest(
-        self,
-        key: str,
-        message: Any,
-        look: Callable[[VirtualCluster, int], object] = newest_coordinator,
+        self, key: str, message: Any, look: Callable[[VirtualCluster, int], object] = newest_coordinator
     ) -> tuple[Any, bool]:
         """Return the response, and whether it is of the coordinator that `look` finds before and after it."""
         cluster, coordinator = self._around.cluster, self._coordinators.get(key, -1)

@@ -8,16 +8,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from broker_sim.cluster.random_run.checks.coordinators import (
-    informed_coordinator,
-    newest_coordinator,
-)
-from broker_sim.cluster.random_run.clients.coordinated_client import (
-    AgainError,
-    CoordinatedClient,
-    StepError,
-    T,
-)
+from broker_sim.cluster.random_run.checks.coordinators import informed_coordinator, newest_coordinator
+from broker_sim.cluster.random_run.clients.coordinated_client import AgainError, CoordinatedClient, StepError, T
 from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.requests import offset_fetch_request
 from broker_sim.errors import ErrorCode
@@ -40,11 +32,7 @@ STABLE_SHARE: Final = 0.5
 """How often an OffsetFetch has `require_stable`."""
 
 WRONG_BROKER: Final = frozenset(
-    {
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    }
+    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 )
 
 
@@ -60,9 +48,7 @@ class GroupMember(CoordinatedClient):
     """How often it leaves; as often it dies, and as often it is silent."""
     commits_share: ClassVar[float]
 
-    def __init__(
-        self, around: Surroundings, name: str, group: str, chance: str, history: GroupHistory
-    ) -> None:
+    def __init__(self, around: Surroundings, name: str, group: str, chance: str, history: GroupHistory) -> None:
         super().__init__(around, name, chance)
         self._group = group
         self._history = history

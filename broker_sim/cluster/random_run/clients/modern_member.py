@@ -52,9 +52,7 @@ class ModernMember(GroupMember):
 
     _history: ModernHistory
 
-    def __init__(
-        self, around: Surroundings, name: str, group: str, chance: str, history: ModernHistory
-    ) -> None:
+    def __init__(self, around: Surroundings, name: str, group: str, chance: str, history: ModernHistory) -> None:
         super().__init__(around, name, group, chance, history)
         self._lives = 0
         self._assigned: tuple[int, ...] = ()
@@ -146,10 +144,7 @@ class ModernMember(GroupMember):
 
     def _take_answer(self, response: Any, sent_ms: int, *, is_newest: bool) -> None:
         if is_newest and response.member_epoch < self._epoch:
-            violated(
-                "member-epochs-grow",
-                f"{self._name} was in epoch {self._epoch} and got {response.member_epoch}",
-            )
+            violated("member-epochs-grow", f"{self._name} was in epoch {self._epoch} and got {response.member_epoch}")
         self._epoch = response.member_epoch
         self._tells_all = self._tells_owned = False
         assigned = self._assigned_in(response)

@@ -65,18 +65,13 @@ class Producer(Client):
         if not self._is_idempotent:
             return build_batch(records)
         return build_batch(
-            records,
-            producer_id=self._producer_id,
-            producer_epoch=0,
-            base_sequence=self._sequences.get(partition, 0),
+            records, producer_id=self._producer_id, producer_epoch=0, base_sequence=self._sequences.get(partition, 0)
         )
 
     async def _send_batch(self, partition: int, values: list[bytes], batch: bytes) -> bool:
         """Send it once; return whether it was acknowledged, or a retry could not succeed."""
         timeout_ms = self._rng.choice(TIMEOUTS_MS)
-        request = produce_request(
-            (TOPIC, partition), acks=self._acks, batch=batch, timeout_ms=timeout_ms
-        )
+        request = produce_request((TOPIC, partition), acks=self._acks, batch=batch, timeout_ms=timeout_ms)
         leader, epoch = self._leader(partition)
         asked = self._around.broker(leader)
         pending = await self._send(leader, request, timeout_ms)
@@ -121,8 +116,7 @@ class Producer(Client):
         if is_out_of_order and history.reads_are_final:
             violated(
                 "sequence-goes-on",
-                f"{self._name} has sent every batch until it was acknowledged, and its sequence was "
-                "refused",
+                f"{self._name} has sent every batch until it was acknowledged, and its sequence was refused",
             )
         is_over = is_out_of_order or error_code == ErrorCode.INVALID_TIMESTAMP
         if is_over:

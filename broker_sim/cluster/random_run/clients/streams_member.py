@@ -53,9 +53,7 @@ class StreamsMember(ModernMember):
 
     def _leaving(self) -> Any:
         self._history.give_up(self._owner)
-        return Request(
-            group_id=self._group, member_id=self._member_id, member_epoch=LEAVE_GROUP_EPOCH
-        )
+        return Request(group_id=self._group, member_id=self._member_id, member_epoch=LEAVE_GROUP_EPOCH)
 
     def _heartbeat(self) -> messages.StreamsGroupHeartbeatRequest:
         if self._tells_all and self._epoch != JOINS:
@@ -77,9 +75,7 @@ class StreamsMember(ModernMember):
             self._history.give_up(self._owner, self._positions)
         return request
 
-    def _assigned_in(
-        self, response: messages.StreamsGroupHeartbeatResponse
-    ) -> tuple[int, ...] | None:
+    def _assigned_in(self, response: messages.StreamsGroupHeartbeatResponse) -> tuple[int, ...] | None:
         if response.active_tasks is None:
             return None
         self._has_missed = False

@@ -27,15 +27,11 @@ if TYPE_CHECKING:
 class Surroundings:
     """What the clients of one run share."""
 
-    def __init__(
-        self, cluster: VirtualCluster, schedule: Schedule, disturbances: Disturbances
-    ) -> None:
+    def __init__(self, cluster: VirtualCluster, schedule: Schedule, disturbances: Disturbances) -> None:
         self.cluster = cluster
         self.schedule = schedule
         self.disturbances = disturbances
-        self.history = History(
-            reads_are_final=not (schedule.unclean_elections or schedule.may_lose_records)
-        )
+        self.history = History(reads_are_final=not (schedule.unclean_elections or schedule.may_lose_records))
         self.high_watermarks = HighWatermarks()
         self.classic_history = ClassicHistory()
         self.consumer_history = ModernHistory(disturbances)
@@ -52,9 +48,7 @@ class Surroundings:
         """Return the process of a broker; None if it is dead."""
         return self.cluster.nodes.brokers.get(broker_id)
 
-    def add_acknowledged(
-        self, first: Acknowledged, values: Sequence[bytes], leader: int, asked: Broker | None
-    ) -> None:
+    def add_acknowledged(self, first: Acknowledged, values: Sequence[bytes], leader: int, asked: Broker | None) -> None:
         """Add a batch to the history: its first record, in the epoch that its producer knew, and all values.
 
         `asked` is the process of the leader that it was sent to.
@@ -78,15 +72,11 @@ class Surroundings:
         if log is None or log.log_end_offset <= one.offset:
             return -1
         batch = log.read(one.offset, 1, min_one_message=True).records[0]
-        if all(
-            (each.offset, each.value) != (one.offset, one.value) for each in iter_records(batch)
-        ):
+        if all((each.offset, each.value) != (one.offset, one.value) for each in iter_records(batch)):
             return -1
         return parse_header(batch).partition_leader_epoch
 
-    def _check_replicated(
-        self, asked: Broker | None, partition: int, end_offset: int, epoch: int
-    ) -> None:
+    def _check_replicated(self, asked: Broker | None, partition: int, end_offset: int, epoch: int) -> None:
         """Check that what acks=all has acknowledged is below the high watermark of its leader.
 
         `asked` is the process that was asked, `epoch` that of the batch: who is killed and started in

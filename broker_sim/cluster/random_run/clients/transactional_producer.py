@@ -18,10 +18,7 @@ from broker_sim.cluster.random_run.checks.history import Acknowledged
 from broker_sim.cluster.random_run.checks.transaction_history import OffsetStep, Outcome
 from broker_sim.cluster.random_run.clients.client import TIMEOUTS_MS
 from broker_sim.cluster.random_run.clients.coordinated_client import AgainError, StepError, T
-from broker_sim.cluster.random_run.clients.fenced_producer import (
-    LONGEST_ABSENCE_MS,
-    FencedProducer,
-)
+from broker_sim.cluster.random_run.clients.fenced_producer import LONGEST_ABSENCE_MS, FencedProducer
 from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.requests import offset_fetch_request
 from broker_sim.errors import ErrorCode
@@ -46,9 +43,7 @@ HANGS_UP_SHARE: Final = 0.05
 ZOMBIE_SHARE: Final = 0.6
 
 FENCED: Final = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
-WRONG_COORDINATOR: Final = frozenset(
-    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
-)
+WRONG_COORDINATOR: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 RETRIABLE: Final = WRONG_COORDINATOR | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -233,9 +228,7 @@ class TransactionalProducer(FencedProducer):
             self._check(self._requests.error_of_added(response), self._transactional_id)
         self._known.add(what)
 
-    async def _write(
-        self, transaction: Transaction, number: int, values: list[bytes], batch: bytes
-    ) -> None:
+    async def _write(self, transaction: Transaction, number: int, values: list[bytes], batch: bytes) -> None:
         leader, epoch = self._leader(number)
         asked = self._around.broker(leader)
         request = self._requests.produce(number, batch, self._chance.choice(TIMEOUTS_MS))
@@ -320,9 +313,7 @@ class TransactionalProducer(FencedProducer):
         coordinator = await self._coordinator(key)
         hangs_up = self._is_drawn(HANGS_UP_SHARE)
         if hangs_up:
-            self._around.cluster.scheduler.call_later(
-                self._chance.randint(0, 20), self._client.disconnect, coordinator
-            )
+            self._around.cluster.scheduler.call_later(self._chance.randint(0, 20), self._client.disconnect, coordinator)
         try:
             return await self._ask_coordinator(key, self._requests.end(is_commit=is_commit), 90)
         except AgainError:

@@ -38,9 +38,7 @@ class TransactionalRequests:
         """Send as this producer from now on."""
         self._producer_id, self.epoch = producer_id, epoch
 
-    def init_producer_id(
-        self, timeout_ms: int, *, keeps_id: bool
-    ) -> messages.InitProducerIdRequest:
+    def init_producer_id(self, timeout_ms: int, *, keeps_id: bool) -> messages.InitProducerIdRequest:
         """Ask for the next epoch; with `keeps_id` only if nobody has asked since (KIP-360)."""
         producer = (self._producer_id, self.epoch) if keeps_id else NO_PRODUCER
         return messages.InitProducerIdRequest(self._id, timeout_ms, *producer)
@@ -84,9 +82,7 @@ class TransactionalRequests:
         request.transactional_id = self._id
         return request
 
-    def commit_offset(
-        self, group: str, number: int, offset: int
-    ) -> messages.TxnOffsetCommitRequest:
+    def commit_offset(self, group: str, number: int, offset: int) -> messages.TxnOffsetCommitRequest:
         """Commit an offset of the group in the transaction."""
         request = messages.TxnOffsetCommitRequest
         partition = request.TxnOffsetCommitRequestPartition(number, offset)

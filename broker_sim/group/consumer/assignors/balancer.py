@@ -80,10 +80,7 @@ class Balancer:
                 self._most_count = self._sizes[self._members[self._most_start - 1]]
             else:
                 self._most_count -= 1
-            while (
-                self._most_start > 0
-                and self._sizes[self._members[self._most_start - 1]] == self._most_count
-            ):
+            while self._most_start > 0 and self._sizes[self._members[self._most_start - 1]] == self._most_count:
                 self._most_start -= 1
             self._next_most = self._most_end - 1
         if self._next_most < 0:

@@ -47,10 +47,7 @@ def assign_ranges(spec: GroupSpec) -> dict[str, Partitions]:
         # Nobody else's subscription is looked at, even if it differs by now.
         wanted = dict.fromkeys(members, wanted[members[0]])
     subscribers = Counter(topic_id for topic_ids in wanted.values() for topic_id in topic_ids)
-    topics = {
-        topic_id: _Topic(spec.partition_count(topic_id), count)
-        for topic_id, count in subscribers.items()
-    }
+    topics = {topic_id: _Topic(spec.partition_count(topic_id), count) for topic_id, count in subscribers.items()}
     result: dict[str, Partitions] = {}
     for member_id, topic_ids in wanted.items():
         shares = {topic_id: topics[topic_id].take() for topic_id in topic_ids}

@@ -43,9 +43,7 @@ class GroupSpec:
         """Return how many partitions the topic has; `AssignorError` when it does not exist."""
         count = self.partition_counts.get(topic_id)
         if count is None:
-            raise AssignorError(
-                f"Members are subscribed to topic {topic_id.hex()} which doesn't exist"
-            )
+            raise AssignorError(f"Members are subscribed to topic {topic_id.hex()} which doesn't exist")
         return count
 
     def is_assigned(self, topic_id: bytes, partition: int) -> bool:

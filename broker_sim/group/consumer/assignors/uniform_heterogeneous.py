@@ -43,9 +43,7 @@ class _Builder:
             for topic_id in member.topic_ids:
                 spec.partition_count(topic_id)
                 self.subscribers.setdefault(topic_id, []).append(index)
-        self._owners = {
-            topic_id: [NOBODY] * spec.partition_count(topic_id) for topic_id in self.subscribers
-        }
+        self._owners = {topic_id: [NOBODY] * spec.partition_count(topic_id) for topic_id in self.subscribers}
         self._sizes = [0] * len(self._members)
         """How many partitions each member has."""
         self._drafts = [Draft(member.target) for member in spec.members.values()]

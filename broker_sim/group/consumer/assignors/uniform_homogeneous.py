@@ -41,9 +41,7 @@ class _Builder:
             count = spec.partition_count(topic_id)
             total += count
             self._unassigned.extend(
-                (topic_id, number)
-                for number in range(count)
-                if not spec.is_assigned(topic_id, number)
+                (topic_id, number) for number in range(count) if not spec.is_assigned(topic_id, number)
             )
         self._quota, self._extra = divmod(total, len(spec.members))
         """What every member gets, and how many members get one more."""

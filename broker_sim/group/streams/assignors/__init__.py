@@ -15,12 +15,4 @@ from broker_sim.group.streams.assignors.spec import (
 )
 from broker_sim.group.streams.assignors.sticky import assign
 
-__all__ = [
-    "GroupSpec",
-    "MemberSpec",
-    "SubtopologyTasks",
-    "TaskAssignorError",
-    "TaskId",
-    "TopologyDescriber",
-    "assign",
-]
+__all__ = ["GroupSpec", "MemberSpec", "SubtopologyTasks", "TaskAssignorError", "TaskId", "TopologyDescriber", "assign"]

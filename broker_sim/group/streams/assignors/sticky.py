@@ -85,15 +85,7 @@ def _task_ids(topology: TopologyDescriber, *, stateful_only: bool) -> list[TaskI
 class _Assignment:
     """Who had which tasks, and who has got which by now."""
 
-    __slots__ = (
-        "_active_quota",
-        "_had_active",
-        "_had_standby",
-        "_members",
-        "_processes",
-        "_quota",
-        "_replicas",
-    )
+    __slots__ = ("_active_quota", "_had_active", "_had_standby", "_members", "_processes", "_quota", "_replicas")
 
     def __init__(self, spec: GroupSpec, topology: TopologyDescriber) -> None:
         self._replicas = spec.standby_replicas
@@ -124,9 +116,7 @@ class _Assignment:
     def assign_active(self, tasks: Iterable[TaskId]) -> None:
         """Do A, B and C."""
         by_partition = sorted(tasks, key=_by_partition)
-        after_a = [
-            task for task in by_partition if not self._keeps(self._had_active.get(task), task)
-        ]
+        after_a = [task for task in by_partition if not self._keeps(self._had_active.get(task), task)]
         rest = []
         for task in after_a:
             previous = _least_loaded(self._had_standby.get(task, ()), None)
@@ -171,11 +161,7 @@ class _Assignment:
     def _keeps_standby(self, task: TaskId) -> bool:
         """Do D or E for one standby task; returns whether a member has got it."""
         active = self._had_active.get(task)
-        if (
-            active is not None
-            and not active.process.has_task(task)
-            and self._add_standby(active, task)
-        ):
+        if active is not None and not active.process.has_task(task) and self._add_standby(active, task):
             return True
         previous = _least_loaded(self._had_standby.get(task, ()), task)
         return previous is not None and self._add_standby(previous, task)

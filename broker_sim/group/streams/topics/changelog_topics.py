@@ -35,7 +35,4 @@ def changelog_topic_counts(
 
 def source_names(subtopology: Subtopology) -> list[str]:
     """Return the topics that a subtopology reads: source topics, then repartition topics."""
-    return [
-        *subtopology.source_topics,
-        *(topic.name for topic in subtopology.repartition_source_topics),
-    ]
+    return [*subtopology.source_topics, *(topic.name for topic in subtopology.repartition_source_topics)]

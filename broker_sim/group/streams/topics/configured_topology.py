@@ -42,9 +42,7 @@ class ConfiguredInternalTopic:
             self.name,
             self.partitions,
             self.replication_factor or _DEFAULT_REPLICATION,
-            configs=[
-                CreateTopics.CreatableTopicConfig(key, value) for key, value in self.configs.items()
-            ],
+            configs=[CreateTopics.CreatableTopicConfig(key, value) for key, value in self.configs.items()],
         )
 
     def describe(self) -> Described.TopicInfo:
@@ -101,9 +99,7 @@ class ConfiguredTopology:
         """Return what there is to assign; for a topology that is ready."""
         assert self.subtopologies is not None
         return {
-            subtopology_id: SubtopologyTasks(
-                subtopology.number_of_tasks, bool(subtopology.state_changelog_topics)
-            )
+            subtopology_id: SubtopologyTasks(subtopology.number_of_tasks, bool(subtopology.state_changelog_topics))
             for subtopology_id, subtopology in self.subtopologies.items()
         }
 
@@ -112,10 +108,7 @@ class ConfiguredTopology:
         assert self.subtopologies is not None
         return Described.Topology(
             self.topology_epoch,
-            [
-                subtopology.describe(subtopology_id)
-                for subtopology_id, subtopology in self.subtopologies.items()
-            ],
+            [subtopology.describe(subtopology_id) for subtopology_id, subtopology in self.subtopologies.items()],
         )
 
 

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 def enforce_copartitioning(
-    group: Sequence[str],
-    fixed: AbstractSet[str],
-    flexible: AbstractSet[str],
-    partition_count: Callable[[str], int],
+    group: Sequence[str], fixed: AbstractSet[str], flexible: AbstractSet[str], partition_count: Callable[[str], int]
 ) -> dict[str, int]:
     """Return how many partitions the group's repartition topics have.
 

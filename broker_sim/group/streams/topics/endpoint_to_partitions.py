@@ -39,9 +39,7 @@ def endpoint_to_partitions(
     if subtopologies is None:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return Response.EndpointToPartitions(
-        endpoint,
-        list(_partitions(active, subtopologies, image)),
-        list(_partitions(standby, subtopologies, image)),
+        endpoint, list(_partitions(active, subtopologies, image)), list(_partitions(standby, subtopologies, image))
     )
 
 

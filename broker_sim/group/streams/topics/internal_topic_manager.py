@@ -35,19 +35,13 @@ if TYPE_CHECKING:
 _SHOWN_TOPICS: Final = 3
 
 
-def configure_topics(
-    topology: StreamsTopology, metadata_hash: int, image: MetadataImage
-) -> ConfiguredTopology:
+def configure_topics(topology: StreamsTopology, metadata_hash: int, image: MetadataImage) -> ConfiguredTopology:
     """Return the topology as configured for the topics of the image, or with the error that prevents it.
 
     Raises ApiError STREAMS_INVALID_TOPOLOGY for a topology that no topics can be right for, and as Kafka
     UNKNOWN_SERVER_ERROR for one that contradicts itself.
     """
-    groups = [
-        group
-        for subtopology in topology.subtopologies.values()
-        for group in _copartition_groups(subtopology)
-    ]
+    groups = [group for subtopology in topology.subtopologies.values() for group in _copartition_groups(subtopology)]
     try:
         _check_source_topics(topology, image)
         counts = _Counts(topology, groups, image)
@@ -62,9 +56,7 @@ def configure_topics(
     if missing:
         text = f"Internal topics are missing: {_summary(missing)}"
         incomplete = TopicConfigurationError(Status.MISSING_INTERNAL_TOPICS, text)
-    return ConfiguredTopology(
-        topology.topology_epoch, metadata_hash, configured, missing, incomplete
-    )
+    return ConfiguredTopology(topology.topology_epoch, metadata_hash, configured, missing, incomplete)
 
 
 def _check_source_topics(topology: StreamsTopology, image: MetadataImage) -> None:
@@ -76,17 +68,14 @@ def _check_source_topics(topology: StreamsTopology, image: MetadataImage) -> Non
     }
     if missing:
         raise TopicConfigurationError(
-            Status.MISSING_SOURCE_TOPICS,
-            f"Source topics {_summary(sorted(missing, key=text_order))} are missing.",
+            Status.MISSING_SOURCE_TOPICS, f"Source topics {_summary(sorted(missing, key=text_order))} are missing."
         )
 
 
 class _Counts:
     """How many partitions topics have; what is decided here counts for topics that do not exist."""
 
-    def __init__(
-        self, topology: StreamsTopology, groups: Iterable[Sequence[str]], image: MetadataImage
-    ) -> None:
+    def __init__(self, topology: StreamsTopology, groups: Iterable[Sequence[str]], image: MetadataImage) -> None:
         self._image = image
         self.decided: dict[str, int] = {}
         subtopologies = topology.subtopologies.values()
@@ -99,14 +88,8 @@ class _Counts:
         existing = self._image.topics.get(topic)
         return self.decided[topic] if existing is None else len(existing.partitions)
 
-    def _enforce_copartitioning(
-        self, subtopologies: Iterable[Subtopology], groups: Iterable[Sequence[str]]
-    ) -> None:
-        topics = [
-            topic
-            for subtopology in subtopologies
-            for topic in subtopology.repartition_source_topics
-        ]
+    def _enforce_copartitioning(self, subtopologies: Iterable[Subtopology], groups: Iterable[Sequence[str]]) -> None:
+        topics = [topic for subtopology in subtopologies for topic in subtopology.repartition_source_topics]
         fixed = {topic.name for topic in topics if topic.partitions != 0}
         flexible = {topic.name for topic in topics if topic.partitions == 0}
         for group in groups:
@@ -141,9 +124,7 @@ def _configure(subtopology: Subtopology, counts: _Counts) -> ConfiguredSubtopolo
     )
 
 
-def _configured_topics(
-    topics: Sequence[TopicInfo], counts: _Counts
-) -> dict[str, ConfiguredInternalTopic]:
+def _configured_topics(topics: Sequence[TopicInfo], counts: _Counts) -> dict[str, ConfiguredInternalTopic]:
     """Return the topics by name. Kafka cannot use a name or a configuration that comes twice."""
     found = {topic.name: _configured_topic(topic, counts) for topic in topics}
     if len(found) < len(topics):
@@ -181,8 +162,7 @@ def _missing_internal_topics(
         if found != expected:
             raise TopicConfigurationError(
                 Status.INCORRECTLY_PARTITIONED_TOPICS,
-                f"Existing topic {name} has different number of partitions:"
-                f" expected {expected}, found {found}",
+                f"Existing topic {name} has different number of partitions: expected {expected}, found {found}",
             )
     return {name: wanted[name].creatable() for name in wanted.in_order()}
 

@@ -48,9 +48,7 @@ def repartition_topic_counts(
                 "Failed to compute number of partitions for all repartition topics."
                 " There may be loops in the topology that cannot be resolved.",
             )
-    if any(
-        _lacks_sink(subtopology.repartition_source_topics, counts) for subtopology in subtopologies
-    ):
+    if any(_lacks_sink(subtopology.repartition_source_topics, counts) for subtopology in subtopologies):
         raise ApiError(
             ErrorCode.STREAMS_INVALID_TOPOLOGY,
             "Failed to compute number of partitions for all repartition topics, because"
@@ -59,18 +57,12 @@ def repartition_topic_counts(
     return counts
 
 
-def _largest(
-    subtopology: Subtopology, counts: Mapping[str, int], partition_count: Callable[[str], int]
-) -> int | None:
+def _largest(subtopology: Subtopology, counts: Mapping[str, int], partition_count: Callable[[str], int]) -> int | None:
     """Return the partitions of the largest source topic as far as they are known, None if none is known.
 
     As in Kafka a repartition topic that is not known yet is left out, so the order of subtopologies counts.
     """
-    known = [
-        counts[topic.name]
-        for topic in subtopology.repartition_source_topics
-        if topic.name in counts
-    ]
+    known = [counts[topic.name] for topic in subtopology.repartition_source_topics if topic.name in counts]
     known += [partition_count(topic) for topic in subtopology.source_topics]
     return max(known, default=None)
 

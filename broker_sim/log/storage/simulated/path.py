@@ -35,11 +35,7 @@ class SimulatedPath:
         return f"SimulatedPath({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, SimulatedPath)
-            and self._disk is other._disk
-            and self._pure == other._pure
-        )
+        return isinstance(other, SimulatedPath) and self._disk is other._disk and self._pure == other._pure
 
     def __hash__(self) -> int:
         return hash(self._pure)

@@ -214,7 +214,5 @@ def _checked(latency_ms: Latency) -> Latency:
     if not callable(latency_ms):
         low, high = latency_ms if isinstance(latency_ms, tuple) else (latency_ms, latency_ms)
         if not 0 <= low <= high:
-            raise ValueError(
-                f"latency {latency_ms!r} ms: give what is not negative, lower bound first"
-            )
+            raise ValueError(f"latency {latency_ms!r} ms: give what is not negative, lower bound first")
     return latency_ms

@@ -23,11 +23,7 @@ class Outgoing:
                  "backlog_bytes", "end_sent")  # fmt: skip
 
     def __init__(
-        self,
-        network: Network,
-        pipe: Pipe,
-        on_data: Callable[[bytes], object],
-        on_end: Callable[[], object],
+        self, network: Network, pipe: Pipe, on_data: Callable[[bytes], object], on_end: Callable[[], object]
     ) -> None:
         self._network = network
         self._pipe = pipe

@@ -165,8 +165,7 @@ class Hosts:
         if address is None:
             if not _is_address(name):
                 raise socket.gaierror(
-                    socket.EAI_NONAME,
-                    f"Name or service not known: the virtual network has no {name!r}",
+                    socket.EAI_NONAME, f"Name or service not known: the virtual network has no {name!r}"
                 )
             address = name
         return address

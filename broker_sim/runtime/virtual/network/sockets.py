@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.network.transport import MemoryTransport
 
 _NOT_VIRTUAL = (
-    "a socket that was bound or connected outside of the virtual loop; make it in the test, or give a "
-    "host and a port"
+    "a socket that was bound or connected outside of the virtual loop; make it in the test, or give a host and a port"
 )
 
 
@@ -48,9 +47,7 @@ class Sockets:
     async def connect(self, sock: socket.socket, address: Any) -> None:
         """Connect a socket to an address of the virtual network."""
         if sock.type != socket.SOCK_STREAM or sock.family not in {socket.AF_INET, socket.AF_INET6}:
-            self._network.loop.refuse(
-                f"loop.sock_connect({sock!r}): the virtual network carries TCP only"
-            )
+            self._network.loop.refuse(f"loop.sock_connect({sock!r}): the virtual network carries TCP only")
         self._connected[sock] = await self._network.connect(address[0], address[1])
 
     def take_connected(self, sock: Any) -> MemoryTransport:

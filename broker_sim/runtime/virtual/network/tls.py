@@ -24,10 +24,7 @@ class Tls(NamedTuple):
 
 
 def secure(
-    loop: VirtualEventLoop,
-    protocol: asyncio.BaseProtocol,
-    waiter: asyncio.Future[None] | None,
-    tls: Tls,
+    loop: VirtualEventLoop, protocol: asyncio.BaseProtocol, waiter: asyncio.Future[None] | None, tls: Tls
 ) -> tuple[asyncio.BaseProtocol, asyncio.Transport]:
     """Return the protocol that goes on the connection, and the transport that `protocol` gets.
 

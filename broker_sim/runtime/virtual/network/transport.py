@@ -40,9 +40,7 @@ class MemoryTransport(_FlowControlMixin):
     _start_tls_compatible = True
     _sendfile_compatible = constants._SendfileMode.FALLBACK
 
-    def __init__(
-        self, network: Network, pipe: Pipe, own: Address, other: Address, context: Context
-    ) -> None:
+    def __init__(self, network: Network, pipe: Pipe, own: Address, other: Address, context: Context) -> None:
         loop = network.loop
         extra = {"sockname": own, "peername": other, "socket": VirtualSocket(own, other)}
         super().__init__(extra, loop)
@@ -103,10 +101,7 @@ class MemoryTransport(_FlowControlMixin):
         asyncio_rules.attach(server, self)
 
     def start(
-        self,
-        protocol: asyncio.BaseProtocol,
-        waiter: asyncio.Future[None] | None = None,
-        tls: Tls | None = None,
+        self, protocol: asyncio.BaseProtocol, waiter: asyncio.Future[None] | None = None, tls: Tls | None = None
     ) -> asyncio.Transport:
         """Hand the connection to its protocol; return the transport that the protocol gets."""
         transport: asyncio.Transport = self
@@ -355,12 +350,7 @@ class MemoryTransport(_FlowControlMixin):
     def _fatal_error(self, error: BaseException, message: str) -> None:
         if not isinstance(error, OSError):
             self._virtual_loop.call_exception_handler(
-                {
-                    "message": message,
-                    "exception": error,
-                    "transport": self,
-                    "protocol": self._protocol,
-                }
+                {"message": message, "exception": error, "transport": self, "protocol": self._protocol}
             )
         self._force_close(error)
 

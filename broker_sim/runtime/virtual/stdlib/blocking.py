@@ -79,9 +79,7 @@ _real_result = concurrent.futures.Future.result
 _real_exception = concurrent.futures.Future.exception
 
 
-def _wait_for(
-    future: concurrent.futures.Future[Any], timeout: float | None, what: str
-) -> float | None:
+def _wait_for(future: concurrent.futures.Future[Any], timeout: float | None, what: str) -> float | None:
     """Wait in virtual time, if this is the place for it; return for how long to wait in real time."""
     worker = current_worker()
     if worker is not None:
@@ -96,9 +94,7 @@ def _result(self: concurrent.futures.Future[Any], timeout: float | None = None) 
     return _real_result(self, _wait_for(self, timeout, "Future.result"))
 
 
-def _exception(
-    self: concurrent.futures.Future[Any], timeout: float | None = None
-) -> BaseException | None:
+def _exception(self: concurrent.futures.Future[Any], timeout: float | None = None) -> BaseException | None:
     return _real_exception(self, _wait_for(self, timeout, "Future.exception"))
 
 
@@ -108,11 +104,7 @@ _real_submit = concurrent.futures.ThreadPoolExecutor.submit
 
 
 def _submit(
-    self: concurrent.futures.ThreadPoolExecutor,
-    fn: Callable[..., Any],
-    /,
-    *args: Any,
-    **kwargs: Any,
+    self: concurrent.futures.ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
 ) -> concurrent.futures.Future[Any]:
     loop = current_loop()
     if loop is None or self._shutdown:  # the real one says that it is shut down

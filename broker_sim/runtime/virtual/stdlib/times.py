@@ -23,9 +23,7 @@ def _wall_ns(loop: VirtualEventLoop) -> int:
     return loop.wall_clock_ns()
 
 
-def _clock(
-    name: str, read_ns: Callable[[VirtualEventLoop], int], *, in_seconds: bool
-) -> Callable[[], Any]:
+def _clock(name: str, read_ns: Callable[[VirtualEventLoop], int], *, in_seconds: bool) -> Callable[[], Any]:
     """Return a clock of `time`, in seconds or nanoseconds."""
     real = getattr(time, name)
 

@@ -21,9 +21,7 @@ from integration.scenarios.families.compaction.support.compacted_topic import (
     CompactedTopic,
     records_of,
 )
-from integration.scenarios.families.transactions.support.transactions_under_test import (
-    TransactionsUnderTest,
-)
+from integration.scenarios.families.transactions.support.transactions_under_test import TransactionsUnderTest
 from integration.scenarios.helpers.groups import ready_group
 from integration.scenarios.helpers.observe import answer_or_end
 from integration.scenarios.scenario import scenario
@@ -35,9 +33,7 @@ if TYPE_CHECKING:
     from integration.clients.raw_client import Reply
     from integration.clients.topics import Topic
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
-    from integration.scenarios.families.transactions.support.transactional_producer import (
-        TransactionalProducer,
-    )
+    from integration.scenarios.families.transactions.support.transactional_producer import TransactionalProducer
     from integration.scenarios.helpers.groups import GroupUnderTest
 
 AGE_MS: Final = 1500
@@ -64,9 +60,7 @@ def an_idle_connection_is_closed_in_time(cluster: ClusterUnderTest) -> Iterator[
     topic = cluster.topics.create([cluster.first])
     for attempt in range(1, REPEATS + 1):
         waiting = cluster.connect(cluster.first).start_fetch(Position(topic), max_wait_ms=20_000)
-        due = on_event(
-            AGE_MS, spread_ms=POLL_MS, reason="an idle broker looks at its connections every 300 ms"
-        )
+        due = on_event(AGE_MS, spread_ms=POLL_MS, reason="an idle broker looks at its connections every 300 ms")
         seen = answer_or_end("closed", waiting, due, timeout_ms=20_000)
         yield _attempt(seen, attempt)
 
@@ -98,19 +92,14 @@ def _became_old(
             elapsed_ms=over_ms - used.sent_ms,
             answered_ms=over_ms,
             timing=on_event(
-                used.answered_ms + AGE_MS - used.sent_ms,
-                earliest_ms=AGE_MS,
-                spread_ms=spread_ms,
-                reason=reason,
+                used.answered_ms + AGE_MS - used.sent_ms, earliest_ms=AGE_MS, spread_ms=spread_ms, reason=reason
             ),
             attempt=attempt,
         )
 
 
 @scenario(topology="a transactional id", configs=SHORT_AGES)
-def an_unused_transactional_id_is_forgotten_in_time(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_unused_transactional_id_is_forgotten_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """transactional.id.expiration.ms after its producer was initialised: TRANSACTIONAL_ID_NOT_FOUND."""
     transactions = TransactionsUnderTest(cluster)
     for attempt in range(REPEATS + 1):
@@ -162,9 +151,7 @@ def a_committed_offset_expires_in_time(cluster: ClusterUnderTest) -> Iterator[Ob
 
 def _commit(group: GroupUnderTest, topic: Topic) -> Reply[messages.OffsetCommitResponse]:
     request = messages.OffsetCommitRequest
-    partition = request.OffsetCommitRequestPartition(
-        partition_index=0, committed_offset=1, committed_metadata=""
-    )
+    partition = request.OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
     message = request(
         group_id=group.name,
         generation_id_or_member_epoch=-1,
@@ -179,9 +166,7 @@ def _commit(group: GroupUnderTest, topic: Topic) -> Reply[messages.OffsetCommitR
 def a_segment_is_rolled_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The first batch that is appended later than segment.ms after the first begins a segment."""
     for attempt in range(1, REPEATS + 1):
-        topic = cluster.topics.create(
-            [cluster.first], segment_ms=str(AGE_MS), message_timestamp_type="LogAppendTime"
-        )
+        topic = cluster.topics.create([cluster.first], segment_ms=str(AGE_MS), message_timestamp_type="LogAppendTime")
         leader = cluster.connect(cluster.first)
         first = leader.produce(topic, b"first")
         is_rolled = partial(_rolled, leader, topic)
@@ -213,16 +198,10 @@ def records_are_compacted_in_time(cluster: ClusterUnderTest) -> Iterator[Observa
 
 
 @scenario(topology=ONE_REPLICA, configs=SHORT_AGES)
-def a_log_is_compacted_whatever_the_ratio_in_time(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_log_is_compacted_whatever_the_ratio_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """max.compaction.lag.ms after the append of the oldest record that is not cleaned yet."""
     for attempt in range(REPEATS + 1):
-        topic = CompactedTopic(
-            cluster,
-            max_compaction_lag_ms=str(AGE_MS),
-            message_timestamp_type="LogAppendTime",
-        )
+        topic = CompactedTopic(cluster, max_compaction_lag_ms=str(AGE_MS), message_timestamp_type="LogAppendTime")
         oldest = topic.append((b"a", b"1"))
         topic.append((b"a", b"2"))
         topic.append((b"a", b"active"))

@@ -9,9 +9,7 @@ from integration.scenarios.families.compaction.support.compacted_topic import (
     QUICK_CLEANING,
     CompactedTopic,
 )
-from integration.scenarios.families.transactions.support.transactions_under_test import (
-    TransactionsUnderTest,
-)
+from integration.scenarios.families.transactions.support.transactions_under_test import TransactionsUnderTest
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -45,9 +43,7 @@ def records_of_aborted_transactions_go(cluster: ClusterUnderTest) -> Iterator[Ob
 
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
-def a_marker_goes_after_the_records_of_its_transaction(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_marker_goes_after_the_records_of_its_transaction(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The cleaning that finds none of them writes a delete horizon; a later one drops the marker."""
     transactions = TransactionsUnderTest(cluster)
     topic = CompactedTopic(cluster, delete_retention_ms="0")

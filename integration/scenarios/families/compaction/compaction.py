@@ -56,9 +56,7 @@ def the_last_value_of_each_key_stays(cluster: ClusterUnderTest) -> Iterator[Obse
 
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
-def a_fetch_from_a_removed_offset_begins_with_the_next(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_fetch_from_a_removed_offset_begins_with_the_next(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Every offset from the log's start to its end can be fetched, also those that are gone."""
     topic = CompactedTopic(cluster)
     for value in (b"1", b"2"):
@@ -159,9 +157,7 @@ def compact_and_delete_deletes_old_segments_too(cluster: ClusterUnderTest) -> It
 def young_records_are_not_compacted(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """min.compaction.lag.ms, by the records' timestamps: old ones are cleaned, those of now are not."""
     old = CompactedTopic(cluster, min_compaction_lag_ms=HOUR_MS)
-    young = CompactedTopic(
-        cluster, min_compaction_lag_ms=HOUR_MS, message_timestamp_type="LogAppendTime"
-    )
+    young = CompactedTopic(cluster, min_compaction_lag_ms=HOUR_MS, message_timestamp_type="LogAppendTime")
     for topic in (young, old):
         topic.append_values(b"a", b"1", b"2", b"3")
         topic.clean_always()
@@ -172,9 +168,7 @@ def young_records_are_not_compacted(cluster: ClusterUnderTest) -> Iterator[Obser
 
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
-def a_log_that_is_not_dirty_enough_is_not_cleaned(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_log_that_is_not_dirty_enough_is_not_cleaned(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Below min.cleanable.dirty.ratio nothing happens, until the ratio is lowered."""
     topic = CompactedTopic(cluster)
     topic.append_values(b"a", b"1", b"2", b"3")
@@ -192,9 +186,7 @@ def a_log_that_is_not_dirty_enough_is_not_cleaned(
 
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
-def old_records_are_compacted_whatever_the_ratio(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def old_records_are_compacted_whatever_the_ratio(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """max.compaction.lag.ms: a log with an older dirty segment is cleaned at any ratio."""
     topic = CompactedTopic(cluster, max_compaction_lag_ms=HOUR_MS)
     topic.append_values(b"a", b"1", b"2", b"3")
@@ -206,17 +198,13 @@ def old_records_are_compacted_whatever_the_ratio(
 def a_segment_is_rolled_by_the_largest_lag(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """max.compaction.lag.ms below segment.ms is the age at which a compacted log begins a segment."""
     for policy in ("compact", "delete"):
-        topic = CompactedTopic(
-            cluster, cleanup_policy=policy, max_compaction_lag_ms="1000", segment_ms=HOUR_MS
-        )
+        topic = CompactedTopic(cluster, cleanup_policy=policy, max_compaction_lag_ms="1000", segment_ms=HOUR_MS)
         cluster.topics.alter(topic.topic, internal_segment_bytes="100000")
         Publication(cluster).wait()
         for time in (0, 1000, 2001, 2002):
             topic.append_at(time, (b"%d" % time, b"v"))
         yield concluded(
-            policy,
-            "a fetch ends with its segment",
-            segments=[_records_at_once(topic, offset) for offset in range(4)],
+            policy, "a fetch ends with its segment", segments=[_records_at_once(topic, offset) for offset in range(4)]
         )
 
 

@@ -8,26 +8,11 @@ from integration.broker_verbs import Fault
 from integration.clients import admin
 from integration.clients.broker_client import Append, Position, batch_of
 from integration.observations import Observation, at_once, at_timeout
-from integration.scenarios.helpers.broker_configs import (
-    QUICK_FENCING,
-)
+from integration.scenarios.helpers.broker_configs import QUICK_FENCING
 from integration.scenarios.helpers.displaced_leader import topic_with_displaced_leader
 from integration.scenarios.helpers.due import after
-from integration.scenarios.helpers.mechanisms import (
-    FETCH_WAIT_MS,
-    NEXT_FETCH,
-    at_new_leader,
-    at_next_fetch,
-    fencing,
-)
-from integration.scenarios.helpers.observe import (
-    answer_or_end,
-    described,
-    elected,
-    fetched,
-    listed,
-    produced,
-)
+from integration.scenarios.helpers.mechanisms import FETCH_WAIT_MS, NEXT_FETCH, at_new_leader, at_next_fetch, fencing
+from integration.scenarios.helpers.observe import answer_or_end, described, elected, fetched, listed, produced
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -54,9 +39,7 @@ def a_parked_fetch_whose_leader_moves_away(cluster: ClusterUnderTest) -> Iterato
     }
     parked = {
         step: cluster.connect(old).start_fetch(
-            Position(topic, leader_epoch=stated),
-            max_wait_ms=WITHOUT_EPOCH_WAIT_MS,
-            version=version,
+            Position(topic, leader_epoch=stated), max_wait_ms=WITHOUT_EPOCH_WAIT_MS, version=version
         )
         for step, (version, stated) in asked.items()
     }
@@ -100,9 +83,7 @@ def a_parked_produce_whose_leader_is_demoted(cluster: ClusterUnderTest) -> Itera
 
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
-def a_leader_frozen_for_less_than_its_session_keeps_its_partitions(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_leader_frozen_for_less_than_its_session_keeps_its_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """What was sent while it is paused is answered when it resumes; the leader epoch is the same."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     leader, consumer = cluster.connect(cluster.second), cluster.connect(cluster.second)
@@ -115,16 +96,12 @@ def a_leader_frozen_for_less_than_its_session_keeps_its_partitions(
     resumed_ms = cluster.faults.resume(cluster.second)
     fetch, produce = parked_fetch.result(), parked_produce.result()
     yield fetched("fetch", fetch, after(fetch, resumed_ms))
-    yield produced(
-        "produce", produce, after(produce, resumed_ms, spread_ms=FETCH_WAIT_MS, reason=NEXT_FETCH)
-    )
+    yield produced("produce", produce, after(produce, resumed_ms, spread_ms=FETCH_WAIT_MS, reason=NEXT_FETCH))
     yield described("afterwards", cluster, topic)
 
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
-def a_leader_frozen_beyond_its_session_is_replaced(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_leader_frozen_beyond_its_session_is_replaced(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The next live broker of the ISR leads, with the next epoch; the old leader returns to follow."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     leader = cluster.connect(cluster.second)
@@ -172,12 +149,8 @@ def a_killed_leader_closes_its_connections_and_nothing_acknowledged_is_lost(
     yield fetched("the copy of the old leader", reply, at_next_fetch())
 
 
-@scenario(
-    topology="1 partition x 2 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL}
-)
-def a_returning_leader_truncates_what_nobody_acknowledged(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+@scenario(topology="1 partition x 2 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL})
+def a_returning_leader_truncates_what_nobody_acknowledged(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A record with acks=1 that only the killed leader had is gone, and its offset is used again."""
     other = cluster.topics.create([cluster.second, cluster.third], settled=False)
     topic = cluster.topics.create([cluster.second, cluster.third])
@@ -203,9 +176,7 @@ def a_returning_leader_truncates_what_nobody_acknowledged(
     yield fetched("the copy of the old leader", reply, at_next_fetch())
 
 
-@scenario(
-    topology="1 partition x 3 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL}
-)
+@scenario(topology="1 partition x 3 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL})
 def a_parked_produce_whose_leader_is_killed(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The connection ends without a response; the record survives where a follower had it."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
@@ -229,9 +200,7 @@ def a_parked_fetch_of_a_topic_that_is_deleted(cluster: ClusterUnderTest) -> Iter
     kept, doomed = cluster.topics.create([cluster.first]), cluster.topics.create([cluster.first])
     consumers = {version: cluster.connect(cluster.first) for version in (12, 17)}
     parked = {
-        version: consumer.start_fetch(
-            Position(kept), Position(doomed), max_wait_ms=10_000, version=version
-        )
+        version: consumer.start_fetch(Position(kept), Position(doomed), max_wait_ms=10_000, version=version)
         for version, consumer in consumers.items()
     }
     cluster.wait(300)

@@ -26,9 +26,7 @@ FETCH_BY_NAME = 12
 
 
 @scenario(topology="1 partition x 1 replica")
-def the_first_batch_is_whole_whatever_the_limits(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_first_batch_is_whole_whatever_the_limits(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A batch larger than either limit is returned whole, alone, so that a consumer proceeds."""
     topic = _filled(cluster, batches=3)
     leader = cluster.connect(cluster.first)
@@ -66,9 +64,7 @@ def a_later_batch_is_cut_at_the_limit(cluster: ClusterUnderTest) -> Iterator[Obs
 
 
 @scenario(topology="3 partitions x 1 replica")
-def partitions_share_max_bytes_in_the_order_asked(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def partitions_share_max_bytes_in_the_order_asked(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The first partitions use up the limit; the others are empty, without an error."""
     topic = _filled(cluster, batches=2, partitions=3)
     leader = cluster.connect(cluster.first)
@@ -78,16 +74,12 @@ def partitions_share_max_bytes_in_the_order_asked(
             reply = _fetch_all(leader, topic, order, max_bytes=max_bytes)
             yield _shares(f"order {order}, max bytes {max_bytes}", reply)
     for max_bytes in limits:
-        reply = _fetch_all(
-            leader, topic, (0, 1, 2), max_bytes=max_bytes, partition_max_bytes=BATCH_BYTES
-        )
+        reply = _fetch_all(leader, topic, (0, 1, 2), max_bytes=max_bytes, partition_max_bytes=BATCH_BYTES)
         yield _shares(f"a batch per partition, max bytes {max_bytes}", reply)
 
 
 @scenario(topology="3 partitions x 1 replica")
-def the_first_batch_is_that_of_the_first_partition_that_has_one(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_first_batch_is_that_of_the_first_partition_that_has_one(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """An empty or a failing partition in front uses none of the limit."""
     topic = cluster.topics.create([cluster.first], partitions=3)
     leader = cluster.connect(cluster.first)
@@ -97,18 +89,13 @@ def the_first_batch_is_that_of_the_first_partition_that_has_one(
         reply = _fetch_all(leader, topic, (0, 1, 2), max_bytes=max_bytes)
         yield _shares(f"after an empty one, max bytes {max_bytes}", reply)
         reply = leader.start_fetch(
-            Position(topic, 0, offset=7),
-            Position(topic, 1),
-            Position(topic, 2),
-            max_bytes=max_bytes,
+            Position(topic, 0, offset=7), Position(topic, 1), Position(topic, 2), max_bytes=max_bytes
         ).result()
         yield _shares(f"after one out of range, max bytes {max_bytes}", reply)
 
 
 @scenario(topology="2 topics of 2 partitions x 1 replica")
-def a_response_has_the_partitions_in_the_order_of_the_request(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_response_has_the_partitions_in_the_order_of_the_request(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Topics and partitions in the order of the request, unknown ones included: whole responses."""
     first, second = (_filled(cluster, batches=1, partitions=2) for _ in range(2))
     unknown = cluster.topics.unknown()
@@ -132,9 +119,7 @@ def a_partition_asked_twice_is_answered_once(cluster: ClusterUnderTest) -> Itera
     topic = _filled(cluster, batches=3)
     leader = cluster.connect(cluster.first)
     for version in (FETCH_BY_NAME, 17):
-        reply = leader.start_fetch(
-            Position(topic, offset=1), Position(topic, offset=2), version=version
-        ).result()
+        reply = leader.start_fetch(Position(topic, offset=1), Position(topic, offset=2), version=version).result()
         yield _shares(f"version {version}", reply)
 
 
@@ -147,30 +132,22 @@ def min_bytes_are_capped_by_max_bytes(cluster: ClusterUnderTest) -> Iterator[Obs
     yield fetched("max bytes are there", reply, at_once())
     reply = leader.fetch(topic, max_wait_ms=300, min_bytes=1 << 20, max_bytes=2 * BATCH_BYTES + 1)
     yield fetched("one byte lacks", reply, at_timeout(300))
-    reply = leader.fetch(
-        topic, max_wait_ms=300, min_bytes=2 * BATCH_BYTES, partition_max_bytes=BATCH_BYTES
-    )
+    reply = leader.fetch(topic, max_wait_ms=300, min_bytes=2 * BATCH_BYTES, partition_max_bytes=BATCH_BYTES)
     yield fetched("a partition's limit does not cap them", reply, at_timeout(300))
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_parked_fetch_counts_no_more_than_its_partition_limit(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_parked_fetch_counts_no_more_than_its_partition_limit(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Bytes above the partition's limit do not wake it; with a larger limit they do."""
     topic = cluster.topics.create([cluster.first])
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
-    parked = consumer.start_fetch(
-        Position(topic, max_bytes=BATCH_BYTES), max_wait_ms=600, min_bytes=2 * BATCH_BYTES
-    )
+    parked = consumer.start_fetch(Position(topic, max_bytes=BATCH_BYTES), max_wait_ms=600, min_bytes=2 * BATCH_BYTES)
     cluster.wait(100)
     for _ in range(3):
         leader.produce(topic, VALUE)
     yield fetched("limit of one batch", parked.result(), at_timeout(600))
     parked = consumer.start_fetch(
-        Position(topic, offset=3, max_bytes=2 * BATCH_BYTES),
-        max_wait_ms=5000,
-        min_bytes=2 * BATCH_BYTES,
+        Position(topic, offset=3, max_bytes=2 * BATCH_BYTES), max_wait_ms=5000, min_bytes=2 * BATCH_BYTES
     )
     cluster.wait(100)
     for _ in range(2):
@@ -180,9 +157,7 @@ def a_parked_fetch_counts_no_more_than_its_partition_limit(
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_position_within_a_batch_is_answered_with_the_whole_batch(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_position_within_a_batch_is_answered_with_the_whole_batch(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Records before the asked offset are returned too: the base offset is below it."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
@@ -195,22 +170,16 @@ def a_position_within_a_batch_is_answered_with_the_whole_batch(
 
 
 @scenario(topology="1 partition x 1 replica")
-def read_committed_sees_plain_records_as_read_uncommitted_does(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def read_committed_sees_plain_records_as_read_uncommitted_does(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Whole responses at both levels: only the list of aborted transactions may differ."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
-    yield whole_response(
-        "empty", cluster, leader.fetch(topic, isolation_level=READ_COMMITTED, max_wait_ms=0)
-    )
+    yield whole_response("empty", cluster, leader.fetch(topic, isolation_level=READ_COMMITTED, max_wait_ms=0))
     leader.produce(topic, b"plain")
     for version in (4, 5, 11, FETCH_BY_NAME, 17):
         for level in (0, READ_COMMITTED):
             reply = leader.fetch(topic, isolation_level=level, version=version)
-            yield whole_response(
-                f"version {version}, isolation level {level}", cluster, reply, at_once()
-            )
+            yield whole_response(f"version {version}, isolation level {level}", cluster, reply, at_once())
 
 
 @scenario(topology="1 partition x 1 replica")
@@ -242,18 +211,14 @@ def a_follower_keeps_to_the_same_limits(cluster: ClusterUnderTest) -> Iterator[O
 
 
 @scenario(topology="1 partition x 1 replica")
-def an_unknown_isolation_level_fails_the_request(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_unknown_isolation_level_fails_the_request(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Whole responses to levels 2 and -1, in versions with topic names and with topic ids."""
     topic = _filled(cluster, batches=1)
     leader = cluster.connect(cluster.first)
     for version in (4, FETCH_BY_NAME, 13, 17):
         for level in (2, -1):
             reply = leader.fetch(topic, isolation_level=level, version=version)
-            yield whole_response(
-                f"version {version}, isolation level {level}", cluster, reply, at_once()
-            )
+            yield whole_response(f"version {version}, isolation level {level}", cluster, reply, at_once())
 
 
 @scenario(topology="1 partition x 1 replica")
@@ -286,17 +251,10 @@ def _filled(cluster: ClusterUnderTest, *, batches: int, partitions: int = 1) -> 
 
 
 def _fetch_all(
-    leader: BrokerClient,
-    topic: Topic,
-    partitions: Sequence[int],
-    *,
-    max_bytes: int,
-    partition_max_bytes: int = 1 << 20,
+    leader: BrokerClient, topic: Topic, partitions: Sequence[int], *, max_bytes: int, partition_max_bytes: int = 1 << 20
 ) -> Reply[messages.FetchResponse]:
     """Fetch all these partitions from offset 0, in this order."""
-    positions = [
-        Position(topic, partition, max_bytes=partition_max_bytes) for partition in partitions
-    ]
+    positions = [Position(topic, partition, max_bytes=partition_max_bytes) for partition in partitions]
     return leader.start_fetch(*positions, max_bytes=max_bytes).result()
 
 

@@ -74,15 +74,11 @@ def min_bytes_are_counted_over_several_produces(cluster: ClusterUnderTest) -> It
 
 
 @scenario(topology="2 partitions x 3 replicas")
-def min_bytes_are_counted_over_several_partitions(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def min_bytes_are_counted_over_several_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """One batch in each of two partitions is enough together."""
     topic = cluster.topics.create(partitions=2)
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
-    parked = consumer.start_fetch(
-        Position(topic, 0), Position(topic, 1), max_wait_ms=5000, min_bytes=2 * BATCH_BYTES
-    )
+    parked = consumer.start_fetch(Position(topic, 0), Position(topic, 1), max_wait_ms=5000, min_bytes=2 * BATCH_BYTES)
     for partition in (0, 1):
         cluster.wait(200)
         reply = leader.produce(topic, VALUE, partition=partition)
@@ -92,9 +88,7 @@ def min_bytes_are_counted_over_several_partitions(
 
 
 @scenario()
-def what_is_there_below_min_bytes_is_answered_at_max_wait(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def what_is_there_below_min_bytes_is_answered_at_max_wait(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A record smaller than min_bytes is returned after max_wait_ms."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -104,9 +98,7 @@ def what_is_there_below_min_bytes_is_answered_at_max_wait(
 
 
 @scenario()
-def one_produce_wakes_only_the_fetches_that_it_satisfies(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def one_produce_wakes_only_the_fetches_that_it_satisfies(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Of two parked fetches the one with small min_bytes is woken; the other one waits."""
     topic = cluster.topics.create()
     modest, greedy = cluster.connect(cluster.first), cluster.connect(cluster.first)
@@ -121,9 +113,7 @@ def one_produce_wakes_only_the_fetches_that_it_satisfies(
 
 
 @scenario()
-def one_produce_wakes_all_fetches_of_the_partition(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def one_produce_wakes_all_fetches_of_the_partition(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Five consumers wait on five connections, and all are woken."""
     topic = cluster.topics.create()
     consumers = [cluster.connect(cluster.first) for _ in range(5)]
@@ -137,18 +127,13 @@ def one_produce_wakes_all_fetches_of_the_partition(
 
 
 @scenario(topology="2 partitions x 3 replicas")
-def a_fetch_of_two_partitions_is_woken_by_either(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_fetch_of_two_partitions_is_woken_by_either(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The response also has the partition without records, empty."""
     topic = cluster.topics.create(partitions=2)
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     for partition in (0, 1):
         parked = consumer.start_fetch(
-            Position(topic, 0),
-            Position(topic, 1),
-            max_wait_ms=5000,
-            min_bytes=(partition + 1) * BATCH_BYTES,
+            Position(topic, 0), Position(topic, 1), max_wait_ms=5000, min_bytes=(partition + 1) * BATCH_BYTES
         )
         cluster.wait(200)
         reply = leader.produce(topic, VALUE, partition=partition)
@@ -196,9 +181,7 @@ def an_unknown_partition_beside_an_empty_one_does_not_shorten_the_wait(
 
 
 @scenario()
-def without_partitions_there_is_nothing_to_wait_for(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def without_partitions_there_is_nothing_to_wait_for(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A fetch of no partition is answered at once, with none."""
     leader = cluster.connect(cluster.first)
     reply = leader.start_fetch(max_wait_ms=1000).result()
@@ -206,17 +189,13 @@ def without_partitions_there_is_nothing_to_wait_for(
 
 
 @scenario(topology="2 partitions x 3 replicas")
-def an_offset_out_of_range_ends_the_wait_of_the_whole_request(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_offset_out_of_range_ends_the_wait_of_the_whole_request(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """OFFSET_OUT_OF_RANGE at once; the empty partition of the request is answered with it."""
     topic = cluster.topics.create(partitions=2)
     leader = cluster.connect(cluster.first)
     leader.produce(topic, VALUE)
     for offset in (2, 1000, -1):
-        reply = leader.start_fetch(
-            Position(topic, offset=offset), Position(topic, 1), max_wait_ms=1000
-        ).result()
+        reply = leader.start_fetch(Position(topic, offset=offset), Position(topic, 1), max_wait_ms=1000).result()
         yield fetched(f"offset {offset}", reply, at_once())
         yield fetched(f"beside offset {offset}", reply, at_once(), partition=1)
     reply = leader.fetch(topic, 1, max_wait_ms=300)
@@ -224,9 +203,7 @@ def an_offset_out_of_range_ends_the_wait_of_the_whole_request(
 
 
 @scenario()
-def any_follower_serves_consumers_from_version_11(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def any_follower_serves_consumers_from_version_11(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Version 10 gets NOT_LEADER_OR_FOLLOWER; from 11 on a follower returns records up to its HW."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
@@ -240,9 +217,7 @@ def any_follower_serves_consumers_from_version_11(
 
 
 @scenario()
-def a_fetch_parked_at_a_follower_is_woken_by_its_replication(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_fetch_parked_at_a_follower_is_woken_by_its_replication(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The follower learns the new high watermark with its next fetch, up to 500 ms later."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
@@ -256,9 +231,7 @@ def a_fetch_parked_at_a_follower_is_woken_by_its_replication(
 
 
 @scenario()
-def a_broker_without_a_replica_is_not_asked_in_vain(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_broker_without_a_replica_is_not_asked_in_vain(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A broker without a replica answers NOT_LEADER_OR_FOLLOWER at once."""
     topic = cluster.topics.create([cluster.first, cluster.second])
     stranger = cluster.connect(cluster.third)

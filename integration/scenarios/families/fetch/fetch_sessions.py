@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from integration.broker_verbs import Fault
 from integration.clients.broker_client import Append, BrokerClient, Position, batch_of
-from integration.clients.session_fetches import (
-    FINAL_EPOCH,
-    fetch_in_session,
-    start_fetch_in_session,
-)
+from integration.clients.session_fetches import FINAL_EPOCH, fetch_in_session, start_fetch_in_session
 from integration.clients.topics import Topic
 from integration.observations import Observation, at_once, at_timeout
 from integration.scenarios.helpers.due import after
@@ -40,9 +36,7 @@ ONE_REPLICA: Final = "1 partition x 1 replica"
 class Session:
     """One session as a well-behaved client has it: each fetch has the next epoch."""
 
-    def __init__(
-        self, cluster: ClusterUnderTest, client: BrokerClient, *, version: int = 17
-    ) -> None:
+    def __init__(self, cluster: ClusterUnderTest, client: BrokerClient, *, version: int = 17) -> None:
         self._cluster = cluster
         self._client = client
         self.version = version
@@ -77,9 +71,7 @@ class Session:
         """Observe a fetch that finds nothing, until its timeout."""
         return self.fetch(step, *positions, wait_ms=WAIT_MS, timing=at_timeout(WAIT_MS))
 
-    def out_of_turn(
-        self, step: str, epoch: int, *positions: Position, version: int | None = None
-    ) -> Observation:
+    def out_of_turn(self, step: str, epoch: int, *positions: Position, version: int | None = None) -> Observation:
         """Observe a fetch with another epoch; the session's own stays what it is."""
         reply = fetch_in_session(
             self._client,
@@ -91,15 +83,11 @@ class Session:
         return self._observed(step, reply, None)
 
     def _observed(self, step: str, reply: Reply[Any], timing: Timing | None) -> Observation:
-        return whole_response(
-            f"version {self.version}, {step}", self._cluster, reply, timing or at_once()
-        )
+        return whole_response(f"version {self.version}, {step}", self._cluster, reply, timing or at_once())
 
 
 @scenario(topology="2 topics of 2 partitions x 1 replica")
-def an_incremental_fetch_answers_only_what_is_new(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_incremental_fetch_answers_only_what_is_new(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Nothing, one partition, and that one again until the fetcher asks for the next offset."""
     for version in VERSIONS:
         busy, idle = (cluster.topics.create([cluster.first], partitions=2) for _ in range(2))
@@ -142,16 +130,12 @@ def partitions_that_had_records_are_read_last(cluster: ClusterUnderTest) -> Iter
         for turn in range(1, 5):
             yield session.fetch(f"turn {turn}", max_bytes=1)
         yield session.fetch("a change keeps the place", Position(topic, 0, offset=1), max_bytes=1)
-        yield session.fetch(
-            "forgotten and added again: gone", Position(topic, 1), forgotten=((topic, 1),)
-        )
+        yield session.fetch("forgotten and added again: gone", Position(topic, 1), forgotten=((topic, 1),))
         yield session.fetch("the rest")
 
 
 @scenario(topology=ONE_REPLICA)
-def a_wrong_epoch_is_refused_and_the_session_goes_on(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_wrong_epoch_is_refused_and_the_session_goes_on(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """INVALID_FETCH_SESSION_EPOCH for one too low, too high or negative; the right one still fits."""
     topic = _filled(cluster)
     for version in (BY_NAME, 17):
@@ -164,9 +148,7 @@ def a_wrong_epoch_is_refused_and_the_session_goes_on(
 
 
 @scenario(topology=ONE_REPLICA)
-def a_full_fetch_ends_the_session_that_it_names(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_full_fetch_ends_the_session_that_it_names(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Epoch 0 makes another session, epoch -1 none; FETCH_SESSION_ID_NOT_FOUND for the old one."""
     topic = _filled(cluster)
     for version in (7, 17):
@@ -198,9 +180,7 @@ def forgotten_partitions_are_read_no_more(cluster: ClusterUnderTest) -> Iterator
         yield session.fetch("is gone")
         again = Session(cluster, cluster.connect(cluster.first), version=version)
         yield again.fetch("new again", Position(topic))
-        yield again.fetch(
-            "added and forgotten", Position(topic, 1), forgotten=((topic, 0), (topic, 1))
-        )
+        yield again.fetch("added and forgotten", Position(topic, 1), forgotten=((topic, 0), (topic, 1)))
         yield again.fetch("is gone again")
         empty = Session(cluster, cluster.connect(cluster.first), version=version)
         yield empty.fetch("without partitions")
@@ -262,21 +242,15 @@ def a_moved_log_start_is_told(cluster: ClusterUnderTest) -> Iterator[Observation
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_session_serves_any_connection_one_request_at_a_time(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_session_serves_any_connection_one_request_at_a_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A second request beside a parked one makes that one end with INVALID_FETCH_SESSION_EPOCH."""
     topic = cluster.topics.create([cluster.first])
     one, other = cluster.connect(cluster.first), cluster.connect(cluster.first)
     session = Session(cluster, one)
     yield session.fetch("new", Position(topic))
-    parked = start_fetch_in_session(
-        one, session_id=session.session_id, epoch=1, max_wait_ms=2 * WAIT_MS
-    )
+    parked = start_fetch_in_session(one, session_id=session.session_id, epoch=1, max_wait_ms=2 * WAIT_MS)
     cluster.wait(100)
-    beside = start_fetch_in_session(
-        other, session_id=session.session_id, epoch=2, max_wait_ms=2 * WAIT_MS
-    )
+    beside = start_fetch_in_session(other, session_id=session.session_id, epoch=2, max_wait_ms=2 * WAIT_MS)
     for step, pending in (("parked", parked), ("beside it", beside)):
         yield whole_response(step, cluster, pending.result(), at_timeout(2 * WAIT_MS))
     reply = fetch_in_session(other, session_id=session.session_id, epoch=3)
@@ -291,16 +265,12 @@ def a_bad_isolation_level_takes_an_epoch(cluster: ClusterUnderTest) -> Iterator[
         client = cluster.connect(cluster.first)
         session = Session(cluster, client, version=version)
         yield session.fetch("new", Position(topic, offset=1))
-        bad = fetch_in_session(
-            client, session_id=session.session_id, epoch=1, isolation_level=2, version=version
-        )
+        bad = fetch_in_session(client, session_id=session.session_id, epoch=1, isolation_level=2, version=version)
         yield whole_response(f"version {version}, level 2", cluster, bad, at_once())
         session.epoch = 2
         yield session.wait("goes on")
         for step, partition in (("read", 0), ("not read", 9)):
-            bad = fetch_in_session(
-                client, Position(topic, partition), isolation_level=2, version=version
-            )
+            bad = fetch_in_session(client, Position(topic, partition), isolation_level=2, version=version)
             yield whole_response(f"version {version}, new, {step}", cluster, bad, at_once())
 
 
@@ -336,9 +306,7 @@ def a_consumer_in_the_leaders_rack_reads_there(cluster: ClusterUnderTest) -> Ite
     leader.produce(topic, b"1")
     for version in (11, 17):
         for rack_id in ("everywhere", "nowhere", ""):
-            reply = fetch_in_session(
-                leader, Position(topic), epoch=FINAL_EPOCH, rack_id=rack_id, version=version
-            )
+            reply = fetch_in_session(leader, Position(topic), epoch=FINAL_EPOCH, rack_id=rack_id, version=version)
             yield whole_response(f"version {version}, rack {rack_id!r}", cluster, reply, at_once())
 
 

@@ -51,9 +51,7 @@ def an_empty_log_begins_and_ends_at_0(cluster: ClusterUnderTest) -> Iterator[Obs
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_time_finds_the_first_record_that_is_as_new(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_time_finds_the_first_record_that_is_as_new(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Timestamps before, at, between and after the records', also inside batches; -1 after all."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
@@ -65,9 +63,7 @@ def a_time_finds_the_first_record_that_is_as_new(
 
 
 @scenario(topology="1 partition x 1 replica")
-def times_out_of_order_find_the_first_batch_that_reaches_them(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def times_out_of_order_find_the_first_batch_that_reaches_them(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Timestamps that decrease: the first record in log order that is not older is found."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
@@ -80,9 +76,7 @@ def times_out_of_order_find_the_first_batch_that_reaches_them(
 
 
 @scenario(topology="1 partition x 1 replica")
-def the_max_timestamp_is_that_of_the_first_record_that_has_it(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_max_timestamp_is_that_of_the_first_record_that_has_it(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Its offset after each append: later records with the same timestamp do not change it."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
@@ -93,9 +87,7 @@ def the_max_timestamp_is_that_of_the_first_record_that_has_it(
 
 
 @scenario(topology="1 partition x 1 replica")
-def compressed_batches_are_searched_record_by_record(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def compressed_batches_are_searched_record_by_record(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The same offsets for every codec."""
     leader = cluster.connect(cluster.first)
     for codec in CompressionCodec:
@@ -138,9 +130,7 @@ def isolation_levels_agree_on_plain_records(cluster: ClusterUnderTest) -> Iterat
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_leader_epoch_other_than_the_current_is_refused(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_leader_epoch_other_than_the_current_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """FENCED_LEADER_EPOCH below it, UNKNOWN_LEADER_EPOCH above, for offsets and ends of epochs."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
@@ -155,9 +145,7 @@ def a_leader_epoch_other_than_the_current_is_refused(
 
 
 @scenario(topology="1 partition x 1 replica")
-def the_end_of_an_epoch_is_where_the_next_begins(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_end_of_an_epoch_is_where_the_next_begins(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """OffsetForLeaderEpoch of the only epoch, of unknown epochs and of an empty log."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
@@ -203,18 +191,14 @@ def unknown_partitions_fail_alone(cluster: ClusterUnderTest) -> Iterator[Observa
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_partition_asked_twice_is_an_invalid_request(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_partition_asked_twice_is_an_invalid_request(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Twice in one topic or in two entries of it, known or not; the others are answered."""
     topic, other = (cluster.topics.create([cluster.first]) for _ in range(2))
     unknown = cluster.topics.unknown()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a")
     wanted = messages.ListOffsetsRequest.ListOffsetsPartition
-    twice = messages.ListOffsetsRequest.ListOffsetsTopic(
-        topic.name, [wanted(0, -1, EARLIEST), wanted(0, -1, LATEST)]
-    )
+    twice = messages.ListOffsetsRequest.ListOffsetsTopic(topic.name, [wanted(0, -1, EARLIEST), wanted(0, -1, LATEST)])
     cases = {
         "in one entry": (twice, _partition(other, LATEST)),
         "in two entries": (_partition(topic, LATEST), _partition(topic, EARLIEST)),
@@ -234,13 +218,7 @@ def special_timestamps_have_a_first_version(cluster: ClusterUnderTest) -> Iterat
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a", b"b")
     for version in range(1, LIST_OFFSETS_VERSION + 1):
-        for timestamp in (
-            MAX_TIMESTAMP,
-            EARLIEST_LOCAL,
-            LATEST_TIERED,
-            EARLIEST_PENDING_UPLOAD,
-            -7,
-        ):
+        for timestamp in (MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD, -7):
             reply = leader.list_offset(topic, timestamp, version=version)
             yield listed(f"version {version}, timestamp {timestamp}", reply, at_once())
 
@@ -265,9 +243,7 @@ def _append_at(leader: BrokerClient, topic: Topic, times: Sequence[int]) -> None
     leader.start_produce(Append(topic, 0, build_batch(records))).result()
 
 
-def _partition(
-    topic: Topic, timestamp: int, partition: int = 0
-) -> messages.ListOffsetsRequest.ListOffsetsTopic:
+def _partition(topic: Topic, timestamp: int, partition: int = 0) -> messages.ListOffsetsRequest.ListOffsetsTopic:
     """Return an entry of the request that asks about one partition."""
     request = messages.ListOffsetsRequest
     return request.ListOffsetsTopic(
@@ -282,7 +258,5 @@ def _ask(
     version: int = LIST_OFFSETS_VERSION,
 ) -> Reply[messages.ListOffsetsResponse]:
     """Ask about several partitions."""
-    request = messages.ListOffsetsRequest(
-        replica_id=replica_id, isolation_level=0, topics=list(topics)
-    )
+    request = messages.ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=list(topics))
     return client.request(request, version, messages.ListOffsetsResponse)

@@ -16,12 +16,7 @@ from integration.clients.groups import (
     describe_groups,
     list_groups,
 )
-from integration.scenarios.helpers.group_configs import (
-    CONSUMER_SESSION_MS,
-    LIMITED_GROUPS,
-    NO_MIGRATION,
-    QUICK_GROUPS,
-)
+from integration.scenarios.helpers.group_configs import CONSUMER_SESSION_MS, LIMITED_GROUPS, NO_MIGRATION, QUICK_GROUPS
 from integration.scenarios.helpers.groups import form, groups_on, ready_group
 from integration.scenarios.helpers.observe import concluded
 from integration.scenarios.scenario import scenario
@@ -45,9 +40,7 @@ def topic_of(cluster: ClusterUnderTest, partitions: int = PARTITIONS) -> Topic:
 
 
 @scenario(topology="a group, 4 partitions", configs=QUICK_GROUPS)
-def the_first_member_has_all_partitions_at_once(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_first_member_has_all_partitions_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The first response has them. The group is Stable; for DescribeGroups it is not a classic one."""
     group, topic = ready_group(cluster), topic_of(cluster)
     member = group.consumer("first", topics=[topic.name])
@@ -66,9 +59,7 @@ def the_first_member_has_all_partitions_at_once(
 
 
 @scenario(topology="a group, 4 partitions", configs=QUICK_GROUPS)
-def a_second_member_gets_what_the_first_gives_up(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_second_member_gets_what_the_first_gives_up(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Epoch by epoch: the first is told to keep two, and only then the second has the others."""
     group, topic = ready_group(cluster), topic_of(cluster)
     first = group.consumer("first", topics=[topic.name], rebalance_timeout_ms=REBALANCE_MS)
@@ -148,13 +139,7 @@ def members_commit_in_their_epoch(cluster: ClusterUnderTest) -> Iterator[Observa
         member.epoch = epoch + step
         for version in (8, 9, 10):
             yield group.seen(f"epoch {step:+} v{version}", member.commit(offset, version=version))
-        reply = committed(
-            group.tool,
-            group.name,
-            {topic: [0]},
-            member_id=member.member_id,
-            member_epoch=member.epoch,
-        )
+        reply = committed(group.tool, group.name, {topic: [0]}, member_id=member.member_id, member_epoch=member.epoch)
         yield group.seen(f"epoch {step:+} fetch", reply)
     yield group.seen("nobody", commit(group.tool, group.name, offset))
     asked = {topic: [0]}
@@ -178,9 +163,7 @@ def members_of_the_new_protocol_leave(cluster: ClusterUnderTest) -> Iterator[Obs
 
 
 @scenario(topology="a group, 4 partitions", configs=QUICK_GROUPS)
-def a_static_member_of_the_new_protocol_comes_back(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_static_member_of_the_new_protocol_comes_back(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """UNRELEASED_INSTANCE_ID while it is there; after epoch -2 another one has its partitions."""
     group, topic = ready_group(cluster), topic_of(cluster)
     options: dict[str, Any] = {"topics": [topic.name], "instance_id": "static"}
@@ -196,9 +179,7 @@ def a_static_member_of_the_new_protocol_comes_back(
 
 
 @scenario(topology="a group, 4 partitions", configs=QUICK_GROUPS)
-def a_silent_member_of_the_new_protocol_is_removed(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_silent_member_of_the_new_protocol_is_removed(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """After group.consumer.session.timeout.ms it is unknown, and the group Empty."""
     group, topic = ready_group(cluster), topic_of(cluster)
     member = group.consumer("first", topics=[topic.name])
@@ -235,17 +216,12 @@ def an_assignor_is_chosen(cluster: ClusterUnderTest) -> Iterator[Observation]:
         }
         counts = {who: sum(number for _, number in given) for who, given in targets.items()}  # type: ignore[misc]  # the second one is a number
         yield concluded(
-            f"{name}: two",
-            assignor=described.assignor_name,
-            counts=counts,
-            targets=targets if assignor else None,
+            f"{name}: two", assignor=described.assignor_name, counts=counts, targets=targets if assignor else None
         )
 
 
 @scenario(topology="a group of at most two", configs=LIMITED_GROUPS)
-def a_full_group_of_the_new_protocol_refuses_members(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_full_group_of_the_new_protocol_refuses_members(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """GROUP_MAX_SIZE_REACHED for the third."""
     group, topic = ready_group(cluster), topic_of(cluster)
     for name in ("first", "second"):
@@ -269,9 +245,7 @@ def a_group_with_members_keeps_its_protocol_where_migration_is_disabled(
 
 
 @scenario(topology="2 classic groups", configs=QUICK_GROUPS)
-def only_groups_of_consumers_move_to_the_new_protocol(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def only_groups_of_consumers_move_to_the_new_protocol(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """GROUP_ID_NOT_FOUND for a group of another type; other types cannot join a consumer group."""
     connect, consumer = groups_on(cluster, cluster.first, 2)
     topic = topic_of(cluster)

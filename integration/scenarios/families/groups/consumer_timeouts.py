@@ -12,11 +12,7 @@ from broker_sim.errors import ErrorCode
 from integration.clients.groups import describe_consumer_groups
 from integration.clients.stopwatch import pause_ms
 from integration.observations import Observation, on_event
-from integration.scenarios.families.groups.support.moving_groups import (
-    TARGET_INTERVAL_MS,
-    shared_topic,
-    subscribed,
-)
+from integration.scenarios.families.groups.support.moving_groups import TARGET_INTERVAL_MS, shared_topic, subscribed
 from integration.scenarios.helpers.group_configs import CONSUMER_SESSION_MS, QUICK_GROUPS
 from integration.scenarios.helpers.groups import groups_on
 from integration.scenarios.helpers.side_by_side import SAMPLES, pause_until
@@ -49,9 +45,7 @@ class Begun(NamedTuple):
     reply: Reply[Any]
 
 
-def fenced(
-    cluster: ClusterUnderTest, begun: Sequence[Begun], timeout_ms: int
-) -> Iterator[Observation]:
+def fenced(cluster: ClusterUnderTest, begun: Sequence[Begun], timeout_ms: int) -> Iterator[Observation]:
     """Observe when each member is gone: `timeout_ms` after its request that is in `begun`."""
     client = cluster.connect(cluster.first)
     assert all(one.reply.message.error_code in OF_MEMBERS for one in begun), begun
@@ -82,9 +76,7 @@ def fenced(
         yield observed
 
 
-def formed(
-    cluster: ClusterUnderTest, topic: Topic, **options: int
-) -> list[tuple[GroupUnderTest, ConsumerMember]]:
+def formed(cluster: ClusterUnderTest, topic: Topic, **options: int) -> list[tuple[GroupUnderTest, ConsumerMember]]:
     """Return thirty groups with a member each, whose next target may be computed."""
     found = []
     for group in groups_on(cluster, cluster.first, SAMPLES):
@@ -95,18 +87,14 @@ def formed(
     return found
 
 
-def classic_member(
-    cluster: ClusterUnderTest, group: GroupUnderTest, topic: Topic, **options: int
-) -> ClassicMember:
+def classic_member(cluster: ClusterUnderTest, group: GroupUnderTest, topic: Topic, **options: int) -> ClassicMember:
     """Return a member of the classic protocol that has been given an id."""
     cluster.wait(STAGGER_MS)
     return group.with_id(protocols=subscribed(topic), rebalance_timeout_ms=REBALANCE_MS, **options)
 
 
 @scenario(topology="30 groups", configs=QUICK_GROUPS)
-def a_silent_member_is_fenced_after_the_session_of_its_group(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_silent_member_is_fenced_after_the_session_of_its_group(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty groups: group.consumer.session.timeout.ms after its last heartbeat each is Empty."""
     topic = shared_topic(cluster)
     begun: list[Begun] = []
@@ -140,9 +128,7 @@ def who_does_not_give_partitions_up_is_fenced_after_its_rebalance_timeout(
 
 
 @scenario(topology="30 mixed groups of two", configs=LONG_SESSIONS)
-def a_silent_classic_member_is_fenced_after_its_own_session(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_silent_classic_member_is_fenced_after_its_own_session(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty groups: the session timeout of its join counts, not that of the group."""
     topic = shared_topic(cluster)
     begun: list[Begun] = []

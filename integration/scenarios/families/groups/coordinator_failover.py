@@ -16,13 +16,7 @@ from integration.observations import untimed
 from integration.scenarios.helpers.coordinators import next_coordinator, successor_of
 from integration.scenarios.helpers.due import after
 from integration.scenarios.helpers.group_configs import GROUP_FAILOVER, QUICK_GROUPS
-from integration.scenarios.helpers.groups import (
-    OFFSETS_TOPIC,
-    form,
-    groups_on,
-    partition_of,
-    ready_group,
-)
+from integration.scenarios.helpers.groups import OFFSETS_TOPIC, form, groups_on, partition_of, ready_group
 from integration.scenarios.helpers.mechanisms import fencing
 from integration.scenarios.helpers.observe import answer_or_end, concluded
 from integration.scenarios.helpers.side_by_side import SAMPLES
@@ -55,9 +49,7 @@ def _has_offset(client: BrokerClient, group: GroupUnderTest) -> bool:
 
 
 @scenario(topology="a group of two", configs=GROUP_FAILOVER, needs={Fault.KILL})
-def a_killed_coordinator_loses_neither_members_nor_offsets(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_killed_coordinator_loses_neither_members_nor_offsets(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The next leader has the members, the generation and all committed offsets in its log."""
     group = ready_group(cluster, cluster.second)
     topic = cluster.topics.create([cluster.first])
@@ -104,9 +96,7 @@ def a_coordinator_that_was_replaced_says_so(cluster: ClusterUnderTest) -> Iterat
 
 
 @scenario(topology="a group", configs=GROUP_FAILOVER, needs={Fault.STOP})
-def a_coordinator_that_stops_hands_its_groups_over(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_coordinator_that_stops_hands_its_groups_over(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A controlled shutdown: a parked join is answered with NOT_COORDINATOR before it ends."""
     group = ready_group(cluster, cluster.second)
     topic = cluster.topics.create([cluster.first])
@@ -127,9 +117,7 @@ def a_coordinator_that_stops_hands_its_groups_over(
 
 
 @scenario(topology="a group of two", configs=GROUP_FAILOVER, needs={Fault.KILL})
-def sessions_begin_anew_at_the_next_coordinator(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def sessions_begin_anew_at_the_next_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A member that is silent longer than its session during the failover is still a member after it."""
     group = ready_group(cluster, cluster.second)
     (members,) = form([group], 2, session_timeout_ms=SESSION_MS)
@@ -150,9 +138,7 @@ def _members(members: object) -> list[str]:
 
 
 @scenario(topology="a group that joins", configs=GROUP_FAILOVER, needs={Fault.KILL})
-def a_group_that_never_was_stable_is_forgotten(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_group_that_never_was_stable_is_forgotten(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Only what was synced is in the log: members that had joined are unknown, offsets are kept."""
     group = ready_group(cluster, cluster.second)
     topic = cluster.topics.create([cluster.first])
@@ -172,9 +158,7 @@ def a_group_that_never_was_stable_is_forgotten(
 
 
 @scenario(topology="a static member", configs=GROUP_FAILOVER, needs={Fault.KILL})
-def a_static_member_is_known_to_the_next_coordinator(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_static_member_is_known_to_the_next_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """It comes back without its id, and the old id is fenced."""
     group = ready_group(cluster, cluster.second)
     ((member,),) = form([group], static=True, session_timeout_ms=LONG_SESSION_MS)
@@ -189,9 +173,7 @@ def a_static_member_is_known_to_the_next_coordinator(
 
 
 @scenario(topology="30 groups of two, one partition of offsets moves", configs=QUICK_GROUPS)
-def a_coordinator_that_moves_answers_what_is_parked(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_coordinator_that_moves_answers_what_is_parked(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty joins wait when other leaders are elected: NOT_COORDINATOR, at that moment.
 
     The members and their generation are known to the next coordinator at once.
@@ -213,9 +195,7 @@ def a_coordinator_that_moves_answers_what_is_parked(
     parked = [leader.start_join() for leader, _ in pairs]
     for group in groups:
         group.wait_for_state("PreparingRebalance")
-    elections = {
-        partition: admin.elect_leader(asked, topic, partition=partition) for partition in partitions
-    }
+    elections = {partition: admin.elect_leader(asked, topic, partition=partition) for partition in partitions}
     for attempt, (group, pending) in enumerate(zip(groups, parked, strict=True), 1):
         reply = pending.result()
         due = after(reply, elections[partition_of(group.name, count)])

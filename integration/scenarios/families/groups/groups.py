@@ -19,11 +19,7 @@ from integration.clients.groups import (
     list_groups,
 )
 from integration.observations import at_timeout, untimed
-from integration.scenarios.helpers.group_configs import (
-    INITIAL_DELAY_MS,
-    LIMITED_GROUPS,
-    QUICK_GROUPS,
-)
+from integration.scenarios.helpers.group_configs import INITIAL_DELAY_MS, LIMITED_GROUPS, QUICK_GROUPS
 from integration.scenarios.helpers.groups import form, groups_on, named, ready_group
 from integration.scenarios.helpers.observe import concluded, seen_in
 from integration.scenarios.scenario import scenario
@@ -97,9 +93,7 @@ def only_the_leader_is_told_the_members(cluster: ClusterUnderTest) -> Iterator[O
 
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
-def a_member_without_a_common_protocol_is_refused(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_member_without_a_common_protocol_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """INCONSISTENT_GROUP_PROTOCOL: another name, another type, none at all, in a new group too."""
     group, new = groups_on(cluster, cluster.first, 2)
     form([group])
@@ -127,11 +121,7 @@ def the_protocol_with_most_votes_is_chosen(cluster: ClusterUnderTest) -> Iterato
             member.joined(answer)
         leader = members[0]
         described = describe_groups(group.tool, group.name)
-        yield concluded(
-            f"{len(members)} members",
-            generation=leader.generation,
-            protocol=leader.protocol_name,
-        )
+        yield concluded(f"{len(members)} members", generation=leader.generation, protocol=leader.protocol_name)
         yield group.seen(f"{len(members)} members: completing", described)
         for member in members[::-1]:
             synced = member.start_sync()
@@ -253,14 +243,7 @@ def members_leave_one_by_one_and_together(cluster: ClusterUnderTest) -> Iterator
     group = ready_group(cluster)
     (members,) = form([group], 3)
     first, second, third = members
-    batch = leave(
-        group.tool,
-        group.name,
-        (first.member_id, None),
-        (UNKNOWN_ID, None),
-        ("", "static"),
-        ("", None),
-    )
+    batch = leave(group.tool, group.name, (first.member_id, None), (UNKNOWN_ID, None), ("", "static"), ("", None))
     yield group.seen("batch", batch)
     yield group.seen("one who stayed", second.heartbeat())
     yield group.seen("one who left", first.heartbeat())

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from integration.clients.consumer_protocol import subscription
-from integration.clients.groups import (
-    Offset,
-    commit,
-    committed,
-    describe_consumer_groups,
-    describe_groups,
-    list_groups,
-)
+from integration.clients.groups import Offset, commit, committed, describe_consumer_groups, describe_groups, list_groups
 from integration.scenarios.families.groups.support.moving_groups import (
     ALL_HAVE_JOINED,
     TARGET_INTERVAL_MS,
@@ -39,9 +32,7 @@ if TYPE_CHECKING:
 
 
 @scenario(topology="a classic group of one, 6 partitions", configs=QUICK_GROUPS)
-def a_group_moves_to_the_new_protocol_and_back(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_group_moves_to_the_new_protocol_and_back(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The generation goes on as the epoch, members keep what they have, and nothing is lost."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic)
@@ -69,9 +60,7 @@ def a_group_moves_to_the_new_protocol_and_back(
 
 
 @scenario(topology="a classic group of one, 6 partitions", configs=QUICK_GROUPS)
-def a_cooperative_member_gives_up_what_it_has_to(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_cooperative_member_gives_up_what_it_has_to(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """It joins with what it owns, syncs to keep the rest, and joins again when it has given up."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic, protocols=subscribed(topic, range(6)))
@@ -92,9 +81,7 @@ def a_cooperative_member_gives_up_what_it_has_to(
 
 
 @scenario(topology="a consumer group of one, 6 partitions", configs=QUICK_GROUPS)
-def a_classic_member_joins_a_group_of_the_new_protocol(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_classic_member_joins_a_group_of_the_new_protocol(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """It is given an id, then an epoch; it joins again when the other has given partitions up."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     new = group.consumer("new", topics=[topic.name])
@@ -124,9 +111,7 @@ def a_classic_member_joins_a_group_of_the_new_protocol(
 
 
 @scenario(topology="two classic groups of two, 6 partitions", configs=QUICK_GROUPS)
-def who_waits_in_a_rebalance_is_told_to_join_the_moved_group(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def who_waits_in_a_rebalance_is_told_to_join_the_moved_group(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A parked join and a parked sync end with REBALANCE_IN_PROGRESS, and with the member's id."""
     joining, syncing = groups_on(cluster, cluster.first, 2)
     topic = shared_topic(cluster)
@@ -150,9 +135,7 @@ def who_waits_in_a_rebalance_is_told_to_join_the_moved_group(
 
 
 @scenario(topology="a classic group of two static members, 6 partitions", configs=QUICK_GROUPS)
-def static_members_change_their_protocol_one_by_one(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def static_members_change_their_protocol_one_by_one(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The successor has the partitions of the instance at once, and the group moves with the last."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     first, second = classic_group(group, topic, 2, static=True)
@@ -180,18 +163,14 @@ def static_members_change_their_protocol_one_by_one(
 
 
 @scenario(topology="a mixed group of two static members", configs=QUICK_GROUPS)
-def the_last_static_member_goes_back_with_another_subscription(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_last_static_member_goes_back_with_another_subscription(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The classic group has stale assignments then, so it begins with a rebalance."""
     group, topic, other = ready_group(cluster), shared_topic(cluster), shared_topic(cluster)
     first, second = classic_group(group, topic, 2, static=True)
     group.consumer("new", topics=[topic.name], instance_id=first.instance_id).join()
     second.join()
     second.sync()
-    back = group.member(
-        protocols={"range": subscription([topic.name, other.name])}, instance_id=first.instance_id
-    )
+    back = group.member(protocols={"range": subscription([topic.name, other.name])}, instance_id=first.instance_id)
     yield seen_join(group, "goes back", back.join())
     yield seen_classic(group, "classic again")
     yield group.seen("the other's heartbeat", second.heartbeat())

@@ -41,9 +41,7 @@ REPLICATED: Final = untimed("what a new leader has loaded counts when its follow
 
 
 @scenario(topology="a mixed group of two", configs=QUICK_GROUPS)
-def a_classic_member_is_checked_as_in_a_classic_group(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_classic_member_is_checked_as_in_a_classic_group(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION and INCONSISTENT_GROUP_PROTOCOL, for every API."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic)
@@ -81,9 +79,7 @@ def a_classic_member_is_checked_as_in_a_classic_group(
 
 
 @scenario(topology="a mixed group of two static members", configs=QUICK_GROUPS)
-def a_static_classic_member_is_fenced_by_its_successor(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_static_classic_member_is_fenced_by_its_successor(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """FENCED_INSTANCE_ID for the old id, UNKNOWN_MEMBER_ID for one that was never there."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic, static=True)
@@ -103,9 +99,7 @@ def a_static_classic_member_is_fenced_by_its_successor(
 
 
 @scenario(topology="a mixed group of three", configs=QUICK_GROUPS)
-def members_of_both_protocols_leave_in_one_request(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def members_of_both_protocols_leave_in_one_request(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Each leaves or fails alone; the last of the new protocol takes the group to the classic one."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     first, second = classic_group(group, topic, 2, static=True)
@@ -128,9 +122,7 @@ def members_of_both_protocols_leave_in_one_request(
 
 
 @scenario(topology="a consumer group of at most two", configs=LIMITED_GROUPS)
-def a_full_consumer_group_refuses_classic_members(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_full_consumer_group_refuses_classic_members(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """GROUP_MAX_SIZE_REACHED for the third, before it is given an id; members join again."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     group.consumer("new", topics=[topic.name]).join()
@@ -142,9 +134,7 @@ def a_full_consumer_group_refuses_classic_members(
 
 
 @scenario(topology="a mixed group of two", configs=QUICK_GROUPS)
-def a_changed_subscription_of_a_classic_member_is_followed(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_changed_subscription_of_a_classic_member_is_followed(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Its topics are those of its last join; the new member has the other topic alone."""
     group, topic, other = ready_group(cluster), shared_topic(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic)
@@ -172,9 +162,7 @@ def is_stable(group: GroupUnderTest, client: BrokerClient) -> bool:
 
 
 @scenario(topology="a mixed group of two", configs=GROUP_FAILOVER, needs={Fault.KILL})
-def a_mixed_group_moves_to_the_next_coordinator(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_mixed_group_moves_to_the_next_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Members of both protocols, their epochs and partitions are in the log; the group goes on."""
     group, topic = ready_group(cluster, cluster.second), shared_topic(cluster)
     (classic,) = classic_group(group, topic, session_timeout_ms=LONG_SESSION_MS)
@@ -197,18 +185,12 @@ def a_mixed_group_moves_to_the_next_coordinator(
 
 
 @scenario(topology="a classic group of one", configs=GROUP_FAILOVER, needs={Fault.KILL})
-def a_group_that_went_back_is_classic_for_the_next_coordinator(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_group_that_went_back_is_classic_for_the_next_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The records of the consumer group are deleted, and the classic one has its generation."""
     group, topic = ready_group(cluster, cluster.second), shared_topic(cluster)
     first, second = classic_group(group, topic, 2, static=True, session_timeout_ms=LONG_SESSION_MS)
     group.consumer("new", topics=[topic.name], instance_id=first.instance_id).join()
-    back = group.member(
-        protocols=subscribed(topic),
-        instance_id=first.instance_id,
-        session_timeout_ms=LONG_SESSION_MS,
-    )
+    back = group.member(protocols=subscribed(topic), instance_id=first.instance_id, session_timeout_ms=LONG_SESSION_MS)
     yield seen_join(group, "goes back", back.join())
     yield seen_classic(group, "before")
     cluster.faults.kill(cluster.second)

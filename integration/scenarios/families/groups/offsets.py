@@ -24,19 +24,8 @@ from integration.clients.groups import (
 from integration.clients.topics import Topic
 from integration.observations import at_timeout
 from integration.scenarios.helpers.due import after
-from integration.scenarios.helpers.group_configs import (
-    COMMIT_TIMEOUT_MS,
-    LIMITED_GROUPS,
-    QUICK_GROUPS,
-    SLOW_COMMITS,
-)
-from integration.scenarios.helpers.groups import (
-    OFFSETS_TOPIC,
-    form,
-    groups_on,
-    partition_of,
-    ready_group,
-)
+from integration.scenarios.helpers.group_configs import COMMIT_TIMEOUT_MS, LIMITED_GROUPS, QUICK_GROUPS, SLOW_COMMITS
+from integration.scenarios.helpers.groups import OFFSETS_TOPIC, form, groups_on, partition_of, ready_group
 from integration.scenarios.helpers.mechanisms import FETCH_WAIT_MS, NEXT_FETCH
 from integration.scenarios.helpers.observe import concluded
 from integration.scenarios.helpers.side_by_side import SAMPLES
@@ -82,20 +71,14 @@ def every_version_of_offsets_is_served(cluster: ClusterUnderTest) -> Iterator[Ob
 
 
 @scenario(topology="2 groups, 2 topics", configs=QUICK_GROUPS)
-def offsets_of_several_groups_are_fetched_together(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def offsets_of_several_groups_are_fetched_together(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Each group has its own answer; what was never committed is -1, without an error."""
     one, other, none = groups_on(cluster, cluster.first, 3)
     first = cluster.topics.create([cluster.first], partitions=2)
     second = cluster.topics.create([cluster.first])
     commit(one.tool, one.name, Offset(first, 0, 10), Offset(first, 1, 11), Offset(second, 0, 12))
     commit(other.tool, other.name, Offset(second, 0, 20, None))
-    asked: dict[str, Any] = {
-        one.name: None,
-        other.name: {first: [0], second: [0, 1]},
-        none.name: None,
-    }
+    asked: dict[str, Any] = {one.name: None, other.name: {first: [0], second: [0, 1]}, none.name: None}
     names = {one.name: "one", other.name: "other", none.name: "none"}
     for version in range(BATCHED_SINCE, 11):
         for stable in (False, True):
@@ -147,9 +130,7 @@ def who_may_commit_depends_on_the_state(cluster: ClusterUnderTest) -> Iterator[O
             ("nobody, generation", "", generation),
             ("member, no generation", member_id, -1),
         ):
-            reply = start_commit(
-                group.tool, group.name, offset, member_id=as_id, generation=as_generation
-            ).result()
+            reply = start_commit(group.tool, group.name, offset, member_id=as_id, generation=as_generation).result()
             code = reply.message.topics[0].partitions[0].error_code
             yield (
                 group.seen(f"{state}: {who}", reply)
@@ -186,9 +167,7 @@ def metadata_of_an_offset_has_a_limit(cluster: ClusterUnderTest) -> Iterator[Obs
 
 
 @scenario(topology="2 groups", configs=QUICK_GROUPS)
-def offsets_are_deleted_of_topics_without_a_subscriber(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def offsets_are_deleted_of_topics_without_a_subscriber(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """GROUP_SUBSCRIBED_TO_TOPIC for a member's topic; the errors of unknown partitions come first."""
     used, simple = groups_on(cluster, cluster.first, 2)
     read, other = cluster.topics.create([cluster.first]), cluster.topics.create([cluster.first])
@@ -205,9 +184,7 @@ def offsets_are_deleted_of_topics_without_a_subscriber(
 
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
-def a_member_of_another_type_protects_all_offsets(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_member_of_another_type_protects_all_offsets(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """OffsetDelete answers NON_EMPTY_GROUP where the members are not consumers."""
     group = ready_group(cluster)
     topic = cluster.topics.create([cluster.first])
@@ -245,10 +222,7 @@ def offsets_expire_and_empty_groups_with_them(cluster: ClusterUnderTest) -> Iter
     for group, offsets in ((going, [0]), (staying, [0, 1])):
         for index in offsets:
             keeps = index == 1
-            yield group.seen(
-                f"{len(offsets)} offsets: commit {index}",
-                _commit_for(group, topic, index, keeps=keeps),
-            )
+            yield group.seen(f"{len(offsets)} offsets: commit {index}", _commit_for(group, topic, index, keeps=keeps))
 
     def expired(group: GroupUnderTest, left: int) -> bool:
         topics = committed(group.tool, group.name).message.groups[0].topics
@@ -269,9 +243,7 @@ def _commit_for(
     named = request.OffsetCommitRequestTopic(
         name=topic.name,
         partitions=[
-            request.OffsetCommitRequestPartition(
-                partition_index=partition, committed_offset=1, committed_metadata=""
-            )
+            request.OffsetCommitRequestPartition(partition_index=partition, committed_offset=1, committed_metadata="")
         ],
     )
     message = request(
@@ -319,9 +291,7 @@ def _offset_is(group: GroupUnderTest, wanted: int) -> bool:
 
 
 @scenario(topology="the offsets topic", configs=QUICK_GROUPS)
-def the_offsets_topic_is_internal_and_compacted(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_offsets_topic_is_internal_and_compacted(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """As many partitions as configured, three replicas, and its own configuration."""
     group = ready_group(cluster)
     found = cluster.metadata.describe_all(OFFSETS_TOPIC)
@@ -330,17 +300,13 @@ def the_offsets_topic_is_internal_and_compacted(
     keys = (TOPIC, OFFSETS_TOPIC, None)
     reply = describe_configs(group.tool, keys)
     own = sorted(
-        [config.name, config.value]
-        for config in reply.message.results[0].configs
-        if config.config_source == 1
+        [config.name, config.value] for config in reply.message.results[0].configs if config.config_source == 1
     )
     yield concluded("configurations", own=own)
 
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
-def the_records_of_a_group_are_kafkas_byte_for_byte(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_records_of_a_group_are_kafkas_byte_for_byte(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Keys and values of members, offsets and what deletes them, without times and ids."""
     group = ready_group(cluster)
     topic = cluster.topics.create([cluster.first])
@@ -365,9 +331,7 @@ def the_records_of_a_group_are_kafkas_byte_for_byte(
             number += 1
             value = record.value
             yield concluded(
-                f"record {number}",
-                key=_escaped(key),
-                value=None if value is None else _masked(group, topic, value),
+                f"record {number}", key=_escaped(key), value=None if value is None else _masked(group, topic, value)
             )
 
 

@@ -47,9 +47,7 @@ SHORT_REBALANCES: Final[Mapping[str, Any]] = {
 
 
 @scenario(topology="30 groups")
-def the_first_member_waits_three_seconds_for_others(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_first_member_waits_three_seconds_for_others(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty groups: with the default of group.initial.rebalance.delay.ms."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     members = [group.with_id() for group in groups]
@@ -60,9 +58,7 @@ def the_first_member_waits_three_seconds_for_others(
 
 
 @scenario(topology="30 groups")
-def a_member_that_arrives_extends_the_initial_delay(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_member_that_arrives_extends_the_initial_delay(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty groups: each wait of 3 s in which a member joined is followed by one more.
 
     The second comes after a second, so that both are answered after six seconds.
@@ -76,9 +72,7 @@ def a_member_that_arrives_extends_the_initial_delay(
 
 
 @scenario(topology="30 groups")
-def the_initial_delay_is_extended_up_to_the_rebalance_timeout(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_initial_delay_is_extended_up_to_the_rebalance_timeout(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty groups with a timeout of 4.5 s: both joins are answered then, not after six seconds."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     arrived = _two_arrive(cluster, groups, rebalance_timeout_ms=EXTENDED_MS)
@@ -87,9 +81,7 @@ def the_initial_delay_is_extended_up_to_the_rebalance_timeout(
 
 
 @scenario(topology="30 groups", configs=QUICK_GROUPS)
-def a_short_rebalance_timeout_does_not_shorten_the_initial_delay(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_short_rebalance_timeout_does_not_shorten_the_initial_delay(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty groups: 300 ms, although the rebalance timeout is 100 ms."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     members = [group.with_id(rebalance_timeout_ms=100) for group in groups]
@@ -111,9 +103,7 @@ def _two_arrive(
         later.append(second.start_join())
     return [
         (group, first.joined(join), second.joined(joins_later))
-        for group, (first, second), join, joins_later in zip(
-            groups, pairs, parked, later, strict=True
-        )
+        for group, (first, second), join, joins_later in zip(groups, pairs, parked, later, strict=True)
     ]
 
 
@@ -139,9 +129,7 @@ def a_rejoin_rebalances_when_it_has_to(cluster: ClusterUnderTest) -> Iterator[Ob
 
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
-def other_metadata_while_completing_begins_again(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def other_metadata_while_completing_begins_again(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The parked sync of the other member is answered with REBALANCE_IN_PROGRESS."""
     group = ready_group(cluster)
     ((leader, follower),) = form([group], 2)
@@ -159,14 +147,10 @@ def other_metadata_while_completing_begins_again(
 
 
 @scenario(topology="30 groups of two", configs=QUICK_GROUPS)
-def the_last_join_and_the_leaders_sync_answer_all(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_last_join_and_the_leaders_sync_answer_all(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty times a parked join is answered with the last one, and a parked sync with the leader's."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
-    for attempt, (group, (leader, follower)) in enumerate(
-        zip(groups, form(groups, 2), strict=True), 1
-    ):
+    for attempt, (group, (leader, follower)) in enumerate(zip(groups, form(groups, 2), strict=True), 1):
         parked = group.parked_join(leader)
         last = follower.join()
         reply = leader.joined(parked)
@@ -181,9 +165,7 @@ def the_last_join_and_the_leaders_sync_answer_all(
 
 
 @scenario(topology="30 groups of two", configs=QUICK_GROUPS)
-def who_does_not_rejoin_is_removed_after_the_rebalance_timeout(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def who_does_not_rejoin_is_removed_after_the_rebalance_timeout(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty groups: the leader gets generation 3 alone, the other is UNKNOWN_MEMBER_ID."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     pairs = form(groups, 2, **SHORT_REBALANCES)
@@ -196,9 +178,7 @@ def who_does_not_rejoin_is_removed_after_the_rebalance_timeout(
 
 
 @scenario(topology="30 groups of two", configs=QUICK_GROUPS)
-def a_silent_member_is_removed_after_its_session(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_silent_member_is_removed_after_its_session(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty groups: the join that waits for it is answered a session after its last heartbeat."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     pairs = form(groups, 2, session_timeout_ms=SILENT_SESSION_MS)
@@ -210,18 +190,14 @@ def a_silent_member_is_removed_after_its_session(
     for attempt, (group, (leader, silent)) in enumerate(zip(groups, pairs, strict=True), 1):
         reply = leader.joined(parked[attempt - 1])
         heard = last[attempt - 1]
-        due = after(
-            reply, heard.answered_ms + SILENT_SESSION_MS, since=heard.sent_ms + SILENT_SESSION_MS
-        )
+        due = after(reply, heard.answered_ms + SILENT_SESSION_MS, since=heard.sent_ms + SILENT_SESSION_MS)
         yield group.seen("leader", reply, due, attempt=attempt)
         if attempt == 1:
             yield group.seen("removed", silent.heartbeat())
 
 
 @scenario(topology="30 groups of two", configs=QUICK_GROUPS)
-def who_does_not_sync_is_removed_after_the_rebalance_timeout(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def who_does_not_sync_is_removed_after_the_rebalance_timeout(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty groups: the leader never syncs, so the other's sync is REBALANCE_IN_PROGRESS then."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     pairs = form(groups, 2, **SHORT_REBALANCES)
@@ -231,9 +207,7 @@ def who_does_not_sync_is_removed_after_the_rebalance_timeout(
         completed = other.join()
         leader.joined(join)
         syncs.append((completed, other.start_sync()))
-    for attempt, (group, (leader, _), (completed, sync)) in enumerate(
-        zip(groups, pairs, syncs, strict=True), 1
-    ):
+    for attempt, (group, (leader, _), (completed, sync)) in enumerate(zip(groups, pairs, syncs, strict=True), 1):
         reply = sync.result()
         over_ms = REBALANCE_MS
         due = after(reply, completed.answered_ms + over_ms, since=completed.sent_ms + over_ms)
@@ -309,9 +283,7 @@ def a_connection_that_ends_leaves_its_member(cluster: ClusterUnderTest) -> Itera
     yield concluded("state", state=group.state())
 
 
-def _start_join(
-    cluster: ClusterUnderTest, member: ClassicMember
-) -> Pending[messages.JoinGroupResponse]:
+def _start_join(cluster: ClusterUnderTest, member: ClassicMember) -> Pending[messages.JoinGroupResponse]:
     """Send a join a little later than the one before, so that they are not due all at once."""
     cluster.wait(STAGGER_MS)
     return member.start_join()

@@ -34,9 +34,7 @@ DOWNGRADES_ONLY: Final = QUICK_GROUPS | {"group.consumer.migration.policy": "dow
 
 
 @scenario(topology="a classic group of one", configs=QUICK_GROUPS)
-def a_group_before_its_first_generation_does_not_move(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_group_before_its_first_generation_does_not_move(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """UNKNOWN_SERVER_ERROR, although the parked join is answered: its member joins again."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     classic = group.with_id(protocols=subscribed(topic))
@@ -55,10 +53,7 @@ def what_cannot_be_read_keeps_a_group_classic(cluster: ClusterUnderTest) -> Iter
     wrong: dict[str, tuple[dict[str, bytes], bytes]] = {
         "subscription": ({"range": b"any"}, assignment({topic.name: [0]})),
         "assignment": (subscribed(topic), b"any"),
-        "user data": (
-            subscribed(topic),
-            assignment({topic.name: [0]})[:-4] + b"\0\0\0\1x",
-        ),
+        "user data": (subscribed(topic), assignment({topic.name: [0]})[:-4] + b"\0\0\0\1x"),
     }
     for name, group in zip(wrong, groups_on(cluster, cluster.first, len(wrong)), strict=True):
         protocols, assigned = wrong[name]
@@ -70,9 +65,7 @@ def what_cannot_be_read_keeps_a_group_classic(cluster: ClusterUnderTest) -> Iter
 
 
 @scenario(topology="a classic group of one", configs=UPGRADES_ONLY)
-def where_only_upgrades_are_allowed_a_group_stays_upgraded(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def where_only_upgrades_are_allowed_a_group_stays_upgraded(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The last member of the new protocol goes, and the classic one stays in a consumer group."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic)
@@ -90,9 +83,7 @@ def where_only_upgrades_are_allowed_a_group_stays_upgraded(
 
 
 @scenario(topology="a classic group, a consumer group", configs=DOWNGRADES_ONLY)
-def where_only_downgrades_are_allowed_a_classic_group_stays(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def where_only_downgrades_are_allowed_a_classic_group_stays(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A new member is refused; a consumer group takes classic ones, and becomes classic."""
     classic_one, consumer_one = groups_on(cluster, cluster.first, 2)
     topic = shared_topic(cluster)
@@ -110,9 +101,7 @@ def where_only_downgrades_are_allowed_a_classic_group_stays(
 
 
 @scenario(topology="a consumer group", configs=NO_MIGRATION)
-def where_migration_is_disabled_a_consumer_group_stays(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def where_migration_is_disabled_a_consumer_group_stays(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """INCONSISTENT_GROUP_PROTOCOL for classic members, until the group is empty."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     new = group.consumer("new", topics=[topic.name])
@@ -127,9 +116,7 @@ def where_migration_is_disabled_a_consumer_group_stays(
 
 
 @scenario(topology="a classic group of at most two", configs=LIMITED_GROUPS)
-def a_full_group_does_not_move_for_a_third_member(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_full_group_does_not_move_for_a_third_member(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """GROUP_MAX_SIZE_REACHED: the group stays as it was, although a parked join was answered."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     leader, follower = classic_group(group, topic, 2)

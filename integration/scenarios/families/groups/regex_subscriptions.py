@@ -69,9 +69,7 @@ def seen(group: GroupUnderTest, step: str) -> Observation:
 
 
 @scenario(topology="a group, 2 topics", configs=QUICK_GROUPS)
-def an_expression_is_resolved_after_the_heartbeat(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_expression_is_resolved_after_the_heartbeat(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The first response has no partitions; a later epoch has those of all topics that match."""
     group, (first, second) = ready_group(cluster), two_topics(cluster)
     member = group.consumer("first", regex=any_of(first, second))
@@ -90,9 +88,7 @@ def an_expression_is_resolved_after_the_heartbeat(
 
 
 @scenario(topology="a group for each expression", configs=QUICK_GROUPS)
-def an_expression_that_cannot_be_read_is_refused(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_expression_that_cannot_be_read_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """INVALID_REGULAR_EXPRESSION, with what is wrong; the group is not made."""
     group, there = groups_on(cluster, cluster.first, 2)
     for regex in INVALID:
@@ -111,9 +107,7 @@ def an_expression_that_cannot_be_read_is_refused(
 
 
 @scenario(topology="a group of two, 3 topics", configs=LONG_SESSIONS)
-def a_topic_that_comes_later_is_matched_at_the_next_refresh(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_topic_that_comes_later_is_matched_at_the_next_refresh(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Not before ten seconds after the last time, neither for a known expression nor for a new one."""
     group, (first, second) = ready_group(cluster), two_topics(cluster)
     member = group.consumer("first", regex=re.escape(first.name.removesuffix("1")) + ".*")
@@ -138,9 +132,7 @@ def a_topic_that_comes_later_is_matched_at_the_next_refresh(
 
 
 @scenario(topology="a group of two, 2 topics", configs=QUICK_GROUPS)
-def names_and_expressions_are_one_subscription(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def names_and_expressions_are_one_subscription(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A member has topics of both; without its expression it keeps those that it names."""
     group, (first, second) = ready_group(cluster), two_topics(cluster)
     member = group.consumer("first", topics=[first.name], regex=re.escape(second.name))
@@ -158,9 +150,7 @@ def names_and_expressions_are_one_subscription(
 
 
 @scenario(topology="a group of two, 2 topics", configs=QUICK_GROUPS)
-def an_expression_that_is_known_is_assigned_at_once(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_expression_that_is_known_is_assigned_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A second member with the same expression waits for the first one only."""
     group, (first, _) = ready_group(cluster), two_topics(cluster)
     regex = re.escape(first.name)

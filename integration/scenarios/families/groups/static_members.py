@@ -23,9 +23,7 @@ LAST_JOINS: Final = untimed("when the last member has joined")
 
 
 @scenario(topology="a group of two static members", configs=QUICK_GROUPS)
-def a_static_member_comes_back_without_a_rebalance(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_static_member_comes_back_without_a_rebalance(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """It is given a new id and the same assignment; the generation stays."""
     group = ready_group(cluster)
     ((leader, follower),) = form([group], 2, static=True)
@@ -48,10 +46,7 @@ def the_old_id_of_a_static_member_is_fenced(cluster: ClusterUnderTest) -> Iterat
     topic = cluster.topics.create([cluster.first])
     ((member,),) = form([group], static=True)
     old = group.member(
-        member_id=member.member_id,
-        instance_id=member.instance_id,
-        generation=member.generation,
-        protocol_name="range",
+        member_id=member.member_id, instance_id=member.instance_id, generation=member.generation, protocol_name="range"
     )
     member.member_id = ""
     member.join()
@@ -61,9 +56,7 @@ def the_old_id_of_a_static_member_is_fenced(cluster: ClusterUnderTest) -> Iterat
     yield group.seen("commit", old.commit(Offset(topic, 0, 1)))
     yield group.seen("join", old.join())
     yield group.seen("leave", old.leave())
-    stranger = group.member(
-        member_id="nobody", instance_id="unknown", generation=1, protocol_name="range"
-    )
+    stranger = group.member(member_id="nobody", instance_id="unknown", generation=1, protocol_name="range")
     yield group.seen("unknown instance: heartbeat", stranger.heartbeat())
     yield group.seen("unknown instance: join", stranger.join())
     yield group.seen("unknown instance: leave", stranger.leave())
@@ -71,9 +64,7 @@ def the_old_id_of_a_static_member_is_fenced(cluster: ClusterUnderTest) -> Iterat
 
 
 @scenario(topology="a group of two static members", configs=QUICK_GROUPS)
-def a_static_member_rebalances_only_for_another_protocol(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_static_member_rebalances_only_for_another_protocol(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Other metadata is kept without a rebalance; if another protocol is chosen now, all join."""
     group = ready_group(cluster)
     protocols = {"range": subscription(["any"]), "other": subscription(["any"])}
@@ -92,9 +83,7 @@ def a_static_member_rebalances_only_for_another_protocol(
 
 
 @scenario(topology="a group of two static members", configs=QUICK_GROUPS)
-def a_parked_static_member_is_fenced_by_its_successor(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_parked_static_member_is_fenced_by_its_successor(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The parked join is answered with FENCED_INSTANCE_ID when another one joins as it."""
     group = ready_group(cluster)
     ((leader, follower),) = form([group], 2, static=True)
@@ -108,19 +97,13 @@ def a_parked_static_member_is_fenced_by_its_successor(
 
 
 @scenario(topology="a group of three static members", configs=QUICK_GROUPS)
-def static_members_are_removed_by_their_instance(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def static_members_are_removed_by_their_instance(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A tool needs no member id; a wrong id is fenced, and unknown instances are refused."""
     group = ready_group(cluster)
     (members,) = form([group], 3, static=True)
     first, second, third = members
     batch = leave(
-        group.tool,
-        group.name,
-        ("", first.instance_id),
-        (first.member_id, second.instance_id),
-        ("", "unknown"),
+        group.tool, group.name, ("", first.instance_id), (first.member_id, second.instance_id), ("", "unknown")
     )
     yield group.seen("batch", batch)
     yield group.seen("removed", first.heartbeat())
@@ -130,9 +113,7 @@ def static_members_are_removed_by_their_instance(
 
 
 @scenario(topology="a group of a static member", configs=QUICK_GROUPS)
-def a_silent_static_member_is_removed_as_any_other(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_silent_static_member_is_removed_as_any_other(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """After its session it is unknown, and comes back as a new one."""
     group = ready_group(cluster)
     ((member,),) = form([group], static=True, session_timeout_ms=SESSION_MS)

@@ -61,10 +61,7 @@ def newer_clients_are_told_what_there_is(cluster: ClusterUnderTest) -> Iterator[
         client = cluster.connect(cluster.first)
         frame = _frame(ApiKey.API_VERSIONS, version)
         pending = client.send_frame(
-            frame,
-            api_key=ApiKey.API_VERSIONS,
-            version=0,
-            expected=messages.ApiVersionsResponse,
+            frame, api_key=ApiKey.API_VERSIONS, version=0, expected=messages.ApiVersionsResponse
         )
         reply = pending.result()
         yield whole_response(f"version {version}", cluster, reply, at_once())
@@ -79,58 +76,42 @@ def versions_just_outside_end_the_connection(cluster: ClusterUnderTest) -> Itera
     for key in (ApiKey.PRODUCE, *REQUESTS):
         for version in (ranges[key].first - 1, ranges[key].last + 1):
             pending = cluster.connect(cluster.first).send_frame(
-                _frame(key, version),
-                api_key=key,
-                version=version,
-                expected=messages.ApiVersionsResponse,
+                _frame(key, version), api_key=key, version=version, expected=messages.ApiVersionsResponse
             )
             yield answer_or_end(f"{key.name} {version}", pending, at_once())
 
 
 @scenario(topology="none")
-def produce_advertises_versions_that_it_does_not_serve(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def produce_advertises_versions_that_it_does_not_serve(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Librdkafka needs 0 in the range; versions 0 to 2 end the connection nevertheless."""
     for version in range(3):
         pending = cluster.connect(cluster.first).send_frame(
-            _frame(ApiKey.PRODUCE, version),
-            api_key=ApiKey.PRODUCE,
-            version=version,
-            expected=messages.ProduceResponse,
+            _frame(ApiKey.PRODUCE, version), api_key=ApiKey.PRODUCE, version=version, expected=messages.ProduceResponse
         )
         yield answer_or_end(f"version {version}", pending, at_once())
 
 
 @scenario(topology="1 partition x 1 replica")
-def every_version_of_produce_and_fetch_answers_alike(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def every_version_of_produce_and_fetch_answers_alike(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Whole responses: an append, then a fetch, by topic name or by id as the version has it."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     for version in range(3, _ranges(cluster)[ApiKey.PRODUCE].last + 1):
-        request = produce_request(
-            [Append(topic, 0, batch_of([b"v"]))], acks=-1, timeout_ms=1000, version=version
-        )
+        request = produce_request([Append(topic, 0, batch_of([b"v"]))], acks=-1, timeout_ms=1000, version=version)
         reply = client.request(request, version, messages.ProduceResponse)
         yield whole_response(f"PRODUCE {version}", cluster, reply, at_once())
     yield from _sweep(cluster, [ApiKey.FETCH])
 
 
 @scenario(topology="1 partition x 1 replica")
-def every_version_of_the_offset_apis_answers_alike(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def every_version_of_the_offset_apis_answers_alike(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """ListOffsets, OffsetForLeaderEpoch and DeleteRecords of a log with records."""
     keys = (ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.DELETE_RECORDS)
     yield from _sweep(cluster, keys)
 
 
 @scenario(topology="1 partition x 1 replica")
-def every_version_of_the_topic_apis_answers_alike(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def every_version_of_the_topic_apis_answers_alike(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Metadata, CreateTopics, DeleteTopics, CreatePartitions and similar APIs."""
     yield from _sweep(
         cluster,
@@ -148,9 +129,7 @@ def every_version_of_the_topic_apis_answers_alike(
 
 
 @scenario(topology="1 partition x 1 replica")
-def every_version_of_the_other_apis_answers_alike(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def every_version_of_the_other_apis_answers_alike(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Configurations, the cluster, producer ids."""
     cluster.clients.producer_id()  # a broker asks for its first block when a client asks it
     yield from _sweep(

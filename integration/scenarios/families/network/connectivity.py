@@ -8,17 +8,9 @@ from integration.broker_verbs import Fault
 from integration.clients.broker_client import LATEST, Append, Position, batch_of
 from integration.clients.raw_client import RawConnection
 from integration.observations import Observation, at_once, at_timeout
-from integration.scenarios.helpers.broker_configs import (
-    QUICK_FENCING,
-    SESSION_TIMEOUT_MS,
-)
+from integration.scenarios.helpers.broker_configs import QUICK_FENCING, SESSION_TIMEOUT_MS
 from integration.scenarios.helpers.due import after
-from integration.scenarios.helpers.mechanisms import (
-    at_new_leader,
-    at_next_fetch,
-    fencing,
-    just_started,
-)
+from integration.scenarios.helpers.mechanisms import at_new_leader, at_next_fetch, fencing, just_started
 from integration.scenarios.helpers.observe import concluded, described, fetched, listed, produced
 from integration.scenarios.scenario import scenario
 
@@ -36,9 +28,7 @@ RETRANSMITTED = "TCP retransmits after pauses that double: the next one is up to
 
 
 @scenario(needs={Fault.PAUSE})
-def a_client_that_leaves_does_not_take_its_parked_produce_along(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_client_that_leaves_does_not_take_its_parked_produce_along(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The record was appended and becomes visible; the request pipelined behind it is not served."""
     topic = cluster.topics.create()
     leaver, observer = cluster.connect(cluster.first), cluster.connect(cluster.first)
@@ -55,9 +45,7 @@ def a_client_that_leaves_does_not_take_its_parked_produce_along(
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_client_that_leaves_a_parked_fetch_disturbs_nobody(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_client_that_leaves_a_parked_fetch_disturbs_nobody(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The next produce, and fetches of other clients, are not affected."""
     topic = cluster.topics.create([cluster.first])
     leaver, stayer = cluster.connect(cluster.first), cluster.connect(cluster.first)
@@ -90,9 +78,7 @@ def fifty_parked_fetches_on_fifty_connections(cluster: ClusterUnderTest) -> Iter
 
 
 @scenario(needs={Fault.PAUSE})
-def a_frozen_broker_accepts_connections_and_answers_when_it_goes_on(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_frozen_broker_accepts_connections_and_answers_when_it_goes_on(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A request sent while it is paused, on an old or a new connection, is served when it resumes."""
     topic = cluster.topics.create([cluster.third])
     old = cluster.connect(cluster.third)
@@ -110,9 +96,7 @@ def a_frozen_broker_accepts_connections_and_answers_when_it_goes_on(
 
 
 @scenario(needs={Fault.PAUSE}, topology="2 partitions x 1 replica and 2 x 2")
-def a_paused_leader_answers_its_parked_requests_when_it_continues(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_paused_leader_answers_its_parked_requests_when_it_continues(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Its timers stand still too: what is over by then times out at once, the rest in its own time."""
     behind = [cluster.topics.create([cluster.third, cluster.second]) for _ in range(2)]
     idle = cluster.topics.create([cluster.third])
@@ -141,9 +125,7 @@ def a_paused_leader_answers_its_parked_requests_when_it_continues(
 
 
 @scenario(needs={Fault.KILL}, configs=QUICK_FENCING)
-def a_killed_broker_refuses_connections_until_it_is_back(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_killed_broker_refuses_connections_until_it_is_back(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Connections are refused; after the start its topics are back, with their records."""
     topic = cluster.topics.create([cluster.third])
     cluster.connect(cluster.third).produce(topic, b"kept")
@@ -160,9 +142,7 @@ def a_killed_broker_refuses_connections_until_it_is_back(
 
 
 @scenario(configs=QUICK_FENCING, needs={Fault.DISCONNECT})
-def a_follower_cut_off_from_the_others_leaves_the_isr(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_follower_cut_off_from_the_others_leaves_the_isr(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """It is fenced, still returns to clients the records it has, and catches up when reconnected."""
     topic = cluster.topics.create()
     leader, cut_off = cluster.connect(cluster.first), cluster.connect(cluster.third)
@@ -204,9 +184,7 @@ def a_leader_cut_off_from_the_others_acknowledges_nothing_to_acks_all(
 
 
 @scenario(needs={Fault.DISCONNECT_CLIENTS})
-def a_follower_that_no_client_reaches_goes_on_replicating(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_follower_that_no_client_reaches_goes_on_replicating(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The leader does not notice; requests sent to it in that time are answered afterwards."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.third)
@@ -222,9 +200,7 @@ def a_follower_that_no_client_reaches_goes_on_replicating(
 
 
 @scenario(needs={Fault.DISCONNECT_CLIENTS}, configs=QUICK_FENCING)
-def a_leader_that_no_client_reaches_stays_the_leader(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_leader_that_no_client_reaches_stays_the_leader(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Its heartbeats arrive, so no other broker leads; requests reach it after the reconnect."""
     topic = cluster.topics.create([cluster.third, cluster.first, cluster.second])
     old = cluster.connect(cluster.third)
@@ -234,22 +210,16 @@ def a_leader_that_no_client_reaches_stays_the_leader(
     yield described("meanwhile", cluster, topic)
     pending = {
         "old connection": old.start_produce(Append(topic, 0, batch_of([b"old"]))),
-        "new connection": cluster.connect(cluster.third).start_produce(
-            Append(topic, 0, batch_of([b"new"]))
-        ),
+        "new connection": cluster.connect(cluster.third).start_produce(Append(topic, 0, batch_of([b"new"]))),
     }
     cluster.wait(300)
     reconnected_ms = cluster.faults.reconnect_clients(cluster.third)
-    yield from _taken(
-        pending, reconnected_ms, spread_ms=RETRANSMITTED_WITHIN_MS, reason=RETRANSMITTED
-    )
+    yield from _taken(pending, reconnected_ms, spread_ms=RETRANSMITTED_WITHIN_MS, reason=RETRANSMITTED)
     yield listed("both", old.list_offset(topic, LATEST), at_once())
 
 
 @scenario(needs={Fault.PAUSE, Fault.DISCONNECT_CLIENTS})
-def an_answer_that_cannot_be_delivered_waits_for_the_network(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_answer_that_cannot_be_delivered_waits_for_the_network(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The produce times out while no client reaches its leader; the record stays in the log."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     leader = cluster.connect(cluster.second)
@@ -268,11 +238,7 @@ def an_answer_that_cannot_be_delivered_waits_for_the_network(
 
 
 def _taken(
-    pending: Mapping[str, Pending[ProduceResponse]],
-    since: Moment,
-    *,
-    spread_ms: float = 0.0,
-    reason: str = "",
+    pending: Mapping[str, Pending[ProduceResponse]], since: Moment, *, spread_ms: float = 0.0, reason: str = ""
 ) -> Iterator[Observation]:
     """Observe produces that were all due at one moment, in whatever order they were appended."""
     for step, sent in pending.items():

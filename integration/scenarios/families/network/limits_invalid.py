@@ -47,9 +47,7 @@ def frame(api_key: int, version: int, body: bytes = b"", *, size: int | None = N
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_batch_above_max_message_bytes_is_too_large(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_batch_above_max_message_bytes_is_too_large(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A batch of exactly the limit is accepted; one more byte is MESSAGE_TOO_LARGE."""
     size = len(batch_of([b"x" * 1000]))
     topic = cluster.topics.create([cluster.first], max_message_bytes=str(size))
@@ -64,9 +62,7 @@ def a_batch_above_max_message_bytes_is_too_large(
 @scenario(topology="1 partition x 1 replica")
 def a_batch_above_the_segment_size_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """RECORD_LIST_TOO_LARGE although max.message.bytes would allow it."""
-    topic = cluster.topics.create(
-        [cluster.first], max_message_bytes=str(4 * MEBIBYTE), segment_bytes=str(MEBIBYTE)
-    )
+    topic = cluster.topics.create([cluster.first], max_message_bytes=str(4 * MEBIBYTE), segment_bytes=str(MEBIBYTE))
     leader = cluster.connect(cluster.first)
     yield produced("2 MiB", leader.produce(topic, b"x" * (2 * MEBIBYTE)), at_once())
     yield produced("fits", leader.produce(topic, b"x" * (MEBIBYTE // 2)), at_once())
@@ -96,9 +92,7 @@ def damaged_records_are_refused_one_by_one(cluster: ClusterUnderTest) -> Iterato
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_batch_whose_header_lies_about_its_records_is_refused(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_batch_whose_header_lies_about_its_records_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Record count and last offset delta must match; clients may not send control batches."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
@@ -150,9 +144,7 @@ def an_unknown_version_ends_the_connection(cluster: ClusterUnderTest) -> Iterato
     )
     for api_key, expected, version in cases:
         connection = cluster.connect(cluster.first)
-        pending = connection.send_frame(
-            frame(api_key, version), api_key=api_key, version=version, expected=expected
-        )
+        pending = connection.send_frame(frame(api_key, version), api_key=api_key, version=version, expected=expected)
         yield answer_or_end(f"{api_key.name} {version}", pending, at_once())
     connection = cluster.connect(cluster.first)
     steps = {"ApiVersions 99": (99, b"\0"), "the connection lives on": (0, b"")}
@@ -167,9 +159,7 @@ def an_unknown_version_ends_the_connection(cluster: ClusterUnderTest) -> Iterato
 
 
 @scenario()
-def bytes_that_are_no_request_end_the_connection(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def bytes_that_are_no_request_end_the_connection(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Unknown API, negative or huge size, a body that is cut off or has wrong lengths inside."""
     cases = {
         "unknown API": frame(NO_API, 0),
@@ -183,26 +173,17 @@ def bytes_that_are_no_request_end_the_connection(
     }
     for step, content in cases.items():
         connection = cluster.connect(cluster.first)
-        pending = connection.send_frame(
-            content,
-            api_key=ApiKey.METADATA,
-            version=0,
-            expected=messages.MetadataResponse,
-        )
+        pending = connection.send_frame(content, api_key=ApiKey.METADATA, version=0, expected=messages.MetadataResponse)
         yield answer_or_end(step, pending, at_once(), timeout_ms=3000)
 
 
 @scenario(topology="1 partition x 1 replica", configs=SMALL_OFFSETS_TOPIC)
-def a_transaction_that_nobody_has_begun_is_refused(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_transaction_that_nobody_has_begun_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """INVALID_PRODUCER_ID_MAPPING for an invented transactional id; without one, the request fails."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     records = [Record(b"a", timestamp=TIMESTAMP_MS)]
-    batch = build_batch(
-        records, is_transactional=True, producer_id=77, producer_epoch=0, base_sequence=0
-    )
+    batch = build_batch(records, is_transactional=True, producer_id=77, producer_epoch=0, base_sequence=0)
 
     def produce(name: str | None, version: int) -> Reply[messages.ProduceResponse]:
         append = Append(topic, 0, batch)
@@ -282,17 +263,13 @@ def produce_to_what_does_not_exist_is_refused(cluster: ClusterUnderTest) -> Iter
 def refused_batches_are_told_why(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Whole responses with the messages about batches and records, in old and new versions."""
     topic = cluster.topics.create([cluster.first])
-    compacted = cluster.topics.create(
-        [cluster.first], cleanup_policy="compact", max_message_bytes="200"
-    )
+    compacted = cluster.topics.create([cluster.first], cleanup_policy="compact", max_message_bytes="200")
     leader = cluster.connect(cluster.first)
     records = [Record(b"a", timestamp=TIMESTAMP_MS), Record(b"b", timestamp=TIMESTAMP_MS)]
     good = batch_of([b"good"])
     numbered = build_batch(records, producer_id=7, producer_epoch=0, base_sequence=-1)
     cases = {
-        "offsets with a gap": Append(
-            topic, 0, build_batch([records[0], records[1]._replace(offset=5)])
-        ),
+        "offsets with a gap": Append(topic, 0, build_batch([records[0], records[1]._replace(offset=5)])),
         "no records": Append(topic, 0, build_batch([])),
         "control batch": Append(topic, 0, build_batch(records, is_control=True)),
         "stamped by the client": Append(topic, 0, build_batch(records, log_append_time=True)),
@@ -314,9 +291,7 @@ def refused_batches_are_told_why(cluster: ClusterUnderTest) -> Iterator[Observat
 
 
 @scenario(topology="2 partitions x 1 replica")
-def a_partition_produced_to_twice_in_one_request(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_partition_produced_to_twice_in_one_request(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The same partition in one entry or in two: what is appended, and what is answered."""
     topic = cluster.topics.create([cluster.first], partitions=2)
     leader = cluster.connect(cluster.first)
@@ -324,10 +299,7 @@ def a_partition_produced_to_twice_in_one_request(
     for version in (12, 13):
         reply = leader.start_produce(*appends, version=version).result()
         yield whole_response(f"one entry, version {version}", cluster, reply, at_once())
-        parts = [
-            produce_request([append], acks=-1, timeout_ms=1000, version=version)
-            for append in appends
-        ]
+        parts = [produce_request([append], acks=-1, timeout_ms=1000, version=version) for append in appends]
         parts[0].topic_data += parts[1].topic_data
         reply = leader.request(parts[0], version, messages.ProduceResponse)
         yield whole_response(f"two entries, version {version}", cluster, reply, at_once())

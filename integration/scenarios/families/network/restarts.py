@@ -20,11 +20,7 @@ OUTLASTS_A_START: Final = {"broker.session.timeout.ms": "30000"}
 """A killed broker acts on metadata again before it is fenced: on a busy machine a JVM takes 15 s to start."""
 
 
-@scenario(
-    configs=OUTLASTS_A_START,
-    needs={Fault.PAUSE, Fault.KILL},
-    topology="2 topics of 1 partition x 2 replicas",
-)
+@scenario(configs=OUTLASTS_A_START, needs={Fault.PAUSE, Fault.KILL}, topology="2 topics of 1 partition x 2 replicas")
 def a_broker_started_within_its_old_session_follows_and_serves_nobody(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:

@@ -9,14 +9,7 @@ from integration.broker_verbs import Fault
 from integration.clients.broker_client import Append, batch_of
 from integration.observations import Observation, at_once, at_timeout
 from integration.scenarios.helpers.due import CONNECTS
-from integration.scenarios.helpers.observe import (
-    concluded,
-    delivered,
-    fetched,
-    listed,
-    produced,
-    whole_response,
-)
+from integration.scenarios.helpers.observe import concluded, delivered, fetched, listed, produced, whole_response
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -39,25 +32,16 @@ class Numbered:
         self._id = producer_id
 
     def start(
-        self,
-        sequence: int,
-        *values: bytes,
-        epoch: int = 0,
-        acks: int = -1,
-        timeout_ms: int = 30_000,
+        self, sequence: int, *values: bytes, epoch: int = 0, acks: int = -1, timeout_ms: int = 30_000
     ) -> Pending[messages.ProduceResponse]:
         """Send a batch that begins with `sequence`."""
-        batch = batch_of(
-            values or [b"a"], producer_id=self._id, producer_epoch=epoch, base_sequence=sequence
-        )
+        batch = batch_of(values or [b"a"], producer_id=self._id, producer_epoch=epoch, base_sequence=sequence)
         append = Append(self._topic, 0, batch)
         return self._connection.start_produce(append, acks=acks, timeout_ms=timeout_ms)
 
 
 @scenario()
-def a_duplicate_is_answered_with_the_first_offset(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_duplicate_is_answered_with_the_first_offset(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The last five batches are known, and nothing is appended a second time."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -116,9 +100,7 @@ def sequences_wrap_around(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 
 @scenario(needs={Fault.PAUSE})
-def a_duplicate_of_a_timed_out_batch_waits_for_the_replicas_too(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_duplicate_of_a_timed_out_batch_waits_for_the_replicas_too(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The retry is a duplicate: not appended again, but parked until all replicas have the batch."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -136,9 +118,7 @@ def a_duplicate_of_a_timed_out_batch_waits_for_the_replicas_too(
 
 
 @scenario()
-def a_user_producer_with_idempotence_delivers_in_order(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_user_producer_with_idempotence_delivers_in_order(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """confluent-kafka with enable.idempotence: three records, offsets 0 to 2."""
     topic = cluster.topics.create()
     producer = cluster.clients.producer(enable_idempotence="true", retries=5)
@@ -170,9 +150,7 @@ def a_duplicate_is_parked_beside_the_first(cluster: ClusterUnderTest) -> Iterato
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_batch_of_old_and_new_records_is_out_of_order(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_batch_of_old_and_new_records_is_out_of_order(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Only a whole batch can be a duplicate; a part of one, or more than one, is refused."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
@@ -202,9 +180,7 @@ def sequences_are_counted_by_partition(cluster: ClusterUnderTest) -> Iterator[Ob
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_duplicate_is_known_after_its_records_are_deleted(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_duplicate_is_known_after_its_records_are_deleted(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The producer's state survives its records: duplicates and gaps are recognised as before."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
@@ -228,9 +204,7 @@ def a_duplicate_has_the_stamp_of_the_first(cluster: ClusterUnderTest) -> Iterato
         cluster.wait(20)
         replies.append(producer.start(0).result())
         yield produced(step, replies[-1], at_once())
-    first, second = (
-        reply.message.responses[0].partition_responses[0].log_append_time_ms for reply in replies
-    )
+    first, second = (reply.message.responses[0].partition_responses[0].log_append_time_ms for reply in replies)
     yield concluded("stamps", equal=first == second)
 
 

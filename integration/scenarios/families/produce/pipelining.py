@@ -30,10 +30,7 @@ def the_timeouts_of_pipelined_produces_add_up(cluster: ClusterUnderTest) -> Iter
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     cluster.faults.pause(cluster.third)
-    parked = [
-        leader.start_produce(Append(topic, 0, batch_of([b"%d" % turn])), timeout_ms=600)
-        for turn in (1, 2, 3)
-    ]
+    parked = [leader.start_produce(Append(topic, 0, batch_of([b"%d" % turn])), timeout_ms=600) for turn in (1, 2, 3)]
     for turn, pending in enumerate(parked, 1):
         due = at_timeout(600 * turn - later(pending, parked[0]))
         yield produced(f"produce {turn}", pending.result(), due)
@@ -45,10 +42,7 @@ def another_connection_overtakes_a_parked_one(cluster: ClusterUnderTest) -> Iter
     topic = cluster.topics.create()
     first, other = cluster.connect(cluster.first), cluster.connect(cluster.first)
     cluster.faults.pause(cluster.third)
-    parked = [
-        first.start_produce(Append(topic, 0, batch_of([b"pipelined"])), timeout_ms=600)
-        for _ in range(2)
-    ]
+    parked = [first.start_produce(Append(topic, 0, batch_of([b"pipelined"])), timeout_ms=600) for _ in range(2)]
     cluster.wait(200)
     yield produced("other", other.produce(topic, b"other", acks=1), at_once())
     yield produced("first", parked[0].result(), at_timeout(600))
@@ -57,9 +51,7 @@ def another_connection_overtakes_a_parked_one(cluster: ClusterUnderTest) -> Iter
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_produce_behind_a_parked_fetch_waits_for_it(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_produce_behind_a_parked_fetch_waits_for_it(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Although it would wake the fetch: on the same connection it is served after max_wait_ms."""
     topic = cluster.topics.create([cluster.first])
     connection = cluster.connect(cluster.first)

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 @scenario()
-def user_producer_gets_offsets_for_acks_1_and_all_but_not_for_0(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def user_producer_gets_offsets_for_acks_1_and_all_but_not_for_0(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """confluent-kafka with acks 0, 1 and all on a healthy topic; acks=0 has no offset."""
     topic = cluster.topics.create()
     for turn, acks in enumerate((0, 1, -1), 1):
@@ -59,9 +57,7 @@ def acks_1_is_answered_at_once(cluster: ClusterUnderTest) -> Iterator[Observatio
 
 
 @scenario()
-def acks_all_is_answered_when_all_replicas_have_it(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def acks_all_is_answered_when_all_replicas_have_it(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """When the response arrives, the high watermark has passed the records."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -73,9 +69,7 @@ def acks_all_is_answered_when_all_replicas_have_it(
 
 
 @scenario(topology="5 topics of 1 partition x 3 replicas")
-def the_first_record_of_a_new_topic_may_wait_for_the_followers(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_first_record_of_a_new_topic_may_wait_for_the_followers(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The followers' waiting fetch does not have the new partition yet: up to 500 ms, once."""
     leader = cluster.connect(cluster.first)
     for attempt in range(1, 6):
@@ -107,15 +101,11 @@ def other_acks_are_invalid(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 
 @scenario(topology="2 partitions x 3 replicas")
-def one_request_to_two_partitions_has_one_answer(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def one_request_to_two_partitions_has_one_answer(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The one response has the offsets of every partition."""
     topic = cluster.topics.create(partitions=2)
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a", partition=1)
-    reply = leader.start_produce(
-        Append(topic, 0, batch_of([b"b"])), Append(topic, 1, batch_of([b"c"]))
-    ).result()
+    reply = leader.start_produce(Append(topic, 0, batch_of([b"b"])), Append(topic, 1, batch_of([b"c"]))).result()
     for partition in (0, 1):
         yield produced(f"partition {partition}", reply, at_once(), partition=partition)

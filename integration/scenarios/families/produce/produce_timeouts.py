@@ -25,9 +25,7 @@ UNKNOWN_PARTITION = 99
 
 
 @scenario(needs={Fault.PAUSE})
-def acks_all_times_out_while_a_frozen_follower_is_in_the_isr(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def acks_all_times_out_while_a_frozen_follower_is_in_the_isr(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """REQUEST_TIMED_OUT with the appended base offset; the record can be read later."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -44,9 +42,7 @@ def acks_all_times_out_while_a_frozen_follower_is_in_the_isr(
 
 
 @scenario(needs={Fault.PAUSE})
-def user_producer_times_out_while_a_follower_is_frozen(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def user_producer_times_out_while_a_follower_is_frozen(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """confluent-kafka with request.timeout.ms=1500: REQUEST_TIMED_OUT, whatever the minimum ISR."""
     for minimum in ("1", "3"):
         topic = cluster.topics.create(min_insync_replicas=minimum)
@@ -74,9 +70,7 @@ def a_timeout_of_nothing_is_over_at_once(cluster: ClusterUnderTest) -> Iterator[
 
 
 @scenario(needs={Fault.PAUSE}, topology="2 partitions x 3 replicas and 1 x 1")
-def a_request_with_one_slow_partition_is_answered_as_a_whole(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_request_with_one_slow_partition_is_answered_as_a_whole(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Partitions that failed or are complete wait for the one that times out: one response."""
     topic = cluster.topics.create()
     alone = cluster.topics.create([cluster.first])
@@ -98,18 +92,14 @@ def a_request_with_one_slow_partition_is_answered_as_a_whole(
     yield produced("done", reply, due, topic=alone)
     yield produced("not the leader", reply, due, topic=foreign)
     reply = leader.start_produce(
-        Append(topic, 0, batch_of([b"slow"])),
-        Append(alone, 0, bytes(corrupt)),
-        timeout_ms=1000,
+        Append(topic, 0, batch_of([b"slow"])), Append(alone, 0, bytes(corrupt)), timeout_ms=1000
     ).result()
     yield produced("slow beside corrupt", reply, due, topic=topic)
     yield produced("corrupt", reply, due, topic=alone)
 
 
 @scenario(topology="1 partition x 3 replicas and 1 x 1")
-def a_request_whose_partitions_all_fail_is_answered_at_once(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_request_whose_partitions_all_fail_is_answered_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """There is nothing to wait for."""
     topic = cluster.topics.create()
     foreign = cluster.topics.create([cluster.second])
@@ -170,9 +160,7 @@ def a_parked_produce_does_not_notice_that_the_isr_fell_below_the_minimum(
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
-def a_parked_produce_succeeds_when_the_frozen_follower_goes_on(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_parked_produce_succeeds_when_the_frozen_follower_goes_on(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The resumed follower fetches what it lacks, and the response comes long before the timeout."""
     topic = cluster.topics.create(min_insync_replicas="3")
     leader = cluster.connect(cluster.first)
@@ -185,14 +173,9 @@ def a_parked_produce_succeeds_when_the_frozen_follower_goes_on(
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
-def user_producer_gets_through_when_the_isr_shrinks(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def user_producer_gets_through_when_the_isr_shrinks(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """confluent-kafka with a long timeout: success, or NOT_ENOUGH_REPLICAS with a minimum of 3."""
-    lenient, strict = (
-        cluster.topics.create(settled=False),
-        cluster.topics.create(min_insync_replicas="3"),
-    )
+    lenient, strict = (cluster.topics.create(settled=False), cluster.topics.create(min_insync_replicas="3"))
     producer = cluster.clients.producer(acks=-1, request_timeout_ms=30_000)
     for topic in (lenient, strict):
         producer.warm_up(topic)
@@ -209,9 +192,7 @@ def user_producer_gets_through_when_the_isr_shrinks(
 
 
 @scenario(needs={Fault.PAUSE})
-def parked_produces_are_answered_together_when_the_follower_goes_on(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def parked_produces_are_answered_together_when_the_follower_goes_on(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Five connections wait with one record each; one fetch of the follower completes them all."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -244,9 +225,7 @@ def a_parked_produce_whose_topic_is_deleted(cluster: ClusterUnderTest) -> Iterat
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_minimum_above_the_replicas_counts_as_their_number(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_minimum_above_the_replicas_counts_as_their_number(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """min.insync.replicas=3 on a topic with one or two replicas does not refuse acks=all."""
     alone = cluster.topics.create([cluster.first], min_insync_replicas="3")
     pair = cluster.topics.create([cluster.first, cluster.second], min_insync_replicas="3")

@@ -41,8 +41,7 @@ def limit(client: BrokerClient, broker: int, connections: int | None) -> Reply[A
     operation = DELETE if connections is None else SET
     value = None if connections is None else str(connections)
     changes = [
-        (f"listener.name.{name.lower()}.max.connections", operation, value)
-        for name in listeners_of(client, broker)
+        (f"listener.name.{name.lower()}.max.connections", operation, value) for name in listeners_of(client, broker)
     ]
     reply = admin_requests.alter(client, (BROKER, str(broker), changes))
     assert reply.message.responses[0].error_code == 0, reply.message
@@ -50,9 +49,7 @@ def limit(client: BrokerClient, broker: int, connections: int | None) -> Reply[A
 
 
 @scenario(topology="no topic")
-def a_connection_above_the_limit_of_its_listener_waits(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_connection_above_the_limit_of_its_listener_waits(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """It is made, and nobody answers on it until the limit is raised, which is heard at once.
 
     Connections that there are already stay, although there are more of them than the limit allows.

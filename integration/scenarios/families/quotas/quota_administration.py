@@ -6,13 +6,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from integration.observations import at_once
-from integration.scenarios.families.quotas.support.client_quotas import (
-    Alter,
-    alter,
-    describe,
-    entry,
-    forget_all,
-)
+from integration.scenarios.families.quotas.support.client_quotas import Alter, alter, describe, entry, forget_all
 from integration.scenarios.helpers.mechanisms import committed as metadata_committed
 from integration.scenarios.helpers.observe import whole_response
 from integration.scenarios.helpers.publication import Publication
@@ -41,10 +35,7 @@ REFUSED: Final[tuple[tuple[str, tuple[Alter.EntryData, ...]], ...]] = (
     ("half a connection", (entry({"ip": None}, connection_creation_rate=1.5),)),
     ("too many connections", (entry({"ip": None}, connection_creation_rate=2**31),)),
     ("unknown quota", (entry(A, nope=1),)),
-    (
-        "zero",
-        (Alter.EntryData([Alter.EntityData("user", "a")], [Alter.OpData("producer_byte_rate")]),),
-    ),
+    ("zero", (Alter.EntryData([Alter.EntityData("user", "a")], [Alter.OpData("producer_byte_rate")]),)),
     ("negative", (entry(A, producer_byte_rate=-1),)),
     ("negative percentage", (entry(A, request_percentage=-0.5),)),
     ("half a byte", (entry(A, consumer_byte_rate=1.5),)),
@@ -60,11 +51,7 @@ FILTERS: Final = (
     ("a user alone", (("user", EXACT, "a"),), True),
     ("the default user", (("user", DEFAULT, None),), True),
     ("any user", (("user", SPECIFIED, None),), False),
-    (
-        "any user with a client id",
-        (("user", SPECIFIED, None), ("client-id", SPECIFIED, None)),
-        True,
-    ),
+    ("any user with a client id", (("user", SPECIFIED, None), ("client-id", SPECIFIED, None)), True),
     ("a user and a client id", (("client-id", EXACT, "x"), ("user", EXACT, "a")), False),
     ("any ip", (("ip", SPECIFIED, None),), True),
     ("nobody", (("user", EXACT, ""),), False),
@@ -118,9 +105,7 @@ def quotas_are_set_changed_and_removed(cluster: ClusterUnderTest) -> Iterator[Ob
 
 
 @scenario(topology="1 partition x 1 replica")
-def an_entity_named_twice_is_refused_the_second_time(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_entity_named_twice_is_refused_the_second_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The second is refused, the first is set. If a quota is named twice, none is set."""
     client = cluster.connect(cluster.first)
     forget_all(cluster, client)
@@ -128,14 +113,7 @@ def an_entity_named_twice_is_refused_the_second_time(
     for step, entries in (
         ("entity", (entry(A, producer_byte_rate=1), entry(A, consumer_byte_rate=1))),
         ("quota", (Alter.EntryData([Alter.EntityData("user", "b")], [twice, twice]),)),
-        (
-            "type",
-            (
-                Alter.EntryData(
-                    [Alter.EntityData("user", "c"), Alter.EntityData("user", "d")], [twice]
-                ),
-            ),
-        ),
+        ("type", (Alter.EntryData([Alter.EntityData("user", "c"), Alter.EntityData("user", "d")], [twice]),)),
     ):
         yield whole_response(step, cluster, alter(client, *entries), metadata_committed())
     Publication(cluster).wait()

@@ -90,9 +90,7 @@ def held_up(step: str, reply: Reply[Any], throttling: Reply[Any]) -> Observation
     """Observe the answer to a request that had to wait for the throttle time of another answer."""
     time_ms = throttling.message.throttle_time_ms
     timing = after(reply, throttling.answered_ms + time_ms, since=throttling.sent_ms + time_ms)
-    return Observation(
-        step, elapsed_ms=reply.elapsed_ms, answered_ms=reply.answered_ms, timing=timing
-    )
+    return Observation(step, elapsed_ms=reply.elapsed_ms, answered_ms=reply.answered_ms, timing=timing)
 
 
 def waits(step: str, throttle_time_ms: int, due_ms: float, earlier_ms: float) -> Observation:
@@ -102,9 +100,7 @@ def waits(step: str, throttle_time_ms: int, due_ms: float, earlier_ms: float) ->
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_produce_above_its_quota_is_answered_at_once(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_produce_above_its_quota_is_answered_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The answer tells the throttle time, and the next request on the connection waits for it."""
     clients = Clients(cluster)
     clients.limit(producer_byte_rate=RATE)
@@ -117,9 +113,7 @@ def a_produce_above_its_quota_is_answered_at_once(
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_produce_without_an_answer_holds_its_connection_up(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_produce_without_an_answer_holds_its_connection_up(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """acks=0 above the quota: the next request waits, although no client was told."""
     clients = Clients(cluster)
     clients.limit(producer_byte_rate=RATE)
@@ -150,9 +144,7 @@ def connections_of_a_client_id_share_its_quota(cluster: ClusterUnderTest) -> Ite
     yield told("first", first)
     alone = produce_alone_ms(clients)
     between_ms = second.sent_ms - first.sent_ms
-    yield waits(
-        "second", second.message.throttle_time_ms, alone - between_ms, second.elapsed_ms + 2
-    )
+    yield waits("second", second.message.throttle_time_ms, alone - between_ms, second.elapsed_ms + 2)
     yield told("the first goes on", ask(one))
     yield held_up("the second waits", ask(other), second)
 
@@ -234,9 +226,7 @@ def a_fetch_above_its_quota_is_answered_empty(cluster: ClusterUnderTest) -> Iter
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_fetch_reads_no_more_than_the_window_allows(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_fetch_reads_no_more_than_the_window_allows(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Ten records of a third of the window each: three are read, which is too much with their overhead."""
     clients = Clients(cluster)
     for _ in range(10):
@@ -249,9 +239,7 @@ def a_fetch_reads_no_more_than_the_window_allows(
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_refused_fetch_leaves_its_session_as_it_was(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_refused_fetch_leaves_its_session_as_it_was(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """An incremental fetch above the quota keeps the session's id; the next epoch has the records."""
     clients = Clients(cluster)
     produce(cluster.clients.ask(cluster.first), clients.topic)
@@ -259,17 +247,11 @@ def a_refused_fetch_leaves_its_session_as_it_was(
 
     def fetch(session_id: int, epoch: int, *, names: bool = False) -> Reply[messages.FetchResponse]:
         request = messages.FetchRequest(
-            max_wait_ms=0,
-            min_bytes=1,
-            max_bytes=1 << 20,
-            session_id=session_id,
-            session_epoch=epoch,
+            max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, session_id=session_id, session_epoch=epoch
         )
         if names:
             wanted = messages.FetchRequest.FetchPartition(partition_max_bytes=1 << 20)
-            request.topics = [
-                messages.FetchRequest.FetchTopic(clients.topic.name, partitions=[wanted])
-            ]
+            request.topics = [messages.FetchRequest.FetchTopic(clients.topic.name, partitions=[wanted])]
         return client.request(request, 12, messages.FetchResponse)
 
     made = fetch(0, 0, names=True)
@@ -296,15 +278,10 @@ def fetches_of_others_than_consumers_are_free(cluster: ClusterUnderTest) -> Iter
     clients.limit(consumer_byte_rate=1)
     client = clients.connect()
     yield told("as a replica", client.fetch_as_replica(clients.topic, cluster.first))
-    yield concluded(
-        "as a consumer",
-        is_throttled=client.fetch(clients.topic).message.throttle_time_ms > WINDOW_MS,
-    )
+    yield concluded("as a consumer", is_throttled=client.fetch(clients.topic).message.throttle_time_ms > WINDOW_MS)
 
 
-def create(
-    client: BrokerClient, name: str, partitions: int, version: int
-) -> Reply[messages.CreateTopicsResponse]:
+def create(client: BrokerClient, name: str, partitions: int, version: int) -> Reply[messages.CreateTopicsResponse]:
     """Create a topic."""
     topic = messages.CreateTopicsRequest.CreatableTopic(name, partitions, 1)
     request = messages.CreateTopicsRequest([topic], 30_000)
@@ -329,18 +306,10 @@ def topics_above_the_quota_are_refused(cluster: ClusterUnderTest) -> Iterator[Ob
             step,
             error_code=topic.error_code,
             timing=untimed("the time that it tells is judged, and that of the next one"),
-            fields={
-                "message": topic.error_message,
-                "is_throttled": reply.message.throttle_time_ms > 0,
-            },
+            fields={"message": topic.error_message, "is_throttled": reply.message.throttle_time_ms > 0},
         )
     since_ms = second.answered_ms - first.sent_ms + 2.0
-    yield waits(
-        "refused",
-        second.message.throttle_time_ms,
-        1_000 - (second.sent_ms - first.answered_ms),
-        since_ms,
-    )
+    yield waits("refused", second.message.throttle_time_ms, 1_000 - (second.sent_ms - first.answered_ms), since_ms)
     yield Observation(
         "held up",
         elapsed_ms=third.elapsed_ms,
@@ -383,24 +352,16 @@ def deletions_and_new_partitions_count_as_well(cluster: ClusterUnderTest) -> Ite
         )
         (outcome,) = grown.message.results
         is_throttled = grown.message.throttle_time_ms > 0
-        yield concluded(
-            step, error=outcome.error_code, text=outcome.error_message, told=is_throttled
-        )
+        yield concluded(step, error=outcome.error_code, text=outcome.error_message, told=is_throttled)
 
 
 @scenario(topology="1 partition x 1 replica")
-def the_time_of_requests_is_held_up_for_a_second_at_most(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_time_of_requests_is_held_up_for_a_second_at_most(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """However far above its percentage a client is, it waits for one sample, again and again."""
     clients = Clients(cluster)
     clients.limit(request_percentage=1e-6)
     client = clients.connect()
-    first = next(
-        reply
-        for reply in (ask(client) for _ in range(MOST_TRIES))
-        if reply.message.throttle_time_ms
-    )
+    first = next(reply for reply in (ask(client) for _ in range(MOST_TRIES)) if reply.message.throttle_time_ms)
     yield told("first", first)
     second = ask(client)
     yield held_up("second", second, first)
@@ -408,9 +369,7 @@ def the_time_of_requests_is_held_up_for_a_second_at_most(
 
 
 @scenario(topology="1 partition x 1 replica")
-def addresses_above_their_rate_are_closed_unserved(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def addresses_above_their_rate_are_closed_unserved(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """At one connection a second ten at once are taken, the eleventh is closed after up to a second.
 
     Fewer are taken if there were some in the last ten seconds, and then the wait is shorter.
@@ -418,9 +377,7 @@ def addresses_above_their_rate_are_closed_unserved(
     clients = Clients(cluster)
     clients.limit({"ip": None}, connection_creation_rate=1)
     pending = [
-        clients.connect().send(
-            messages.MetadataRequest(topics=[]), METADATA_VERSION, messages.MetadataResponse
-        )
+        clients.connect().send(messages.MetadataRequest(topics=[]), METADATA_VERSION, messages.MetadataResponse)
         for _ in range(TAKEN + 1)
     ]
     closed = [ended for ended in map(end_of, pending) if ended is not None]

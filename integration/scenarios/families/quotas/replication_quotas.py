@@ -36,16 +36,12 @@ def set_rate(cluster: ClusterUnderTest, rate: int | None) -> None:
     """Limit what the first broker sends for throttled replicas, or no longer."""
     operation = DELETE if rate is None else SET
     change = (RATE, operation, None if rate is None else str(rate))
-    reply = admin_requests.alter(
-        cluster.clients.ask(cluster.first), (BROKER, str(cluster.first), [change])
-    )
+    reply = admin_requests.alter(cluster.clients.ask(cluster.first), (BROKER, str(cluster.first), [change]))
     assert reply.message.responses[0].error_code == 0, reply.message
 
 
 @scenario(topology="2 partitions x 2 replicas", configs=SHORT_LAG, needs={Fault.PAUSE})
-def a_throttled_follower_outside_the_isr_gets_no_records(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_throttled_follower_outside_the_isr_gets_no_records(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Above the quota its fetches wait in vain, and tell the high watermark only.
 
     Others get their records, and so does it from a partition that is not throttled, and without the limit.

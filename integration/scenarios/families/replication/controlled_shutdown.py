@@ -12,13 +12,7 @@ from integration.observations import Observation, at_once, on_event
 from integration.scenarios.helpers.broker_configs import QUICK_FENCING
 from integration.scenarios.helpers.due import after
 from integration.scenarios.helpers.mechanisms import at_next_heartbeat, fenced, just_started
-from integration.scenarios.helpers.observe import (
-    answer_or_end,
-    described,
-    fetched,
-    listed,
-    produced,
-)
+from integration.scenarios.helpers.observe import answer_or_end, described, fetched, listed, produced
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -48,9 +42,7 @@ def a_stopped_leader_hands_over_before_it_goes_and_is_let_in_again_after_its_ses
     long_poll = cluster.connect(cluster.second).start_fetch(Position(followed), max_wait_ms=LONG_MS)
     connection = cluster.connect(cluster.second)
     old_leader = connection.start_fetch(Position(led, offset=1), max_wait_ms=LONG_MS, version=10)
-    behind_it = connection.send(
-        messages.MetadataRequest(topics=[]), METADATA_VERSION, messages.MetadataResponse
-    )
+    behind_it = connection.send(messages.MetadataRequest(topics=[]), METADATA_VERSION, messages.MetadataResponse)
     stopped_ms = now_ms()
     ended_ms = cluster.faults.stop(cluster.second)
     reply = old_leader.result()
@@ -66,12 +58,7 @@ def a_stopped_leader_hands_over_before_it_goes_and_is_let_in_again_after_its_ses
         fields={"brokers": cluster.brokers.roles(listed_brokers)},
     )
     due_ms = stopped_ms - long_poll.sent_ms + FIRST_ANSWER_MS + DEFAULT_HEARTBEAT_INTERVAL_MS
-    due = on_event(
-        due_ms,
-        earliest_ms=stopped_ms - long_poll.sent_ms,
-        spread_ms=STOPPING_MS,
-        reason=STOPPING,
-    )
+    due = on_event(due_ms, earliest_ms=stopped_ms - long_poll.sent_ms, spread_ms=STOPPING_MS, reason=STOPPING)
     yield answer_or_end("parked at a follower", long_poll, due)
     yield described("led before", cluster, led)
     yield described("followed before", cluster, followed)
@@ -106,9 +93,7 @@ def requests_parked_at_a_stopping_leader_are_answered_when_it_loses_its_leadersh
         )
         for name, epoch, version in (("version 10", -1, 10), ("with a leader epoch", 0, 17))
     }
-    any_replica = cluster.connect(cluster.second).start_fetch(
-        Position(topic, offset=1), max_wait_ms=LONG_MS
-    )
+    any_replica = cluster.connect(cluster.second).start_fetch(Position(topic, offset=1), max_wait_ms=LONG_MS)
     cluster.wait(FIRST_ANSWER_MS)
     stopped_ms = now_ms()
     cluster.faults.stop(cluster.second)
@@ -125,9 +110,7 @@ def requests_parked_at_a_stopping_leader_are_answered_when_it_loses_its_leadersh
 
 
 @scenario(topology="1 partition x 1 replica", configs=QUICK_FENCING, needs={Fault.STOP})
-def an_only_replica_that_was_stopped_leads_again_with_all_records(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_only_replica_that_was_stopped_leads_again_with_all_records(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """No leader and no ISR while it is down: LEADER_NOT_AVAILABLE; two more leader epochs in all."""
     topic = cluster.topics.create([cluster.second])
     cluster.connect(cluster.second).produce(topic, b"kept", acks=1)

@@ -83,12 +83,8 @@ def a_fenced_preferred_leader_is_not_available(cluster: ClusterUnderTest) -> Ite
     yield described("the same leader", cluster, topic)
 
 
-@scenario(
-    topology="1 partition x 2 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL}
-)
-def a_partition_without_an_in_sync_replica_waits_for_it(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+@scenario(topology="1 partition x 2 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL})
+def a_partition_without_an_in_sync_replica_waits_for_it(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """No leader, LEADER_NOT_AVAILABLE; when the killed broker starts again, no record is lost."""
     topic = offline_topic(cluster)
     cluster.wait_until.leader(topic, -1)
@@ -106,12 +102,8 @@ def a_partition_without_an_in_sync_replica_waits_for_it(
     yield fetched("all", cluster.connect(cluster.second).fetch(topic, 0), at_once())
 
 
-@scenario(
-    topology="1 partition x 2 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL}
-)
-def an_unclean_election_when_asked_loses_what_the_dead_leader_had(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+@scenario(topology="1 partition x 2 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL})
+def an_unclean_election_when_asked_loses_what_the_dead_leader_had(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The lagging replica leads; the killed one starts again and truncates."""
     topic = offline_topic(cluster)
     cluster.wait_until.leader(topic, -1)
@@ -128,9 +120,7 @@ def an_unclean_election_when_asked_loses_what_the_dead_leader_had(
     yield fetched("all that is left", new.fetch(topic, 0), at_once())
 
 
-@scenario(
-    topology="1 partition x 2 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL}
-)
+@scenario(topology="1 partition x 2 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL})
 def with_unclean_elections_enabled_the_lagging_replica_leads_by_itself(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from integration.broker_verbs import Fault
-from integration.clients.broker_client import (
-    EARLIEST,
-    LATEST,
-    MAX_TIMESTAMP,
-    Append,
-    Position,
-    batch_of,
-)
+from integration.clients.broker_client import EARLIEST, LATEST, MAX_TIMESTAMP, Append, Position, batch_of
 from integration.observations import Observation, at_once, at_timeout
 from integration.scenarios.helpers.broker_configs import QUICK_FENCING
 from integration.scenarios.helpers.observe import epoch_end, fetched, listed
@@ -28,18 +21,14 @@ EPOCHS = ((-1, "none"), (0, "the present"), (5, "a future"))
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_fetch_with_a_future_leader_epoch_is_refused(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_fetch_with_a_future_leader_epoch_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """UNKNOWN_LEADER_EPOCH at once; with the current epoch, or without one, it is served."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a")
     for epoch, name in EPOCHS:
         for version in (10, 12, 17):
-            reply = leader.start_fetch(
-                Position(topic, leader_epoch=epoch), max_wait_ms=1000, version=version
-            ).result()
+            reply = leader.start_fetch(Position(topic, leader_epoch=epoch), max_wait_ms=1000, version=version).result()
             yield fetched(f"{name} epoch, version {version}", reply, at_once())
 
 
@@ -88,17 +77,14 @@ def the_end_of_a_leader_epoch_is_told(cluster: ClusterUnderTest) -> Iterator[Obs
 
 
 @scenario(topology="1 partition x 1 replica")
-def a_fetcher_whose_last_epoch_is_unknown_is_told_where_it_diverged(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_fetcher_whose_last_epoch_is_unknown_is_told_where_it_diverged(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Version 12 with last_fetched_epoch: answered at once with the diverging epoch, and no records."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a", b"b")
     for offset, epoch in ((1, 0), (2, 0), (1, 5), (5, 0), (0, 3)):
         reply = leader.start_fetch(
-            Position(topic, offset=offset, last_fetched_epoch=epoch, leader_epoch=0),
-            max_wait_ms=700,
+            Position(topic, offset=offset, last_fetched_epoch=epoch, leader_epoch=0), max_wait_ms=700
         ).result()
         waits = (offset, epoch) == (2, 0)
         due = at_timeout(700) if waits else at_once()
@@ -119,9 +105,7 @@ def a_stranger_may_not_fetch_as_a_follower(cluster: ClusterUnderTest) -> Iterato
 
 
 @scenario(topology="1 partition x 2 replicas")
-def a_follower_of_an_older_broker_epoch_is_not_believed(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_follower_of_an_older_broker_epoch_is_not_believed(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """NOT_LEADER_OR_FOLLOWER for a replica epoch below the registered one (KIP-903)."""
     topic = cluster.topics.create([cluster.first, cluster.second])
     leader = cluster.connect(cluster.first)
@@ -131,9 +115,7 @@ def a_follower_of_an_older_broker_epoch_is_not_believed(
 
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
-def after_a_change_of_leader_the_old_epoch_is_fenced(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def after_a_change_of_leader_the_old_epoch_is_fenced(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """FENCED_LEADER_EPOCH for requests with it; the old epoch ends where the new one begins."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     cluster.connect(cluster.second).produce(topic, b"0", b"1")

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 @scenario(needs={Fault.PAUSE})
-def consumers_see_only_what_all_in_sync_replicas_have(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def consumers_see_only_what_all_in_sync_replicas_have(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """At the high watermark a fetch waits; above it, up to the log end, it is empty at once.
 
     An offset inside a batch counts as the first offset of the batch: the fetch waits.
@@ -50,9 +48,7 @@ def consumers_see_only_what_all_in_sync_replicas_have(
 
 
 @scenario(configs=SMALL_OFFSETS_TOPIC, needs={Fault.PAUSE})
-def a_user_consumer_sees_hidden_records_when_the_follower_is_back(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_user_consumer_sees_hidden_records_when_the_follower_is_back(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """confluent-kafka reads up to the high watermark, waits there, and gets the rest later."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -84,9 +80,7 @@ def a_fetch_at_the_high_watermark_wakes_when_the_frozen_follower_goes_on(
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
-def a_fetch_at_the_high_watermark_wakes_when_the_isr_shrinks(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_fetch_at_the_high_watermark_wakes_when_the_isr_shrinks(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Without the paused follower the high watermark is the log end again."""
     topic = cluster.topics.create()
     leader, consumer = cluster.connect(cluster.first), cluster.connect(cluster.first)
@@ -100,9 +94,7 @@ def a_fetch_at_the_high_watermark_wakes_when_the_isr_shrinks(
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
-def below_the_minimum_isr_the_high_watermark_stands(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def below_the_minimum_isr_the_high_watermark_stands(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """acks=1 is accepted below min ISR but not visible until the ISR is complete again."""
     topic = cluster.topics.create(min_insync_replicas="3")
     leader, consumer = cluster.connect(cluster.first), cluster.connect(cluster.first)
@@ -121,16 +113,12 @@ def below_the_minimum_isr_the_high_watermark_stands(
     cluster.wait(100)
     resumed_ms = cluster.faults.resume(cluster.third)
     reply = parked.result()
-    yield fetched(
-        "visible", reply, after(reply, resumed_ms, spread_ms=FETCH_WAIT_MS, reason=NEXT_FETCH)
-    )
+    yield fetched("visible", reply, after(reply, resumed_ms, spread_ms=FETCH_WAIT_MS, reason=NEXT_FETCH))
     yield described("complete", cluster, topic)
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
-def lowering_the_minimum_isr_lets_the_high_watermark_go_on(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def lowering_the_minimum_isr_lets_the_high_watermark_go_on(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The new minimum is used: what was not visible below the old one is, with the next append."""
     topic = cluster.topics.create(min_insync_replicas="3")
     leader = cluster.connect(cluster.first)
@@ -146,18 +134,14 @@ def lowering_the_minimum_isr_lets_the_high_watermark_go_on(
 
 
 @scenario()
-def read_committed_sees_the_same_without_transactions(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def read_committed_sees_the_same_without_transactions(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Without transactions the last stable offset is the high watermark."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0", b"1")
     reply = leader.fetch(topic, 0, isolation_level=1)
     yield fetched("read_committed", reply, at_once())
-    reply = leader.start_fetch(
-        Position(topic, offset=2), max_wait_ms=300, isolation_level=1
-    ).result()
+    reply = leader.start_fetch(Position(topic, offset=2), max_wait_ms=300, isolation_level=1).result()
     yield fetched("at the end", reply, at_timeout(300))
     listing = leader.list_offset(topic, LATEST, isolation_level=1)
     yield listed("latest, read_committed", listing, at_once())

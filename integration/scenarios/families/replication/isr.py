@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING
 from integration.broker_verbs import Fault
 from integration.clients.broker_client import Append, batch_of
 from integration.observations import Observation, at_once, at_timeout
-from integration.scenarios.helpers.broker_configs import (
-    LAG_TIME_MS,
-    QUICK_FENCING,
-    SHORT_LAG,
-)
+from integration.scenarios.helpers.broker_configs import LAG_TIME_MS, QUICK_FENCING, SHORT_LAG
 from integration.scenarios.helpers.due import after
 from integration.scenarios.helpers.mechanisms import at_next_fetch, fenced, fencing, shrinking
 from integration.scenarios.helpers.observe import described, fetched, produced
@@ -24,9 +20,7 @@ if TYPE_CHECKING:
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
-def a_follower_that_lacks_a_record_leaves_after_the_lag_time(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_follower_that_lacks_a_record_leaves_after_the_lag_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """One unreplicated record and replica.lag.time.max.ms; the leader epoch does not change."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -43,9 +37,7 @@ def a_follower_that_lacks_a_record_leaves_after_the_lag_time(
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
-def a_frozen_follower_of_an_idle_partition_stays(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_frozen_follower_of_an_idle_partition_stays(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """It lacks no record, so it is not behind, however long it is paused (below its session)."""
     idle, busy = cluster.topics.create(settled=False), cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -61,9 +53,7 @@ def a_frozen_follower_of_an_idle_partition_stays(
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
-def a_follower_frozen_for_less_than_the_lag_time_stays(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_follower_frozen_for_less_than_the_lag_time_stays(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """It catches up before the leader's next check, and the ISR does not change."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -94,9 +84,7 @@ def a_fenced_broker_leaves_every_isr(cluster: ClusterUnderTest) -> Iterator[Obse
 
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
-def acks_all_is_answered_when_a_frozen_follower_is_fenced(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def acks_all_is_answered_when_a_frozen_follower_is_fenced(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Min ISR 1: a parked produce succeeds then. Min ISR 3: it times out, and others are refused."""
     lenient = cluster.topics.create()
     strict = cluster.topics.create(min_insync_replicas="3")
@@ -136,9 +124,7 @@ def with_kafkas_defaults_a_frozen_broker_is_fenced_after_nine_seconds(
 
 
 @scenario(configs=QUICK_FENCING, needs={Fault.KILL})
-def a_killed_follower_leaves_and_returns_with_all_records(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_killed_follower_leaves_and_returns_with_all_records(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """It is fenced like a paused one, starts again, catches up, and is in the ISR again."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)

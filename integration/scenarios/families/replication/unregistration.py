@@ -25,9 +25,7 @@ CREATE_VERSION: Final = 7
 
 
 @scenario(needs={Fault.KILL})
-def a_killed_broker_is_unregistered_and_registers_again(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_killed_broker_is_unregistered_and_registers_again(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """It leaves ISRs and leaderships at once, long before its session ends; it is neither alive nor fenced then.
 
     Nothing new is placed on it, and it cannot be unregistered twice. When it is started, nothing keeps it waiting.
@@ -61,9 +59,7 @@ def a_killed_broker_is_unregistered_and_registers_again(
 
 
 @scenario(configs=QUICK_FENCING, needs={Fault.KILL})
-def a_fenced_broker_is_no_longer_listed_once_it_is_unregistered(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_fenced_broker_is_no_longer_listed_once_it_is_unregistered(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Fenced brokers are listed on demand; an unregistered one is not."""
     first, second, third = cluster.brokers
     topic = cluster.topics.create([first, third])
@@ -111,15 +107,11 @@ def _unregister(client: BrokerClient, broker: int) -> Reply[messages.UnregisterB
 
 
 def _answered(
-    step: str,
-    reply: Reply[messages.UnregisterBrokerResponse],
-    named: tuple[int, str] | None = None,
+    step: str, reply: Reply[messages.UnregisterBrokerResponse], named: tuple[int, str] | None = None
 ) -> Observation:
     """Observe code and text; a broker that the text names stands there by its role."""
     answer = reply.message
-    return seen_in(
-        step, reply, error_code=answer.error_code, text=_text(answer.error_message, named)
-    )
+    return seen_in(step, reply, error_code=answer.error_code, text=_text(answer.error_message, named))
 
 
 def _text(text: str | None, named: tuple[int, str] | None) -> str | None:
@@ -140,31 +132,18 @@ def _listed(step: str, cluster: ClusterUnderTest, client: BrokerClient) -> Obser
     """Observe who is listed, and which of them are fenced."""
     found = _brokers(client)
     fenced = [broker for broker, is_fenced in found.items() if is_fenced]
-    return concluded(
-        step, brokers=cluster.brokers.roles(found), fenced=cluster.brokers.roles(fenced)
-    )
+    return concluded(step, brokers=cluster.brokers.roles(found), fenced=cluster.brokers.roles(fenced))
 
 
 def _refused_topic(
-    step: str,
-    cluster: ClusterUnderTest,
-    client: BrokerClient,
-    replicas: list[int] | int,
-    named: tuple[int, str],
+    step: str, cluster: ClusterUnderTest, client: BrokerClient, replicas: list[int] | int, named: tuple[int, str]
 ) -> Observation:
     """Observe what a topic with these replicas, or so many, is refused with."""
     request = messages.CreateTopicsRequest
-    assigned = (
-        [] if isinstance(replicas, int) else [request.CreatableReplicaAssignment(0, replicas)]
-    )
+    assigned = [] if isinstance(replicas, int) else [request.CreatableReplicaAssignment(0, replicas)]
     topic = request.CreatableTopic(
-        cluster.topics.name("refused"),
-        -1 if assigned else 1,
-        replicas if isinstance(replicas, int) else -1,
-        assigned,
+        cluster.topics.name("refused"), -1 if assigned else 1, replicas if isinstance(replicas, int) else -1, assigned
     )
     reply = client.request(request([topic], 5_000), CREATE_VERSION, messages.CreateTopicsResponse)
     (answer,) = reply.message.topics
-    return seen_in(
-        step, reply, error_code=answer.error_code, text=_text(answer.error_message, named)
-    )
+    return seen_in(step, reply, error_code=answer.error_code, text=_text(answer.error_message, named))

@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from integration.broker_verbs import Fault
 from integration.observations import untimed
-from integration.scenarios.families.restart.support.broker_on_disk import (
-    ALONE,
-    ON_DISK,
-    BrokerOnDisk,
-)
-from integration.scenarios.families.transactions.support.transactions_under_test import (
-    TransactionsUnderTest,
-)
+from integration.scenarios.families.restart.support.broker_on_disk import ALONE, ON_DISK, BrokerOnDisk
+from integration.scenarios.families.transactions.support.transactions_under_test import TransactionsUnderTest
 from integration.scenarios.helpers.observe import concluded, produced
 from integration.scenarios.scenario import scenario
 from purgatory.clock import SystemClock
@@ -71,10 +65,7 @@ class _Producer:
             node.client.list_offset(self.topic, self._begin_ms + ms).message.topics[0].partitions[0]
             for ms in (0, 1, 2000, 3001, 99_000)
         ]
-        by_time = [
-            [each.error_code, each.offset, max(-1, each.timestamp - self._begin_ms)]
-            for each in found
-        ]
+        by_time = [[each.error_code, each.offset, max(-1, each.timestamp - self._begin_ms)] for each in found]
         yield concluded(f"{step}: by time", "a state", found=by_time)
         for name, sequence in (("retry", last - 1), ("gap", last + 1), ("next", last)):
             yield produced(f"{step}: {name}", self.append(sequence), RESTARTED)
@@ -96,9 +87,7 @@ def lost_indexes_and_snapshots_are_built_again(cluster: ClusterUnderTest) -> Ite
 
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
-def damaged_indexes_and_snapshots_are_built_again(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def damaged_indexes_and_snapshots_are_built_again(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Files of a wrong size, or with another content than they should have."""
     node = BrokerOnDisk(cluster)
     producers = {suffix: _Producer(cluster, node) for suffix in SUFFIXES}
@@ -176,9 +165,7 @@ def leader_epochs_after_a_restart(cluster: ClusterUnderTest) -> Iterator[Observa
         node.start(topic)
         ends = []
         for epoch in range(8):
-            found = (
-                node.client.offset_for_leader_epoch(topic, epoch).message.topics[0].partitions[0]
-            )
+            found = node.client.offset_for_leader_epoch(topic, epoch).message.topics[0].partitions[0]
             ends.append([found.error_code, found.leader_epoch, found.end_offset])
         yield concluded(how, "a state", ends=ends)
         node.append(topic, how.encode())
@@ -192,11 +179,7 @@ def the_directory_of_another_broker_is_refused(cluster: ClusterUnderTest) -> Ite
     node.stop()
     right = node.read_file(META_PROPERTIES)
     lines = right.decode().splitlines()
-    for key, value in (
-        ("node.id", "77"),
-        ("cluster.id", "AAAAAAAAAAAAAAAAAAAAAA"),
-        ("version", "9"),
-    ):
+    for key, value in (("node.id", "77"), ("cluster.id", "AAAAAAAAAAAAAAAAAAAAAA"), ("version", "9")):
         changed = [f"{key}={value}" if line.startswith(f"{key}=") else line for line in lines]
         node.write_file(META_PROPERTIES, "\n".join([*changed, ""]).encode())
         yield concluded(f"another {key}", "a process that ends", comes_up=node.comes_up())

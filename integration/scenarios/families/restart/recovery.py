@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from integration.broker_verbs import Fault
 from integration.observations import untimed
-from integration.scenarios.families.restart.support.broker_on_disk import (
-    ALONE,
-    ON_DISK,
-    BrokerOnDisk,
-    contents,
-)
+from integration.scenarios.families.restart.support.broker_on_disk import ALONE, ON_DISK, BrokerOnDisk, contents
 from integration.scenarios.helpers.observe import concluded, described, produced
 from integration.scenarios.scenario import scenario
 
@@ -64,11 +59,7 @@ def a_torn_tail_is_cut_after_a_kill(cluster: ClusterUnderTest) -> Iterator[Obser
         yield produced(f"{damage}: next", node.append(topic, b"e"), RESTARTED)
 
 
-SOUND_TAILS: Final = (
-    "without its last batch",
-    "a bit of its last batch",
-    "a bit of its second batch",
-)
+SOUND_TAILS: Final = ("without its last batch", "a bit of its last batch", "a bit of its second batch")
 """Damage that is not looked for after a shutdown: all sizes fit."""
 
 
@@ -121,8 +112,6 @@ def a_follower_fetches_again_what_it_has_lost(cluster: ClusterUnderTest) -> Iter
     node.start()
     cluster.wait_until.replicated(topic)
     yield described("up", cluster, topic)
-    cluster.wait_until(
-        lambda: "error" not in "".join(contents(node.client, topic, 0, 5)), "a follower serves all"
-    )
+    cluster.wait_until(lambda: "error" not in "".join(contents(node.client, topic, 0, 5)), "a follower serves all")
     batches = contents(node.client, topic, 0, 5)
     yield concluded("contents", "a follower hears of its high watermark later", batches=batches)

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING
 from integration.broker_verbs import Fault
 from integration.clients.groups import Offset, commit, committed
 from integration.observations import at_once, untimed
-from integration.scenarios.families.restart.support.broker_on_disk import (
-    ALONE,
-    ON_DISK,
-    BrokerOnDisk,
-    contents,
-)
-from integration.scenarios.families.transactions.support.transactions_under_test import (
-    MARKERS,
-    TransactionsUnderTest,
-)
+from integration.scenarios.families.restart.support.broker_on_disk import ALONE, ON_DISK, BrokerOnDisk, contents
+from integration.scenarios.families.transactions.support.transactions_under_test import MARKERS, TransactionsUnderTest
 from integration.scenarios.helpers.groups import ready_group
 from integration.scenarios.helpers.observe import concluded, deleted, described, produced
 from integration.scenarios.scenario import scenario
@@ -56,9 +48,7 @@ def a_restarted_broker_has_its_log(cluster: ClusterUnderTest) -> Iterator[Observ
 
 
 @scenario(configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
-def a_restarted_replica_follows_and_has_all_records(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_restarted_replica_follows_and_has_all_records(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The leader that was stopped or killed comes back as a follower and fetches what was appended in that time."""
     node = BrokerOnDisk(cluster)
     topic = cluster.topics.create([cluster.third, cluster.second, cluster.first])
@@ -78,9 +68,7 @@ def a_restarted_replica_follows_and_has_all_records(
         yield concluded(how, "a follower hears of its high watermark later", batches=found)
 
 
-def _await_contents(
-    cluster: ClusterUnderTest, node: BrokerOnDisk, topic: Topic, count: int
-) -> None:
+def _await_contents(cluster: ClusterUnderTest, node: BrokerOnDisk, topic: Topic, count: int) -> None:
     """Wait until the broker, which follows, serves so many batches."""
     cluster.wait_until(
         lambda: "error" not in "".join(contents(node.client, topic, 0, count)),
@@ -100,9 +88,7 @@ def _all_topics(cluster: ClusterUnderTest) -> list[Topic]:
     return topics
 
 
-def _seen_everywhere(
-    cluster: ClusterUnderTest, step: str, topics: list[Topic]
-) -> Iterator[Observation]:
+def _seen_everywhere(cluster: ClusterUnderTest, step: str, topics: list[Topic]) -> Iterator[Observation]:
     for topic in topics:
         cluster.wait_until.replicated(topic)
         cluster.wait_until.visible(topic, 2)
@@ -133,9 +119,7 @@ def killed_brokers_lose_nothing_together(cluster: ClusterUnderTest) -> Iterator[
 
 
 @scenario(topology="3 topics of 1 partition x 3 replicas", configs=ON_DISK, needs={Fault.STOP})
-def brokers_that_are_restarted_in_turn_lose_nothing(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def brokers_that_are_restarted_in_turn_lose_nothing(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Each is stopped and started when all replicas are in sync again; committed offsets stay too."""
     topics = _all_topics(cluster)
     group = ready_group(cluster, cluster.second)
@@ -169,19 +153,13 @@ def _committed(cluster: ClusterUnderTest, group: str, topic: Topic) -> Iterator[
 
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
-def an_idempotent_producer_goes_on_after_a_restart(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_idempotent_producer_goes_on_after_a_restart(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Its sequences are known: a retry is recognised, a gap refused, the next batch appended."""
     node = BrokerOnDisk(cluster)
     topic = node.topic()
     # One that has written nothing for a day is forgotten.
     now_ms = SystemClock().wall_clock_ms()
-    producer = {
-        "producer_id": cluster.clients.producer_id(),
-        "producer_epoch": 0,
-        "timestamp_ms": now_ms,
-    }
+    producer = {"producer_id": cluster.clients.producer_id(), "producer_epoch": 0, "timestamp_ms": now_ms}
     node.append(topic, b"0", b"1", base_sequence=0, **producer)
     node.append(topic, b"2", base_sequence=2, **producer)
     sequence = 3
@@ -196,9 +174,7 @@ def an_idempotent_producer_goes_on_after_a_restart(
 
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
-def a_producer_of_old_records_is_forgotten_by_a_restart(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_producer_of_old_records_is_forgotten_by_a_restart(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Its last batch is older than producer.id.expiration.ms: a retry is appended again."""
     node = BrokerOnDisk(cluster)
     topic = node.topic()

@@ -50,9 +50,7 @@ def drop(user: str = "u", mechanism: int = SHA_256) -> Deletion:
     return Deletion(user, mechanism)
 
 
-def alter(
-    client: BrokerClient, *changes: Deletion | Upsertion
-) -> Reply[messages.AlterUserScramCredentialsResponse]:
+def alter(client: BrokerClient, *changes: Deletion | Upsertion) -> Reply[messages.AlterUserScramCredentialsResponse]:
     """Send the changes, of which deletions and settings stand apart in the request."""
     request = Alter(
         [change for change in changes if isinstance(change, Deletion)],
@@ -61,9 +59,7 @@ def alter(
     return client.request(request, 0, messages.AlterUserScramCredentialsResponse)
 
 
-def describe(
-    client: BrokerClient, *users: str
-) -> Reply[messages.DescribeUserScramCredentialsResponse]:
+def describe(client: BrokerClient, *users: str) -> Reply[messages.DescribeUserScramCredentialsResponse]:
     """Ask for the users; for all of them without any."""
     request = Describe([Describe.UserName(user) for user in users])
     return client.request(request, 0, messages.DescribeUserScramCredentialsResponse)
@@ -118,9 +114,7 @@ def bad_scram_credentials_are_refused(cluster: ClusterUnderTest) -> Iterator[Obs
 
 
 @scenario(topology="1 partition x 1 replica")
-def scram_credentials_are_set_described_and_deleted(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def scram_credentials_are_set_described_and_deleted(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """One user after the other, so that no order of results matters but that of one user."""
     client = cluster.connect(cluster.first)
     published = Publication(cluster)
@@ -146,9 +140,7 @@ def scram_credentials_are_set_described_and_deleted(
 
 
 @scenario(topology="1 partition x 1 replica")
-def scram_results_come_in_the_order_of_hash_tables(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def scram_results_come_in_the_order_of_hash_tables(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """What is deleted, then what is set, then what is refused; each in the order of a HashMap."""
     client = cluster.connect(cluster.first)
     published = Publication(cluster)

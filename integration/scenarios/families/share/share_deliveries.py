@@ -44,13 +44,9 @@ STATE_IS_READ: Final = untimed("the state of a share partition is read before it
 
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
-def a_record_is_delivered_as_often_as_the_limit_says(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_record_is_delivered_as_often_as_the_limit_says(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Each delivery counts one more; after share.delivery.count.limit deliveries a released record is archived."""
-    (group,) = share_groups_on(
-        cluster, configs=EARLIEST | {"share.delivery.count.limit": str(LIMIT)}
-    )
+    (group,) = share_groups_on(cluster, configs=EARLIEST | {"share.delivery.count.limit": str(LIMIT)})
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
     group.begin(topic)
@@ -70,9 +66,7 @@ def a_record_is_delivered_as_often_as_the_limit_says(
 
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
-def records_are_acknowledged_one_by_one_or_together(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def records_are_acknowledged_one_by_one_or_together(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Accepted, released, rejected, left out as a gap; what is not acquired is refused, and so are bad types."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
@@ -101,9 +95,7 @@ def records_are_acknowledged_one_by_one_or_together(
     foreign = other.acknowledge({share: [Ack(9, 9, (ACCEPT,))]})
     yield acknowledged("of another member", cluster, foreign, at_once())
     yield acquired("released ones", cluster, other.fetch(), at_once())
-    accepted = other.fetch(
-        acknowledged={share: [Ack(2, 2, (ACCEPT,)), Ack(6, 6, (REJECT,))]}, max_wait_ms=SHORT_MS
-    )
+    accepted = other.fetch(acknowledged={share: [Ack(2, 2, (ACCEPT,)), Ack(6, 6, (REJECT,))]}, max_wait_ms=SHORT_MS)
     yield acquired("acknowledged by a fetch", cluster, accepted, at_timeout(SHORT_MS))
     unknown = SharePartition(cluster.topics.unknown())
     refused = member.acknowledge({unknown: [Ack(0, 0, (ACCEPT,))]})
@@ -111,9 +103,7 @@ def records_are_acknowledged_one_by_one_or_together(
 
 
 @scenario(topology="a share group, 30 partitions", configs=SHARE_GROUPS)
-def a_lock_that_times_out_makes_records_available(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_lock_that_times_out_makes_records_available(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty records: share.record.lock.duration.ms after it was acquired another member is delivered each."""
     (group,) = share_groups_on(cluster, configs=SHORT_LOCKS)
     topic = cluster.topics.create([cluster.first], partitions=SAMPLES)
@@ -133,10 +123,7 @@ def a_lock_that_times_out_makes_records_available(
         cluster.wait(STAGGER_MS)
     for attempt, (owner, owned, pending) in enumerate(waiting, 1):
         reply = pending.result()
-        due = on_event(
-            owned.answered_ms + LOCK_MS - reply.sent_ms,
-            earliest_ms=owned.sent_ms + LOCK_MS - reply.sent_ms,
-        )
+        due = on_event(owned.answered_ms + LOCK_MS - reply.sent_ms, earliest_ms=owned.sent_ms + LOCK_MS - reply.sent_ms)
         yield acquired("delivered again", cluster, reply, due, attempt=attempt)
         late = owner.acknowledge({shares[attempt - 1]: [Ack(0, 0, (ACCEPT,))]})
         if attempt == 1:
@@ -162,15 +149,11 @@ def a_renewed_lock_lasts_longer(cluster: ClusterUnderTest) -> Iterator[Observati
     renewed = owner.acknowledge({share: [Ack(0, 0, (RENEW,))]}, renews=True)
     yield acknowledged("renewed", cluster, renewed, at_once())
     first = heir.fetch(share, max_wait_ms=LONG_MS)
-    due = on_event(
-        owned.answered_ms + LOCK_MS - first.sent_ms,
-        earliest_ms=owned.sent_ms + LOCK_MS - first.sent_ms,
-    )
+    due = on_event(owned.answered_ms + LOCK_MS - first.sent_ms, earliest_ms=owned.sent_ms + LOCK_MS - first.sent_ms)
     yield acquired("the one that was not renewed", cluster, first, due)
     second = heir.fetch(max_wait_ms=LONG_MS)
     due = on_event(
-        renewed.answered_ms + LOCK_MS - second.sent_ms,
-        earliest_ms=renewed.sent_ms + LOCK_MS - second.sent_ms,
+        renewed.answered_ms + LOCK_MS - second.sent_ms, earliest_ms=renewed.sent_ms + LOCK_MS - second.sent_ms
     )
     yield acquired("the renewed one", cluster, second, due)
 
@@ -186,9 +169,7 @@ def what_a_member_leaves_is_delivered_to_others(cluster: ClusterUnderTest) -> It
     share = SharePartition(topic)
     group.begin(topic)
     group.warm(share)
-    second, third, bystander = (
-        group.share_member(name) for name in ("second", "third", "bystander")
-    )
+    second, third, bystander = (group.share_member(name) for name in ("second", "third", "bystander"))
     second.client.produce(topic, b"a", b"b", b"c", acks=1)
     yield acquired("second", cluster, second.fetch(share), at_once())
     ended = second.end_session({share: [Ack(0, 0, (ACCEPT,))]})
@@ -207,9 +188,7 @@ def what_a_member_leaves_is_delivered_to_others(cluster: ClusterUnderTest) -> It
 
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
-def a_share_fetch_takes_as_many_records_as_it_wants(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_share_fetch_takes_as_many_records_as_it_wants(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Whole batches, or with a record limit (KIP-1206) no more records than asked; acquired in parts of batch_size."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])

@@ -6,22 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from integration.clients.broker_client import batch_of
 from integration.observations import at_once, at_timeout
-from integration.scenarios.families.share.support.share_configs import (
-    FEW_SESSIONS,
-    MAX_SIZE,
-    SHARE_GROUPS,
-)
-from integration.scenarios.families.share.support.share_group_under_test import (
-    EARLIEST,
-    acquired,
-    share_groups_on,
-)
-from integration.scenarios.families.share.support.share_member import (
-    RELEASE,
-    Ack,
-    ShareMember,
-    SharePartition,
-)
+from integration.scenarios.families.share.support.share_configs import FEW_SESSIONS, MAX_SIZE, SHARE_GROUPS
+from integration.scenarios.families.share.support.share_group_under_test import EARLIEST, acquired, share_groups_on
+from integration.scenarios.families.share.support.share_member import RELEASE, Ack, ShareMember, SharePartition
 from integration.scenarios.helpers.due import after
 from integration.scenarios.helpers.side_by_side import SAMPLES, lanes_of, side_by_side, turns_of
 from integration.scenarios.scenario import scenario
@@ -87,9 +74,7 @@ def a_record_wakes_a_share_fetch(cluster: ClusterUnderTest) -> Iterator[Observat
 
 
 @scenario(topology="a share group, 1 partition x 3 replicas", configs=SHARE_GROUPS)
-def a_share_fetch_waits_for_what_all_in_sync_replicas_have(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_share_fetch_waits_for_what_all_in_sync_replicas_have(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty, each woken when the followers have the record: with the answer to acks=all."""
     (group,) = share_groups_on(cluster)
     topic = cluster.topics.create()
@@ -108,9 +93,7 @@ def a_share_fetch_waits_for_what_all_in_sync_replicas_have(
 
 
 @scenario(topology="a share group, 2 partitions", configs=SHARE_GROUPS)
-def min_bytes_of_a_share_fetch_are_counted_over_partitions(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def min_bytes_of_a_share_fetch_are_counted_over_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """One batch in each of two partitions is enough together; what is too little comes at max_wait_ms."""
     (group,) = share_groups_on(cluster)
     topic = cluster.topics.create([cluster.first], partitions=2)
@@ -154,9 +137,7 @@ def released_records_do_not_wake_a_share_fetch(cluster: ClusterUnderTest) -> Ite
 
 
 @scenario(topology="a share group, 1 partition", configs=FEW_SESSIONS)
-def a_share_fetch_without_room_for_its_session_waits(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_share_fetch_without_room_for_its_session_waits(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """SHARE_SESSION_LIMIT_REACHED, after max_wait_ms; there is room again when a session has ended."""
     (group,) = share_groups_on(cluster)
     topic = cluster.topics.create([cluster.first])

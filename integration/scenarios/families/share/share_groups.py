@@ -19,10 +19,7 @@ from integration.clients.groups import (
 from integration.clients.stopwatch import pause_ms
 from integration.observations import Observation, on_event
 from integration.scenarios.families.share.support.share_configs import MAX_SIZE, SHARE_GROUPS
-from integration.scenarios.families.share.support.share_group_under_test import (
-    describe_share_groups,
-    share_groups_on,
-)
+from integration.scenarios.families.share.support.share_group_under_test import describe_share_groups, share_groups_on
 from integration.scenarios.helpers.observe import concluded
 from integration.scenarios.helpers.side_by_side import SAMPLES, pause_until
 from integration.scenarios.scenario import scenario
@@ -31,18 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
-    from integration.scenarios.families.share.support.share_group_under_test import (
-        ShareGroupUnderTest,
-    )
+    from integration.scenarios.families.share.support.share_group_under_test import ShareGroupUnderTest
 
 PARTITIONS: Final = 4
 LONG_ID: Final = "m" * 37
 """A character more than a UUID has."""
 SESSION_MS: Final = 2000
-SHORT_SESSIONS: Final = {
-    "share.session.timeout.ms": str(SESSION_MS),
-    "share.heartbeat.interval.ms": "500",
-}
+SHORT_SESSIONS: Final = {"share.session.timeout.ms": str(SESSION_MS), "share.heartbeat.interval.ms": "500"}
 LOOKS_BEFORE_MS: Final = 100
 LOOKS_EVERY_MS: Final = 1
 STAGGER_MS: Final = 5
@@ -60,10 +52,7 @@ def _listed(step: str, group: ShareGroupUnderTest, *types: str) -> Observation:
 
 def _counted(seen: Observation) -> Observation:
     """Return it with the numbers of assigned partitions: which they are depends on the topic's random id."""
-    fields = {
-        name: len(value) if isinstance(value, list) else value
-        for name, value in seen.fields.items()
-    }
+    fields = {name: len(value) if isinstance(value, list) else value for name, value in seen.fields.items()}
     return replace(seen, fields=fields)
 
 
@@ -164,9 +153,7 @@ def a_share_group_is_of_a_kind_of_its_own(cluster: ClusterUnderTest) -> Iterator
 
 
 @scenario(topology="30 share groups", configs=SHARE_GROUPS)
-def a_silent_share_member_is_fenced_after_its_session(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_silent_share_member_is_fenced_after_its_session(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty groups: share.session.timeout.ms after its last heartbeat each is Empty."""
     topic = cluster.topics.create([cluster.first])
     groups = share_groups_on(cluster, SAMPLES, SHORT_SESSIONS)

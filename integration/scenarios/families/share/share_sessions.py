@@ -12,12 +12,7 @@ from integration.scenarios.families.share.support.share_group_under_test import 
     acquired,
     share_groups_on,
 )
-from integration.scenarios.families.share.support.share_member import (
-    ACCEPT,
-    FINAL_EPOCH,
-    Ack,
-    SharePartition,
-)
+from integration.scenarios.families.share.support.share_member import ACCEPT, FINAL_EPOCH, Ack, SharePartition
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:

@@ -16,15 +16,8 @@ from integration.scenarios.families.share.support.share_group_under_test import 
     acquired,
     share_groups_on,
 )
-from integration.scenarios.families.share.support.share_member import (
-    ACCEPT,
-    RELEASE,
-    Ack,
-    SharePartition,
-)
-from integration.scenarios.families.transactions.support.transactions_under_test import (
-    TransactionsUnderTest,
-)
+from integration.scenarios.families.share.support.share_member import ACCEPT, RELEASE, Ack, SharePartition
+from integration.scenarios.families.transactions.support.transactions_under_test import TransactionsUnderTest
 from integration.scenarios.helpers.observe import deleted
 from integration.scenarios.scenario import scenario
 
@@ -40,9 +33,7 @@ NEWER_MS: Final = 4_000_000_000_000
 ANY_MS: Final = str(2**63 - 1)
 WAIT_MS: Final = 2000
 SHORT_MS: Final = 300
-FIRST_FETCH: Final = untimed(
-    "the first share fetch of a share partition waits until its state is read"
-)
+FIRST_FETCH: Final = untimed("the first share fetch of a share partition waits until its state is read")
 
 
 @scenario(topology="4 share groups, 1 partition", configs=SHARE_GROUPS)
@@ -65,9 +56,7 @@ def a_share_group_begins_where_its_reset_says(cluster: ClusterUnderTest) -> Iter
 
 
 @scenario(topology="2 share groups, 1 partition", configs=SHARE_GROUPS)
-def aborted_records_are_left_out_of_committed_ones(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def aborted_records_are_left_out_of_committed_ones(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """share.isolation.level: read_committed stops at an open transaction and skips an aborted one."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first])
@@ -99,9 +88,7 @@ def aborted_records_are_left_out_of_committed_ones(
 
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
-def deleted_records_move_the_start_of_a_share_partition(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def deleted_records_move_the_start_of_a_share_partition(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Records in flight that are deleted are archived; the next fetch begins where the log begins."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
@@ -128,9 +115,7 @@ def deleted_records_move_the_start_of_a_share_partition(
 
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
-def offsets_of_a_share_group_are_altered_while_it_is_empty(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def offsets_of_a_share_group_are_altered_while_it_is_empty(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """NON_EMPTY_GROUP while it has members; then it begins elsewhere, and lags; deleted, it begins anew."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first], partitions=2)
@@ -163,9 +148,7 @@ def offsets_of_a_share_group_are_altered_while_it_is_empty(
 
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
-def a_leader_that_moves_keeps_the_state_of_share_partitions(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_leader_that_moves_keeps_the_state_of_share_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The next leader delivers what was released or in flight; what was acknowledged stays away."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])

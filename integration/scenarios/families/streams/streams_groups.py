@@ -21,12 +21,7 @@ from integration.scenarios.families.streams.support.streams_group_under_test imp
     describe_streams_groups,
     streams_groups_on,
 )
-from integration.scenarios.families.streams.support.topologies import (
-    TaskIds,
-    internal,
-    subtopology,
-    topology,
-)
+from integration.scenarios.families.streams.support.topologies import TaskIds, internal, subtopology, topology
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -40,9 +35,7 @@ Request = messages.StreamsGroupHeartbeatRequest
 
 
 @scenario(topology="a streams group, 4 partitions", configs=STREAMS_GROUPS)
-def tasks_of_a_streams_group_move_between_members(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def tasks_of_a_streams_group_move_between_members(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A member gives tasks up before another one gets them; the epochs grow with each change."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first], partitions=PARTITIONS)
@@ -55,10 +48,7 @@ def tasks_of_a_streams_group_move_between_members(
     yield group.seen("described meanwhile", group.described())
     yield group.seen("second waits", second.heartbeat())
     yield group.seen("first has all yet", first.heartbeat(active_tasks=had))
-    yield group.seen(
-        "first says nothing",
-        first.heartbeat(active_tasks=None, standby_tasks=None, warmup_tasks=None),
-    )
+    yield group.seen("first says nothing", first.heartbeat(active_tasks=None, standby_tasks=None, warmup_tasks=None))
     yield group.seen("first has given up", first.heartbeat())
     yield group.seen("second gets", second.heartbeat())
     yield group.seen("described again", group.described())
@@ -76,9 +66,7 @@ def tasks_of_a_streams_group_move_between_members(
 
 
 @scenario(topology="a streams group, 2 partitions", configs=STREAMS_GROUPS)
-def other_epochs_of_a_streams_member_are_fenced(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def other_epochs_of_a_streams_member_are_fenced(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID and GROUP_ID_NOT_FOUND, with their messages."""
     group, unknown = streams_groups_on(cluster, 2)
     topic = cluster.topics.create([cluster.first], partitions=2)
@@ -108,9 +96,7 @@ def other_epochs_of_a_streams_member_are_fenced(
 
 
 @scenario(topology="a streams group", configs=STREAMS_GROUPS)
-def a_first_streams_heartbeat_has_to_be_complete(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_first_streams_heartbeat_has_to_be_complete(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """INVALID_REQUEST and STREAMS_INVALID_TOPOLOGY with what is wrong, and GROUP_MAX_SIZE_REACHED."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first])
@@ -152,9 +138,7 @@ def a_first_streams_heartbeat_has_to_be_complete(
 
 
 @scenario(topology="streams groups", configs=STREAMS_GROUPS)
-def a_streams_application_can_be_asked_to_end(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_streams_application_can_be_asked_to_end(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """SHUTDOWN_APPLICATION until the group is empty; STALE_TOPOLOGY for a member that is behind."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first], partitions=2)
@@ -197,9 +181,7 @@ def endpoints_of_a_streams_group_are_told(cluster: ClusterUnderTest) -> Iterator
 
 
 @scenario(topology="a streams group, 2 partitions", configs=STREAMS_GROUPS)
-def streams_members_commit_in_the_epochs_of_their_tasks(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def streams_members_commit_in_the_epochs_of_their_tasks(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Also in an older epoch, for tasks that they have had since (KIP-1251); others are STALE_MEMBER_EPOCH."""
     (group,) = streams_groups_on(cluster)
     topic, other = (cluster.topics.create([cluster.first], partitions=2) for _ in range(2))
@@ -221,12 +203,7 @@ def streams_members_commit_in_the_epochs_of_their_tasks(
         ("nobody", topic, "", -1),
     ):
         told = start_commit(
-            group.tool,
-            group.name,
-            Offset(asked, 0, 5),
-            member_id=member_id,
-            generation=number,
-            version=9,
+            group.tool, group.name, Offset(asked, 0, 5), member_id=member_id, generation=number, version=9
         )
         yield group.seen(step, told.result())
     for step, fetcher, number in (
@@ -235,9 +212,7 @@ def streams_members_commit_in_the_epochs_of_their_tasks(
         ("fetched by a stranger", "stranger", epoch),
         ("fetched by a tool", None, -1),
     ):
-        found = committed(
-            group.tool, group.name, {topic: [0]}, member_id=fetcher, member_epoch=number
-        )
+        found = committed(group.tool, group.name, {topic: [0]}, member_id=fetcher, member_epoch=number)
         yield group.seen(step, found)
     named = {topic.name: [0]}
     yield group.seen("deleted while it is read", delete_offsets(group.tool, group.name, named))

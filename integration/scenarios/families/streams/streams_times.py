@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from integration.clients.stopwatch import pause_ms
 from integration.observations import Observation, on_event
-from integration.scenarios.families.streams.support.streams_configs import (
-    INITIAL_DELAY_MS,
-    SESSION_MS,
-    STREAMS_GROUPS,
-)
+from integration.scenarios.families.streams.support.streams_configs import INITIAL_DELAY_MS, SESSION_MS, STREAMS_GROUPS
 from integration.scenarios.families.streams.support.streams_group_under_test import (
     describe_streams_groups,
     streams_groups_on,
@@ -48,10 +44,7 @@ def _when_over(
     is_over: Callable[[Described], bool],
 ) -> Iterator[Observation]:
     """Look at all groups until each is over, and observe when that was after its heartbeat."""
-    waiting = {
-        group.name: (number, told)
-        for number, (group, told) in enumerate(zip(groups, began, strict=True), 1)
-    }
+    waiting = {group.name: (number, told) for number, (group, told) in enumerate(zip(groups, began, strict=True), 1)}
     pause_until(began[0].sent_ms + wait_ms - LOOKS_BEFORE_MS)
     seen: dict[int, Observation] = {}
     while waiting:
@@ -90,18 +83,12 @@ def a_new_streams_group_waits_for_members(cluster: ClusterUnderTest) -> Iterator
         member.heartbeat()
         cluster.wait(STAGGER_MS)
     yield from _when_over(
-        "assigned",
-        groups,
-        began,
-        INITIAL_DELAY_MS,
-        lambda group: group.assignment_epoch == group.group_epoch,
+        "assigned", groups, began, INITIAL_DELAY_MS, lambda group: group.assignment_epoch == group.group_epoch
     )
 
 
 @scenario(topology="30 streams groups", configs=STREAMS_GROUPS)
-def a_silent_streams_member_is_fenced_after_its_session(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_silent_streams_member_is_fenced_after_its_session(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty groups: the session timeout after its last heartbeat each is Empty."""
     topic = cluster.topics.create([cluster.first])
     groups = streams_groups_on(cluster, SAMPLES)
@@ -117,16 +104,12 @@ def _has_tasks(member: StreamsMember) -> bool:
 
 
 @scenario(topology="30 streams groups, 2 members each", configs=STREAMS_GROUPS)
-def a_streams_member_that_gives_nothing_up_is_fenced(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_streams_member_that_gives_nothing_up_is_fenced(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty groups: its rebalance timeout after it was asked to give a task up, the member is gone."""
     topic = cluster.topics.create([cluster.first], partitions=2)
     groups = streams_groups_on(cluster, SAMPLES)
     reads = subtopology("0", topic.name)
-    members = [
-        group.streams_member("first", reads, rebalance_timeout_ms=REVOCATION_MS) for group in groups
-    ]
+    members = [group.streams_member("first", reads, rebalance_timeout_ms=REVOCATION_MS) for group in groups]
     for member in members:
         member.join()
         member.heartbeat()
@@ -139,6 +122,4 @@ def a_streams_member_that_gives_nothing_up_is_fenced(
     for member in members:
         began.append(member.heartbeat())
         cluster.wait(STAGGER_MS)
-    yield from _when_over(
-        "fenced", groups, began, REVOCATION_MS, lambda group: len(group.members) == 1
-    )
+    yield from _when_over("fenced", groups, began, REVOCATION_MS, lambda group: len(group.members) == 1)

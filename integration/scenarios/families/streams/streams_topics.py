@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from integration.scenarios.families.streams.support.streams_configs import STREAMS_GROUPS
-from integration.scenarios.families.streams.support.streams_group_under_test import (
-    streams_groups_on,
-)
+from integration.scenarios.families.streams.support.streams_group_under_test import streams_groups_on
 from integration.scenarios.families.streams.support.topologies import internal, subtopology
 from integration.scenarios.helpers.publication import Publication
 from integration.scenarios.scenario import scenario
@@ -23,9 +21,7 @@ TOO_MANY_REPLICAS: Final = 7
 
 
 @scenario(topology="a streams group, 2 subtopologies", configs=STREAMS_GROUPS)
-def internal_topics_of_a_streams_group_are_created(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def internal_topics_of_a_streams_group_are_created(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """By the broker, with the partitions that follow from the source topics; standby tasks follow."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first], partitions=3)
@@ -83,9 +79,7 @@ def a_deleted_topic_stops_a_streams_group(cluster: ClusterUnderTest) -> Iterator
 
 
 @scenario(topology="a streams group", configs=STREAMS_GROUPS)
-def a_member_is_told_why_an_internal_topic_is_missing(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_member_is_told_why_an_internal_topic_is_missing(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """With the heartbeat after the one that had it created; until two intervals later it is not tried again."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first])

@@ -68,9 +68,7 @@ def the_last_follower_completes_acks_all(cluster: ClusterUnderTest) -> Iterator[
 
 
 @scenario()
-def the_next_fetches_of_the_followers_complete_a_deletion(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_next_fetches_of_the_followers_complete_a_deletion(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty deletions; a record of another topic ends the waits of the followers' fetches.
 
     With the response they learn the new start of the log, and their next fetches tell it.
@@ -88,9 +86,7 @@ def the_next_fetches_of_the_followers_complete_a_deletion(
 
 
 @scenario(topology="30 partitions x 3 replicas", configs=SHORT_LAG, needs={Fault.PAUSE})
-def a_shrinking_isr_completes_acks_all_and_fetches(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_shrinking_isr_completes_acks_all_and_fetches(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty partitions lose the paused follower by its lag, and their high watermarks rise.
 
     The ISR of another topic shrinks first: that shows when the leader checks, so that it is known
@@ -119,9 +115,7 @@ def a_shrinking_isr_completes_acks_all_and_fetches(
 
 
 @scenario(topology="30 partitions x 3 replicas", needs={Fault.PAUSE})
-def an_election_ends_acks_all_and_fetches_at_the_old_leader(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_election_ends_acks_all_and_fetches_at_the_old_leader(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The preferred leaders of thirty partitions are elected, one after the other.
 
     acks=all waits for a paused follower, and gets NOT_LEADER_OR_FOLLOWER; a fetch that states its
@@ -133,10 +127,7 @@ def an_election_ends_acks_all_and_fetches_at_the_old_leader(
     asked = cluster.clients.ask(cluster.first)
     move(asked, *((topic.name, partition, reordered) for partition in range(SAMPLES)))
     cluster.wait_until(
-        lambda: all(
-            found.replicas == reordered
-            for found in cluster.metadata.describe_all(topic.name).values()
-        ),
+        lambda: all(found.replicas == reordered for found in cluster.metadata.describe_all(topic.name).values()),
         f"{topic.name} has other preferred leaders",
     )
     cluster.faults.pause(cluster.third)
@@ -151,15 +142,10 @@ def an_election_ends_acks_all_and_fetches_at_the_old_leader(
 
 
 @scenario(topology="10 topics of 3 partitions x 1 replica")
-def deleting_a_topic_ends_the_fetches_of_its_partitions(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def deleting_a_topic_ends_the_fetches_of_its_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Ten topics are deleted, and a fetch of each of their three partitions is parked."""
     together = SAMPLES // EVENTS
-    topics = [
-        cluster.topics.create([cluster.first], partitions=together, settled=False)
-        for _ in range(EVENTS)
-    ]
+    topics = [cluster.topics.create([cluster.first], partitions=together, settled=False) for _ in range(EVENTS)]
     clients = [cluster.connect(cluster.first) for _ in range(together)]
     for event, topic in enumerate(topics):
         parked = [
@@ -183,9 +169,7 @@ def _starts_at(leader: BrokerClient, topic: Topic, offset: int) -> bool:
 
 def _warm_up(cluster: ClusterUnderTest, topic: Topic) -> None:
     """Replicate a record of every partition, so that the followers' fetches hold all of them."""
-    appends = [
-        Append(topic, partition, batch_of([b"first"])) for partition in range(len(topic.replicas))
-    ]
+    appends = [Append(topic, partition, batch_of([b"first"])) for partition in range(len(topic.replicas))]
     cluster.clients.ask(cluster.first).start_produce(*appends).result()
 
 

@@ -29,9 +29,7 @@ NO_RESPONSE: Final = "a purge has no response"
 
 
 @scenario(topology="2 partitions x 1 replica", needs={Reading.PURGES})
-def completed_fetches_are_purged_where_nothing_happens(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def completed_fetches_are_purged_where_nothing_happens(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thousands of fetches wait for two partitions, and records come to the first one only.
 
     The completed fetches stay in the watch list of the second one. They are purged when there are

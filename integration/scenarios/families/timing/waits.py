@@ -52,9 +52,7 @@ def fifty_fetches_time_out_together(cluster: ClusterUnderTest) -> Iterator[Obser
     topic = cluster.topics.create([cluster.first])
     clients = [cluster.connect(cluster.first) for _ in range(TOGETHER)]
     for turn in range(3):
-        parked = [
-            client.start_fetch(Position(topic), max_wait_ms=TOGETHER_MS) for client in clients
-        ]
+        parked = [client.start_fetch(Position(topic), max_wait_ms=TOGETHER_MS) for client in clients]
         for attempt, pending in enumerate(parked, 1 + turn * TOGETHER):
             yield fetched("together", pending.result(), at_timeout(TOGETHER_MS), attempt=attempt)
 
@@ -67,31 +65,20 @@ def acks_all_and_deletions_wait_for_a_frozen_follower_until_their_timeout(
     yield from _wait_for_a_frozen_follower(cluster, turns_of(WAITS_MS, WAITS_WITHIN_MS))
 
 
-@scenario(
-    topology="a partition x 3 replicas for each connection",
-    configs=LONG_SESSION,
-    needs={Fault.PAUSE},
-)
-def acks_all_and_deletions_wait_nine_seconds_for_a_frozen_follower(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+@scenario(topology="a partition x 3 replicas for each connection", configs=LONG_SESSION, needs={Fault.PAUSE})
+def acks_all_and_deletions_wait_nine_seconds_for_a_frozen_follower(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty of each; the follower is not fenced in that time."""
     yield from _wait_for_a_frozen_follower(cluster, turns_of([LONGEST_MS], LONGEST_WITHIN_MS))
 
 
-def _wait_for_a_frozen_follower(
-    cluster: ClusterUnderTest, turns: list[Turn]
-) -> Iterator[Observation]:
+def _wait_for_a_frozen_follower(cluster: ClusterUnderTest, turns: list[Turn]) -> Iterator[Observation]:
     grows = cluster.topics.create(partitions=lanes_of(turns), settled=False)
     shrinks = cluster.topics.create(partitions=lanes_of(turns))
     records = batch_of([b"%d" % index for index in range(SAMPLES)])
     filled = [Append(shrinks, partition, records) for partition in range(lanes_of(turns))]
     cluster.clients.ask(cluster.first).start_produce(*filled).result()
     cluster.faults.pause(cluster.third)
-    starts: dict[str, Start] = {
-        "acks=all": partial(_produce, grows),
-        "deletion": partial(_delete, shrinks),
-    }
+    starts: dict[str, Start] = {"acks=all": partial(_produce, grows), "deletion": partial(_delete, shrinks)}
     for name, turn, reply in side_by_side(cluster, turns, starts):
         step, due = f"{name}, timeout {turn.wait_ms}", at_timeout(turn.wait_ms)
         if name == "deletion":
@@ -109,9 +96,5 @@ def _produce(topic: Topic, client: BrokerClient, turn: Turn) -> Pending[messages
     return client.start_produce(append, timeout_ms=turn.wait_ms)
 
 
-def _delete(
-    topic: Topic, client: BrokerClient, turn: Turn
-) -> Pending[messages.DeleteRecordsResponse]:
-    return client.start_delete_records(
-        topic, turn.round, partition=turn.lane, timeout_ms=turn.wait_ms
-    )
+def _delete(topic: Topic, client: BrokerClient, turn: Turn) -> Pending[messages.DeleteRecordsResponse]:
+    return client.start_delete_records(topic, turn.round, partition=turn.lane, timeout_ms=turn.wait_ms)

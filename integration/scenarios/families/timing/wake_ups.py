@@ -52,9 +52,7 @@ def a_record_wakes_a_fetch_of_its_partition(cluster: ClusterUnderTest) -> Iterat
 
 
 @scenario(topology="5 partitions x 1 replica")
-def a_record_in_any_of_its_partitions_wakes_a_fetch(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_record_in_any_of_its_partitions_wakes_a_fetch(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty fetches of five partitions; the record comes into each of them in turn."""
     topic = cluster.topics.create([cluster.first], partitions=SEVERAL)
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
@@ -71,17 +69,13 @@ def a_record_in_any_of_its_partitions_wakes_a_fetch(
 
 
 @scenario(topology="5 partitions x 1 replica")
-def the_last_of_several_partitions_fills_min_bytes(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_last_of_several_partitions_fills_min_bytes(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty fetches that want a batch from each of five partitions: the fifth one wakes them."""
     topic = cluster.topics.create([cluster.first], partitions=SEVERAL)
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     for attempt in range(1, SAMPLES + 1):
         parked = consumer.start_fetch(
-            *_positions(topic, [attempt - 1] * SEVERAL),
-            max_wait_ms=LONG_MS,
-            min_bytes=SEVERAL * BATCH_BYTES,
+            *_positions(topic, [attempt - 1] * SEVERAL), max_wait_ms=LONG_MS, min_bytes=SEVERAL * BATCH_BYTES
         )
         for partition in range(SEVERAL):
             cluster.wait(PARKED_AFTER_MS / SEVERAL)
@@ -107,9 +101,7 @@ def the_high_watermark_wakes_a_fetch(cluster: ClusterUnderTest) -> Iterator[Obse
 
 
 @scenario()
-def the_next_fetch_of_a_follower_wakes_a_fetch_there(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_next_fetch_of_a_follower_wakes_a_fetch_there(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Thirty fetches at a follower; a record of another topic ends the wait of its own fetch.
 
     Its own fetch brings it the new high watermark, for which alone it would wait 500 ms.
@@ -129,9 +121,7 @@ def the_next_fetch_of_a_follower_wakes_a_fetch_there(
 
 
 @scenario(topology="30 partitions x 1 replica")
-def a_record_shortly_before_the_timeout_is_not_missed(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_record_shortly_before_the_timeout_is_not_missed(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """40 ms before max_wait_ms is over: it wakes the fetch; where it is below min_bytes, it waits.
 
     Then it is in the response at the timeout.

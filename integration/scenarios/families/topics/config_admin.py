@@ -43,15 +43,11 @@ BROKER_KEYS = (*sorted(set(every_broker_config()) - OWN_TO_EACH_CLUSTER), "no.su
 @scenario(topology="1 partition x 1 replica")
 def a_topics_configurations_are_described(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """All of them with value, source, type and synonyms: whole responses of every version."""
-    topic = cluster.topics.create(
-        [cluster.first], max_message_bytes="2000", cleanup_policy="compact"
-    )
+    topic = cluster.topics.create([cluster.first], max_message_bytes="2000", cleanup_policy="compact")
     client = cluster.connect(cluster.first)
     for version in range(1, 5):
         for synonyms in (False, True):
-            reply = describe_configs(
-                client, (TOPIC, topic.name, None), synonyms=synonyms, version=version
-            )
+            reply = describe_configs(client, (TOPIC, topic.name, None), synonyms=synonyms, version=version)
             yield whole_response(f"synonyms {synonyms}, version {version}", cluster, reply)
 
 
@@ -77,9 +73,7 @@ def a_brokers_configurations_are_described(cluster: ClusterUnderTest) -> Iterato
     client = cluster.connect(cluster.first)
     for version in (1, 4):
         for name in (str(cluster.first), ""):
-            reply = describe_configs(
-                client, (BROKER, name, BROKER_KEYS), synonyms=True, version=version
-            )
+            reply = describe_configs(client, (BROKER, name, BROKER_KEYS), synonyms=True, version=version)
             step = f"{'one' if name else 'all'}, version {version}"
             yield whole_response(step, cluster, reply)
 
@@ -171,10 +165,7 @@ def changes_of_strange_resources_are_refused(cluster: ClusterUnderTest) -> Itera
         "no number": [(BROKER, "first", broker_change)],
         "unknown kind": [(UNKNOWN_KIND, "x", change)],
         "twice": [(TOPIC, topic.name, change), (TOPIC, topic.name, change)],
-        "one of two": [
-            (TOPIC, cluster.topics.name("unknown"), change),
-            (TOPIC, topic.name, change),
-        ],
+        "one of two": [(TOPIC, cluster.topics.name("unknown"), change), (TOPIC, topic.name, change)],
         "none": [],
     }
     for step, resources in cases.items():
@@ -246,9 +237,7 @@ def the_old_request_replaces_all_configurations(cluster: ClusterUnderTest) -> It
 
 
 @scenario(topology="none")
-def groups_and_subscriptions_have_configurations(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def groups_and_subscriptions_have_configurations(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Those of a group and of a subscription to client metrics that do not exist."""
     client = cluster.connect(cluster.first)
     cases: dict[str, tuple[int, str, tuple[str, ...] | None]] = {

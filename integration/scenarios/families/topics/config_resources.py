@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.protocol import messages
-from integration.clients.admin_requests import (
-    BROKER,
-    BROKER_LOGGER,
-    CLIENT_METRICS,
-    DELETE,
-    GROUP,
-    SET,
-    TOPIC,
-    alter,
-)
+from integration.clients.admin_requests import BROKER, BROKER_LOGGER, CLIENT_METRICS, DELETE, GROUP, SET, TOPIC, alter
 from integration.scenarios.helpers.observe import seen_in
 from integration.scenarios.helpers.publication import Publication
 from integration.scenarios.scenario import scenario
@@ -37,10 +28,7 @@ def what_may_be_configured_is_listed(cluster: ClusterUnderTest) -> Iterator[Obse
     group, metrics = cluster.topics.name("group"), cluster.topics.name("metrics")
     labels = {topic.name: "topic", group: "group", metrics: "metrics"}
     labels |= dict.fromkeys(map(str, cluster.brokers), "broker")
-    configured = {
-        (GROUP, group): "consumer.session.timeout.ms",
-        (CLIENT_METRICS, metrics): "interval.ms",
-    }
+    configured = {(GROUP, group): "consumer.session.timeout.ms", (CLIENT_METRICS, metrics): "interval.ms"}
     kinds = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, *UNKNOWN_KINDS)
     questions: list[tuple[list[int], int]] = [([], 0), ([], 1), *(([kind], 1) for kind in kinds)]
     for step, operation, value in (("set", SET, "50000"), ("deleted", DELETE, None)):

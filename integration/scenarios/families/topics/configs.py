@@ -8,25 +8,11 @@ from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import Record, build_batch, iter_records
 from integration.clients.admin_requests import creatable, create, delete, metadata, pages
-from integration.clients.broker_client import (
-    EARLIEST,
-    LATEST,
-    TIMESTAMP_MS,
-    Append,
-    Position,
-    batch_of,
-)
+from integration.clients.broker_client import EARLIEST, LATEST, TIMESTAMP_MS, Append, Position, batch_of
 from integration.observations import Observation, at_once
 from integration.scenarios.helpers.broker_configs import RESTRICTED
 from integration.scenarios.helpers.due import after
-from integration.scenarios.helpers.observe import (
-    answer_or_end,
-    fetched,
-    listed,
-    produced,
-    seen_in,
-    whole_response,
-)
+from integration.scenarios.helpers.observe import answer_or_end, fetched, listed, produced, seen_in, whole_response
 from integration.scenarios.helpers.publication import Publication
 from integration.scenarios.scenario import scenario
 
@@ -42,9 +28,7 @@ HOUR_MS = 3_600_000
 
 
 @scenario(topology="1 partition x 1 replica")
-def max_message_bytes_holds_from_when_it_is_changed(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def max_message_bytes_holds_from_when_it_is_changed(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Lowered, raised and reset between produces: MESSAGE_TOO_LARGE only while it is low."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
@@ -92,9 +76,7 @@ def log_append_time_is_stamped_by_the_broker(cluster: ClusterUnderTest) -> Itera
 
 
 @scenario(topology="1 partition x 1 replica")
-def the_type_of_timestamps_changes_for_later_batches(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_type_of_timestamps_changes_for_later_batches(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """CreateTime, then LogAppendTime, then CreateTime again, batch by batch in one log."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
@@ -110,19 +92,13 @@ def the_type_of_timestamps_changes_for_later_batches(
 
 
 @scenario(topology="1 partition x 1 replica")
-def timestamps_out_of_bounds_are_refused_record_by_record(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def timestamps_out_of_bounds_are_refused_record_by_record(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """INVALID_TIMESTAMP lists each bad record of a batch; with LogAppendTime nothing is checked."""
     leader = cluster.connect(cluster.first)
-    batch = build_batch(
-        [Record(b"v", timestamp=time) for time in (TIMESTAMP_MS, 1 << 42, TIMESTAMP_MS, 1 << 43)]
-    )
+    batch = build_batch([Record(b"v", timestamp=time) for time in (TIMESTAMP_MS, 1 << 42, TIMESTAMP_MS, 1 << 43)])
     bounds = {"message_timestamp_after_max_ms": str(HOUR_MS)}
     for step, kind in (("by the producer", "CreateTime"), ("by the broker", "LogAppendTime")):
-        topic = cluster.topics.create(
-            [cluster.first], message_timestamp_type=kind, **_texts(bounds)
-        )
+        topic = cluster.topics.create([cluster.first], message_timestamp_type=kind, **_texts(bounds))
         reply = leader.start_produce(Append(topic, 0, batch)).result()
         yield produced(step, reply, at_once())
     bounds = {"message_timestamp_before_max_ms": str(HOUR_MS)}
@@ -147,13 +123,7 @@ def the_brokers_compression_wins(cluster: ClusterUnderTest) -> Iterator[Observat
             records: Any = found.message.responses[0].partitions[0].records
             header = parse_header(records)
             shown = [record.value == values[0].value for record in iter_records(records)]
-            yield seen_in(
-                f"{step}, fetched",
-                found,
-                codec=header.codec.name,
-                same=shown,
-                base=header.base_offset,
-            )
+            yield seen_in(f"{step}, fetched", found, codec=header.codec.name, same=shown, base=header.base_offset)
 
 
 @scenario(topology="1 partition x 1 replica")
@@ -176,9 +146,7 @@ def a_new_segment_wakes_a_fetch_that_wants_more(cluster: ClusterUnderTest) -> It
     topic = cluster.topics.create([cluster.first], segment_bytes=str(MEBIBYTE))
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader.produce(topic, b"x" * (400 << 10))
-    parked = consumer.start_fetch(
-        Position(topic, max_bytes=10 * MEBIBYTE), max_wait_ms=5000, min_bytes=10 * MEBIBYTE
-    )
+    parked = consumer.start_fetch(Position(topic, max_bytes=10 * MEBIBYTE), max_wait_ms=5000, min_bytes=10 * MEBIBYTE)
     cluster.wait(100)
     leader.produce(topic, b"y" * (400 << 10))
     cluster.wait(100)
@@ -191,9 +159,7 @@ def a_new_segment_wakes_a_fetch_that_wants_more(cluster: ClusterUnderTest) -> It
 
 
 @scenario(topology="1 partition x 3 replicas")
-def min_insync_replicas_above_the_replicas_counts_as_all_of_them(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def min_insync_replicas_above_the_replicas_counts_as_all_of_them(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Raised and lowered at run time on a healthy topic: accepted while all replicas are in sync."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -238,9 +204,7 @@ def fetch_max_bytes_caps_what_requests_ask(cluster: ClusterUnderTest) -> Iterato
 
 
 @scenario(topology="1 partition x 1 replica", configs=RESTRICTED)
-def a_request_above_the_sockets_limit_ends_the_connection(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_request_above_the_sockets_limit_ends_the_connection(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """socket.request.max.bytes limits the whole frame."""
     topic = cluster.topics.create([cluster.first], max_message_bytes="200000")
     for size in (90_000, 110_000):
@@ -257,9 +221,7 @@ def topics_stay_where_deletion_is_disabled(cluster: ClusterUnderTest) -> Iterato
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     for version in (1, 2, 3, 4, 5):
-        yield whole_response(
-            f"version {version}", cluster, delete(client, topic.name, version=version)
-        )
+        yield whole_response(f"version {version}", cluster, delete(client, topic.name, version=version))
     yield whole_response("by id", cluster, delete(client, topic.topic_id))
     yield whole_response("still there", cluster, metadata(client, topic.name))
 

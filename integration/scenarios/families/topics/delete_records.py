@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 @scenario()
-def records_are_gone_when_all_replicas_have_deleted_them(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def records_are_gone_when_all_replicas_have_deleted_them(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The response has the low watermark; a fetch below it is OFFSET_OUT_OF_RANGE."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -59,9 +57,7 @@ def with_one_replica_deletion_is_done_at_once(cluster: ClusterUnderTest) -> Iter
 
 
 @scenario(needs={Fault.PAUSE})
-def deletion_times_out_while_a_follower_is_frozen(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def deletion_times_out_while_a_follower_is_frozen(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """REQUEST_TIMED_OUT at the request's timeout, but the leader has deleted the records."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -78,9 +74,7 @@ def deletion_times_out_while_a_follower_is_frozen(
 
 
 @scenario(needs={Fault.PAUSE})
-def a_parked_deletion_is_done_when_the_frozen_follower_goes_on(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_parked_deletion_is_done_when_the_frozen_follower_goes_on(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Its fetches carry its log start offset to the leader, and that completes the request."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -90,15 +84,11 @@ def a_parked_deletion_is_done_when_the_frozen_follower_goes_on(
     cluster.wait(700)
     resumed_ms = cluster.faults.resume(cluster.third)
     reply = parked.result()
-    yield deleted(
-        "deleted", reply, after(reply, resumed_ms, spread_ms=FETCH_WAIT_MS, reason=NEXT_FETCH)
-    )
+    yield deleted("deleted", reply, after(reply, resumed_ms, spread_ms=FETCH_WAIT_MS, reason=NEXT_FETCH))
 
 
 @scenario(needs={Fault.PAUSE})
-def deletion_above_the_high_watermark_is_refused(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def deletion_above_the_high_watermark_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """OFFSET_OUT_OF_RANGE for records that consumers cannot see yet; -1 means the high watermark."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)

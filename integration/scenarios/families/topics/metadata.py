@@ -25,9 +25,7 @@ TOPICS = ("topics", "partitions")
 
 
 @scenario(topology="2 topics of 2 partitions x 3 replicas")
-def topics_are_described_by_name_in_every_version(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def topics_are_described_by_name_in_every_version(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Whole responses about known, unknown and invalid names, and a repeated one."""
     topic = cluster.topics.create(partitions=2)
     client = cluster.connect(cluster.first)
@@ -44,9 +42,7 @@ def topics_are_described_by_name_in_every_version(
     for version in range(1, 14):
         for step, names in (cases if version >= FORBIDS_CREATION else makes_none).items():
             reply = metadata(client, *names, version=version)
-            yield whole_response(
-                f"{step}, version {version}", cluster, reply, at_once(), unordered=TOPICS
-            )
+            yield whole_response(f"{step}, version {version}", cluster, reply, at_once(), unordered=TOPICS)
 
 
 @scenario(topology="1 partition x 3 replicas")
@@ -67,9 +63,7 @@ def topics_are_described_by_id_from_version_12(cluster: ClusterUnderTest) -> Ite
     for version in (BY_ID, BY_ID + 1):
         for step, topics in cases.items():
             reply = metadata(client, *topics, version=version)
-            yield whole_response(
-                f"{step}, version {version}", cluster, reply, at_once(), unordered=TOPICS
-            )
+            yield whole_response(f"{step}, version {version}", cluster, reply, at_once(), unordered=TOPICS)
 
 
 @scenario(topology="none before")
@@ -90,16 +84,12 @@ def metadata_makes_topics_when_allowed(cluster: ClusterUnderTest) -> Iterator[Ob
     reply = metadata(client, UNKNOWN_ID, auto_create=True)
     yield whole_response("allowed, by id", cluster, reply)
     old = cluster.topics.name("old")
-    yield whole_response(
-        "by version 3, which cannot say", cluster, metadata(client, old, version=3)
-    )
+    yield whole_response("by version 3, which cannot say", cluster, metadata(client, old, version=3))
     cluster.wait_until.known(old)
 
 
 @scenario(topology="none before", configs=RESTRICTED)
-def metadata_makes_no_topics_when_brokers_forbid_it(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def metadata_makes_no_topics_when_brokers_forbid_it(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """auto.create.topics.enable=false: unknown topics stay unknown, whatever the request allows."""
     client = cluster.connect(cluster.first)
     name = cluster.topics.name("never")
@@ -107,9 +97,7 @@ def metadata_makes_no_topics_when_brokers_forbid_it(
         for version in (3, 4, 13):
             reply = metadata(client, name, auto_create=True, version=version)
             yield whole_response(f"attempt {attempt}, version {version}", cluster, reply, at_once())
-    yield whole_response(
-        "bad name", cluster, metadata(client, "not a name", auto_create=True), at_once()
-    )
+    yield whole_response("bad name", cluster, metadata(client, "not a name", auto_create=True), at_once())
 
 
 @scenario(topology="none before")
@@ -122,9 +110,7 @@ def all_brokers_agree_about_a_new_topic(cluster: ClusterUnderTest) -> Iterator[O
     cluster.wait_until.known(name, 2)
     for broker in cluster.brokers:
         reply_of = metadata(cluster.connect(broker), name)
-        yield whole_response(
-            f"by {cluster.brokers.role(broker)}", cluster, reply_of, unordered=PARTITIONS
-        )
+        yield whole_response(f"by {cluster.brokers.role(broker)}", cluster, reply_of, unordered=PARTITIONS)
 
 
 @scenario(topology="1 partition x 3 replicas")
@@ -135,9 +121,7 @@ def authorized_operations_are_told_on_demand(cluster: ClusterUnderTest) -> Itera
     for version in (8, 10, 13):
         for authorized in (False, True):
             reply = metadata(client, topic.name, authorized=authorized, version=version)
-            yield whole_response(
-                f"{authorized}, version {version}", cluster, reply, unordered=PARTITIONS
-            )
+            yield whole_response(f"{authorized}, version {version}", cluster, reply, unordered=PARTITIONS)
     for version in (8, 10):
         asked = messages.MetadataRequest(topics=[])
         asked.include_cluster_authorized_operations = True
@@ -193,9 +177,7 @@ def unknown_topics_have_pages_too(cluster: ClusterUnderTest) -> Iterator[Observa
     }
     for step, names in cases.items():
         for limit in (1, 10):
-            yield whole_response(
-                f"{step}, limit {limit}", cluster, pages(client, names, limit), at_once()
-            )
+            yield whole_response(f"{step}, limit {limit}", cluster, pages(client, names, limit), at_once())
 
 
 @scenario(topology="1 partition x 3 replicas")

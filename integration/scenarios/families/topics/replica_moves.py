@@ -78,11 +78,7 @@ def _alter(
     request = Request(
         [
             Request.AlterReplicaLogDir(
-                path,
-                [
-                    Request.AlterReplicaLogDirTopic(name, numbers)
-                    for name, numbers in topics.items()
-                ],
+                path, [Request.AlterReplicaLogDirTopic(name, numbers) for name, numbers in topics.items()]
             )
             for path, topics in entries
         ]

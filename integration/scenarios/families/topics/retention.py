@@ -40,10 +40,4 @@ def old_records_are_deleted_in_time(cluster: ClusterUnderTest) -> Iterator[Obser
             spread_ms=RETENTION_CHECK_MS,
             reason="the broker looks for old records every 500 ms",
         )
-        yield Observation(
-            "deleted",
-            elapsed_ms=gone_ms - reply.sent_ms,
-            answered_ms=gone_ms,
-            timing=due,
-            attempt=count,
-        )
+        yield Observation("deleted", elapsed_ms=gone_ms - reply.sent_ms, answered_ms=gone_ms, timing=due, attempt=count)

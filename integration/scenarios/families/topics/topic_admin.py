@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.clients.admin_requests import (
-    creatable,
-    create,
-    delete,
-    enlarge,
-    metadata,
-    move,
-    ongoing,
-)
+from integration.clients.admin_requests import creatable, create, delete, enlarge, metadata, move, ongoing
 from integration.observations import at_once
 from integration.scenarios.helpers.observe import concluded, described, produced, whole_response
 from integration.scenarios.scenario import scenario
@@ -101,9 +93,7 @@ def names_have_rules(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 
 @scenario(topology="none before")
-def topics_of_one_request_succeed_and_fail_alone(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def topics_of_one_request_succeed_and_fail_alone(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Good ones, bad ones, one that exists already and one that is named twice."""
     client = cluster.connect(cluster.first)
     there = cluster.topics.create([cluster.first])
@@ -161,9 +151,7 @@ def topics_are_deleted_by_name_and_by_id(cluster: ClusterUnderTest) -> Iterator[
     client = cluster.connect(cluster.first)
     for version in (1, 4, 5, 6):
         topic = cluster.topics.create([cluster.first])
-        yield whole_response(
-            f"version {version}", cluster, delete(client, topic.name, version=version)
-        )
+        yield whole_response(f"version {version}", cluster, delete(client, topic.name, version=version))
         cluster.wait_until.unknown(topic.name)
         again = delete(client, topic.name, version=version)
         yield whole_response(f"version {version} again", cluster, again)
@@ -233,9 +221,7 @@ def new_partitions_may_be_assigned_by_hand(cluster: ClusterUnderTest) -> Iterato
     for step, (count, assignments) in cases.items():
         yield whole_response(step, cluster, enlarge(client, (topic.name, count, assignments)))
     cluster.wait_until.known(topic.name, 3)
-    yield whole_response(
-        "metadata", cluster, metadata(client, topic.name), unordered=("partitions",)
-    )
+    yield whole_response("metadata", cluster, metadata(client, topic.name), unordered=("partitions",))
 
 
 @scenario(topology="2 partitions x 2 replicas")
@@ -245,11 +231,7 @@ def replicas_are_moved_on_demand(cluster: ClusterUnderTest) -> Iterator[Observat
     cluster.clients.ask(cluster.first).produce(topic, b"moves along")
     client = cluster.connect(cluster.first)
     one, two, three = cluster.brokers
-    for step, replicas in (
-        ("added", [one, two, three]),
-        ("moved", [one, three]),
-        ("as it is", [one, three]),
-    ):
+    for step, replicas in (("added", [one, two, three]), ("moved", [one, three]), ("as it is", [one, three])):
         yield whole_response(step, cluster, move(client, (topic.name, 0, replicas)))
         cluster.wait_until(lambda: not ongoing(client, topic.name), "the move is over")
         cluster.wait_until(

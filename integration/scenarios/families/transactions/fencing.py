@@ -31,9 +31,7 @@ SHORT_TIMEOUT_MS: Final = 1000
 MAX_TIMEOUT_MS: Final = 900_000
 
 
-def _initialised(
-    transactions: TransactionsUnderTest, step: str, producer: TransactionalProducer
-) -> Observation:
+def _initialised(transactions: TransactionsUnderTest, step: str, producer: TransactionalProducer) -> Observation:
     """Initialise the producer until no transaction is in the way, and observe the last answer."""
     reply = producer.init()
     while reply.message.error_code == ErrorCode.CONCURRENT_TRANSACTIONS:
@@ -63,25 +61,19 @@ def a_zombie_is_fenced_by_its_successor(cluster: ClusterUnderTest) -> Iterator[O
         reply = zombie.add_partitions((topic, 0), version=version)
         yield transactions.seen(f"add partitions v{version}", reply)
     for version in range(5):
-        yield transactions.seen(
-            f"add offsets v{version}", zombie.add_offsets(group.name, version=version)
-        )
+        yield transactions.seen(f"add offsets v{version}", zombie.add_offsets(group.name, version=version))
     for version in range(6):
         yield transactions.seen(f"end v{version}", zombie.again().end(version=version))
         reply = zombie.commit_offsets(group.tool, group.name, Offset(topic, 0, 1), version=version)
         yield transactions.seen(f"commit offsets v{version}", reply)
     for version in range(3, 6):
-        reply = zombie.again().init(
-            producer_id=zombie.producer_id, epoch=zombie.epoch, version=version
-        )
+        reply = zombie.again().init(producer_id=zombie.producer_id, epoch=zombie.epoch, version=version)
         yield transactions.seen(f"init as itself v{version}", reply)
     yield transactions.read("read", leader, topic)
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
-def a_new_producer_aborts_what_its_predecessor_left_open(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_new_producer_aborts_what_its_predecessor_left_open(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """CONCURRENT_TRANSACTIONS until the markers are written; then it gets the next epoch."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from integration.clients.broker_client import LATEST, Position
 from integration.observations import at_once, at_timeout, untimed
-from integration.scenarios.families.transactions.support.transactional_producer import (
-    PRODUCE_VERIFIES,
-)
+from integration.scenarios.families.transactions.support.transactional_producer import PRODUCE_VERIFIES
 from integration.scenarios.families.transactions.support.transactions_under_test import (
     COMMITTED,
     QUICK_TRANSACTIONS,
@@ -38,9 +36,7 @@ def _both_views(
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
-def an_open_transaction_hides_what_comes_after_it(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_open_transaction_hides_what_comes_after_it(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A read_committed reader stops at the last stable offset; the commit lets it go on."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
@@ -56,9 +52,7 @@ def an_open_transaction_hides_what_comes_after_it(
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
-def an_aborted_transaction_is_named_to_readers(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_aborted_transaction_is_named_to_readers(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Its records are sent all the same; the list of aborted transactions tells what to skip."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
@@ -76,9 +70,7 @@ def an_aborted_transaction_is_named_to_readers(
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
-def only_aborted_transactions_in_reach_are_named(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def only_aborted_transactions_in_reach_are_named(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Of several transactions a fetch is told those whose records it may meet."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
@@ -94,9 +86,7 @@ def only_aborted_transactions_in_reach_are_named(
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
-def the_oldest_open_transaction_sets_the_last_stable_offset(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_oldest_open_transaction_sets_the_last_stable_offset(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Of three interleaved transactions, the one that began first holds back the others' records."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
@@ -120,9 +110,7 @@ def a_waiting_reader_is_woken_by_the_marker(cluster: ClusterUnderTest) -> Iterat
     leader, reader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     producer = transactions.producer()
     for partition, (end, committed) in enumerate(ENDS):
-        pending = reader.start_fetch(
-            Position(topic, partition), max_wait_ms=20_000, isolation_level=COMMITTED
-        )
+        pending = reader.start_fetch(Position(topic, partition), max_wait_ms=20_000, isolation_level=COMMITTED)
         producer.produce(leader, topic, b"1", b"2", partition=partition)
         cluster.wait(300)
         yield concluded(f"before the {end}", answered=pending.answered)
@@ -133,9 +121,7 @@ def a_waiting_reader_is_woken_by_the_marker(cluster: ClusterUnderTest) -> Iterat
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
-def a_reader_waits_in_vain_while_a_transaction_is_open(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_reader_waits_in_vain_while_a_transaction_is_open(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Its fetch ends at its timeout, without records, although there are some to read uncommitted."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
@@ -154,9 +140,7 @@ def a_reader_waits_in_vain_while_a_transaction_is_open(
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
-def the_end_of_a_partition_depends_on_the_isolation_level(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_end_of_a_partition_depends_on_the_isolation_level(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """ListOffsets answers committed readers with the last stable offset; markers have offsets too."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
@@ -195,9 +179,7 @@ def a_transaction_ends_in_all_its_partitions(cluster: ClusterUnderTest) -> Itera
         added = producer.add_partitions(*((topic, partition) for partition in range(3)))
         yield transactions.seen(f"add, {end}", added)
         for partition, leader in enumerate(leaders[:2]):
-            producer.produce(
-                leader, topic, b"%d" % partition, partition=partition, version=PRODUCE_VERIFIES
-            )
+            producer.produce(leader, topic, b"%d" % partition, partition=partition, version=PRODUCE_VERIFIES)
         yield transactions.seen(f"open, {end}", transactions.describe(producer))
         yield transactions.seen(end, producer.end(committed=committed))
         transactions.completed(producer)
@@ -207,9 +189,7 @@ def a_transaction_ends_in_all_its_partitions(cluster: ClusterUnderTest) -> Itera
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
-def deleted_records_end_where_a_transaction_is_open(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def deleted_records_end_where_a_transaction_is_open(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """DeleteRecords goes up to the high watermark, through an open transaction, which still ends."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()

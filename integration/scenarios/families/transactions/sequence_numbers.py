@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from integration.observations import at_once
-from integration.scenarios.families.transactions.support.transactional_producer import (
-    PRODUCE_VERIFIES,
-)
+from integration.scenarios.families.transactions.support.transactional_producer import PRODUCE_VERIFIES
 from integration.scenarios.families.transactions.support.transactions_under_test import (
     QUICK_TRANSACTIONS,
     TransactionsUnderTest,
@@ -27,9 +25,7 @@ NAMES_EPOCH: Final = 5
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
-def a_sequence_number_used_again_after_an_abort_loses_its_record(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_sequence_number_used_again_after_an_abort_loses_its_record(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """In the same epoch the leader takes another record for the aborted one: the commit shows nothing.
 
     So it goes for librdkafka, which counts a record that it gave up at the abort as never sent,
@@ -40,21 +36,13 @@ def a_sequence_number_used_again_after_an_abort_loses_its_record(
         topic = transactions.topic()
         leader = cluster.connect(cluster.first)
         producer = transactions.producer()
-        for step, sequence, committed in (
-            ("given up", 0, False),
-            ("used again", 0, True),
-            ("next", 1, True),
-        ):
+        for step, sequence, committed in (("given up", 0, False), ("used again", 0, True), ("next", 1, True)):
             if version == LAST_WITHOUT_EPOCH:
                 producer.add_partitions((topic, 0))
-                reply = producer.produce(
-                    leader, topic, step.encode(), sequence=sequence, version=PRODUCE_VERIFIES
-                )
+                reply = producer.produce(leader, topic, step.encode(), sequence=sequence, version=PRODUCE_VERIFIES)
             else:
                 reply = producer.produce(leader, topic, step.encode(), sequence=0)
             yield produced(f"{step}, v{version}", reply, at_once(), topic=topic)
-            yield transactions.seen(
-                f"end of {step}, v{version}", producer.end(committed=committed, version=version)
-            )
+            yield transactions.seen(f"end of {step}, v{version}", producer.end(committed=committed, version=version))
             transactions.completed(producer)
         yield transactions.read(f"committed, v{version}", leader, topic)

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from integration.observations import Observation
 
 
-def _producers(
-    client: BrokerClient, *partitions: tuple[str, int]
-) -> Reply[messages.DescribeProducersResponse]:
+def _producers(client: BrokerClient, *partitions: tuple[str, int]) -> Reply[messages.DescribeProducersResponse]:
     request = messages.DescribeProducersRequest
     topics = [request.TopicRequest(name, [partition]) for name, partition in partitions]
     return client.request(request(topics), 0, messages.DescribeProducersResponse)
@@ -38,9 +36,7 @@ def _listed(
     reply = client.request(request, version, messages.ListTransactionsResponse)
     ours = cluster.topics.name("id.")
     reply.message.transaction_states = [
-        state
-        for state in reply.message.transaction_states
-        if state.transactional_id.startswith(ours)
+        state for state in reply.message.transaction_states if state.transactional_id.startswith(ours)
     ]
     return reply
 
@@ -74,9 +70,7 @@ def a_transaction_is_described_in_each_state(cluster: ClusterUnderTest) -> Itera
     empty = producer.again()
     empty.transactional_id = ""
     yield transactions.seen("empty id", transactions.describe(empty, producer))
-    reply = producer.client.request(
-        messages.DescribeTransactionsRequest([]), 0, messages.DescribeTransactionsResponse
-    )
+    reply = producer.client.request(messages.DescribeTransactionsRequest([]), 0, messages.DescribeTransactionsResponse)
     yield transactions.seen("none", reply)
 
 
@@ -102,9 +96,7 @@ def transactions_are_listed_by_filters(cluster: ClusterUnderTest) -> Iterator[Ob
         ("unknown", [10**12]),
     ):
         yield transactions.seen(step, _listed(cluster, client, producer_id_filters=ids))
-    both = _listed(
-        cluster, client, producer_id_filters=[empty.producer_id], state_filters=["Ongoing"]
-    )
+    both = _listed(cluster, client, producer_id_filters=[empty.producer_id], state_filters=["Ongoing"])
     yield transactions.seen("both", both)
     for duration in (-1, 0, 600_000):
         reply = _listed(cluster, client, version=1, duration_filter=duration)

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from integration.clients.broker_client import BrokerClient
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
-    from integration.scenarios.families.transactions.support.transactional_producer import (
-        TransactionalProducer,
-    )
+    from integration.scenarios.families.transactions.support.transactional_producer import TransactionalProducer
     from integration.scenarios.helpers.groups import GroupUnderTest
 
 MOVED: Final = untimed("what a new leader has loaded counts when its followers have fetched")
@@ -44,9 +42,7 @@ SHORT_TIMEOUT_MS: Final = 6000
 TRANSACTION_LAG: Final = QUICK_TRANSACTIONS | LONG_SESSION | SHORT_LAG
 """A paused follower leaves the ISR after 1.5 s, and is not fenced."""
 IDLE_FETCH_MS: Final = 5_000
-SLOW_FOLLOWERS: Final = (
-    QUICK_TRANSACTIONS | LONG_SESSION | {"replica.fetch.wait.max.ms": str(IDLE_FETCH_MS)}
-)
+SLOW_FOLLOWERS: Final = QUICK_TRANSACTIONS | LONG_SESSION | {"replica.fetch.wait.max.ms": str(IDLE_FETCH_MS)}
 """A follower learns a new high watermark from its next fetch: up to 5 s later, if nothing is written."""
 BY_NAME: Final = 8
 """A version of OffsetFetch that names topics and has several groups."""
@@ -57,18 +53,12 @@ def _stable_end(client: BrokerClient, topic: Topic, partition: int = 0) -> int:
     return reply.message.topics[0].partitions[0].offset
 
 
-def _wait_for_end(
-    cluster: ClusterUnderTest, client: BrokerClient, topic: Topic, offset: int
-) -> None:
-    cluster.wait_until(
-        lambda: _stable_end(client, topic) == offset, f"{topic.name} is stable up to {offset}"
-    )
+def _wait_for_end(cluster: ClusterUnderTest, client: BrokerClient, topic: Topic, offset: int) -> None:
+    cluster.wait_until(lambda: _stable_end(client, topic) == offset, f"{topic.name} is stable up to {offset}")
 
 
 @scenario(configs=TRANSACTION_FAILOVER, needs={Fault.KILL})
-def an_open_transaction_outlives_its_coordinator(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def an_open_transaction_outlives_its_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The next coordinator knows its partitions, and the producer goes on and commits."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first, cluster.third])
@@ -91,14 +81,10 @@ def an_open_transaction_outlives_its_coordinator(
 
 
 @scenario(topology="2 partitions x 2 replicas", configs=TRANSACTION_LAG, needs={Fault.PAUSE})
-def a_transaction_that_ends_is_ended_by_the_next_coordinator(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_transaction_that_ends_is_ended_by_the_next_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A leader is frozen, so that its marker is missing, when another broker becomes the coordinator."""
     transactions = TransactionsUnderTest(cluster)
-    topic = transactions.topic(
-        assignments=[[cluster.first, cluster.second], [cluster.third, cluster.first]]
-    )
+    topic = transactions.topic(assignments=[[cluster.first, cluster.second], [cluster.third, cluster.first]])
     leader, other = cluster.connect(cluster.first), cluster.connect(cluster.third)
     producer = transactions.producer(cluster.second)
     count = len(cluster.metadata.describe_all(STATE_TOPIC))
@@ -154,9 +140,7 @@ def _state(transactions: TransactionsUnderTest, producer: TransactionalProducer)
 
 
 @scenario(configs=TRANSACTION_FAILOVER, needs={Fault.KILL})
-def a_transaction_times_out_at_the_next_coordinator(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_transaction_times_out_at_the_next_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Its time runs from when it began, on whichever coordinator."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first, cluster.third])
@@ -175,9 +159,7 @@ def a_transaction_times_out_at_the_next_coordinator(
 
 
 @scenario(configs=TRANSACTION_FAILOVER, needs={Fault.STOP})
-def a_coordinator_that_stops_hands_its_transactions_over(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_coordinator_that_stops_hands_its_transactions_over(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A controlled shutdown with an open transaction, which the producer ends at the next one."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first, cluster.third])
@@ -217,9 +199,7 @@ def a_new_leader_knows_the_open_transaction(cluster: ClusterUnderTest) -> Iterat
 
 
 @scenario(topology="a group", configs=TRANSACTION_FAILOVER, needs={Fault.KILL})
-def pending_offsets_outlive_the_groups_coordinator(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def pending_offsets_outlive_the_groups_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The next one has them from its log: unstable at first, then committed by the marker it gets."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster, cluster.second)
@@ -267,9 +247,7 @@ def a_marker_waits_for_a_frozen_follower(cluster: ClusterUnderTest) -> Iterator[
 
 
 @scenario(topology="1 partition x 2 replicas", configs=TRANSACTION_LAG, needs={Fault.PAUSE})
-def a_marker_is_written_below_the_minimum_of_replicas_later(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_marker_is_written_below_the_minimum_of_replicas_later(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The coordinator tries again until the ISR is large enough; the transaction is not over before."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first, cluster.third], min_insync_replicas="2")
@@ -289,9 +267,7 @@ def a_marker_is_written_below_the_minimum_of_replicas_later(
 
 
 @scenario(topology="a group", configs=SLOW_FOLLOWERS, needs={Fault.PAUSE})
-def a_new_coordinator_shows_the_offset_before_the_last_transaction(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_new_coordinator_shows_the_offset_before_the_last_transaction(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Whoever asks for stable offsets waits for the right one; others may do the same work twice.
 
     The transaction is over, so neither is told of it. The last follower is frozen, so that the new
@@ -316,10 +292,7 @@ def a_new_coordinator_shows_the_offset_before_the_last_transaction(
     request = messages.OffsetFetchRequest
     wanted = request.OffsetFetchRequestTopics(name=topic.name, partition_indexes=[0])
     stable = client.send(
-        request(
-            groups=[request.OffsetFetchRequestGroup(group_id=group.name, topics=[wanted])],
-            require_stable=True,
-        ),
+        request(groups=[request.OffsetFetchRequestGroup(group_id=group.name, topics=[wanted])], require_stable=True),
         BY_NAME,
         messages.OffsetFetchResponse,
     )
@@ -327,9 +300,7 @@ def a_new_coordinator_shows_the_offset_before_the_last_transaction(
     yield group.seen("again", again)
     resumed = cluster.faults.resume(cluster.third)
     answer = stable.result()
-    yield group.seen(
-        "stable", answer, after(answer, resumed, spread_ms=IDLE_FETCH_MS, reason=NEXT_FETCH)
-    )
+    yield group.seen("stable", answer, after(answer, resumed, spread_ms=IDLE_FETCH_MS, reason=NEXT_FETCH))
     yield group.seen("replicated", committed_of_groups(client, asked))
     _prefer(cluster, OFFSETS_TOPIC, partition, cluster.first, cluster.second, cluster.third)
     _elect(cluster, OFFSETS_TOPIC, partition)

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.protocol import messages
-from integration.clients.groups import (
-    TRANSACTION_KEY,
-    Offset,
-    find_coordinator,
-    find_coordinators,
-)
+from integration.clients.groups import TRANSACTION_KEY, Offset, find_coordinator, find_coordinators
 from integration.scenarios.families.transactions.support.transactions_under_test import (
     QUICK_TRANSACTIONS,
     TransactionsUnderTest,
@@ -23,9 +18,7 @@ if TYPE_CHECKING:
 
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
-    from integration.scenarios.families.transactions.support.transactional_producer import (
-        TransactionalProducer,
-    )
+    from integration.scenarios.families.transactions.support.transactional_producer import TransactionalProducer
 
 LAST_INIT: Final = 6
 LAST_ADD_PARTITIONS: Final = 4
@@ -105,9 +98,7 @@ def partitions_are_added_by_their_producer_only(cluster: ClusterUnderTest) -> It
 
 
 @scenario(topology="2 partitions x 1 replica", configs=QUICK_TRANSACTIONS)
-def brokers_add_and_verify_partitions_of_several_producers(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def brokers_add_and_verify_partitions_of_several_producers(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """AddPartitionsToTxn 4 and 5, which leaders send: a result for each transaction."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first], partitions=2)
@@ -165,9 +156,7 @@ def a_transaction_is_ended_by_its_producer_only(cluster: ClusterUnderTest) -> It
 
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
-def offsets_are_committed_by_their_producer_only(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def offsets_are_committed_by_their_producer_only(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The transaction's coordinator is asked first; then the group's own checks follow."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
@@ -177,23 +166,17 @@ def offsets_are_committed_by_their_producer_only(
         producer = _with_history(transactions)
         producer.add_offsets(group.name)
         for step, other in _strangers(producer, unknown):
-            reply = other.commit_offsets(
-                group.tool, group.name, Offset(topic, 0, 1), version=version
-            )
+            reply = other.commit_offsets(group.tool, group.name, Offset(topic, 0, 1), version=version)
             yield transactions.seen(f"{step} v{version}", reply)
         elsewhere = cluster.connect(cluster.second)
         reply = producer.commit_offsets(elsewhere, group.name, Offset(topic, 0, 1), version=version)
         yield transactions.seen(f"another broker v{version}", reply)
-        reply = producer.commit_offsets(
-            group.tool, group.name, Offset(topic, 0, 1), version=version
-        )
+        reply = producer.commit_offsets(group.tool, group.name, Offset(topic, 0, 1), version=version)
         yield transactions.seen(f"valid v{version}", reply)
 
 
 @scenario(topology="a group, 1 partition", configs=QUICK_TRANSACTIONS)
-def another_broker_does_not_coordinate_the_transaction(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def another_broker_does_not_coordinate_the_transaction(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """NOT_COORDINATOR, in each API's own way."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first])
@@ -208,26 +191,20 @@ def another_broker_does_not_coordinate_the_transaction(
         reply = elsewhere.add_as_broker((topic, 0), verify_only=verify_only)
         yield transactions.seen(f"as broker, verify only {verify_only}", reply)
     for version in range(LAST_ADD_OFFSETS):
-        yield transactions.seen(
-            f"add offsets v{version}", elsewhere.add_offsets("g", version=version)
-        )
+        yield transactions.seen(f"add offsets v{version}", elsewhere.add_offsets("g", version=version))
     for version in range(LAST_END):
         yield transactions.seen(f"end v{version}", elsewhere.end(version=version))
     yield transactions.seen("describe", transactions.describe(elsewhere))
 
 
 @scenario(topology="no topic", configs=QUICK_TRANSACTIONS)
-def coordinators_of_transactions_are_found_by_key(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def coordinators_of_transactions_are_found_by_key(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """FindCoordinator by transactional id, one or several; the empty one has a coordinator too."""
     transactions = TransactionsUnderTest(cluster)
     producer, other = transactions.producer(), transactions.producer(cluster.second)
     client = cluster.connect(cluster.third)
     for version in range(1, 4):
-        reply = find_coordinator(
-            client, producer.transactional_id, key_type=TRANSACTION_KEY, version=version
-        )
+        reply = find_coordinator(client, producer.transactional_id, key_type=TRANSACTION_KEY, version=version)
         yield transactions.seen(f"one v{version}", reply)
     for version in range(4, 7):
         ids = producer.transactional_id, other.transactional_id

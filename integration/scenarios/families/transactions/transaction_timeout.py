@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
-    from integration.scenarios.families.transactions.support.transactional_producer import (
-        TransactionalProducer,
-    )
+    from integration.scenarios.families.transactions.support.transactional_producer import TransactionalProducer
 
 TRANSACTION_MS: Final = 1000
 ABORT_CHECK_MS: Final = 100
@@ -53,10 +51,6 @@ def an_open_transaction_is_aborted_in_time(cluster: ClusterUnderTest) -> Iterato
         )
         if attempt > 0:
             yield Observation(
-                "aborted",
-                elapsed_ms=aborted_ms - begun.sent_ms,
-                answered_ms=aborted_ms,
-                timing=due,
-                attempt=attempt,
+                "aborted", elapsed_ms=aborted_ms - begun.sent_ms, answered_ms=aborted_ms, timing=due, attempt=attempt
             )
         transactions.wait_for_state(producer, "CompleteAbort")

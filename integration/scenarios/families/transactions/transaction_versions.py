@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.protocol import messages
 from integration.observations import at_once, untimed
-from integration.scenarios.families.transactions.support.transactional_producer import (
-    PRODUCE_ADDS,
-    PRODUCE_VERIFIES,
-)
+from integration.scenarios.families.transactions.support.transactional_producer import PRODUCE_ADDS, PRODUCE_VERIFIES
 from integration.scenarios.families.transactions.support.transactions_under_test import (
     QUICK_TRANSACTIONS,
     TransactionsUnderTest,
@@ -59,9 +56,7 @@ def update(
 
 def finalised(client: BrokerClient) -> int | None:
     """Return the level of the feature that a broker tells, None where it is not finalised."""
-    reply = client.request(
-        messages.ApiVersionsRequest("broker-sim-compare", "1"), 4, messages.ApiVersionsResponse
-    )
+    reply = client.request(messages.ApiVersionsRequest("broker-sim-compare", "1"), 4, messages.ApiVersionsResponse)
     levels = [f.max_version_level for f in reply.message.finalized_features if f.name == FEATURE]
     return levels[0] if levels else None
 
@@ -138,9 +133,7 @@ def version_2_adds_what_was_not_added(cluster: ClusterUnderTest) -> Iterator[Obs
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
-def epochs_of_version_2_grow_with_each_transaction(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def epochs_of_version_2_grow_with_each_transaction(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """EndTxn 5 answers with the next epoch, and the epoch of before is fenced; EndTxn 4 changes nothing."""
     reply: Reply[Any]
     transactions = TransactionsUnderTest(cluster)
@@ -193,13 +186,9 @@ def the_version_of_transactions_is_a_feature(cluster: ClusterUnderTest) -> Itera
 
     def changed(step: str, level: int, upgrade_type: int, **options: Any) -> Observation:
         reply = update(client, level, upgrade_type, **options)
-        error_code = reply.message.error_code or max(
-            (result.error_code for result in reply.message.results), default=0
-        )
+        error_code = reply.message.error_code or max((result.error_code for result in reply.message.results), default=0)
         if not error_code and not options.get("validate_only"):
-            cluster.wait_until(
-                lambda: (finalised(client) or 0) == level, f"transaction.version is {level}"
-            )
+            cluster.wait_until(lambda: (finalised(client) or 0) == level, f"transaction.version is {level}")
         text = reply.message.error_message
         reply.message.error_message = text and CONTROLLER.sub("the controller", text)
         return whole_response(step, cluster, reply, untimed("the controller writes a record"))

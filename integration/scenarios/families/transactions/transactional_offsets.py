@@ -29,13 +29,7 @@ from integration.scenarios.families.transactions.support.transactions_under_test
     TransactionsUnderTest,
 )
 from integration.scenarios.helpers.group_configs import LIMITED_GROUPS
-from integration.scenarios.helpers.groups import (
-    OFFSETS_TOPIC,
-    form,
-    groups_on,
-    partition_of,
-    ready_group,
-)
+from integration.scenarios.helpers.groups import OFFSETS_TOPIC, form, groups_on, partition_of, ready_group
 from integration.scenarios.helpers.observe import concluded
 from integration.scenarios.scenario import scenario
 
@@ -44,9 +38,7 @@ if TYPE_CHECKING:
 
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
-    from integration.scenarios.families.transactions.support.transactional_producer import (
-        TransactionalProducer,
-    )
+    from integration.scenarios.families.transactions.support.transactional_producer import TransactionalProducer
     from integration.scenarios.helpers.groups import GroupUnderTest
 
 LIMITED_TRANSACTIONS: Final = LIMITED_GROUPS | QUICK_TRANSACTIONS
@@ -66,9 +58,7 @@ def _both_views(
         yield group.seen(f"{step}, stable {stable}", reply, MOVES)
 
 
-def _begun(
-    transactions: TransactionsUnderTest, group: GroupUnderTest, *offsets: Offset
-) -> TransactionalProducer:
+def _begun(transactions: TransactionsUnderTest, group: GroupUnderTest, *offsets: Offset) -> TransactionalProducer:
     """Return a producer that has committed offsets in a transaction, which is open."""
     producer = transactions.producer()
     reply = producer.commit_offsets(group.tool, group.name, *offsets)
@@ -78,9 +68,7 @@ def _begun(
 
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
-def offsets_of_a_transaction_count_once_it_is_committed(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def offsets_of_a_transaction_count_once_it_is_committed(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Until then readers see the older ones, and UNSTABLE_OFFSET_COMMIT if they ask for stable ones."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
@@ -101,9 +89,7 @@ def offsets_of_a_transaction_count_once_it_is_committed(
 
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
-def offsets_of_an_aborted_transaction_never_count(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def offsets_of_an_aborted_transaction_never_count(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The abort drops them, and what was committed before is stable again."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
@@ -117,9 +103,7 @@ def offsets_of_an_aborted_transaction_never_count(
 
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
-def every_version_asks_for_the_groups_partition_in_its_way(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def every_version_asks_for_the_groups_partition_in_its_way(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Up to TxnOffsetCommit 4 it has to be added before, 5 adds it; each version has its error."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
@@ -127,9 +111,7 @@ def every_version_asks_for_the_groups_partition_in_its_way(
     for version in range(TXN_OFFSETS_ADD + 1):
         producer = transactions.producer()
         for step in ("not added", "added"):
-            reply = producer.commit_offsets(
-                group.tool, group.name, Offset(topic, 0, version), version=version
-            )
+            reply = producer.commit_offsets(group.tool, group.name, Offset(topic, 0, version), version=version)
             yield transactions.seen(f"{step}, v{version}", reply)
             if step == "not added":
                 add = producer.add_offsets(group.name, version=min(version, 4))
@@ -139,9 +121,7 @@ def every_version_asks_for_the_groups_partition_in_its_way(
 
 
 @scenario(topology="2 groups", configs=QUICK_TRANSACTIONS)
-def who_may_commit_in_a_transaction_depends_on_the_member(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def who_may_commit_in_a_transaction_depends_on_the_member(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID; without a member all may commit."""
     transactions = TransactionsUnderTest(cluster)
     group, static = groups_on(cluster, cluster.first, 2)
@@ -162,12 +142,7 @@ def who_may_commit_in_a_transaction_depends_on_the_member(
             ("member, no generation", id_, -1),
         ):
             reply = producer.commit_offsets(
-                group.tool,
-                group.name,
-                Offset(topic, 0, 1),
-                member_id=as_id,
-                generation=as_generation,
-                version=version,
+                group.tool, group.name, Offset(topic, 0, 1), member_id=as_id, generation=as_generation, version=version
             )
             yield transactions.seen(f"{step}: {who}", reply)
 
@@ -197,9 +172,7 @@ def who_may_commit_in_a_transaction_depends_on_the_member(
 
 
 @scenario(topology="a group by the new protocol", configs=QUICK_TRANSACTIONS)
-def members_of_the_new_protocol_commit_in_their_epoch(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def members_of_the_new_protocol_commit_in_their_epoch(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """STALE_MEMBER_EPOCH is told as ILLEGAL_GENERATION, which transactions know."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
@@ -217,20 +190,13 @@ def members_of_the_new_protocol_commit_in_their_epoch(
             ("nobody", "", -1),
         ):
             reply = producer.commit_offsets(
-                group.tool,
-                group.name,
-                Offset(topic, 0, 1),
-                member_id=member_id,
-                generation=epoch,
-                version=version,
+                group.tool, group.name, Offset(topic, 0, 1), member_id=member_id, generation=epoch, version=version
             )
             yield transactions.seen(f"{who} v{version}", reply)
 
 
 @scenario(topology="a group", configs=LIMITED_TRANSACTIONS)
-def offsets_that_cannot_be_committed_fail_alone(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def offsets_that_cannot_be_committed_fail_alone(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Unknown partitions, too much metadata: the others are part of the transaction."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
@@ -258,9 +224,7 @@ def offsets_that_cannot_be_committed_fail_alone(
 
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
-def the_last_commit_counts_in_a_transaction_or_outside(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def the_last_commit_counts_in_a_transaction_or_outside(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A plain commit after the transaction's own outlasts its marker, an earlier one does not."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
@@ -279,9 +243,7 @@ def the_last_commit_counts_in_a_transaction_or_outside(
 
 
 @scenario(topology="2 groups", configs=QUICK_TRANSACTIONS)
-def deleted_offsets_are_dropped_from_transactions_too(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def deleted_offsets_are_dropped_from_transactions_too(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """OffsetDelete and DeleteGroups forget what is pending; the commit has nothing left to do."""
     transactions = TransactionsUnderTest(cluster)
     group, deleted = groups_on(cluster, cluster.first, 2)
@@ -301,9 +263,7 @@ def deleted_offsets_are_dropped_from_transactions_too(
 
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
-def a_subscribed_topic_keeps_its_pending_offsets(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_subscribed_topic_keeps_its_pending_offsets(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """GROUP_SUBSCRIBED_TO_TOPIC, and NON_EMPTY_GROUP: the transaction goes on."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
@@ -317,9 +277,7 @@ def a_subscribed_topic_keeps_its_pending_offsets(
 
 
 @scenario(topology="2 groups", configs=LIMITED_TRANSACTIONS)
-def a_group_with_an_open_transaction_does_not_expire(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
+def a_group_with_an_open_transaction_does_not_expire(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A group with nothing but pending offsets stays as long as these; an empty one goes."""
     transactions = TransactionsUnderTest(cluster)
     kept, gone = groups_on(cluster, cluster.first, 2)
@@ -355,9 +313,7 @@ def offsets_and_markers_are_written_as_records(cluster: ClusterUnderTest) -> Ite
     producer = _begun(transactions, group, Offset(topic, 0, 2, "kept", 0), Offset(topic, 1, 3))
     transactions.ended(producer)
     delete_offsets(group.tool, group.name, {topic.name: [0]})
-    reply = group.tool.fetch(
-        offsets_topic, began, partition=partition, max_wait_ms=0, version=BY_NAME
-    )
+    reply = group.tool.fetch(offsets_topic, began, partition=partition, max_wait_ms=0, version=BY_NAME)
     records: Any = reply.message.responses[0].partitions[0].records or b""
     for number, batch in enumerate(split_batches(records)):
         yield concluded(f"batch {number}", **_written(batch, group))

@@ -30,9 +30,7 @@ def fetch(cluster, client, topic_id):
     """Fetch the topic at broker 2; return the error code."""
     request = messages.FetchRequest
     partition = request.FetchPartition(partition=0, partition_max_bytes=1_000)
-    message = request(
-        session_epoch=-1, topics=[request.FetchTopic(topic_id=topic_id, partitions=[partition])]
-    )
+    message = request(session_epoch=-1, topics=[request.FetchTopic(topic_id=topic_id, partitions=[partition])])
     pending = client.send(2, message, FETCH_VERSION)
     cluster.run_until(lambda: pending.done)
     return ErrorCode(pending.response.responses[0].partitions[0].error_code)

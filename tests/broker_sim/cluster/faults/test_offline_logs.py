@@ -34,10 +34,7 @@ def produce_until(cluster, topic, is_done):
     while not is_done():
         try:
             cluster.produce(topic, VALUE)
-        except (
-            ApiError,
-            WrongStateError,
-        ) as error:  # it has no leader, or one whose log is offline
+        except (ApiError, WrongStateError) as error:  # it has no leader, or one whose log is offline
             refusal = error
         else:
             acknowledged += 1
@@ -50,9 +47,7 @@ def produce_until(cluster, topic, is_done):
 def test_full_disk_takes_one_partition_offline(tmp_path, caplog):
     with Cluster(1, topics=["full", "other"], data_dir=tmp_path) as cluster:
         with largest_file(50_000):
-            acknowledged = produce_until(
-                cluster, "full", lambda: cluster.partition("full").leader is None
-            )
+            acknowledged = produce_until(cluster, "full", lambda: cluster.partition("full").leader is None)
             cluster.produce("other", "lives on")
             assert len(cluster.records("other")) == 1
         line, *more = lines_of(caplog, "log_offline")

@@ -174,9 +174,7 @@ def wait_until_parked(world, count):
     world.until(lambda: len(parked(world, "Fetch")) == count)
 
 
-def test_what_is_parked_stays_while_paused_and_expires_when_the_broker_goes_on(
-    world, park_and_pause
-):
+def test_what_is_parked_stays_while_paused_and_expires_when_the_broker_goes_on(world, park_and_pause):
     responses = park_and_pause(produce(70), produce(60), fetch(50))
     before = world.cluster.purgatory()
     world.let_pass(200)

@@ -20,9 +20,7 @@ from broker_sim.errors import ErrorCode
 
 TIMEOUT_S = 60
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-ADVICE = (
-    "Read-only file system; make the data directory writable for this process, or take another one"
-)
+ADVICE = "Read-only file system; make the data directory writable for this process, or take another one"
 
 
 class ReadOnly:
@@ -90,9 +88,7 @@ def refuse_one(cluster, topic):
     assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_read_only_directory_takes_its_partition_offline_and_others_live_on(
-    tmp_path, caplog, read_only
-):
+def test_read_only_directory_takes_its_partition_offline_and_others_live_on(tmp_path, caplog, read_only):
     directory = tmp_path / "broker-1" / "t-0"
     with Cluster(1, topics=["t", "other"], data_dir=tmp_path) as cluster:
         cluster.produce("t", "before")
@@ -160,11 +156,7 @@ def test_start_on_read_only_directory_says_what_to_do(used, read_only, where, na
 
 def test_new_directory_on_read_only_disk_says_what_to_do(tmp_path, read_only):
     path = tmp_path / "new"
-    with (
-        read_only(tmp_path),
-        pytest.raises(OSError, match=f"{ADVICE}: '{path}'"),
-        Cluster(1, data_dir=path),
-    ):
+    with read_only(tmp_path), pytest.raises(OSError, match=f"{ADVICE}: '{path}'"), Cluster(1, data_dir=path):
         pass
     assert not path.exists()
 

@@ -46,37 +46,19 @@ def test_without_any_configuration_there_is_one_listener_at_host_and_port():
 def test_a_configuration_of_kafka_is_taken_without_its_controller():
     advertised = "Inside://kafka:19092,outside://[::1]:0"
     (found,) = listeners_of(
-        kafka(
-            f"inside://:19092,OUTSIDE://0.0.0.0:9092,{CONTROLLER}", advertised_listeners=advertised
-        )
+        kafka(f"inside://:19092,OUTSIDE://0.0.0.0:9092,{CONTROLLER}", advertised_listeners=advertised)
     ).values()
-    assert found.bound == (
-        plaintext("INSIDE", "127.0.0.1", 19092),
-        plaintext("OUTSIDE", "0.0.0.0", 9092),
-    )
-    assert found.advertised == (
-        plaintext("INSIDE", "kafka", 19092),
-        plaintext("OUTSIDE", "::1", 0),
-    )
+    assert found.bound == (plaintext("INSIDE", "127.0.0.1", 19092), plaintext("OUTSIDE", "0.0.0.0", 9092))
+    assert found.advertised == (plaintext("INSIDE", "kafka", 19092), plaintext("OUTSIDE", "::1", 0))
     assert found.inter_broker == "INSIDE"
 
 
 def test_each_broker_has_the_next_ports_unless_they_are_its_own():
-    configs = kafka(
-        "INSIDE://:19092,OUTSIDE://:0", advertised_listeners="INSIDE://in:9,OUTSIDE://out:0"
-    )
+    configs = kafka("INSIDE://:19092,OUTSIDE://:0", advertised_listeners="INSIDE://in:9,OUTSIDE://out:0")
     own = {3: {"listeners": "INSIDE://:7000,OUTSIDE://:7001"}}
     found = listeners_of(configs, brokers=3, own=own)
-    assert [[each.port for each in found[n].bound] for n in (1, 2, 3)] == [
-        [19092, 0],
-        [19093, 0],
-        [7000, 7001],
-    ]
-    assert [[each.port for each in found[n].advertised] for n in (1, 2, 3)] == [
-        [9, 0],
-        [10, 0],
-        [11, 0],
-    ]
+    assert [[each.port for each in found[n].bound] for n in (1, 2, 3)] == [[19092, 0], [19093, 0], [7000, 7001]]
+    assert [[each.port for each in found[n].advertised] for n in (1, 2, 3)] == [[9, 0], [10, 0], [11, 0]]
 
 
 def test_arguments_make_plaintext_listeners_whose_first_is_that_between_brokers():
@@ -96,9 +78,7 @@ def test_configurations_win_over_what_arguments_imply():
 def test_the_advertised_host_is_for_listeners_that_are_not_advertised_otherwise():
     (found,) = listeners_of(kafka(TWO), advertised_host="kafka").values()
     assert {each.host for each in found.advertised} == {"kafka"}
-    (found,) = listeners_of(
-        kafka(TWO, advertised_listeners="INSIDE://in:1"), advertised_host="kafka"
-    ).values()
+    (found,) = listeners_of(kafka(TWO, advertised_listeners="INSIDE://in:1"), advertised_host="kafka").values()
     assert found.advertised == (plaintext("INSIDE", "in", 1),)
 
 
@@ -107,10 +87,7 @@ def test_the_advertised_host_is_for_listeners_that_are_not_advertised_otherwise(
     [
         (
             kafka(protocols=None),
-            (
-                f"Error creating broker listeners from '{SHOWN}': No security protocol defined for"
-                " listener INSIDE"
-            ),
+            (f"Error creating broker listeners from '{SHOWN}': No security protocol defined for listener INSIDE"),
         ),
         (
             kafka(advertised_listeners="OUTSIDE://localhost:9092"),
@@ -152,10 +129,7 @@ def test_the_advertised_host_is_for_listeners_that_are_not_advertised_otherwise(
         ),
         (
             kafka(advertised_listeners="INSIDE://localhost:19092,OUTSIDE://0.0.0.0:9092"),
-            (
-                f"{INVALID_ADVERTISED} cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP"
-                " address."
-            ),
+            (f"{INVALID_ADVERTISED} cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."),
         ),
         (
             kafka("INSIDE://:1,INSIDE://:2"),
@@ -177,10 +151,7 @@ def test_the_advertised_host_is_for_listeners_that_are_not_advertised_otherwise(
         ),
         (
             kafka(protocols="INSIDE,OUTSIDE:PLAINTEXT"),
-            (
-                "Error parsing configuration property 'listener.security.protocol.map': begin 0, end -1,"
-                " length 6"
-            ),
+            ("Error parsing configuration property 'listener.security.protocol.map': begin 0, end -1, length 6"),
         ),
         (
             kafka("INSIDE:19092"),
@@ -191,10 +162,7 @@ def test_the_advertised_host_is_for_listeners_that_are_not_advertised_otherwise(
         ),
         (
             kafka(advertised_listeners=""),
-            (
-                "Configuration 'advertised.listeners' must not be empty. Valid values include: any"
-                " non-empty value"
-            ),
+            ("Configuration 'advertised.listeners' must not be empty. Valid values include: any non-empty value"),
         ),
         (
             kafka(CONTROLLER, inter_broker=None),
@@ -220,7 +188,5 @@ def test_listeners_go_without_ports_and_are_given_once():
         listeners_of(kafka(), ports=[9092])
     with pytest.raises(ConfigError, match="listeners is given twice: as listeners and in configs"):
         with_listeners(kafka(), "A://:1", None)
-    with pytest.raises(
-        ConfigError, match=r"^advertised_listeners must be a text such as 'INSIDE://"
-    ):
+    with pytest.raises(ConfigError, match=r"^advertised_listeners must be a text such as 'INSIDE://"):
         with_listeners(None, "A://:1", ["A://:1"])

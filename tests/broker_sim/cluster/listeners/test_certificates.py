@@ -96,16 +96,9 @@ async def alter(streams, values, **options):
 def test_certificates_are_replaced_by_configurations(play):
     async def test(cluster):
         made, others = cluster.certificates.authority, Certificates().authority
-        both = {
-            "truststore.type": "PEM",
-            "truststore.certificates": made.certificate + others.certificate,
-        }
+        both = {"truststore.type": "PEM", "truststore.certificates": made.certificate + others.certificate}
         pair = others.issue("broker", ["localhost", "127.0.0.1"])
-        store = {
-            "keystore.type": "PEM",
-            "keystore.certificate.chain": pair.chain,
-            "keystore.key": pair.key,
-        }
+        store = {"keystore.type": "PEM", "keystore.certificate.chain": pair.chain, "keystore.key": pair.key}
         async with connected(cluster) as before:
             code, text = await alter(before, store)
             assert code == ErrorCode.INVALID_REQUEST
@@ -158,9 +151,7 @@ def test_clients_of_one_listener_can_be_cut_off():
     with VirtualCluster(1, listeners=listeners) as cluster:
         cluster.disconnect_clients(1, listener="outside")
         assert cluster.status().brokers[0].clients_cut_off
-        inside, outside = (
-            cluster.inside.listeners.addresses_of(name)[1] for name in ("INSIDE", "OUTSIDE")
-        )
+        inside, outside = (cluster.inside.listeners.addresses_of(name)[1] for name in ("INSIDE", "OUTSIDE"))
         waiting = cluster.loop.create_task(versions(outside))
         assert cluster.wait_for(versions(inside)) > 0
         cluster.advance(10_000)

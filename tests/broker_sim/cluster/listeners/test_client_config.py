@@ -40,8 +40,7 @@ def test_names_of_each_client():
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "module"),
-    [("PLAIN", "plain.PlainLoginModule"), ("SCRAM-SHA-512", "scram.ScramLoginModule")],
+    ("mechanism", "module"), [("PLAIN", "plain.PlainLoginModule"), ("SCRAM-SHA-512", "scram.ScramLoginModule")]
 )
 def test_java_gets_a_jaas_line(mechanism, module):
     login = LOGIN._replace(mechanism=mechanism)
@@ -64,10 +63,7 @@ def choose(users, user=None, mechanism=None, mechanisms=("SCRAM-SHA-256", "PLAIN
 
 def test_a_signed_token_is_given_to_those_who_can_take_it():
     login = Login("OAUTHBEARER", "billing", "a.b.c")
-    made = {
-        client: client_config(client, SERVERS, "SASL_PLAINTEXT", login)
-        for client in ("confluent", "aiokafka")
-    }
+    made = {client: client_config(client, SERVERS, "SASL_PLAINTEXT", login) for client in ("confluent", "aiokafka")}
     assert made["confluent"]["oauth_cb"]("")[0] == "a.b.c"
     assert "sasl.password" not in made["confluent"]
     assert asyncio.run(made["aiokafka"]["sasl_oauth_token_provider"].token()) == "a.b.c"
@@ -94,10 +90,7 @@ def test_the_only_user_and_plain_need_not_be_named():
     [
         ({}, "which user\\? Give user=, one of billing, audit"),
         ({"user": "nobody"}, "there is no user 'nobody', but billing, audit"),
-        (
-            {"user": "audit", "mechanism": "GSSAPI"},
-            "there is no mechanism 'GSSAPI', but PLAIN, SCRAM",
-        ),
+        ({"user": "audit", "mechanism": "GSSAPI"}, "there is no mechanism 'GSSAPI', but PLAIN, SCRAM"),
     ],
 )
 def test_what_there_is_not_is_refused(options, message):
@@ -107,9 +100,7 @@ def test_what_there_is_not_is_refused(options, message):
 
 
 def test_unknown_client_is_refused():
-    with pytest.raises(
-        ConfigError, match="client must be one of confluent, aiokafka, kafka-python"
-    ):
+    with pytest.raises(ConfigError, match="client must be one of confluent, aiokafka, kafka-python"):
         client_config("kafkajs", SERVERS, "PLAINTEXT", None)
 
 
@@ -124,9 +115,7 @@ def test_each_listener_has_its_own():
     }
     loop = VirtualEventLoop()
     text = "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0"
-    cluster = SimulatedCluster(
-        loop, 1, listeners=text, configs=configs, users={"billing": "secret"}
-    )
+    cluster = SimulatedCluster(loop, 1, listeners=text, configs=configs, users={"billing": "secret"})
     loop.run_until_complete(cluster.open())
     inside = cluster.client_config("aiokafka")
     assert inside == {"bootstrap_servers": cluster.bootstrap_servers_of("INSIDE")}

@@ -68,9 +68,7 @@ def test_failed_login_is_answered_and_closed_after_the_delay(delay_ms):
 
 
 def test_request_may_be_large_only_after_the_login(cluster):
-    large = messages.MetadataRequest(
-        topics=[messages.MetadataRequest.MetadataRequestTopic(name="x" * 30_000)] * 20
-    )
+    large = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="x" * 30_000)] * 20)
     assert log_in(cluster, cluster.client(), bytes(600_000)) is None
     client = cluster.client()
     log_in(cluster, client, PLAIN)
@@ -82,9 +80,7 @@ def test_login_comes_too_late_once_the_client_is_known(cluster):
     log_in(cluster, client, PLAIN)
     again = log_in(cluster, client, PLAIN)
     assert again.error_code == ErrorCode.ILLEGAL_SASL_STATE
-    assert (
-        again.error_message == "SaslAuthenticate request received after successful authentication"
-    )
+    assert again.error_message == "SaslAuthenticate request received after successful authentication"
     assert metadata(cluster, client) is not None
 
 
@@ -244,14 +240,8 @@ def test_listeners_may_differ():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"security": "tls"},
-            "security must be one of plaintext, ssl, sasl_plaintext, sasl_ssl, not 'tls'",
-        ),
-        (
-            {"users": USERS},
-            "users log in nowhere: give security='sasl_plaintext' or 'sasl_ssl' too",
-        ),
+        ({"security": "tls"}, "security must be one of plaintext, ssl, sasl_plaintext, sasl_ssl, not 'tls'"),
+        ({"users": USERS}, "users log in nowhere: give security='sasl_plaintext' or 'sasl_ssl' too"),
         ({"security": "sasl_plaintext"}, "listener SASL_PLAINTEXT has no users for PLAIN"),
         ({"users": ["billing"]}, "users must be a mapping such as {'billing': 'secret'}"),
         ({"users": {"": "secret"}}, "a name must be a text that is not empty, not ''"),

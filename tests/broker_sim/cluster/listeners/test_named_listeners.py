@@ -72,9 +72,7 @@ def test_brokers_and_coordinators_are_found_at_the_listener_that_was_asked(clust
 @pytest.mark.parametrize("listener", LISTENERS)
 def test_the_leader_that_a_refusal_names_is_at_the_listener_that_was_asked(cluster, listener):
     seen = ask(cluster, listener, produce_request(("t", 0)), HINTING_PRODUCE_VERSION, broker_id=2)
-    assert [(e.node_id, e.host, e.port) for e in seen.node_endpoints] == [
-        (1, *addresses(cluster, listener)[1])
-    ]
+    assert [(e.node_id, e.host, e.port) for e in seen.node_endpoints] == [(1, *addresses(cluster, listener)[1])]
 
 
 def test_a_broker_without_the_listener_is_not_told_of(partial_cluster):
@@ -94,9 +92,7 @@ def test_a_broker_without_the_listener_is_not_told_of(partial_cluster):
 @pytest.mark.parametrize(
     ("version", "replicas"), [(0, [1]), (5, [3, 1])], ids=["without missing replicas", "with them"]
 )
-def test_older_clients_are_told_that_the_leader_is_not_available(
-    partial_cluster, version, replicas
-):
+def test_older_clients_are_told_that_the_leader_is_not_available(partial_cluster, version, replicas):
     (found,) = metadata(partial_cluster, "OUTSIDE", version).topics[0].partitions
     assert (found.error_code, found.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
     assert found.replica_nodes == replicas
@@ -111,9 +107,7 @@ def test_described_partitions_have_no_leader_that_the_client_cannot_reach(partia
 
 
 def test_a_coordinator_that_the_client_cannot_reach_is_not_available(partial_cluster):
-    coordinators = {
-        key: find_coordinator(partial_cluster, "INSIDE", key)[0] for key in map(str, range(20))
-    }
+    coordinators = {key: find_coordinator(partial_cluster, "INSIDE", key)[0] for key in map(str, range(20))}
     key = next(key for key, broker_id in coordinators.items() if broker_id == 3)
     found = ask(partial_cluster, "OUTSIDE", messages.FindCoordinatorRequest(key=key), 3)
     assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -15,10 +15,7 @@ LATER = "later-pa55word"
 JAAS_PASSWORD = "pa55word-in-jaas"
 CLAIMS = '{"sub":"billing","exp":4000000000,"jti":"t0ken"}'
 TOKEN = base64.urlsafe_b64encode(CLAIMS.encode()).decode().rstrip("=")
-JAAS = (
-    "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    f' user_audit="{JAAS_PASSWORD}";'
-)
+JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_audit="{JAAS_PASSWORD}";'
 CONFIGS = {
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,OAUTHBEARER",
     "delegation.token.secret.key": KEY,

@@ -101,9 +101,7 @@ class Client:
 
     def acknowledge(self, epoch, *batches):
         batches = [Acknowledge.AcknowledgementBatch(*batch) for batch in batches]
-        topic = Acknowledge.AcknowledgeTopic(
-            self.topic_id, [Acknowledge.AcknowledgePartition(0, batches)]
-        )
+        topic = Acknowledge.AcknowledgeTopic(self.topic_id, [Acknowledge.AcknowledgePartition(0, batches)])
         answer = self.ask(Acknowledge(GROUP, "member", epoch, topics=[topic]), 2)
         assert not answer.error_code
         assert not answer.responses[0].partitions[0].error_code
@@ -114,9 +112,7 @@ class Client:
         answer = self.beat_app(0, topology, group=group)
         while not answer.active_tasks:
             answer = self.beat_app(answer.member_epoch, group=group)
-        assert [(one.subtopology_id, one.partitions) for one in answer.active_tasks] == [
-            ("0", [0, 1])
-        ]
+        assert [(one.subtopology_id, one.partitions) for one in answer.active_tasks] == [("0", [0, 1])]
         owned = [StreamsBeat.TaskIds("0", [0, 1])]
         return self.beat_app(answer.member_epoch, owned=owned, group=group).member_epoch
 

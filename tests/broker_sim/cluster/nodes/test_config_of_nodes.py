@@ -12,15 +12,11 @@ EVENT = "configuration_without_effect"
 @pytest.fixture
 def told(caplog):
     """Return a function that returns the events about configurations without effect."""
-    return lambda: [
-        record.getMessage() for record in caplog.records if EVENT in record.getMessage()
-    ]
+    return lambda: [record.getMessage() for record in caplog.records if EVENT in record.getMessage()]
 
 
 def test_configurations_without_effect_are_logged_once_with_their_names(told):
-    VirtualCluster(
-        3, configs={"log.dirs": "/logs", "num.partitions": "3", "log.preallocate": "true"}
-    )
+    VirtualCluster(3, configs={"log.dirs": "/logs", "num.partitions": "3", "log.preallocate": "true"})
     (event,) = told()
     assert "['log.dirs', 'log.preallocate']" in event
     assert "num.partitions" not in event
@@ -32,13 +28,8 @@ def test_configurations_with_an_effect_are_not_logged(told):
 
 
 @pytest.mark.parametrize(("interval_ms", "is_told"), [(1_000, False), (1_001, True)])
-def test_heartbeats_that_are_rarer_than_two_in_a_session_are_logged_once(
-    caplog, interval_ms, is_told
-):
-    intervals = {
-        "broker.session.timeout.ms": "2000",
-        "broker.heartbeat.interval.ms": str(interval_ms),
-    }
+def test_heartbeats_that_are_rarer_than_two_in_a_session_are_logged_once(caplog, interval_ms, is_told):
+    intervals = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": str(interval_ms)}
     VirtualCluster(3, configs=intervals)
     told = [record for record in caplog.records if "heartbeat_interval" in record.getMessage()]
     assert [record.levelname for record in told] == ["ERROR"] * is_told
@@ -69,14 +60,11 @@ def test_node_id_of_another_broker_is_refused_in_one_line(name):
     with pytest.raises(ConfigError) as error:
         VirtualCluster(2, configs={name: "1"})
     assert str(error.value) == (
-        "Invalid value 1 for configuration node.id:"
-        " brokers are numbered from 1 on, and this one is 2"
+        "Invalid value 1 for configuration node.id: brokers are numbered from 1 on, and this one is 2"
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["replica.fetch.wait.max.ms", "replica.fetch.min.bytes", "replica.fetch.backoff.ms"]
-)
+@pytest.mark.parametrize("name", ["replica.fetch.wait.max.ms", "replica.fetch.min.bytes", "replica.fetch.backoff.ms"])
 def test_virtual_time_advances_when_followers_fetch_without_backoff(name):
     cluster = VirtualCluster(2, configs={name: "0"})
     cluster.create_topic("topic", 1, 2)

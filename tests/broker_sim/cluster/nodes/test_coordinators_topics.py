@@ -5,12 +5,7 @@ import sys
 import pytest
 
 from broker_sim import VirtualCluster
-from broker_sim.controller.requests import (
-    AlterOp,
-    ConfigAlteration,
-    ConfigResource,
-    ConfigResourceType,
-)
+from broker_sim.controller.requests import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.protocol import messages

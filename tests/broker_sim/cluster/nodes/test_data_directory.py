@@ -176,13 +176,7 @@ def test_first_start_that_was_killed_before_any_of_its_files_is_begun_again(tmp_
         return call
 
     with monkeypatch.context() as patches:
-        for owner, name in (
-            (os, "open"),
-            (Path, "mkdir"),
-            (Path, "write_bytes"),
-            (Path, "replace"),
-            (Path, "rename"),
-        ):
+        for owner, name in ((os, "open"), (Path, "mkdir"), (Path, "write_bytes"), (Path, "replace"), (Path, "rename")):
             patches.setattr(owner, name, copying(getattr(owner, name)))
         with Cluster(brokers=1, data_dir=data):
             pass
@@ -216,9 +210,7 @@ def test_directory_of_brokers_without_their_metadata_names_the_missing_file(tmp_
     directory.open()
     directory.open_logs([1], "cluster")
     directory.close()
-    with pytest.raises(
-        ConfigError, match=r"controller\.metadata is missing, but there is broker-1"
-    ):
+    with pytest.raises(ConfigError, match=r"controller\.metadata is missing, but there is broker-1"):
         DataDirectory(tmp_path).open()
 
 

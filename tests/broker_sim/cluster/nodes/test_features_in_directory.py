@@ -69,8 +69,7 @@ def answers(client):
 def upgrade(client, levels):
     """Upgrade as `kafka-features.sh upgrade --release-version 4.3` does."""
     keys = [
-        Update.FeatureUpdateKey(name, level, upgrade_type=1)
-        for name, level in {**levels, "kraft.version": 1}.items()
+        Update.FeatureUpdateKey(name, level, upgrade_type=1) for name, level in {**levels, "kraft.version": 1}.items()
     ]
     return client.ask(Update(60_000, keys), 2)
 
@@ -136,9 +135,7 @@ def test_cluster_is_not_opened_by_brokers_of_an_older_release(tmp_path):
         assert refused.error_message.endswith("only supports versions 7-27")
         assert upgrade(client, {"metadata.version": 27}).error_code == ErrorCode.NONE
     with (
-        pytest.raises(
-            ConfigError, match=r"metadata\.version 27, but its brokers know 7-25: .*as_version"
-        ),
+        pytest.raises(ConfigError, match=r"metadata\.version 27, but its brokers know 7-25: .*as_version"),
         opened(tmp_path, as_version="4.0"),
     ):
         pass

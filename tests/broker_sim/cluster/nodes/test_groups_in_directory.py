@@ -146,11 +146,7 @@ def test_new_records_before_the_start_offset_are_not_delivered(directory):
 )
 def test_kafka_decodes_all_records_of_our_coordinators(killed, dump, topic, decoder, most_types):
     (path,) = killed[0].glob(f"broker-1/{topic}-0/*.log")
-    rows = re.findall(
-        r"^\| offset: .* key: (.*) payload: (.*)$",
-        dump(decoder, "--files", str(path)),
-        re.MULTILINE,
-    )
+    rows = re.findall(r"^\| offset: .* key: (.*) payload: (.*)$", dump(decoder, "--files", str(path)), re.MULTILINE)
     assert len(rows) > 2
     types = [int(json.loads(key)["type"]) for key, _ in rows]
     assert all(json.loads(payload) is None or "data" in json.loads(payload) for _, payload in rows)

@@ -25,9 +25,7 @@ def test_what_is_freed_is_given_back_unless_the_cluster_has_ended(closes, times,
 
 def test_freed_memory_is_given_back_a_second_after_the_first_was_freed(monkeypatch):
     scheduler, returned_ms = VirtualScheduler(), []
-    monkeypatch.setattr(
-        memory, "return_freed_memory", lambda: returned_ms.append(scheduler.clock.now_ms())
-    )
+    monkeypatch.setattr(memory, "return_freed_memory", lambda: returned_ms.append(scheduler.clock.now_ms()))
     account = LogMemory(scheduler, None, lambda: None).account
     account.grow(3 * FREED_BYTES)
     for freed_ms in (0, 900, 1_500):

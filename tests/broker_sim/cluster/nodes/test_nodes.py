@@ -2,12 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.requests import (
-    FETCH_VERSION,
-    PRODUCE_VERSION,
-    fetch_request,
-    produce_request,
-)
+from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode, UnknownBrokerError, WrongStateError
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -142,9 +137,7 @@ class TestKill:
         assert partition(nodes).leader == 1
         cluster.run_until(lambda: partition(nodes).leader == 2)
 
-    def test_restarted_leader_gives_followers_nothing_while_its_old_session_lasts(
-        self, cluster, nodes
-    ):
+    def test_restarted_leader_gives_followers_nothing_while_its_old_session_lasts(self, cluster, nodes):
         for follower in (2, 3):
             nodes.pause(follower)
         produced = cluster.client().send(1, produce_request(("topic", 0), acks=1), PRODUCE_VERSION)
@@ -214,9 +207,7 @@ class TestStop:
         cluster.run_until(lambda: pending.done)
         assert not pending.disconnected
 
-    def test_shutdown_ends_when_heartbeats_of_the_others_show_the_new_metadata(
-        self, cluster, nodes
-    ):
+    def test_shutdown_ends_when_heartbeats_of_the_others_show_the_new_metadata(self, cluster, nodes):
         began_ms = cluster.now_ms
         stopped_at_ms = stop(cluster, 1)
         cluster.run_until(lambda: stopped_at_ms)
@@ -254,9 +245,7 @@ class TestStop:
         assert pending.response.responses[0].partitions[0].error_code == error_code
 
     @pytest.mark.parametrize("broker_id", [1, 2])
-    def test_parked_fetch_that_a_follower_may_serve_is_disconnected_at_the_end(
-        self, cluster, broker_id
-    ):
+    def test_parked_fetch_that_a_follower_may_serve_is_disconnected_at_the_end(self, cluster, broker_id):
         request = fetch_request(("topic", 0), max_wait_ms=30_000)
         pending = cluster.client().send(broker_id, request, FETCH_VERSION)
         cluster.advance(100)
@@ -337,9 +326,7 @@ class TestStop:
         assert partition(nodes).leader == 2
 
     @pytest.mark.parametrize(("clean", "kept"), [(True, 1), (False, 0)])
-    def test_only_a_clean_shutdown_keeps_a_high_watermark_that_was_not_checkpointed(
-        self, cluster, nodes, clean, kept
-    ):
+    def test_only_a_clean_shutdown_keeps_a_high_watermark_that_was_not_checkpointed(self, cluster, nodes, clean, kept):
         client = cluster.client()
         produced = client.send(1, produce_request(("topic", 0)), PRODUCE_VERSION)
         cluster.run_until(lambda: produced.done)

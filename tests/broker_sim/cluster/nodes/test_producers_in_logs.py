@@ -59,9 +59,7 @@ def test_highest_id_of_all_logs_counts(logs):
 @pytest.mark.parametrize(("values", "highest"), [((9,), 9), ((9, 2_000), 2_000)])
 def test_ids_of_transactions_count_before_they_have_written(logs, values, highest):
     records = [record_of("id", transaction(*values), TransactionVersion.TV_2), tombstone_of("id")]
-    append(
-        logs, "__transaction_state", build_batch([serde.encode_record(each, 0) for each in records])
-    )
+    append(logs, "__transaction_state", build_batch([serde.encode_record(each, 0) for each in records]))
     assert highest_producer_id(logs) == highest
 
 

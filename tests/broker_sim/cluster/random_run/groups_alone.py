@@ -35,12 +35,8 @@ class GroupRuns:
         members = {field: 4}
         self.calm = [group_of(seed=seed, **members) for seed in range(4)]
         self.moved = [group_of(*MOVES, seed=seed, **members) for seed in range(6)]
-        self.killed = [
-            group_of(*KILLS, duration_ms=9_000, seed=seed, **members) for seed in range(4)
-        ]
-        self.cut_off = [
-            group_of(*CUTS, duration_ms=8_000, seed=seed, **members) for seed in range(8)
-        ]
+        self.killed = [group_of(*KILLS, duration_ms=9_000, seed=seed, **members) for seed in range(4)]
+        self.cut_off = [group_of(*CUTS, duration_ms=8_000, seed=seed, **members) for seed in range(8)]
 
 
 def writes_are_answered_before_the_replicas_have_them(monkeypatch):

@@ -15,11 +15,7 @@ from broker_sim.group.consumer.settings import GroupSettings
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.group.shards import GroupShards
 
-from .groups_alone import (
-    GroupRuns,
-    first_failure,
-    writes_are_answered_before_the_replicas_have_them,
-)
+from .groups_alone import GroupRuns, first_failure, writes_are_answered_before_the_replicas_have_them
 
 RUNS = GroupRuns("consumer_members")
 
@@ -52,9 +48,7 @@ def test_partition_counts_as_owned_until_it_is_given_up_or_its_owner_may_be_fenc
     with pytest.raises(InvariantViolationError, match="two got partition 0 in epoch 4, which one"):
         history.add_owner("two", 4, [0], 1_099, Term(1_099, 2_000))
     history.add_owner("two", 5, [0], 1_100, Term(1_100, 2_000))
-    history.add_owner(
-        "one", 3, [0], 1_101, Term(1_101, 3_000)
-    )  # an answer that was late: two has it
+    history.add_owner("one", 3, [0], 1_101, Term(1_101, 3_000))  # an answer that was late: two has it
     with pytest.raises(InvariantViolationError, match="which two has owned since epoch 5"):
         history.add_owner("three", 6, [0], 1_999, Term(1_999, 3_000))
 
@@ -107,9 +101,7 @@ def member_epochs_are_forgotten_at_load(monkeypatch):
 def sessions_end_too_early(monkeypatch):
     """Members are fenced after a quarter of their session."""
     original = GroupSettings.session_timeout_ms
-    monkeypatch.setattr(
-        GroupSettings, "session_timeout_ms", lambda self, group_id: original(self, group_id) // 4
-    )
+    monkeypatch.setattr(GroupSettings, "session_timeout_ms", lambda self, group_id: original(self, group_id) // 4)
 
 
 def members_commit_in_any_epoch(monkeypatch):
@@ -122,9 +114,7 @@ def heartbeats_are_answered_twice(monkeypatch):
     original = GroupCoordinatorService.consumer_group_heartbeat
 
     def heartbeat(self, request, client, respond, *arguments):
-        original(
-            self, request, client, lambda answer: (respond(answer), respond(answer)), *arguments
-        )
+        original(self, request, client, lambda answer: (respond(answer), respond(answer)), *arguments)
 
     monkeypatch.setattr(GroupCoordinatorService, "consumer_group_heartbeat", heartbeat)
 
@@ -149,11 +139,7 @@ FOUND_BY = [
         RUNS.calm,
         {"partitions-are-given-up-first", "one-owner-per-epoch"},
     ),
-    (
-        revocations_are_not_waited_for,
-        RUNS.calm,
-        {"partitions-are-given-up-first", "one-owner-per-epoch"},
-    ),
+    (revocations_are_not_waited_for, RUNS.calm, {"partitions-are-given-up-first", "one-owner-per-epoch"}),
     (member_epochs_are_forgotten_at_load, RUNS.moved[2:], {"live-members-stay"}),
     (sessions_end_too_early, RUNS.calm, {"live-members-stay", "partitions-are-given-up-first"}),
     (

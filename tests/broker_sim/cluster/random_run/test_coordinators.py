@@ -1,9 +1,6 @@
 """Which coordinators' offsets count in random runs."""
 
-from broker_sim.cluster.random_run.checks.coordinators import (
-    informed_coordinator,
-    newest_coordinator,
-)
+from broker_sim.cluster.random_run.checks.coordinators import informed_coordinator, newest_coordinator
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 
 GROUP = "d"

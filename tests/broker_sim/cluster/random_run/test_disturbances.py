@@ -58,11 +58,7 @@ def test_roll_is_over_when_all_brokers_are_back(cluster):
 
 def test_pauses_of_one_broker_overlap_when_it_was_killed_meanwhile(cluster):
     disturbances = Disturbances(cluster)
-    lines = (
-        "10 pause broker-2 for=500",
-        "50 kill broker-2 for=50",
-        "300 pause broker-2 for=400",
-    )
+    lines = ("10 pause broker-2 for=500", "50 kill broker-2 for=50", "300 pause broker-2 for=400")
     disturbances.schedule(map(Action.parse, lines))
     cluster.advance(310)
     assert disturbances.done == 3

@@ -6,15 +6,9 @@ from broker_sim.cluster.random_run import run_schedule
 
 from .groups_alone import GroupRuns
 
-CLASSIC, CONSUMER, STREAMS = map(
-    GroupRuns, ("group_members", "consumer_members", "streams_members")
-)
+CLASSIC, CONSUMER, STREAMS = map(GroupRuns, ("group_members", "consumer_members", "streams_members"))
 DISTURBED = [
-    *[
-        each
-        for kind in (CLASSIC, CONSUMER, STREAMS)
-        for each in (*kind.moved[:2], *kind.killed[:2])
-    ],
+    *[each for kind in (CLASSIC, CONSUMER, STREAMS) for each in (*kind.moved[:2], *kind.killed[:2])],
     *CONSUMER.cut_off[:2],
     *STREAMS.cut_off[:2],
 ]

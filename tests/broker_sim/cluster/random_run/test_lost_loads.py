@@ -65,15 +65,11 @@ def loads(monkeypatch):
 
 
 def run(text):
-    return run_schedule(
-        Schedule.parse("\n".join(line.strip() for line in text.strip().splitlines()))
-    )
+    return run_schedule(Schedule.parse("\n".join(line.strip() for line in text.strip().splitlines())))
 
 
 @pytest.mark.parametrize("text", LOST.values(), ids=LOST)
-def test_transaction_of_which_a_coordinator_knew_more_than_a_later_one_may_end_as_in_kafka(
-    text, loads, monkeypatch
-):
+def test_transaction_of_which_a_coordinator_knew_more_than_a_later_one_may_end_as_in_kafka(text, loads, monkeypatch):
     run(text)
     assert loads[0].are_there
     monkeypatch.setattr(LostLoads, "excuse", lambda *_: False)

@@ -12,12 +12,7 @@ from broker_sim.group.classic.rebalance import Rebalance
 from broker_sim.group.offset_fetch import OffsetView
 from broker_sim.group.shards import GroupShards
 
-from .groups_alone import (
-    GroupRuns,
-    first_failure,
-    group_of,
-    writes_are_answered_before_the_replicas_have_them,
-)
+from .groups_alone import GroupRuns, first_failure, group_of, writes_are_answered_before_the_replicas_have_them
 
 RUNS = GroupRuns("group_members")
 CALM = group_of(group_members=4)
@@ -61,9 +56,7 @@ def log_is_not_loaded(monkeypatch):
 
     def make_shard(self, *arguments):
         shard = original(self, *arguments)
-        monkeypatch.setattr(
-            shard, "replay", lambda record, offset, producer_id=-1: None, raising=True
-        )
+        monkeypatch.setattr(shard, "replay", lambda record, offset, producer_id=-1: None, raising=True)
         return shard
 
     monkeypatch.setattr(GroupShards, "make_shard", make_shard)

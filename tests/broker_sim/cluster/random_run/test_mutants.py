@@ -19,9 +19,7 @@ from broker_sim.replica.fetcher import ReplicaFetcher
 from broker_sim.replica.leader_replicas import LeaderReplicas
 from broker_sim.replica.partition import Partition
 
-pytestmark = pytest.mark.skipif(
-    broker_sim.compiled, reason="the methods of native classes cannot be replaced"
-)
+pytestmark = pytest.mark.skipif(broker_sim.compiled, reason="the methods of native classes cannot be replaced")
 
 
 def high_watermark_ignores_the_slowest_follower(monkeypatch):
@@ -107,9 +105,7 @@ def truncation_goes_too_far(monkeypatch):
 
     original = PartitionLog.truncate_to
     monkeypatch.setattr(
-        PartitionLog,
-        "truncate_to",
-        lambda self, offset: original(self, min(offset, max(self.high_watermark - 1, 0))),
+        PartitionLog, "truncate_to", lambda self, offset: original(self, min(offset, max(self.high_watermark - 1, 0)))
     )
 
 
@@ -211,9 +207,7 @@ def unheard_leader(leader):
         1,
         producers=("acks_1", "acks_all"),
         duration_ms=3_500,
-        actions=(
-            Action(500, "cut_link", (broker_name(leader), broker_name(leader % 3 + 1)), 2_500),
-        ),
+        actions=(Action(500, "cut_link", (broker_name(leader), broker_name(leader % 3 + 1)), 2_500),),
     )
 
 
@@ -286,22 +280,14 @@ FOUND_BY = [
     (isr_never_shrinks, UNHEARD_LEADERS, {"isr-shrinks"}),
     (isr_never_shrinks, FALLING_LEADERS, {"isr-shrinks"}),
     (isr_takes_followers_too_early, DRAWN, {"high-watermark-within-isr"}),
-    (
-        any_live_replica_is_elected,
-        [lonely_follower(broker) for broker in (1, 2, 3)],
-        {"leader-is-eligible"},
-    ),
+    (any_live_replica_is_elected, [lonely_follower(broker) for broker in (1, 2, 3)], {"leader-is-eligible"}),
     (truncation_is_skipped, DEPOSED, {"replicas-agree"}),
     (truncation_goes_too_far, DEPOSED, {"high-watermark-within-isr", "replicas-agree"}),
     (duplicates_are_not_detected, UNHEARD_RESPONSES, {"sequence-goes-on"}),
     (producers_are_forgotten_in_recovery, UNHEARD_RESPONSES, {"no-duplicates"}),
     (sequences_are_not_checked, UNHEARD_RESPONSES, {"no-duplicates"}),
     (produce_is_answered_twice, DRAWN, {"AssertionError", "answered-once"}),
-    (
-        expired_produce_is_never_answered,
-        DRAWN,
-        {"requests-are-answered", "transactions-end"},
-    ),
+    (expired_produce_is_never_answered, DRAWN, {"requests-are-answered", "transactions-end"}),
     (
         acks_all_does_not_wait,
         DRAWN,
@@ -314,11 +300,7 @@ FOUND_BY = [
         },
     ),
     (acks_1_is_answered_for_records_that_are_dropped, [CALM], {"acknowledged-records-stay"}),
-    (
-        min_isr_is_not_checked_after_the_append,
-        [TWO_ARE_KILLED],
-        {"high-watermark-waits-for-min-isr"},
-    ),
+    (min_isr_is_not_checked_after_the_append, [TWO_ARE_KILLED], {"high-watermark-waits-for-min-isr"}),
 ]
 
 
@@ -333,15 +315,7 @@ def test_defect_is_found_by_its_invariant(mutant, schedules, invariants, monkeyp
 
 @pytest.mark.parametrize(
     "schedule",
-    [
-        *DEPOSED,
-        *UNHEARD_LEADERS,
-        *FALLING_LEADERS,
-        CALM,
-        *UNHEARD_RESPONSES[:2],
-        TWO_ARE_KILLED,
-        deaf_follower_of(1),
-    ],
+    [*DEPOSED, *UNHEARD_LEADERS, *FALLING_LEADERS, CALM, *UNHEARD_RESPONSES[:2], TWO_ARE_KILLED, deaf_follower_of(1)],
 )
 def test_sound_broker_passes_where_the_mutants_are_found(schedule):
     assert failed_invariant(schedule) is None

@@ -6,15 +6,7 @@ from dataclasses import replace
 import pytest
 
 import broker_sim
-from broker_sim.cluster.random_run import (
-    FLUSHED,
-    LYING,
-    UNFLUSHED,
-    Action,
-    Schedule,
-    draw_schedule,
-    run_schedule,
-)
+from broker_sim.cluster.random_run import FLUSHED, LYING, UNFLUSHED, Action, Schedule, draw_schedule, run_schedule
 from broker_sim.cluster.random_run.checks.history import lost_text
 from broker_sim.cluster.random_run.many import run_seeds
 from broker_sim.cluster.random_run.shrink import failed_invariant, shrink
@@ -56,9 +48,7 @@ def test_run_tells_what_was_lost_where_nothing_was_flushed(disk):
 
 def test_one_replica_that_loses_its_power_costs_nothing_that_all_have_acknowledged():
     for broker in ALL:
-        schedule = Schedule(
-            1, disk=UNFLUSHED, actions=(Action(1_500, "lose_power", (broker,), 4_000),)
-        )
+        schedule = Schedule(1, disk=UNFLUSHED, actions=(Action(1_500, "lose_power", (broker,), 4_000),))
         assert not run_schedule(schedule).lost
 
 
@@ -103,9 +93,7 @@ def test_drawn_power_losses_hit_one_some_and_all_brokers():
 
 
 def test_power_loss_is_shrunk_to_fewer_brokers_and_no_waits():
-    schedule = Schedule(
-        1, disk=FLUSHED, sync_ms=3, actions=(Action(1_000, "lose_power", ALL, 100),)
-    )
+    schedule = Schedule(1, disk=FLUSHED, sync_ms=3, actions=(Action(1_000, "lose_power", ALL, 100),))
 
     def run(tried):
         return "found" if any("broker-2" in action.on for action in tried.actions) else None
@@ -147,17 +135,11 @@ def log_start_checkpoint_is_ahead_of_the_log(monkeypatch):
 
 
 FLUSHED_RUNS = [all_lose_power(FLUSHED, seed) for seed in range(8)]
-UNFLUSHED_RUNS = [
-    all_lose_power(UNFLUSHED, seed, at_ms=at_ms) for seed in range(10) for at_ms in (1_000, 2_000)
-]
+UNFLUSHED_RUNS = [all_lose_power(UNFLUSHED, seed, at_ms=at_ms) for seed in range(10) for at_ms in (1_000, 2_000)]
 FOUND_BY = [
     (flush_is_only_noted, FLUSHED_RUNS, {"flushed-records-stay"}),
     (damaged_batches_are_recovered, UNFLUSHED_RUNS, {"recovered-batches-are-whole"}),
-    (
-        log_start_checkpoint_is_ahead_of_the_log,
-        FLUSHED_RUNS,
-        {"flushed-records-stay", "high-watermark-within-isr"},
-    ),
+    (log_start_checkpoint_is_ahead_of_the_log, FLUSHED_RUNS, {"flushed-records-stay", "high-watermark-within-isr"}),
 ]
 
 

@@ -8,14 +8,7 @@ from dataclasses import replace
 import pytest
 
 from broker_sim.cluster.faults.action import ScheduleError, broker_names
-from broker_sim.cluster.random_run import (
-    Action,
-    RunFailedError,
-    Schedule,
-    draw_schedule,
-    run,
-    run_schedule,
-)
+from broker_sim.cluster.random_run import Action, RunFailedError, Schedule, draw_schedule, run, run_schedule
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 from broker_sim.cluster.virtual.virtual_cluster import SimulationError, VirtualCluster
 from broker_sim.protocol import messages
@@ -29,11 +22,7 @@ def test_all_invariants_hold_with_overlapping_faults(seed):
 
 
 def test_random_seed_passes_too():
-    chosen = (
-        len(FIXED_SEEDS)
-        if os.environ.get("CI") == "true"
-        else random.SystemRandom().randrange(1 << 32)
-    )
+    chosen = len(FIXED_SEEDS) if os.environ.get("CI") == "true" else random.SystemRandom().randrange(1 << 32)
     seed = int(os.environ.get("BROKER_SIM_SEED", chosen))
     print(f"BROKER_SIM_SEED={seed}")
     run_schedule(draw_schedule(seed))
@@ -64,40 +53,24 @@ def read(*lines):
         everything_at_once("lag", "300"),
         read("1000 roll brokers"),
         read("1000 error brokers for=1500 value=Produce/REQUEST_TIMED_OUT"),
-        read(
-            "1000 lose brokers for=1500 value=Produce",
-            "1500 delay leader for=900 value=Produce/400",
-        ),
+        read("1000 lose brokers for=1500 value=Produce", "1500 delay leader for=900 value=Produce/400"),
         everything_at_once("shift_clock", "7200000"),
         read("1000 kill broker-1 for=2000", "1000 kill broker-2 for=2500"),
+        read("1000 cut_link broker-1 broker-2 for=2500", "1500 cut_link broker-2 broker-3 for=2500"),
+        read("1000 cut_link broker-1 controller for=2500", "1000 cut_link controller broker-2 for=2500"),
         read(
-            "1000 cut_link broker-1 broker-2 for=2500", "1500 cut_link broker-2 broker-3 for=2500"
-        ),
-        read(
-            "1000 cut_link broker-1 controller for=2500",
-            "1000 cut_link controller broker-2 for=2500",
-        ),
-        read(
-            "1000 slow_link broker-1 broker-2 for=2500 value=400",
-            "1200 slow_link broker-1 broker-2 for=500 value=40",
+            "1000 slow_link broker-1 broker-2 for=2500 value=400", "1200 slow_link broker-1 broker-2 for=500 value=40"
         ),
         read("1000 pause broker-1 for=2000", "1500 kill broker-1 for=200"),
         read("1000 stop broker-1 for=100", "1010 kill broker-1 for=500"),
         read("1000 stop broker-1 for=100", "1000 stop broker-1 for=200"),
-        read(
-            *(f"{at} transfer broker-{at // 100 % 3 + 1} value=0" for at in range(500, 3_000, 100))
-        ),
+        read(*(f"{at} transfer broker-{at // 100 % 3 + 1} value=0" for at in range(500, 3_000, 100))),
     ],
     ids=lambda actions: "+".join(dict.fromkeys(action.kind for action in actions)),
 )
 def test_nothing_acknowledged_is_lost_when_a_majority_fails_together(actions):
     summary = run_schedule(
-        Schedule(
-            7,
-            producers=("acks_all", "idempotent"),
-            duration_ms=4_000,
-            actions=tuple(sorted(actions)),
-        )
+        Schedule(7, producers=("acks_all", "idempotent"), duration_ms=4_000, actions=tuple(sorted(actions)))
     )
     assert summary.actions > 0
     assert summary.acknowledged > 10
@@ -108,27 +81,14 @@ def test_nothing_acknowledged_is_lost_when_a_majority_fails_together(actions):
 def test_runs_with_every_kind_of_producer_pass_while_the_leader_changes(producer, min_isr):
     actions = read(*(f"{number}000 kill broker-{number} for=700" for number in (1, 2, 3)))
     run_schedule(
-        Schedule(
-            3,
-            min_insync_replicas=min_isr,
-            producers=(producer,),
-            duration_ms=4_000,
-            actions=tuple(actions),
-        )
+        Schedule(3, min_insync_replicas=min_isr, producers=(producer,), duration_ms=4_000, actions=tuple(actions))
     )
 
 
 def test_broker_that_two_actions_start_at_the_same_moment_is_started_once():
     actions = tuple(read("6270 stop broker-3 for=1730", "6400 kill broker-3 for=1600"))
     summary = run_schedule(
-        Schedule(
-            931,
-            min_insync_replicas=1,
-            producers=(),
-            consumers=0,
-            duration_ms=8_000,
-            actions=actions,
-        )
+        Schedule(931, min_insync_replicas=1, producers=(), consumers=0, duration_ms=8_000, actions=actions)
     )
     assert summary.actions == len(actions)
 
@@ -154,9 +114,7 @@ def test_acknowledged_records_may_be_lost_with_unclean_elections_only():
         Action(500, "cut_link", ("broker-1", "broker-3"), 4_000),
         Action(3_000, "kill", ("broker-1",), 2_500),
     )
-    schedule = Schedule(
-        4, min_insync_replicas=1, unclean_elections=True, duration_ms=6_000, actions=actions
-    )
+    schedule = Schedule(4, min_insync_replicas=1, unclean_elections=True, duration_ms=6_000, actions=actions)
     run_schedule(schedule)
 
 

@@ -45,13 +45,7 @@ def test_each_seed_leaves_kinds_of_faults_and_of_clients_out():
     kinds = [len({action.kind for action in schedule.actions}) for schedule in MANY]
     assert max(kinds) < 10
     clients = [
-        sum(
-            map(
-                bool,
-                (each.producers, each.group_members, each.consumer_members, each.transactional),
-            )
-        )
-        for each in MANY
+        sum(map(bool, (each.producers, each.group_members, each.consumer_members, each.transactional))) for each in MANY
     ]
     assert min(clients) == 1
     assert sum(count > 2 for count in clients) < len(MANY) // 4
@@ -76,10 +70,7 @@ def test_every_kind_of_fault_and_of_topic_is_drawn():
 def test_faults_of_several_brokers_overlap_often():
     def most_at_once(schedule):
         faults = [a for a in schedule.actions if a.kind in {"pause", "kill", "stop", "isolate"}]
-        return max(
-            (sum(a.at_ms <= one.at_ms < a.at_ms + a.for_ms for a in faults) for one in faults),
-            default=0,
-        )
+        return max((sum(a.at_ms <= one.at_ms < a.at_ms + a.for_ms for a in faults) for one in faults), default=0)
 
     most = [most_at_once(schedule) for schedule in MANY]
     assert sum(count >= 2 for count in most) > len(MANY) // 4

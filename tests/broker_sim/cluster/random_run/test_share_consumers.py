@@ -170,9 +170,7 @@ class Run:
         self.produced = set()
         self._producing = {}
         self._begin_group()
-        self.members = [
-            Member(self, f"member-{index}", index % PARTITIONS) for index in range(2 * PARTITIONS)
-        ]
+        self.members = [Member(self, f"member-{index}", index % PARTITIONS) for index in range(2 * PARTITIONS)]
 
     @property
     def image(self):
@@ -191,17 +189,13 @@ class Run:
         self.ask(configs([resource]), 1, 1)
         find = messages.FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
         alter = messages.AlterShareGroupOffsetsRequest
-        offsets = [
-            alter.AlterShareGroupOffsetsRequestPartition(number, 0) for number in range(PARTITIONS)
-        ]
+        offsets = [alter.AlterShareGroupOffsetsRequestPartition(number, 0) for number in range(PARTITIONS)]
         asked = alter(GROUP, [alter.AlterShareGroupOffsetsRequestTopic(TOPIC, offsets)])
         for _ in range(60):
             (found,) = self.ask(find, 6, 1).coordinators
             if not found.error_code:
                 answer = self.ask(asked, 0, found.node_id)
-                if not answer.error_code and not any(
-                    row.error_code for row in answer.responses[0].partitions
-                ):
+                if not answer.error_code and not any(row.error_code for row in answer.responses[0].partitions):
                     return
             self.cluster.advance(500)
         raise AssertionError("the group has no state")
@@ -281,11 +275,7 @@ class Run:
 
     def is_settled(self, record):
         delivery = self.delivery
-        return (
-            record in delivery.settled_ms
-            or record in delivery.doubtful
-            or delivery.counts[record] >= LIMIT
-        )
+        return record in delivery.settled_ms or record in delivery.doubtful or delivery.counts[record] >= LIMIT
 
 
 def play(seed, *, loses_power=False):

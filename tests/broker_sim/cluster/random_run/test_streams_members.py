@@ -11,13 +11,7 @@ from broker_sim.group.streams.settings import StreamsGroupSettings
 from broker_sim.group.streams.streams_group import StreamsGroup
 from broker_sim.group.streams.streams_groups import StreamsGroups
 
-from .groups_alone import (
-    KILLS,
-    GroupRuns,
-    first_failure,
-    group_of,
-    writes_are_answered_before_the_replicas_have_them,
-)
+from .groups_alone import KILLS, GroupRuns, first_failure, group_of, writes_are_answered_before_the_replicas_have_them
 
 RUNS = GroupRuns("streams_members")
 
@@ -42,9 +36,7 @@ def sessions_end_too_early(monkeypatch):
     """Members are fenced after a quarter of their session."""
     original = StreamsGroupSettings.session_timeout_ms
     monkeypatch.setattr(
-        StreamsGroupSettings,
-        "session_timeout_ms",
-        lambda self, group_id: original(self, group_id) // 4,
+        StreamsGroupSettings, "session_timeout_ms", lambda self, group_id: original(self, group_id) // 4
     )
 
 
@@ -66,11 +58,7 @@ def next_coordinator_forgets_the_epochs_before(monkeypatch):
 
 
 FOUND_BY = [
-    (
-        tasks_are_given_to_the_next_owner_at_once,
-        RUNS.calm,
-        {"partitions-are-given-up-first", "one-owner-per-epoch"},
-    ),
+    (tasks_are_given_to_the_next_owner_at_once, RUNS.calm, {"partitions-are-given-up-first", "one-owner-per-epoch"}),
     (sessions_end_too_early, RUNS.calm, {"live-members-stay", "partitions-are-given-up-first"}),
     (
         members_commit_in_any_epoch,

@@ -23,9 +23,7 @@ from broker_sim.transaction.coordinator import TransactionCoordinator
 from broker_sim.transaction.marker_channel import TransactionMarkerChannelManager
 from broker_sim.transaction.state_manager import TransactionStateManager
 
-pytestmark = pytest.mark.skipif(
-    broker_sim.compiled, reason="the methods of native classes cannot be replaced"
-)
+pytestmark = pytest.mark.skipif(broker_sim.compiled, reason="the methods of native classes cannot be replaced")
 
 
 def fetch_ignores_the_last_stable_offset(monkeypatch):
@@ -80,10 +78,7 @@ def failed_markers_are_not_sent_again(monkeypatch):
         lambda self, marker, errors: original(
             self,
             marker,
-            {
-                (marker.transaction.metadata.producer_id, partition): ErrorCode.NONE
-                for partition in marker.partitions
-            },
+            {(marker.transaction.metadata.producer_id, partition): ErrorCode.NONE for partition in marker.partitions},
         ),
     )
 
@@ -92,9 +87,7 @@ def offsets_count_without_a_marker(monkeypatch):
     """Offsets of a transaction count as soon as they are written."""
     original = GroupShard.replay
     monkeypatch.setattr(
-        GroupShard,
-        "replay",
-        lambda self, record, offset, producer_id=-1: original(self, record, offset),
+        GroupShard, "replay", lambda self, record, offset, producer_id=-1: original(self, record, offset)
     )
 
 
@@ -126,9 +119,7 @@ def producers_are_not_fenced(monkeypatch):
             raise coordinator.ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
 
     def end_transaction(self, end, on_done):
-        metadata = self.states.partition_of(end.transactional_id).transactions.get(
-            end.transactional_id
-        )
+        metadata = self.states.partition_of(end.transactional_id).transactions.get(end.transactional_id)
         if metadata is not None and end.is_from_client:
             end = end._replace(producer_epoch=metadata.producer_epoch)
         original(self, end, on_done)
@@ -195,10 +186,7 @@ def moved(seed):
     return busy(
         seed,
         *(Action(400, "slow_link", link, 3_600, "40") for link in links),
-        *(
-            Action(500 + 200 * index, "move_transactions", (broker_name(index % 3 + 1),))
-            for index in range(16)
-        ),
+        *(Action(500 + 200 * index, "move_transactions", (broker_name(index % 3 + 1),)) for index in range(16)),
     )
 
 
@@ -209,12 +197,7 @@ def led_anew(seed):
         seed,
         *(Action(400, "slow_link", link, 3_600, "40") for link in links),
         *(
-            Action(
-                500 + 100 * index,
-                "transfer",
-                (broker_name(index // 2 % 3 + 1),),
-                value=str(index % 2),
-            )
+            Action(500 + 100 * index, "transfer", (broker_name(index // 2 % 3 + 1),), value=str(index % 2))
             for index in range(32)
         ),
     )
@@ -226,26 +209,14 @@ LED_ANEW = [led_anew(seed) for seed in range(12)]
 
 FOUND_BY = [
     (fetch_ignores_the_last_stable_offset, DRAWN, {"reads-end-at-the-last-stable-offset"}),
-    (
-        open_transactions_are_stable,
-        DRAWN,
-        {"open-transactions-are-not-read", "aborted-transactions-are-not-read"},
-    ),
+    (open_transactions_are_stable, DRAWN, {"open-transactions-are-not-read", "aborted-transactions-are-not-read"}),
     (aborted_transactions_are_not_listed, DRAWN, {"aborted-transactions-are-not-read"}),
-    (
-        marker_is_written_to_one_partition_only,
-        DRAWN,
-        {"transactions-end", "aborted-transactions-are-not-read"},
-    ),
+    (marker_is_written_to_one_partition_only, DRAWN, {"transactions-end", "aborted-transactions-are-not-read"}),
     (every_marker_commits, DRAWN, {"aborted-transactions-are-not-read"}),
     (
         failed_markers_are_not_sent_again,
         LED_ANEW,
-        {
-            "transactions-end",
-            "no-offset-without-its-records",
-            "aborted-transactions-are-not-read",
-        },
+        {"transactions-end", "no-offset-without-its-records", "aborted-transactions-are-not-read"},
     ),
     (offsets_count_without_a_marker, DRAWN, {"no-offset-without-its-records"}),
     (aborted_offsets_count_too, DRAWN, {"no-offset-without-its-records"}),
@@ -254,11 +225,7 @@ FOUND_BY = [
     (prepared_transactions_are_not_completed_after_a_failover, MOVED, {"transactions-end"}),
     (transactions_do_not_time_out, DRAWN, {"transactions-end"}),
     (transactions_are_not_loaded, MOVED, {"transactional-ids-keep-their-producer-id"}),
-    (
-        ends_are_not_written,
-        MOVED,
-        {"committed-transactions-are-read"},
-    ),
+    (ends_are_not_written, MOVED, {"committed-transactions-are-read"}),
 ]
 
 

@@ -7,11 +7,7 @@ import pytest
 from broker_sim.cluster.faults.action import broker_name
 from broker_sim.cluster.random_run import Action, Schedule, draw_schedule, run_schedule
 from broker_sim.cluster.random_run.checks.end_checks import check_transactions
-from broker_sim.cluster.random_run.checks.transaction_history import (
-    OffsetStep,
-    Outcome,
-    TransactionHistory,
-)
+from broker_sim.cluster.random_run.checks.transaction_history import OffsetStep, Outcome, TransactionHistory
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 
 
@@ -41,8 +37,7 @@ def moves(*brokers, every_ms=600):
 def kills(*brokers, every_ms=1_000):
     """Return actions that kill one broker after the other."""
     return [
-        Action(1_000 + every_ms * index, "kill", (broker_name(broker),), 700)
-        for index, broker in enumerate(brokers)
+        Action(1_000 + every_ms * index, "kill", (broker_name(broker),), 700) for index, broker in enumerate(brokers)
     ]
 
 
@@ -67,10 +62,7 @@ def test_transactions_survive_their_coordinators(actions, version):
 
 @pytest.mark.parametrize("shift_ms", [-7_200_000, 7_200_000])
 def test_transactions_end_while_the_clock_of_their_coordinator_is_wrong(shift_ms):
-    actions = [
-        Action(1_000, "shift_clock", (broker_name(broker),), 2_500, str(shift_ms))
-        for broker in (1, 2, 3)
-    ]
+    actions = [Action(1_000, "shift_clock", (broker_name(broker),), 2_500, str(shift_ms)) for broker in (1, 2, 3)]
     summary = run_schedule(transactions_of(0, actions=[*actions, *moves(1, 2, 3)]))
     assert summary.actions >= 6
 
@@ -114,10 +106,7 @@ def check_end(history):
 
 @pytest.mark.parametrize(
     ("outcome", "invariant"),
-    [
-        (Outcome.OPEN, "open-transactions-are-not-read"),
-        (Outcome.ABORTED, "aborted-transactions-are-not-read"),
-    ],
+    [(Outcome.OPEN, "open-transactions-are-not-read"), (Outcome.ABORTED, "aborted-transactions-are-not-read")],
 )
 def test_record_that_is_not_committed_must_not_be_read(history, outcome, invariant):
     history.transactions[0].outcome = outcome

@@ -27,12 +27,7 @@ def test_classic_group_has_its_members_offsets_and_lag(user):
     user.cluster.produce("t", "c", partition=1)
     user.commit("g", {0: 1}, member=member_id, generation=1)
     group = user.cluster.group("g")
-    assert (group.id, group.type, group.state, group.assignor) == (
-        "g",
-        "classic",
-        "Stable",
-        "range",
-    )
+    assert (group.id, group.type, group.state, group.assignor) == ("g", "classic", "Stable", "range")
     assert group.coordinator == user.leader("g")
     (member,) = group.members
     assert (member.id, member.instance_id) == (member_id, None)
@@ -55,10 +50,7 @@ def test_group_of_the_consumer_protocol_has_its_members(user):
     group = user.cluster.group("g")
     assert (group.type, group.state, group.assignor) == ("consumer", "Stable", "uniform")
     (member,) = group.members
-    assert (member.id, member.assignment) == (
-        "m",
-        (TopicPartition("t", 0), TopicPartition("t", 1)),
-    )
+    assert (member.id, member.assignment) == ("m", (TopicPartition("t", 0), TopicPartition("t", 1)))
 
 
 def test_streams_group_has_its_members_and_the_partitions_that_they_read(user):
@@ -130,12 +122,7 @@ def test_group_that_is_not_committed_yet_is_told(make_user, kind):
     request = messages.ShareGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["t"])
     if kind == "consumer":
         request = messages.ConsumerGroupHeartbeatRequest(
-            "g",
-            "m",
-            0,
-            rebalance_timeout_ms=60_000,
-            subscribed_topic_names=["t"],
-            topic_partitions=[],
+            "g", "m", 0, rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[]
         )
     for follower in {1, 2, 3} - {leader}:
         user.cluster.pause(follower)

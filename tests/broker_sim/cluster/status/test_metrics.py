@@ -78,9 +78,7 @@ def test_coordinator_counts_groups_and_offsets(make_user):
     assert [float(found[kind]) for kind in kinds] == [2, 0, 0, 1]
     assert float(found[f'{metadata}_numgroups{{broker="1"}}']) == 2
     states = ("Empty", "NotReady", "Assigning", "Reconciling", "Stable", "Dead")
-    of_streams = (
-        f'{coordinator}_streams_group_count{{broker="1",state="{state}"}}' for state in states
-    )
+    of_streams = (f'{coordinator}_streams_group_count{{broker="1",state="{state}"}}' for state in states)
     # It waits for more members.
     assert [float(found[name]) for name in of_streams] == [0, 0, 1, 0, 0, 0]
     assert float(found[f'{coordinator}_streams_group_rebalance_count_total{{broker="1"}}']) == 1
@@ -123,11 +121,7 @@ def test_share_partitions_are_counted(cluster, metrics):
         max_wait_ms=5_000,
         max_records=10,
         batch_size=10,
-        topics=[
-            messages.ShareFetchRequest.FetchTopic(
-                topic_id, [messages.ShareFetchRequest.FetchPartition(0)]
-            )
-        ],
+        topics=[messages.ShareFetchRequest.FetchTopic(topic_id, [messages.ShareFetchRequest.FetchPartition(0)])],
     )
     answer = cluster.client().send(1, request, 2)
     cluster.run_until(lambda: answer.done)
@@ -158,10 +152,7 @@ def test_share_groups_and_changes_of_their_state_are_counted(shares):
 
     def found():
         lines = shares.cluster.metrics().splitlines()
-        return {
-            name: float(value)
-            for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")
-        }
+        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
 
     groups = "kafka_server_group_coordinator_metrics_"
     writes = 'kafka_server_share_coordinator_metrics_write_total{broker="1"}'

@@ -25,11 +25,7 @@ def test_group_has_its_members_and_how_far_it_has_come(shares, holder):
     group = shares.group
     assert (group.type, group.state, group.assignor) == ("share", "Stable", "simple")
     (member,) = group.members
-    assert (member.id, member.instance_id, member.client_id) == (
-        "holder",
-        None,
-        holder.client.host,
-    )
+    assert (member.id, member.instance_id, member.client_id) == ("holder", None, holder.client.host)
     assert member.assignment == (TopicPartition("orders", 0), TopicPartition("orders", 1))
     assert group.offsets == (
         GroupOffsetStatus("orders", 0, 0, high_watermark=5, lag=5),
@@ -56,14 +52,7 @@ def test_group_has_its_members_and_how_far_it_has_come(shares, holder):
                     }
                 ],
             },
-            {
-                "topic": "orders",
-                "partition": 1,
-                "start_offset": None,
-                "high_watermark": 0,
-                "lag": 0,
-                "in_flight": [],
-            },
+            {"topic": "orders", "partition": 1, "start_offset": None, "high_watermark": 0, "lag": 0, "in_flight": []},
         ]
     ]
 
@@ -115,9 +104,7 @@ def test_batch_that_is_partly_done_is_told_from_the_start_offset_on(shares, hold
 def test_group_without_connections_is_as_the_share_coordinator_has_it(shares, holder):
     holder.acknowledge(1, 1, ACCEPT)
     holder.client.disconnect(1)
-    shares.cluster.run_until(
-        lambda: not shares.cluster.nodes.brokers[1].share_partitions.partitions
-    )
+    shares.cluster.run_until(lambda: not shares.cluster.nodes.brokers[1].share_partitions.partitions)
     partition = shares.group.share_partition("orders")
     assert (partition.start_offset, partition.lag) == (0, 4)
     assert partition.in_flight == (
@@ -126,9 +113,7 @@ def test_group_without_connections_is_as_the_share_coordinator_has_it(shares, ho
     )
 
 
-@pytest.mark.parametrize(
-    ("reset", "lag"), [("earliest", 3), ("latest", 0), ("by_duration:PT1H", None)]
-)
+@pytest.mark.parametrize(("reset", "lag"), [("earliest", 3), ("latest", 0), ("by_duration:PT1H", None)])
 def test_group_that_has_not_begun_has_the_lag_of_where_it_will(shares, reset, lag):
     shares.cluster.set_group_configs("billing", {"share.auto.offset.reset": reset})
     for _ in range(3):

@@ -45,17 +45,13 @@ class Transaction:
             is_transactional=True,
         )
         request = messages.ProduceRequest
-        data = request.TopicProduceData(
-            name="t", partition_data=[request.PartitionProduceData(0, batch)]
-        )
+        data = request.TopicProduceData(name="t", partition_data=[request.PartitionProduceData(0, batch)])
         asked = request(transactional_id="tx", acks=-1, timeout_ms=10_000, topic_data=[data])
         answer = self.user.ask(asked, WITHOUT_VERIFICATION, self.user.cluster.leader("t"))
         assert not answer.responses[0].partition_responses[0].error_code
 
     def end_request(self):
-        return messages.EndTxnRequest(
-            "tx", self.producer.producer_id, self.producer.producer_epoch, committed=True
-        )
+        return messages.EndTxnRequest("tx", self.producer.producer_id, self.producer.producer_epoch, committed=True)
 
 
 @pytest.fixture

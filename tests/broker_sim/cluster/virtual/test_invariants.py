@@ -113,9 +113,7 @@ def test_second_leader_of_an_epoch_is_noticed(cluster, checker):
     cluster.pause(1)
     cluster.run_until(lambda: cluster.leader("orders") == 2)
     cluster.advance(0)
-    partitions = [
-        cluster.nodes.brokers[broker_id].replica_manager.partitions[KEY] for broker_id in (1, 2)
-    ]
+    partitions = [cluster.nodes.brokers[broker_id].replica_manager.partitions[KEY] for broker_id in (1, 2)]
     assert all(partition.is_leader for partition in partitions)
     checker.check()  # the old leader does not know yet, and has an older epoch
     partitions[0].leader_epoch = partitions[1].leader_epoch

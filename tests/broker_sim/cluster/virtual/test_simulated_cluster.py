@@ -85,10 +85,7 @@ def test_one_of_two_clients_is_cut_off_by_its_host():
             await asyncio.sleep(2.5)
             hosts["billing-1"].disconnect()
             await asyncio.sleep(5)
-            assert {name: len(times) for name, times in heard.items()} == {
-                "billing-1": 3,
-                "billing-2": 8,
-            }
+            assert {name: len(times) for name, times in heard.items()} == {"billing-1": 3, "billing-2": 8}
             hosts["billing-1"].reconnect()
             await asyncio.sleep(0.1)
             assert len(heard["billing-1"]) == 4

@@ -2,12 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.requests import (
-    FETCH_VERSION,
-    PRODUCE_VERSION,
-    fetch_request,
-    produce_request,
-)
+from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 
@@ -50,9 +45,7 @@ def test_produce_with_acks_0_is_done_at_once_without_a_response(cluster, client)
 
 
 def test_kill_of_the_broker_ends_all_requests_and_the_next_one_connects_anew(cluster, client):
-    pending = [
-        client.send(1, fetch_request(KEY, max_wait_ms=30_000), FETCH_VERSION) for _ in range(2)
-    ]
+    pending = [client.send(1, fetch_request(KEY, max_wait_ms=30_000), FETCH_VERSION) for _ in range(2)]
     cluster.advance(100)
     cluster.kill(1)
     cluster.run_until(lambda: all(each.done for each in pending))

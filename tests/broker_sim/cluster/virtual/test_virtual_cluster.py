@@ -59,9 +59,7 @@ def test_dead_broker_refuses_and_restarted_broker_has_acknowledged_records(clust
     for broker_id in (1, 2, 3):
         cluster.start(broker_id)
     cluster.run_until(lambda: cluster.nodes.is_ready)
-    log = cluster.nodes.nodes[1].logs.get(
-        KEY, cluster.nodes.controller.image.topics["topic"].topic_id
-    )
+    log = cluster.nodes.nodes[1].logs.get(KEY, cluster.nodes.controller.image.topics["topic"].topic_id)
     assert log.log_end_offset == 1
 
 

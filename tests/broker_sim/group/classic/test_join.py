@@ -16,8 +16,7 @@ class TestNewMembers:
         member = bench.member(client_id="app").join()
         assert member.error is ErrorCode.MEMBER_ID_REQUIRED
         assert re.fullmatch(
-            r"app-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
-            member.joined.member_id,
+            r"app-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", member.joined.member_id
         )
         assert bench.state == "Empty"
 
@@ -48,11 +47,7 @@ class TestNewMembers:
         bench.member().join()
         (record,) = bench.log.records
         assert record.key.group == "group"
-        assert (record.value.generation, record.value.protocol, record.value.members) == (
-            0,
-            None,
-            [],
-        )
+        assert (record.value.generation, record.value.protocol, record.value.members) == (0, None, [])
 
     def test_new_group_that_cannot_be_written_is_none(self, bench):
         bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
@@ -84,10 +79,7 @@ class TestNewMembers:
 
     def test_leader_is_told_all_members_and_the_others_none(self, bench):
         leader, follower = bench.stable(2)
-        assert {member.member_id for member in leader.joined.members} == {
-            leader.member_id,
-            follower.member_id,
-        }
+        assert {member.member_id for member in leader.joined.members} == {leader.member_id, follower.member_id}
         assert follower.joined.members == []
         assert follower.joined.leader == leader.member_id
         assert leader.joined.protocol_type == "consumer"
@@ -116,10 +108,7 @@ class TestProtocols:
     def test_protocol_of_one_member_is_no_common_one(self, bench):
         bench.member(protocols=[("range", b""), ("sticky", b"")]).enter()
         bench.member(protocols=[("range", b"")]).enter()
-        assert (
-            bench.member(protocols=[("sticky", b"")]).join().error
-            is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        )
+        assert bench.member(protocols=[("sticky", b"")]).join().error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
     def test_members_vote(self, bench):
         for names in (("a", "b"), ("b", "a"), ("b", "a")):
@@ -325,9 +314,7 @@ class TestStaticMembers:
         member.options["group_instance_id"] = "one"
         assert member.join().error is ErrorCode.UNKNOWN_SERVER_ERROR
 
-    @pytest.mark.parametrize(
-        ("member_id", "error"), [("stranger", "FENCED_INSTANCE_ID"), (None, "UNKNOWN_MEMBER_ID")]
-    )
+    @pytest.mark.parametrize(("member_id", "error"), [("stranger", "FENCED_INSTANCE_ID"), (None, "UNKNOWN_MEMBER_ID")])
     def test_wrong_pairs_of_ids_are_refused(self, bench, member_id, error):
         (member,) = bench.stable_static("one")
         wrong = bench.member(group_instance_id="one" if member_id else "other")

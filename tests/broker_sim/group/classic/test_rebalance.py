@@ -190,12 +190,8 @@ class TestSyncs:
         assert (value.generation, value.protocol_type, value.protocol) == (1, "consumer", "range")
         assert value.leader == leader.member_id
         assert {
-            (each.member_id, each.assignment, each.subscription, each.session_timeout)
-            for each in value.members
-        } == {
-            (leader.member_id, b"one", b"me", SESSION_MS),
-            (follower.member_id, b"two", b"me", SESSION_MS),
-        }
+            (each.member_id, each.assignment, each.subscription, each.session_timeout) for each in value.members
+        } == {(leader.member_id, b"one", b"me", SESSION_MS), (follower.member_id, b"two", b"me", SESSION_MS)}
         assert value.members[0].client_host == "/127.0.0.1"
 
     @pytest.mark.parametrize("at_once", [True, False])

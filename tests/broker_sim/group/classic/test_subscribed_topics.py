@@ -15,10 +15,7 @@ def test_topics_of_all_members_count():
 
 
 def test_versions_are_read_as_their_common_beginning():
-    assert subscribed_topics([subscription("a", version=0), subscription("b", version=9)]) == {
-        "a",
-        "b",
-    }
+    assert subscribed_topics([subscription("a", version=0), subscription("b", version=9)]) == {"a", "b"}
 
 
 def test_what_is_no_subscription_says_nothing():

@@ -47,10 +47,7 @@ class BothSides:
         for line in theirs:
             if line.startswith("records"):
                 pairs = (pair.split(":") for pair in line.split()[1:])
-                written += [
-                    serde.decode_record(bytes.fromhex(k), bytes.fromhex(v) or None)
-                    for k, v in pairs
-                ]
+                written += [serde.decode_record(bytes.fromhex(k), bytes.fromhex(v) or None) for k, v in pairs]
         new, self._seen = self.bench.log.records[self._seen :], len(self.bench.log.records)
         for ours, theirs_ in zip(new, written, strict=False):
             assert as_plain(ours.key) == as_plain(theirs_.key)
@@ -64,9 +61,7 @@ class BothSides:
     def heartbeat(self, request, version=1):
         response = without_texts(self.bench.send(request, version))
         self.bench.run_later()
-        theirs = self.peer.ask(
-            "request", HEARTBEAT, version, "client", 1, b"".join(encode(request, version)).hex()
-        )
+        theirs = self.peer.ask("request", HEARTBEAT, version, "client", 1, b"".join(encode(request, version)).hex())
         self.compare(theirs, response, version=version)
         return response[0]
 
@@ -128,9 +123,7 @@ class BothSides:
         if group is not None and group.group_type != "consumer":
             return
         request = messages.ConsumerGroupDescribeRequest([group_id])
-        theirs = self.peer.ask(
-            "request", DESCRIBE, 1, "client", 1, b"".join(encode(request, 1)).hex()
-        )
+        theirs = self.peer.ask("request", DESCRIBE, 1, "client", 1, b"".join(encode(request, 1)).hex())
         response = messages.ConsumerGroupDescribeResponse(groups=[self.bench.describe(group_id)])
         self.compare(theirs, [response])
 
@@ -288,10 +281,7 @@ class ClassicMembers:
         member = self.members[member_id]
         answer = self.sides.beat(
             messages.HeartbeatRequest(
-                "group",
-                member["generation"] + (self.rng.random() < 0.05),
-                member_id,
-                member["instance_id"],
+                "group", member["generation"] + (self.rng.random() < 0.05), member_id, member["instance_id"]
             )
         )
         if answer.error_code in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}:
@@ -358,9 +348,7 @@ class RandomMembers:
         if rng.random() < 0.25:
             return {
                 "subscribed_topic_names": rng.choice([[], [], ["topic-0"]]),
-                "subscribed_topic_regex": rng.choice(
-                    ["topic-[0-2]", "topic-.*", "none", "topic-4"]
-                ),
+                "subscribed_topic_regex": rng.choice(["topic-[0-2]", "topic-.*", "none", "topic-4"]),
             }
         names = [f"topic-{number}" for number in range(6)]
         count = 3 if rng.random() < 0.7 else rng.randrange(5)
@@ -409,12 +397,7 @@ class RandomMembers:
         if rng.random() < 0.1:
             changes["rebalance_timeout_ms"] = 60_000
         request = messages.ConsumerGroupHeartbeatRequest(
-            "group",
-            member_id,
-            epoch,
-            member["instance_id"],
-            topic_partitions=rng.choice([told, told, None]),
-            **changes,
+            "group", member_id, epoch, member["instance_id"], topic_partitions=rng.choice([told, told, None]), **changes
         )
         if epoch <= 0:
             return
@@ -429,11 +412,7 @@ class RandomMembers:
 
     def all_leave(self):
         for member_id, member in self.members.items():
-            self.sides.heartbeat(
-                messages.ConsumerGroupHeartbeatRequest(
-                    "group", member_id, -1, member["instance_id"]
-                )
-            )
+            self.sides.heartbeat(messages.ConsumerGroupHeartbeatRequest("group", member_id, -1, member["instance_id"]))
         self.members.clear()
 
     def leave(self, member_id):
@@ -443,9 +422,7 @@ class RandomMembers:
             return  # without a word
         static = member["instance_id"] is not None
         epoch = rng.choice([-1, -2]) if static else -1
-        self.sides.heartbeat(
-            messages.ConsumerGroupHeartbeatRequest("group", member_id, epoch, member["instance_id"])
-        )
+        self.sides.heartbeat(messages.ConsumerGroupHeartbeatRequest("group", member_id, epoch, member["instance_id"]))
 
 
 def owned(answer):
@@ -480,10 +457,7 @@ def test_random_members_are_served_as_by_kafka(make_bench, peer_command, interva
 @pytest.mark.parametrize("policy", ["bidirectional", "upgrade", "downgrade"])
 def test_random_members_of_both_protocols_are_served_as_by_kafka(make_bench, peer_command, policy):
     """So it is for classic members of consumer groups, and for groups that move."""
-    configs = {
-        "group_consumer_assignment_interval_ms": 0,
-        "group_consumer_migration_policy": policy,
-    }
+    configs = {"group_consumer_assignment_interval_ms": 0, "group_consumer_migration_policy": policy}
 
     def members(sides, rng):
         return RandomMembers(sides, rng, ClassicMembers(sides, rng, [["range"]]))

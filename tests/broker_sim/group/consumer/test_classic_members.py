@@ -344,9 +344,7 @@ def test_members_of_both_protocols_leave_each_by_itself(group):
     third.join()
     epoch = group.group.group_epoch
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
-    left = group.leave(
-        (first.member_id, None), ("", "i"), ("new", None), ("stranger", None), ("", "none")
-    )
+    left = group.leave((first.member_id, None), ("", "i"), ("new", None), ("stranger", None), ("", "none"))
     assert left == [NONE, NONE, NONE, unknown, unknown]
     assert list(group.group.members) == ["third"]
     assert group.group.group_epoch == epoch + 1, "one epoch for all of them"

@@ -45,10 +45,7 @@ class KafkaSide:
             kind, *rest = line.split()
             if kind == "records":
                 pairs = (pair.split(":") for pair in rest)
-                self.written += [
-                    serde.decode_record(bytes.fromhex(key), bytes.fromhex(value))
-                    for key, value in pairs
-                ]
+                self.written += [serde.decode_record(bytes.fromhex(key), bytes.fromhex(value)) for key, value in pairs]
             else:
                 self.answers[int(rest[0])] = bytes.fromhex(rest[1])
 
@@ -100,10 +97,7 @@ class OurSide:
         number = len(self.answers)
         self.answers[number] = None
         self._bench.service.join_group(
-            request,
-            self._client,
-            lambda answer: self.answers.update({number: answer}),
-            pytest.fail,
+            request, self._client, lambda answer: self.answers.update({number: answer}), pytest.fail
         )
         return number
 
@@ -114,9 +108,7 @@ class OurSide:
         self._bench.service.sync_group(request, lambda _: None, pytest.fail)
 
     def leave(self, request):
-        self._bench.service.leave_group(
-            request.group_id, request.members, lambda _: None, pytest.fail
-        )
+        self._bench.service.leave_group(request.group_id, request.members, lambda _: None, pytest.fail)
 
     def wait(self, by_ms):
         self._bench.advance(by_ms)
@@ -136,13 +128,7 @@ class StaticMembers:
     def join(self, number):
         return self.side.join(
             messages.JoinGroupRequest(
-                "group",
-                45_000,
-                60_000,
-                self.ids.get(number, ""),
-                f"i{number}",
-                "consumer",
-                [self._protocol],
+                "group", 45_000, 60_000, self.ids.get(number, ""), f"i{number}", "consumer", [self._protocol]
             )
         )
 
@@ -157,9 +143,7 @@ class StaticMembers:
             self.generation = answer.generation_id
         (leader,) = [n for n, answer in answers.items() if answer.member_id == answer.leader]
         for number in [*(each for each in answers if each != leader), leader]:
-            self.side.sync(
-                messages.SyncGroupRequest("group", self.generation, self.ids[number], f"i{number}")
-            )
+            self.side.sync(messages.SyncGroupRequest("group", self.generation, self.ids[number], f"i{number}"))
         return [each.member_id for each in answers[leader].members]
 
     def play(self):
@@ -279,9 +263,7 @@ class CommittingMembers(RandomMembers):
             rng.randrange(3), rng.randrange(100), committed_metadata="kept"
         )
         topic = request.TxnOffsetCommitRequestTopic(f"topic-{rng.randrange(5)}", [offset])
-        error_code = self.sides.commit(
-            request("id", "group", 1_000, 0, generation, member_id, instance_id, [topic])
-        )
+        error_code = self.sides.commit(request("id", "group", 1_000, 0, generation, member_id, instance_id, [topic]))
         group = self.sides.bench.shard.groups["group"] if self.is_known else None
         self.seen.add((group and group.group_type, bool(member_id), error_code))
 
@@ -292,10 +274,7 @@ class CommittingMembers(RandomMembers):
 
 def test_random_commits_in_transactions_by_classic_members_are_kafkas(make_bench, peer_command):
     """The members are in groups of both protocols, which move between these."""
-    configs = {
-        "group_consumer_assignment_interval_ms": 0,
-        "group_consumer_migration_policy": "bidirectional",
-    }
+    configs = {"group_consumer_assignment_interval_ms": 0, "group_consumer_migration_policy": "bidirectional"}
     chosen = os.environ.get("BROKER_SIM_SEED")
     first, runs = (FIRST_SEED, RUNS) if chosen is None else (int(chosen), 1)
     seen = set()
@@ -312,9 +291,5 @@ def test_random_commits_in_transactions_by_classic_members_are_kafkas(make_bench
                     raise AssertionError(f"seed {seed}, step {step}: {error}") from error
             seen |= members.seen
     if chosen is None:
-        for error_code in (
-            ErrorCode.NONE,
-            ErrorCode.ILLEGAL_GENERATION,
-            ErrorCode.UNKNOWN_MEMBER_ID,
-        ):
+        for error_code in (ErrorCode.NONE, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID):
             assert ("consumer", True, error_code) in seen

@@ -80,10 +80,7 @@ def test_second_member_waits_until_the_first_has_revoked(bench):
 
 def test_member_that_does_not_revoke_in_time_is_fenced(bench):
     topic = bench.set_topic("a", 2)
-    first, second = (
-        bench.consumer("m1", "a", rebalance_timeout_ms=10_000),
-        bench.consumer("m2", "a"),
-    )
+    first, second = (bench.consumer("m1", "a", rebalance_timeout_ms=10_000), bench.consumer("m2", "a"))
     first.join()
     second.join()
     first.beat(owned={topic: [0, 1]})
@@ -271,9 +268,7 @@ def test_expression_that_takes_long_to_match_is_resolved_beside_the_loop(bench):
 
 
 @pytest.mark.parametrize(("most_characters", "at_once"), [(8, True), (7, False)])
-def test_expressions_with_many_characters_are_read_beside_the_loop(
-    bench, monkeypatch, most_characters, at_once
-):
+def test_expressions_with_many_characters_are_read_beside_the_loop(bench, monkeypatch, most_characters, at_once):
     monkeypatch.setattr(regexes, "MAX_CHARACTERS", most_characters)
     bench.set_topic("orders-1", 1)
     member = bench.consumer("m1", subscribed_topic_regex="orders-1")
@@ -366,9 +361,7 @@ def test_members_choose_the_assignor_by_majority(bench):
 def test_group_configuration_goes_before_the_brokers(bench):
     bench.set_topic("a", 1)
     bench.configure_group("group", consumer_session_timeout_ms=50_000)
-    bench.configure_group(
-        "group", consumer_session_timeout_ms=50_000, consumer_heartbeat_interval_ms=7_000
-    )
+    bench.configure_group("group", consumer_session_timeout_ms=50_000, consumer_heartbeat_interval_ms=7_000)
     member = bench.consumer("m1", "a")
     member.join()
     assert member.answer.heartbeat_interval_ms == 7_000
@@ -432,10 +425,7 @@ def test_next_coordinator_goes_on_where_the_last_one_was(bench):
 
 def test_loaded_member_still_has_to_revoke_in_time(bench):
     topic = bench.set_topic("a", 2)
-    first, second = (
-        bench.consumer("m1", "a", rebalance_timeout_ms=10_000),
-        bench.consumer("m2", "a"),
-    )
+    first, second = (bench.consumer("m1", "a", rebalance_timeout_ms=10_000), bench.consumer("m2", "a"))
     first.join()
     second.join()
     first.beat(owned={topic: [0, 1]})

@@ -27,15 +27,7 @@ def assigned_topics(broker):
     """Join with an expression and return the names that the member is assigned."""
     ids = {t.topic_id: t.name for t in broker.cluster.nodes.controller.image.topics.values()}
     joined = broker.ask(
-        HEARTBEAT(
-            "g",
-            "member",
-            0,
-            rebalance_timeout_ms=30_000,
-            subscribed_topic_regex="rx-.*",
-            topic_partitions=[],
-        ),
-        1,
+        HEARTBEAT("g", "member", 0, rebalance_timeout_ms=30_000, subscribed_topic_regex="rx-.*", topic_partitions=[]), 1
     )
     names = []
 

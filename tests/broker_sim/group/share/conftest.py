@@ -41,9 +41,7 @@ class ShareMember:
             }
         )
         self.answer = None
-        self.shares.service.heartbeat(
-            request, GroupClient("client", HOST, 1), self._take, self._fail
-        )
+        self.shares.service.heartbeat(request, GroupClient("client", HOST, 1), self._take, self._fail)
         return None if self.answer is None else self.answer.error_code
 
     def _fail(self, error):
@@ -55,10 +53,7 @@ class ShareMember:
         self.answer = answer
         self.epoch = answer.member_epoch
         if answer.assignment is not None:
-            self.assigned = {
-                topic.topic_id: sorted(topic.partitions)
-                for topic in answer.assignment.topic_partitions
-            }
+            self.assigned = {topic.topic_id: sorted(topic.partitions) for topic in answer.assignment.topic_partitions}
 
 
 class Shares:
@@ -97,9 +92,7 @@ class Shares:
         asked = [request.DescribeShareGroupOffsetsRequestTopic(*topic) for topic in topics]
         told = []
         self.service.describe_offsets(
-            request.DescribeShareGroupOffsetsRequestGroup(group_id, asked or None),
-            told.append,
-            told.append,
+            request.DescribeShareGroupOffsetsRequestGroup(group_id, asked or None), told.append, told.append
         )
         return told[0]
 
@@ -108,8 +101,7 @@ class Shares:
         request = messages.AlterShareGroupOffsetsRequest
         asked = [
             request.AlterShareGroupOffsetsRequestTopic(
-                name,
-                [request.AlterShareGroupOffsetsRequestPartition(*each) for each in offsets.items()],
+                name, [request.AlterShareGroupOffsetsRequestPartition(*each) for each in offsets.items()]
             )
             for name, offsets in topics
         ]

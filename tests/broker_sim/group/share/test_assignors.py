@@ -70,9 +70,7 @@ class Group:
     def wanted(self):
         """Return all partitions that somebody subscribes to."""
         topics = {topic_id for topics in self.subscriptions.values() for topic_id in topics}
-        return {
-            (topic_id, number) for topic_id in topics for number in range(self.partitions[topic_id])
-        }
+        return {(topic_id, number) for topic_id in topics for number in range(self.partitions[topic_id])}
 
 
 def run(seed, *, homogeneous):

@@ -23,15 +23,9 @@ def topics_of(member):
     return [each for each, _ in member.assigned_in_order]
 
 
-@pytest.mark.parametrize(
-    "last", [{}, {ONE: (0,), FOUR: (0,)}], ids=["new member", "member that has enough"]
-)
+@pytest.mark.parametrize("last", [{}, {ONE: (0,), FOUR: (0,)}], ids=["new member", "member that has enough"])
 def test_target_is_a_copy_of_the_last_one_which_has_as_few_buckets_as_it_can(last):
-    spec = ShareGroupSpec(
-        {"m": ShareMemberSpec([ONE, FOUR], last)},
-        homogeneous=True,
-        assignable={ONE: [0], FOUR: [0]},
-    )
+    spec = ShareGroupSpec({"m": ShareMemberSpec([ONE, FOUR], last)}, homogeneous=True, assignable={ONE: [0], FOUR: [0]})
     assert list(assign(spec)["m"]) == [FOUR, ONE]
 
 

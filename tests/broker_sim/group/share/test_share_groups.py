@@ -157,9 +157,7 @@ def test_group_is_listed_by_type(shares):
     shares.bench.set_topic("t", 1)
     shares.member("a", "t").join()
     listed = shares.bench.service.list_groups((), ("share",))
-    assert [(each.group_id, each.protocol_type, each.group_type) for each in listed] == [
-        ("share", "share", "share")
-    ]
+    assert [(each.group_id, each.protocol_type, each.group_type) for each in listed] == [("share", "share", "share")]
     assert shares.bench.service.list_groups((), ("consumer",)) == []
 
 

@@ -23,10 +23,7 @@ def ident(shares):
 
 def rows(group):
     return {
-        topic.topic_name: [
-            (row.partition_index, row.start_offset, row.lag, row.error_code)
-            for row in topic.partitions
-        ]
+        topic.topic_name: [(row.partition_index, row.start_offset, row.lag, row.error_code) for row in topic.partitions]
         for topic in group.topics
     }
 
@@ -34,9 +31,7 @@ def rows(group):
 def test_lag_is_what_is_left_after_the_start(shares, ident):
     key = shares.key(ident, 0)
     known = shares.states.states[key]
-    shares.states.states[key] = known._replace(
-        start_offset=10, delivery_complete_count=2, leader_epoch=4
-    )
+    shares.states.states[key] = known._replace(start_offset=10, delivery_complete_count=2, leader_epoch=4)
     shares.bench.latest[TopicPartition("t", 0)] = LatestOffset(17)
     group = shares.offsets()
     assert rows(group) == {"t": [(0, 10, 5, NONE), (1, -1, -1, NONE)]}
@@ -54,10 +49,7 @@ def test_leader_that_is_not_there_is_the_partitions_error(shares, ident):
 
 def test_state_that_cannot_be_read_is_no_error(shares, ident):
     shares.states.errors[shares.key(ident, 0)] = ErrorCode.NOT_COORDINATOR
-    assert rows(shares.offsets(("t", [0]), ("none", [3]))) == {
-        "none": [(3, -1, -1, NONE)],
-        "t": [(0, -1, -1, NONE)],
-    }
+    assert rows(shares.offsets(("t", [0]), ("none", [3]))) == {"none": [(3, -1, -1, NONE)], "t": [(0, -1, -1, NONE)]}
 
 
 def test_partitions_stand_once_in_the_order_of_kafkas_hash_map(shares, ident):
@@ -67,8 +59,7 @@ def test_partitions_stand_once_in_the_order_of_kafkas_hash_map(shares, ident):
 
 
 @pytest.mark.parametrize(
-    ("topics", "group_id"),
-    [([("t", [])], "share"), ([("t", [0, -1])], "share"), ([("t", [0])], "")],
+    ("topics", "group_id"), [([("t", [])], "share"), ([("t", [0, -1])], "share"), ([("t", [0])], "")]
 )
 def test_what_kafkas_persister_refuses_fails(shares, ident, topics, group_id):
     failed = shares.offsets(*topics, group_id=group_id)
@@ -83,9 +74,7 @@ def test_negative_partition_is_altered_by_nobody(shares, ident):
     failed = shares.alter(("t", {0: 7, -1: 1}))
     assert failed.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
     _, topic_id, _ = shares.key(ident, 0).coordinator_key().split(":")
-    assert failed.error_message == (
-        f"Initialize share group parameters has invalid partitionId - share {topic_id} -1"
-    )
+    assert failed.error_message == (f"Initialize share group parameters has invalid partitionId - share {topic_id} -1")
     assert shares.states.states == before
 
 
@@ -142,9 +131,7 @@ def test_topic_whose_state_stays_is_being_deleted_still(shares, ident):
     key = shares.key(ident, 1)
     shares.states.errors[key] = ErrorCode.NOT_COORDINATOR
     told = shares.delete("t")
-    assert [(row.topic_name, row.error_code) for row in told.responses] == [
-        ("t", ErrorCode.NOT_COORDINATOR)
-    ]
+    assert [(row.topic_name, row.error_code) for row in told.responses] == [("t", ErrorCode.NOT_COORDINATOR)]
     assert shares.group.state_partitions.deleting == {ident}
     del shares.states.errors[key]
     assert shares.delete("t").responses[0].error_code == NONE
@@ -158,10 +145,7 @@ def test_offsets_of_no_group_are_not_deleted(shares, group_id):
 
 
 def test_group_is_deleted_with_its_state(shares, ident):
-    assert shares.delete_group("share", "none") == {
-        "share": NONE,
-        "none": ErrorCode.GROUP_ID_NOT_FOUND,
-    }
+    assert shares.delete_group("share", "none") == {"share": NONE, "none": ErrorCode.GROUP_ID_NOT_FOUND}
     assert shares.states.states == {}
     assert shares.group is None
 
@@ -229,8 +213,7 @@ def test_of_a_topic_that_is_altered_twice_the_last_entry_begins(shares, ident):
 
 
 @pytest.mark.parametrize(
-    ("start_offset", "lag"),
-    [(-5, 22), (30, -13), (-(1 << 63), -(1 << 63) + 17), (1 << 62, 17 - (1 << 62))],
+    ("start_offset", "lag"), [(-5, 22), (30, -13), (-(1 << 63), -(1 << 63) + 17), (1 << 62, 17 - (1 << 62))]
 )
 def test_lag_wraps_around_as_in_java(shares, ident, start_offset, lag):
     shares.alter(("t", {0: start_offset}))

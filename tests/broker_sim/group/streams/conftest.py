@@ -20,11 +20,7 @@ def streams_peer(tmp_path_factory):
 @pytest.fixture
 def streams(make_bench):
     """Return streams groups that wait for nothing."""
-    return Streams(
-        make_bench(
-            group_streams_initial_rebalance_delay_ms=0, group_streams_assignment_interval_ms=0
-        )
-    )
+    return Streams(make_bench(group_streams_initial_rebalance_delay_ms=0, group_streams_assignment_interval_ms=0))
 
 
 @pytest.fixture

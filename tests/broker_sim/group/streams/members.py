@@ -43,11 +43,7 @@ class StreamsMember:
     def join(self, **changes):
         """Join, or join again; returns the error."""
         self.epoch, self.owned = 0, ({}, {}, {})
-        fields = {
-            "rebalance_timeout_ms": 60_000,
-            "topology": self.topology,
-            "process_id": self.process,
-        }
+        fields = {"rebalance_timeout_ms": 60_000, "topology": self.topology, "process_id": self.process}
         return self.beat(**{**fields, **changes})
 
     def leave(self, **fields):
@@ -69,9 +65,7 @@ class StreamsMember:
             }
         )
         self.answer, self.to_create = None, {}
-        self.streams.service.heartbeat(
-            request, GroupClient("client", HOST, 0), self._take, self._fail
-        )
+        self.streams.service.heartbeat(request, GroupClient("client", HOST, 0), self._take, self._fail)
         return None if self.answer is None else ErrorCode(self.answer.error_code)
 
     def _fail(self, error):
@@ -85,11 +79,7 @@ class StreamsMember:
         if self.answer.active_tasks is not None:
             self.owned = tuple(
                 {tasks.subtopology_id: tasks.partitions for tasks in told}
-                for told in (
-                    self.answer.active_tasks,
-                    self.answer.standby_tasks,
-                    self.answer.warmup_tasks,
-                )
+                for told in (self.answer.active_tasks, self.answer.standby_tasks, self.answer.warmup_tasks)
             )
 
     @property

@@ -5,11 +5,7 @@ from broker_sim.group.streams.tasks import TasksTuple
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable
 
-SUBTOPOLOGY_IDS = [
-    *map(str, range(14)),
-    "\uffff",
-    "\U0001f600",
-]  # Java orders the last two the other way
+SUBTOPOLOGY_IDS = [*map(str, range(14)), "\uffff", "\U0001f600"]  # Java orders the last two the other way
 
 
 class RandomGroup:
@@ -20,9 +16,7 @@ class RandomGroup:
         self.targets = {}
         self.standby = rng.choice([None, 0, 0, 1, 1, 2, 3])
         count = rng.choice([1, 1, 2, 3, 5, 16])
-        chosen = (
-            SUBTOPOLOGY_IDS[:count] if rng.random() < 0.7 else rng.sample(SUBTOPOLOGY_IDS, count)
-        )
+        chosen = SUBTOPOLOGY_IDS[:count] if rng.random() < 0.7 else rng.sample(SUBTOPOLOGY_IDS, count)
         self.subtopologies = {
             subtopology_id: SubtopologyTasks(rng.choice([1, 2, 3, 5, 8, 13]), rng.random() < 0.6)
             for subtopology_id in sorted(chosen, key=lambda text: text.encode("utf-16-be"))
@@ -79,10 +73,6 @@ class RandomGroup:
     def spec(self):
         members = HashTable(string_hash)
         for member_id, process_id in self.processes.items():
-            members.put(
-                member_id, MemberSpec(process_id, self.targets.get(member_id, TasksTuple()))
-            )
+            members.put(member_id, MemberSpec(process_id, self.targets.get(member_id, TasksTuple())))
         configs = {} if self.standby is None else {"num.standby.replicas": str(self.standby)}
-        return GroupSpec(
-            {member_id: members[member_id] for member_id in members.in_order()}, configs
-        )
+        return GroupSpec({member_id: members[member_id] for member_id in members.in_order()}, configs)

@@ -15,9 +15,7 @@ def image_of(topics, rng=None):
     """Return an image with topics of so many partitions; ids are random with `rng`, else zeros and a number."""
     states = {
         name: TopicState(
-            name,
-            number.to_bytes(16, "big") if rng is None else rng.randbytes(16),
-            (PARTITION,) * partitions,
+            name, number.to_bytes(16, "big") if rng is None else rng.randbytes(16), (PARTITION,) * partitions
         )
         for number, (name, partitions) in enumerate(topics.items(), 1)
     }
@@ -37,9 +35,7 @@ class RandomTopology:
             ids.append(ids[0])
         self.unread = rng.sample(REPARTITIONS, len(REPARTITIONS))
         self.request = Request(
-            topology=Request.Topology(
-                -1 if self._is_wrong() else 1, [self._subtopology(name) for name in ids]
-            )
+            topology=Request.Topology(-1 if self._is_wrong() else 1, [self._subtopology(name) for name in ids])
         )
         if rng.random() < 0.85:
             self._write_what_is_read()
@@ -89,9 +85,7 @@ class RandomTopology:
 
     def _topic(self, name, partitions):
         rng = self.rng
-        keys = rng.sample(
-            ["cleanup.policy", "segment.bytes", "retention.ms", "max.message.bytes"], 3
-        )
+        keys = rng.sample(["cleanup.policy", "segment.bytes", "retention.ms", "max.message.bytes"], 3)
         if self._is_wrong():
             keys.append(keys[0])
         configs = [Request.KeyValue(key, str(rng.randrange(9))) for key in keys]
@@ -104,11 +98,7 @@ class RandomTopology:
         places = [place for place in range(sources) if rng.random() < 0.8]
         if self._is_wrong():
             places.append(sources)
-        return [
-            Request.CopartitionGroup(
-                places, [], [place for place in range(read) if rng.random() < 0.8]
-            )
-        ]
+        return [Request.CopartitionGroup(places, [], [place for place in range(read) if rng.random() < 0.8])]
 
     def topics(self, created=()):
         """Return some of the topics there are, by name with their partitions; of `created` some as well."""

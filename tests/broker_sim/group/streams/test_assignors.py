@@ -4,13 +4,7 @@ from random import Random
 
 import pytest
 
-from broker_sim.group.streams.assignors import (
-    GroupSpec,
-    MemberSpec,
-    SubtopologyTasks,
-    TaskAssignorError,
-    assign,
-)
+from broker_sim.group.streams.assignors import GroupSpec, MemberSpec, SubtopologyTasks, TaskAssignorError, assign
 from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple
 
 from .random_group import RandomGroup
@@ -34,10 +28,7 @@ def target(active, standby=""):
 
 def spec(members, standby=0):
     """Return a group of members by name, each with its process and its last target."""
-    return GroupSpec(
-        {name: MemberSpec(*of) for name, of in members.items()},
-        {"num.standby.replicas": str(standby)},
-    )
+    return GroupSpec({name: MemberSpec(*of) for name, of in members.items()}, {"num.standby.replicas": str(standby)})
 
 
 TWO = {"0": SubtopologyTasks(4, is_stateful=True), "1": SubtopologyTasks(4, is_stateful=False)}
@@ -46,18 +37,11 @@ ONE = {"0": SubtopologyTasks(4, is_stateful=True)}
 
 def test_new_members_get_neighbouring_tasks_of_each_subtopology_in_turn():
     new = {name: (name, NO_TASKS) for name in ("a", "b")}
-    assert assign(spec(new), TWO) == {
-        "a": target("0_0 0_2 1_0 1_2"),
-        "b": target("0_1 0_3 1_1 1_3"),
-    }
+    assert assign(spec(new), TWO) == {"a": target("0_0 0_2 1_0 1_2"), "b": target("0_1 0_3 1_1 1_3")}
 
 
 def test_tasks_stay_and_the_new_member_gets_what_is_above_the_others_share():
-    members = {
-        "a": ("a", target("0_0 0_1 1_0 1_1")),
-        "b": ("b", target("0_2 0_3 1_2 1_3")),
-        "c": ("c", NO_TASKS),
-    }
+    members = {"a": ("a", target("0_0 0_1 1_0 1_1")), "b": ("b", target("0_2 0_3 1_2 1_3")), "c": ("c", NO_TASKS)}
     assert assign(spec(members), TWO) == {
         "a": target("0_0 0_1 1_0"),
         "b": target("0_2 0_3 1_2"),
@@ -66,11 +50,7 @@ def test_tasks_stay_and_the_new_member_gets_what_is_above_the_others_share():
 
 
 def test_share_shrinks_once_a_member_has_the_larger_one():
-    members = {
-        "a": ("a", target("0_0 0_1 0_2")),
-        "b": ("b", target("0_3 0_4 0_5")),
-        "c": ("c", target("0_6")),
-    }
+    members = {"a": ("a", target("0_0 0_1 0_2")), "b": ("b", target("0_3 0_4 0_5")), "c": ("c", target("0_6"))}
     assert assign(spec(members), {"0": SubtopologyTasks(7, is_stateful=False)}) == {
         "a": target("0_0 0_1 0_2"),
         "b": target("0_3 0_4"),
@@ -79,10 +59,7 @@ def test_share_shrinks_once_a_member_has_the_larger_one():
 
 
 def test_task_of_a_dead_member_goes_where_its_state_is():
-    members = {
-        "a": ("a", target("0_0", "0_3")),
-        "b": ("b", target("0_1", "0_2")),
-    }
+    members = {"a": ("a", target("0_0", "0_3")), "b": ("b", target("0_1", "0_2"))}
     assert assign(spec(members), ONE) == {"a": target("0_0 0_3"), "b": target("0_1 0_2")}
 
 
@@ -173,8 +150,6 @@ def test_each_task_is_active_once_and_standby_in_other_processes(seed):
         for (subtopology_id, number), (owner,) in active.items():
             others = standby.get((subtopology_id, number), [])
             assert len({owner, *others}) == 1 + len(others)
-            wanted = (
-                given.standby_replicas if group.subtopologies[subtopology_id].is_stateful else 0
-            )
+            wanted = given.standby_replicas if group.subtopologies[subtopology_id].is_stateful else 0
             assert len(others) == min(wanted, len(processes) - 1)
         group.change()

@@ -104,9 +104,7 @@ def test_new_group_waits_for_more_members(make_streams):
     streams = make_streams(group_streams_assignment_interval_ms=0)
     streams.bench.set_topic("in", 2)
     first, second = streams.member("a"), streams.member("b")
-    delayed = {
-        Status.ASSIGNMENT_DELAYED: "Assignment delayed due to the configured initial rebalance delay."
-    }
+    delayed = {Status.ASSIGNMENT_DELAYED: "Assignment delayed due to the configured initial rebalance delay."}
     assert first.join() == NONE
     assert (first.epoch, first.active, first.statuses) == (1, {}, delayed)
     streams.bench.advance(2_999)
@@ -195,9 +193,7 @@ def test_member_with_an_older_topology_is_told_so(streams):
     first, second = streams.member("a", epoch=2), streams.member("b", epoch=1)
     first.join()
     assert second.join() == NONE
-    told = {
-        Status.STALE_TOPOLOGY: "The member's topology epoch 1 is behind the group's topology epoch 2."
-    }
+    told = {Status.STALE_TOPOLOGY: "The member's topology epoch 1 is behind the group's topology epoch 2."}
     assert second.statuses == told
     second.beat()
     assert second.statuses == told
@@ -264,9 +260,7 @@ def test_configuration_of_the_group_counts(streams):
         member.join()
     streams.settle(*members)
     assert [member.standby for member in members] == [{}, {}]
-    streams.bench.configure_group(
-        GROUP, streams_num_standby_replicas=1, streams_heartbeat_interval_ms=7_000
-    )
+    streams.bench.configure_group(GROUP, streams_num_standby_replicas=1, streams_heartbeat_interval_ms=7_000)
     streams.settle(*members)
     assert [member.standby for member in members] == [{}, {"0": [0]}]
     assert members[0].answer.heartbeat_interval_ms == 7_000

@@ -44,21 +44,9 @@ def commit(streams, member_id, epoch, *, topic="in", partition=0, version=9):
         ("a", 3, {}, NONE, None),
         ("a", 3, {"topic": "other"}, NONE, None),
         ("a", 2, {}, NONE, None),
-        (
-            "a",
-            1,
-            {},
-            STALE,
-            "Received member epoch 1 is older than assignment epoch 2 for task 0-0.",
-        ),
+        ("a", 1, {}, STALE, "Received member epoch 1 is older than assignment epoch 2 for task 0-0."),
         ("a", 4, {}, STALE, "Received member epoch 4 is newer than current member epoch 3."),
-        (
-            "a",
-            2,
-            {"partition": 1},
-            STALE,
-            "Task 0-1 is not assigned or pending revocation for member.",
-        ),
+        ("a", 2, {"partition": 1}, STALE, "Task 0-1 is not assigned or pending revocation for member."),
         ("a", 2, {"topic": "other"}, STALE, "Topic other is not in the topology."),
         ("c", 3, {}, UNKNOWN, f"Member c is not a member of group {GROUP}."),
         ("", -1, {}, UNKNOWN, f"Member  is not a member of group {GROUP}."),
@@ -94,13 +82,7 @@ def test_task_that_is_to_be_given_up_can_still_be_committed(streams):
 
 @pytest.mark.parametrize(
     ("member_id", "epoch", "code"),
-    [
-        ("a", 3, NONE),
-        (None, -1, NONE),
-        ("a", 2, STALE),
-        ("c", 3, UNKNOWN),
-        (None, 3, ErrorCode.UNKNOWN_SERVER_ERROR),
-    ],
+    [("a", 3, NONE), (None, -1, NONE), ("a", 2, STALE), ("c", 3, UNKNOWN), (None, 3, ErrorCode.UNKNOWN_SERVER_ERROR)],
 )
 def test_fetch_is_checked(moved, member_id, epoch, code):
     commit(moved, "a", 3)

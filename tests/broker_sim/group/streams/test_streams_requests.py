@@ -16,21 +16,12 @@ from tests.broker_sim.group.streams.members import Request, subtopology
         ({"member_id": " "}, "MemberId can't be empty."),
         ({"group_id": ""}, "GroupId can't be empty."),
         ({"rack_id": ""}, "RackId can't be empty."),
-        (
-            {"rebalance_timeout_ms": -1},
-            "RebalanceTimeoutMs must be provided in first request.",
-        ),
+        ({"rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
         ({"active_tasks": None}, "ActiveTasks must be empty when (re-)joining."),
-        (
-            {"standby_tasks": [Request.TaskIds("0", [0])]},
-            "StandbyTasks must be empty when (re-)joining.",
-        ),
+        ({"standby_tasks": [Request.TaskIds("0", [0])]}, "StandbyTasks must be empty when (re-)joining."),
         ({"topology": None}, "Topology must be non-null when (re-)joining."),
         ({"member_epoch": -2}, "InstanceId can't be null."),
-        (
-            {"member_epoch": -3},
-            "MemberEpoch is -3, but must be greater than or equal to -2.",
-        ),
+        ({"member_epoch": -3}, "MemberEpoch is -3, but must be greater than or equal to -2."),
         (
             {"member_epoch": 1, "topology": None, "warmup_tasks": None},
             "If one task-type is non-null, all must be non-null.",

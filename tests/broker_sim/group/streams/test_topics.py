@@ -42,10 +42,7 @@ def configured(topics, *subtopologies):
 
 def partitions(topology):
     """Return the partitions of the internal topics that are to be created, in order."""
-    return {
-        name: created.num_partitions
-        for name, created in topology.internal_topics_to_be_created.items()
-    }
+    return {name: created.num_partitions for name, created in topology.internal_topics_to_be_created.items()}
 
 
 def assert_wrong(topology, status, text):
@@ -53,19 +50,14 @@ def assert_wrong(topology, status, text):
     assert not topology.is_ready
 
 
-COUNT = (
-    subtopology("0", "words", writes="by-word"),
-    subtopology("1", reads=[topic("by-word")], stores=["counts"]),
-)
+COUNT = (subtopology("0", "words", writes="by-word"), subtopology("1", reads=[topic("by-word")], stores=["counts"]))
 
 
 def test_internal_topics_have_as_many_partitions_as_what_is_read():
     topology = configured({"words": 3}, *COUNT)
     assert partitions(topology) == {"by-word": 3, "counts": 3}
     assert_wrong(
-        topology,
-        Status.MISSING_INTERNAL_TOPICS,
-        "Internal topics are missing: " + ", ".join(partitions(topology)),
+        topology, Status.MISSING_INTERNAL_TOPICS, "Internal topics are missing: " + ", ".join(partitions(topology))
     )
 
 
@@ -76,10 +68,7 @@ def test_largest_source_topic_decides():
         subtopology("1", reads=[topic("r")]),
     )
     assert partitions(topology) == {"r": 4, "s": 4}
-    assert {name: of.number_of_tasks for name, of in topology.subtopologies.items()} == {
-        "0": 4,
-        "1": 4,
-    }
+    assert {name: of.number_of_tasks for name, of in topology.subtopologies.items()} == {"0": 4, "1": 4}
 
 
 def test_topology_is_ready_when_all_topics_exist():
@@ -146,15 +135,11 @@ def test_repartition_topic_takes_the_number_of_the_topic_that_it_is_joined_with(
 
 
 def test_fixed_repartition_topic_has_to_agree_with_the_topic_that_it_is_joined_with():
-    topology = configured(
-        {"a": 2},
-        subtopology("0", "a", reads=[topic("r", 4)], writes="r", together=[([0], [0])]),
-    )
+    topology = configured({"a": 2}, subtopology("0", "a", reads=[topic("r", 4)], writes="r", together=[([0], [0])]))
     assert_wrong(
         topology,
         Status.INCORRECTLY_PARTITIONED_TOPICS,
-        "Number of partitions [4] of repartition topic [r]"
-        " doesn't match number of partitions [2] of the source topic.",
+        "Number of partitions [4] of repartition topic [r] doesn't match number of partitions [2] of the source topic.",
     )
 
 

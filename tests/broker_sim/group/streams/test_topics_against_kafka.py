@@ -35,10 +35,7 @@ ENDPOINT = messages.StreamsGroupHeartbeatResponse.Endpoint("host", 80)
 def made_by_kafka(peer, topology, image, tasks):
     told = {
         "request": b"".join(encode(topology.request, 0)).hex(),
-        "topics": [
-            [topic.name, topic.topic_id.hex(), len(topic.partitions)]
-            for topic in image.topics.values()
-        ],
+        "topics": [[topic.name, topic.topic_id.hex(), len(topic.partitions)] for topic in image.topics.values()],
     }
     if tasks is not None:
         told |= {
@@ -98,13 +95,10 @@ def _made(told, image, tasks):
     if configured.subtopologies is not None:
         made["configured"] = to_dict(configured.describe())
         made["subtopologies"] = [
-            [name, *of, configured.subtopologies[name].source_topics]
-            for name, of in configured.tasks().items()
+            [name, *of, configured.subtopologies[name].source_topics] for name, of in configured.tasks().items()
         ]
     if tasks is not None:
-        made["endpoint"] = comparable(
-            endpoint_to_partitions(ENDPOINT, *tasks, configured.subtopologies, image)
-        )
+        made["endpoint"] = comparable(endpoint_to_partitions(ENDPOINT, *tasks, configured.subtopologies, image))
     return made
 
 

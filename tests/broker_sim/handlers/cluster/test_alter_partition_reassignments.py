@@ -1,9 +1,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.cluster.alter_partition_reassignments import (
-    handle_alter_partition_reassignments,
-)
+from broker_sim.handlers.cluster.alter_partition_reassignments import handle_alter_partition_reassignments
 from broker_sim.protocol.messages import AlterPartitionReassignmentsRequest
 
 Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
@@ -23,10 +21,7 @@ def reassign(broker):
 
 
 def results_of(response):
-    return [
-        (topic.name, [(p.partition_index, p.error_code) for p in topic.partitions])
-        for topic in response.responses
-    ]
+    return [(topic.name, [(p.partition_index, p.error_code) for p in topic.partitions]) for topic in response.responses]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

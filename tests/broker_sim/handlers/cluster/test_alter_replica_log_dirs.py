@@ -22,10 +22,7 @@ def request_of(*entries):
     directory = AlterReplicaLogDirsRequest.AlterReplicaLogDir
     topic = AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic
     return AlterReplicaLogDirsRequest(
-        [
-            directory(path, [topic(name, numbers) for name, numbers in topics.items()])
-            for path, topics in entries
-        ]
+        [directory(path, [topic(name, numbers) for name, numbers in topics.items()]) for path, topics in entries]
     )
 
 
@@ -115,8 +112,4 @@ def test_request_that_fails_as_a_whole_tells_of_each_partition_as_asked():
     request = request_of((HERE, {"b": [1, 0], "a": [0]}), (NOWHERE, {"b": [1]}))
     error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     response = error_answer(ApiKey.ALTER_REPLICA_LOG_DIRS, request, 2, error)
-    assert rows(response) == [
-        ("b", [(1, error), (0, error)]),
-        ("a", [(0, error)]),
-        ("b", [(1, error)]),
-    ]
+    assert rows(response) == [("b", [(1, error), (0, error)]), ("a", [(0, error)]), ("b", [(1, error)])]

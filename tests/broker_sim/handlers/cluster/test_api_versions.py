@@ -60,8 +60,7 @@ def test_finalized_features_carry_the_version_of_their_metadata(broker):
     response = ask(broker)
     assert response.finalized_features_epoch == broker.image.version
     levels = {
-        feature.name: (feature.min_version_level, feature.max_version_level)
-        for feature in response.finalized_features
+        feature.name: (feature.min_version_level, feature.max_version_level) for feature in response.finalized_features
     }
     assert levels == {name: (level, level) for name, level in broker.image.features.items()}
 
@@ -129,8 +128,7 @@ def test_connection_stays_open_for_the_client_to_ask_again():
 
 
 @pytest.mark.parametrize(
-    ("key", "version"),
-    [(ApiKey.FETCH, 3), (ApiKey.FETCH, 19), (ApiKey.PRODUCE, 2), (ApiKey.JOIN_GROUP, 0)],
+    ("key", "version"), [(ApiKey.FETCH, 3), (ApiKey.FETCH, 19), (ApiKey.PRODUCE, 2), (ApiKey.JOIN_GROUP, 0)]
 )
 def test_unserved_version_of_another_api_closes_the_connection(key, version):
     assert exchange(request_header(key, version)) == ([], True)

@@ -32,11 +32,7 @@ def test_fenced_broker_is_left_out(broker, version):
 def test_fenced_broker_is_listed_as_such_on_demand(broker):
     broker.kill(3)
     response = describe(broker, include_fenced_brokers=True)
-    assert [(b.broker_id, b.is_fenced) for b in response.brokers] == [
-        (1, False),
-        (2, False),
-        (3, True),
-    ]
+    assert [(b.broker_id, b.is_fenced) for b in response.brokers] == [(1, False), (2, False), (3, True)]
 
 
 def test_any_living_broker_is_named_as_the_controller(broker):
@@ -59,10 +55,7 @@ def test_authorized_operations_are_listed_on_demand_only(broker):
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(
     ("endpoint_type", "error_code"),
-    [
-        (CONTROLLERS, ErrorCode.MISMATCHED_ENDPOINT_TYPE),
-        (9, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
-    ],
+    [(CONTROLLERS, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (9, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
 )
 def test_controller_endpoints_are_refused(broker, version, endpoint_type, error_code):
     response = describe(broker, version, endpoint_type=endpoint_type)

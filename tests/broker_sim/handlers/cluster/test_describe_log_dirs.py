@@ -89,9 +89,7 @@ def test_memory_is_the_disk_of_logs_in_memory(dirs, version):
     used = dirs.cluster.status().memory.used_bytes
     assert used > len(BATCH)
     known = (LIMIT_BYTES, LIMIT_BYTES - used)
-    assert (directory.total_bytes, directory.usable_bytes) == (
-        known if version >= WITH_SPACE else (-1, -1)
-    )
+    assert (directory.total_bytes, directory.usable_bytes) == (known if version >= WITH_SPACE else (-1, -1))
 
 
 def test_simulated_disk_has_its_size():

@@ -44,11 +44,7 @@ def test_brokers_observe_up_to_the_metadata_of_their_last_heartbeat(broker, vers
     known = broker.active.image.version
     broker.create("t", [1])
     found = described(broker, version)
-    assert [(o.replica_id, o.log_end_offset) for o in found.observers] == [
-        (1, known),
-        (2, known),
-        (3, known),
-    ]
+    assert [(o.replica_id, o.log_end_offset) for o in found.observers] == [(1, known), (2, known), (3, known)]
     assert found.high_watermark > known
 
 
@@ -80,23 +76,14 @@ def test_version_2_lists_the_voters_as_nodes(broker):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
-    "topics",
-    [
-        [(METADATA, 1)],
-        [("other", 0)],
-        [(METADATA, 0, 1)],
-        [(METADATA, 0), ("other", 0)],
-    ],
-)
+@pytest.mark.parametrize("topics", [[(METADATA, 1)], [("other", 0)], [(METADATA, 0, 1)], [(METADATA, 0), ("other", 0)]])
 def test_any_other_request_is_refused_for_every_partition(broker, version, topics):
     response = describe(broker, *topics, version=version)
     assert response.error_code == ErrorCode.NONE
     assert response.nodes == []
     text = "This server does not host this topic-partition." if version == 2 else ""
     assert [
-        (topic.topic_name, [(p.partition_index, p.error_code) for p in topic.partitions])
-        for topic in response.topics
+        (topic.topic_name, [(p.partition_index, p.error_code) for p in topic.partitions]) for topic in response.topics
     ] == [(name, [(p, UNKNOWN) for p in partitions]) for name, *partitions in topics]
     assert {p.error_message for t in response.topics for p in t.partitions} == {text}
     assert {p.leader_id for t in response.topics for p in t.partitions} == {0}
@@ -104,6 +91,4 @@ def test_any_other_request_is_refused_for_every_partition(broker, version, topic
 
 def test_a_request_without_partitions_is_answered_as_it_is(broker):
     assert describe(broker).topics == []
-    assert [(t.topic_name, t.partitions) for t in describe(broker, (METADATA,)).topics] == [
-        (METADATA, [])
-    ]
+    assert [(t.topic_name, t.partitions) for t in describe(broker, (METADATA,)).topics] == [(METADATA, [])]

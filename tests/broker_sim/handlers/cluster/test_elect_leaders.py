@@ -60,9 +60,7 @@ def test_response_waits_until_this_broker_knows_the_leaders(moved):
     assert moved.partition("t").leader == 2
     assert responses == []
     parked = moved.replica_manager.purgatories.elect_leader.parked()
-    assert [set(operation.keys) for operation in parked] == [
-        {TopicPartition("t", 0), TopicPartition("t", 1)}
-    ]
+    assert [set(operation.keys) for operation in parked] == [{TopicPartition("t", 0), TopicPartition("t", 1)}]
     moved.release_metadata()
     assert [results_of(response) for response in responses] == [{"t": {0: 0, 1: 0}}]
     assert moved.replica_manager.purgatories.elect_leader.num_delayed() == 0
@@ -88,11 +86,7 @@ def test_partition_led_by_its_preferred_replica_needs_no_election_and_no_wait(mo
 def test_each_partition_fails_alone(moved, version):
     (response,) = elect(moved, [("t", [0, 2, 9]), ("u", [0])], version=version)
     assert results_of(response) == {
-        "t": {
-            0: ErrorCode.NONE,
-            2: ErrorCode.ELECTION_NOT_NEEDED,
-            9: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        },
+        "t": {0: ErrorCode.NONE, 2: ErrorCode.ELECTION_NOT_NEEDED, 9: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION},
         "u": {0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION},
     }
     assert response.error_code == ErrorCode.NONE

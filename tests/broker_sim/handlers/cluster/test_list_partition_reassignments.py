@@ -2,9 +2,7 @@ import pytest
 
 from broker_sim.controller import Reassignment
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.cluster.list_partition_reassignments import (
-    handle_list_partition_reassignments,
-)
+from broker_sim.handlers.cluster.list_partition_reassignments import handle_list_partition_reassignments
 from broker_sim.protocol.messages import ListPartitionReassignmentsRequest
 
 Named = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics

@@ -10,8 +10,7 @@ TRANSACTION_VERSION = "transaction.version"
 UNKNOWN, UPGRADE, SAFE, UNSAFE = range(4)
 FAILED = "The update failed for all features since the following feature had an error: "
 NEEDS_TYPE = (
-    "Can't downgrade the version of this feature without setting the upgrade type to either safe or"
-    " unsafe downgrade."
+    "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
 )
 
 
@@ -20,8 +19,7 @@ def update(broker, *updates, version=2, **fields):
     key = messages.UpdateFeaturesRequest.FeatureUpdateKey
     request = messages.UpdateFeaturesRequest(
         feature_updates=[
-            key(name, level, upgrade_type=kind) if version else key(name, level)
-            for name, level, kind in updates
+            key(name, level, upgrade_type=kind) if version else key(name, level) for name, level, kind in updates
         ],
         **fields,
     )
@@ -60,19 +58,9 @@ def test_validation_changes_nothing(broker):
     ("name", "wanted", "kind", "reason"),
     [
         (TRANSACTION_VERSION, 1, UPGRADE, NEEDS_TYPE),
-        (
-            TRANSACTION_VERSION,
-            3,
-            UPGRADE,
-            "Local controller 3000 only supports versions 0-2",
-        ),
+        (TRANSACTION_VERSION, 3, UPGRADE, "Local controller 3000 only supports versions 0-2"),
         (TRANSACTION_VERSION, -1, SAFE, "A feature version cannot be less than 0."),
-        (
-            TRANSACTION_VERSION,
-            1,
-            UNKNOWN,
-            "The controller does not support the given upgrade type.",
-        ),
+        (TRANSACTION_VERSION, 1, UNKNOWN, "The controller does not support the given upgrade type."),
         (TRANSACTION_VERSION, 1, 9, "The controller does not support the given upgrade type."),
         ("foo", 1, UPGRADE, "Local controller 3000 does not support this feature."),
         ("metadata.version", 31, UPGRADE, "Local controller 3000 only supports versions 7-30"),

@@ -53,10 +53,7 @@ def test_validate_only_changes_nothing(broker, alter):
         (Resource(TOPIC, "u", []), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (Resource(TOPIC, "t", [Config("retention.ms", None)]), ErrorCode.INVALID_REQUEST),
         (Resource(TOPIC, "t", [Config("retention.ms", "x")]), ErrorCode.INVALID_CONFIG),
-        (
-            Resource(TOPIC, "t", [Config("segment.ms", "1"), Config("segment.ms", "2")]),
-            ErrorCode.INVALID_REQUEST,
-        ),
+        (Resource(TOPIC, "t", [Config("segment.ms", "1"), Config("segment.ms", "2")]), ErrorCode.INVALID_REQUEST),
         # It would drop the cluster's min.insync.replicas, which eligible leader replicas need.
         (Resource(BROKER, "", []), ErrorCode.INVALID_CONFIG),
     ],

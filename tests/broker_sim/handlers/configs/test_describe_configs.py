@@ -25,12 +25,7 @@ def broker(make_broker):
     broker.create("t", [1], retention_ms="100")
     for name, value in (("1", "200"), ("", "300")):
         broker.active.incremental_alter_configs(
-            [
-                (
-                    ConfigResource(BROKER, name),
-                    [ConfigAlteration("log.retention.ms", AlterOp.SET, value)],
-                )
-            ]
+            [(ConfigResource(BROKER, name), [ConfigAlteration("log.retention.ms", AlterOp.SET, value)])]
         )
     return broker
 
@@ -68,12 +63,7 @@ def test_broker_shows_its_own_value_before_the_clusters(broker, version):
     (result,) = describe(broker, Resource(BROKER, "1", None), version=version)
     config = configs_of(result)["log.retention.ms"]
     assert (config.value, config.config_source, config.read_only) == ("200", BROKER_SOURCE, False)
-    assert [source for _, _, source in synonyms_of(config)] == [
-        BROKER_SOURCE,
-        CLUSTER,
-        STATIC,
-        DEFAULT,
-    ]
+    assert [source for _, _, source in synonyms_of(config)] == [BROKER_SOURCE, CLUSTER, STATIC, DEFAULT]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -162,10 +152,7 @@ def test_resource_that_cannot_be_described_fails_alone(broker, version, resource
     good = Resource(TOPIC, "t", None)
     failed, described = describe(broker, resource, good, version=version)
     assert (failed.error_code, failed.configs) == (error_code, [])
-    assert (failed.resource_type, failed.resource_name) == (
-        resource.resource_type,
-        resource.resource_name,
-    )
+    assert (failed.resource_type, failed.resource_name) == (resource.resource_type, resource.resource_name)
     unknown_topic = error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert (failed.error_message == "") == unknown_topic
     assert described.error_code == ErrorCode.NONE
@@ -224,11 +211,7 @@ def test_unknown_configuration_of_a_broker_is_kept_for_plugins_and_its_value_is_
         for keys in (None, ["no.such.key"]):
             (result,) = describe(broker, Resource(BROKER, name, keys), documentation=True)
             config = configs_of(result)["no.such.key"]
-            assert (config.value, config.config_source, config.documentation) == (
-                None,
-                sources[0],
-                None,
-            )
+            assert (config.value, config.config_source, config.documentation) == (None, sources[0], None)
             assert (config.read_only, config.is_sensitive, config.config_type) == (True, True, 0)
             assert synonyms_of(config) == [("no.such.key", None, source) for source in sources]
     (result,) = describe(broker, Resource(BROKER, "1", ["no.such"]))

@@ -65,10 +65,7 @@ def test_validate_only_changes_nothing_and_answers_the_same(broker, alter):
         Resource(TOPIC, "u", [Config("segment.ms", SET, "7000")]),
         validate_only=True,
     )
-    assert [code for code, _ in results] == [
-        ErrorCode.NONE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ]
+    assert [code for code, _ in results] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert broker.image is before
 
 
@@ -167,9 +164,7 @@ def test_resource_that_comes_twice_is_not_changed_though_one_of_the_two_is_valid
 
 def test_config_that_comes_twice_is_refused(alter):
     changes = [Config("retention.ms", SET, "1"), Config("retention.ms", DELETE, None)]
-    assert alter(Resource(TOPIC, "t", changes)) == [
-        (ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    ]
+    assert alter(Resource(TOPIC, "t", changes)) == [(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")]
 
 
 def test_empty_request_has_an_empty_response(alter):
@@ -192,8 +187,7 @@ def described(broker, kind, name, *keys):
     request = DescribeConfigsRequest([wanted], include_synonyms=True)
     (result,) = broker.ask(handle_describe_configs, request, 4).results
     return {
-        c.name: (c.value, c.config_source, [(s.name, s.value, s.source) for s in c.synonyms])
-        for c in result.configs
+        c.name: (c.value, c.config_source, [(s.name, s.value, s.source) for s in c.synonyms]) for c in result.configs
     }
 
 
@@ -201,10 +195,7 @@ SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval
 
 
 def test_configs_of_a_group_are_set_described_and_deleted(broker, alter):
-    changes = [
-        Config(SESSION, SET, " 47000 "),
-        Config("share.isolation.level", SET, "read_committed"),
-    ]
+    changes = [Config(SESSION, SET, " 47000 "), Config("share.isolation.level", SET, "read_committed")]
     assert alter(Resource(GROUP, "g", changes)) == [(ErrorCode.NONE, None)]
     default = ("group.consumer.session.timeout.ms", "45000", 5)
     assert described(broker, GROUP, "g", SESSION, HEARTBEAT) == {
@@ -213,9 +204,7 @@ def test_configs_of_a_group_are_set_described_and_deleted(broker, alter):
     }
     assert described(broker, GROUP, "other", SESSION) == {SESSION: ("45000", 5, [default])}
     assert alter(Resource(GROUP, "g", [Config(SESSION, DELETE, None)])) == [(ErrorCode.NONE, None)]
-    assert broker.image.configs_of_resource(GROUP, "g") == {
-        "share.isolation.level": "read_committed"
-    }
+    assert broker.image.configs_of_resource(GROUP, "g") == {"share.isolation.level": "read_committed"}
 
 
 INVALID = (
@@ -227,16 +216,8 @@ INVALID = (
     ("share.auto.offset.reset", "by_duration:-PT1H", "of the format 'by_duration:<PnDTnHnMn.nS>'."),
     ("share.auto.offset.reset", "by_duration:P", "of the format 'by_duration:<PnDTnHnMn.nS>'."),
     ("share.isolation.level", "x", "String must be one of: read_committed, read_uncommitted"),
-    (
-        "streams.num.standby.replicas",
-        "3",
-        "less than or equal to group.streams.max.standby.replicas",
-    ),
-    (
-        "share.delivery.count.limit",
-        "11",
-        "less than or equal to group.share.max.delivery.count.limit",
-    ),
+    ("streams.num.standby.replicas", "3", "less than or equal to group.streams.max.standby.replicas"),
+    ("share.delivery.count.limit", "11", "less than or equal to group.share.max.delivery.count.limit"),
     ("share.delivery.count.limit", "1", "Value must be at least 2"),
 )
 
@@ -276,12 +257,7 @@ def test_subscription_is_altered_and_described(broker, alter):
 @pytest.mark.parametrize(
     ("name", "value", "code", "message"),
     [
-        (
-            "interval.ms",
-            "99",
-            ErrorCode.INVALID_REQUEST,
-            "must be between 100 and 3600000 (1 hour)",
-        ),
+        ("interval.ms", "99", ErrorCode.INVALID_REQUEST, "must be between 100 and 3600000 (1 hour)"),
         ("interval.ms", "3600001", ErrorCode.INVALID_REQUEST, "must be between 100 and 3600000"),
         ("interval.ms", "x", ErrorCode.INVALID_CONFIG, "Not a number of type INT"),
         ("bogus", "1", ErrorCode.INVALID_REQUEST, "Unknown client metrics configuration: bogus"),
@@ -306,9 +282,7 @@ def test_lists_of_subscriptions_are_not_appended_to(alter, operation):
 
 
 def test_groups_and_subscriptions_need_a_name(alter):
-    assert alter(
-        Resource(GROUP, "", [Config(SESSION, DELETE, None)]), Resource(CLIENT_METRICS, "", [])
-    ) == [
+    assert alter(Resource(GROUP, "", [Config(SESSION, DELETE, None)]), Resource(CLIENT_METRICS, "", [])) == [
         (ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."),
         (ErrorCode.INVALID_REQUEST, "Subscription name can't be empty"),
     ]
@@ -337,40 +311,15 @@ def test_level_of_a_logger_is_set_described_and_removed(broker, alter):
 @pytest.mark.parametrize(
     ("name", "changes", "code", "message"),
     [
-        (
-            "1",
-            [Config("no.such", SET, "INFO")],
-            ErrorCode.INVALID_CONFIG,
-            "Logger no.such does not",
-        ),
+        ("1", [Config("no.such", SET, "INFO")], ErrorCode.INVALID_CONFIG, "Logger no.such does not"),
         ("1", [Config("no.such", DELETE, None)], ErrorCode.INVALID_CONFIG, "Logger no.such does"),
-        (
-            "1",
-            [Config(LOGGER, SET, "debug")],
-            ErrorCode.INVALID_CONFIG,
-            "DEBUG, ERROR, FATAL, INFO,",
-        ),
+        ("1", [Config(LOGGER, SET, "debug")], ErrorCode.INVALID_CONFIG, "DEBUG, ERROR, FATAL, INFO,"),
         ("1", [Config("root", DELETE, None)], ErrorCode.INVALID_REQUEST, "Removing the log level"),
-        (
-            "1",
-            [Config(LOGGER, APPEND, "INFO")],
-            ErrorCode.INVALID_REQUEST,
-            "APPEND operation is not",
-        ),
+        ("1", [Config(LOGGER, APPEND, "INFO")], ErrorCode.INVALID_REQUEST, "APPEND operation is not"),
         ("1", [Config(LOGGER, SET, None)], ErrorCode.INVALID_REQUEST, f"supported for : {LOGGER}"),
         ("1", [Config(LOGGER, 9, "INFO")], ErrorCode.UNKNOWN_SERVER_ERROR, ""),
-        (
-            "2",
-            [Config(LOGGER, SET, "INFO")],
-            ErrorCode.INVALID_REQUEST,
-            "Expected 1, but received 2",
-        ),
-        (
-            "",
-            [Config(LOGGER, SET, "INFO")],
-            ErrorCode.INVALID_REQUEST,
-            "must be an integer, but it",
-        ),
+        ("2", [Config(LOGGER, SET, "INFO")], ErrorCode.INVALID_REQUEST, "Expected 1, but received 2"),
+        ("", [Config(LOGGER, SET, "INFO")], ErrorCode.INVALID_REQUEST, "must be an integer, but it"),
         (
             "1",
             [Config(LOGGER, SET, "INFO"), Config(LOGGER, DELETE, None)],

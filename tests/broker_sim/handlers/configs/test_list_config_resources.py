@@ -11,9 +11,7 @@ NAMES = {BROKER: ["1", "2"], LOGGER: ["1", "2"], METRICS: ["m"], GROUP: ["g"]}
 
 def change(broker, kind, name, config, value, op=AlterOp.SET):
     resource = ConfigResource(ConfigResourceType(kind), name)
-    (outcome,) = broker.active.incremental_alter_configs(
-        [(resource, [ConfigAlteration(config, op, value)])]
-    )
+    (outcome,) = broker.active.incremental_alter_configs([(resource, [ConfigAlteration(config, op, value)])])
     assert outcome[1].error_code == ErrorCode.NONE
 
 

@@ -25,19 +25,14 @@ class Setup:
         """Delete everything in the partitions; return their errors and low watermarks."""
         request = DeleteRecordsRequest(
             topics=[
-                DeleteRecordsRequest.DeleteRecordsTopic(
-                    name, [DeleteRecordsRequest.DeleteRecordsPartition(number, -1)]
-                )
+                DeleteRecordsRequest.DeleteRecordsTopic(name, [DeleteRecordsRequest.DeleteRecordsPartition(number, -1)])
                 for name, number in keys
             ],
             timeout_ms=1_000,
         )
         response = self.client.ask(request, version)
         return {
-            (topic.name, partition.partition_index): (
-                partition.error_code,
-                partition.low_watermark,
-            )
+            (topic.name, partition.partition_index): (partition.error_code, partition.low_watermark)
             for topic in response.topics
             for partition in topic.partitions
         }
@@ -68,9 +63,7 @@ def test_unknown_partitions_and_internal_topics_are_refused_and_the_others_serve
 
 
 def test_injected_error_answers_its_partition_and_deletes_nothing_there(setup):
-    setup.cluster.nodes.faults.inject(
-        Fault(api="DeleteRecords", topic="t", partition=0, error="POLICY_VIOLATION")
-    )
+    setup.cluster.nodes.faults.inject(Fault(api="DeleteRecords", topic="t", partition=0, error="POLICY_VIOLATION"))
     assert setup.delete(("t", 0), ("t", 1)) == {
         ("t", 0): (ErrorCode.POLICY_VIOLATION, -1),
         ("t", 1): (ErrorCode.NONE, 1),

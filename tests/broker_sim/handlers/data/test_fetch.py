@@ -77,10 +77,7 @@ def test_partition_that_does_not_exist_does_not_end_the_wait_for_the_others(setu
     setup.cluster.advance(499)
     assert responses == []
     setup.cluster.advance(1)
-    assert errors_of(responses[0]) == {
-        ("t", 0): ErrorCode.NONE,
-        ("u", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
+    assert errors_of(responses[0]) == {("t", 0): ErrorCode.NONE, ("u", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_injected_error_answers_its_partition_and_ends_the_wait_for_the_others(setup):

@@ -22,18 +22,12 @@ class Client:
     def topic_id(self, name):
         return self.cluster.nodes.controller.image.topics[name].topic_id
 
-    def send(
-        self, *keys, session_id=0, epoch=0, forgotten=(), wait_ms=0, max_bytes=1 << 20, rack=""
-    ):
+    def send(self, *keys, session_id=0, epoch=0, forgotten=(), wait_ms=0, max_bytes=1 << 20, rack=""):
         """Send (topic, partition, offset)s; the list gets the response."""
-        request = FetchRequest(
-            max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=0
-        )
+        request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=0)
         request.session_id, request.session_epoch = session_id, epoch
         for name, number, offset in keys:
-            asked = FetchRequest.FetchPartition(
-                partition=number, fetch_offset=offset, partition_max_bytes=1 << 20
-            )
+            asked = FetchRequest.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=1 << 20)
             request.topics.append(self._named(FetchRequest.FetchTopic(partitions=[asked]), name))
         for name, number in forgotten:
             entry = FetchRequest.ForgottenTopic(partitions=[number])
@@ -113,10 +107,7 @@ def test_partitions_take_turns(cluster, client_in, version):
     client = client_in(version)
     full = client.fetch(*[("t", number, 0) for number in range(3)], max_bytes=1)
     assert [found for *_, found in answers(full)] == [True, False, False]
-    turns = [
-        answers(client.fetch(session_id=full.session_id, epoch=epoch, max_bytes=1))
-        for epoch in range(1, 5)
-    ]
+    turns = [answers(client.fetch(session_id=full.session_id, epoch=epoch, max_bytes=1)) for epoch in range(1, 5)]
     assert turns == [[(0, 0, True)], [(1, 0, True)], [(2, 0, True)], [(0, 0, True)]]
 
 
@@ -165,9 +156,7 @@ def test_session_ends_with_its_last_partition(client_in, version):
     session_id = full.session_id
     kept = client.fetch(session_id=session_id, epoch=1, forgotten=[("t", 0)])
     assert kept.session_id == session_id
-    ended = client.fetch(
-        ("t", 2, 0), session_id=session_id, epoch=2, forgotten=[("t", 1), ("t", 2)]
-    )
+    ended = client.fetch(("t", 2, 0), session_id=session_id, epoch=2, forgotten=[("t", 1), ("t", 2)])
     assert (ended.session_id, answers(ended)) == (0, [(2, 0, False)])
     gone = client.fetch(session_id=session_id, epoch=3)
     assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND

@@ -9,9 +9,7 @@ from broker_sim.protocol.messages import ListOffsetsRequest
 def ask(broker, *questions, version=11, isolation_level=0):
     """Ask about (topic, partition, timestamp)."""
     topics = [
-        ListOffsetsRequest.ListOffsetsTopic(
-            name, [ListOffsetsRequest.ListOffsetsPartition(partition, -1, timestamp)]
-        )
+        ListOffsetsRequest.ListOffsetsTopic(name, [ListOffsetsRequest.ListOffsetsPartition(partition, -1, timestamp)])
         for name, partition, timestamp in questions
     ]
     request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics)
@@ -25,9 +23,7 @@ def ask(broker, *questions, version=11, isolation_level=0):
 
 @pytest.mark.parametrize("version", range(1, 12))
 def test_every_version_can_carry_the_response(broker, version):
-    assert ask(broker, ("t", 0, -1), version=version) == {
-        ("t", 0): ErrorCode.NOT_LEADER_OR_FOLLOWER
-    }
+    assert ask(broker, ("t", 0, -1), version=version) == {("t", 0): ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
 
 def test_partition_that_comes_twice_fails_alone(broker):
@@ -38,9 +34,7 @@ def test_partition_that_comes_twice_fails_alone(broker):
 
 
 @pytest.mark.parametrize(("timestamp", "first_version"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11)])
-def test_special_timestamp_is_unsupported_before_its_first_version(
-    broker, timestamp, first_version
-):
+def test_special_timestamp_is_unsupported_before_its_first_version(broker, timestamp, first_version):
     for version in range(1, 12):
         (error_code,) = ask(broker, ("t", 0, timestamp), version=version).values()
         unsupported = error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -53,9 +47,7 @@ def test_unknown_isolation_level_fails(broker):
 
 
 def test_injected_error_answers_its_partition_only(broker):
-    broker.faults.inject(
-        Fault(api="ListOffsets", topic="t", partition=1, error="OFFSET_NOT_AVAILABLE")
-    )
+    broker.faults.inject(Fault(api="ListOffsets", topic="t", partition=1, error="OFFSET_NOT_AVAILABLE"))
     assert ask(broker, ("t", 0, -1), ("t", 1, -1)) == {
         ("t", 0): ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ("t", 1): ErrorCode.OFFSET_NOT_AVAILABLE,

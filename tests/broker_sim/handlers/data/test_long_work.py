@@ -43,10 +43,7 @@ class Setup:
         """Produce the same to several topics."""
         partition = ProduceRequest.PartitionProduceData(0, batch)
         known = self.broker.image.topics
-        entries = [
-            ProduceRequest.TopicProduceData(topic, known[topic].topic_id, [partition])
-            for topic in topics
-        ]
+        entries = [ProduceRequest.TopicProduceData(topic, known[topic].topic_id, [partition]) for topic in topics]
         request = ProduceRequest(acks=1, timeout_ms=1_000, topic_data=entries)
         return self.client.send(request, version)
 
@@ -143,8 +140,7 @@ def test_records_for_a_topic_that_is_created_anew_meanwhile_are_refused(setup, v
     codes = {topic.partition_responses[0].error_code for topic in response.responses}
     assert codes == {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NONE}
     ends = {
-        key.topic: partition.log.log_end_offset
-        for key, partition in setup.broker.replica_manager.partitions.items()
+        key.topic: partition.log.log_end_offset for key, partition in setup.broker.replica_manager.partitions.items()
     }
     assert ends == {"t": 0, "other": len(KEYED)}
 

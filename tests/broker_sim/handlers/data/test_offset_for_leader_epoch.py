@@ -45,8 +45,7 @@ class Cluster:
         """Return error, and (epoch, end offset), of the answer about one epoch."""
         asked = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(partition, current, epoch)
         request = OffsetForLeaderEpochRequest(
-            replica_id=-1,
-            topics=[OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic, [asked])],
+            replica_id=-1, topics=[OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic, [asked])]
         )
         response = self.request(self.state.leader if at is None else at, request, version)
         (told,) = response.topics
@@ -106,9 +105,7 @@ def test_epoch_without_records_is_answered_by_the_one_before(moved):
 
 def test_epoch_before_the_log_start_ends_at_the_log_start(moved):
     asked = DeleteRecordsRequest.DeleteRecordsPartition(0, 4)
-    request = DeleteRecordsRequest(
-        topics=[DeleteRecordsRequest.DeleteRecordsTopic("t", [asked])], timeout_ms=1000
-    )
+    request = DeleteRecordsRequest(topics=[DeleteRecordsRequest.DeleteRecordsTopic("t", [asked])], timeout_ms=1000)
     moved.request(moved.state.leader, request, 2)
     assert moved.ask(moved.first_epoch) == (ErrorCode.NONE, (moved.first_epoch, 4))
 
@@ -166,10 +163,7 @@ def test_partitions_are_answered_in_the_order_of_the_request(cluster):
     topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     request = OffsetForLeaderEpochRequest(
         replica_id=-1,
-        topics=[
-            topic("u", [asked(0, -1, epoch)]),
-            topic("t", [asked(7, -1, epoch), asked(0, -1, epoch)]),
-        ],
+        topics=[topic("u", [asked(0, -1, epoch)]), topic("t", [asked(7, -1, epoch), asked(0, -1, epoch)])],
     )
     response = cluster.request(cluster.state.leader, request, 4)
     assert [

@@ -101,9 +101,7 @@ def test_acks_0_is_appended_and_has_no_response(setup):
 
 def test_acks_0_with_an_error_closes_the_connection_and_appends_the_rest(setup):
     assert setup.send(LED, ELSEWHERE, NO_TOPIC, acks=0) == []
-    assert setup.client.closed == [
-        "acks=0 produce failed with NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION"
-    ]
+    assert setup.client.closed == ["acks=0 produce failed with NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION"]
     assert setup.end_offset(LED) == 1
 
 
@@ -188,9 +186,7 @@ def test_client_id_of_kafkas_admin_client_may_write_to_internal_topics(setup):
 
 
 def test_transactional_batch_needs_a_transactional_id(setup):
-    batch = build_batch(
-        [b"value"], producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True
-    )
+    batch = build_batch([b"value"], producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
     refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert setup.errors(LED, ALSO_LED, batch=batch) == {LED: refused, ALSO_LED: refused}
     assert setup.end_offset(LED) == 0
@@ -198,9 +194,7 @@ def test_transactional_batch_needs_a_transactional_id(setup):
 
 @pytest.mark.parametrize("transactional_id", ["invented", ""])
 def test_batch_of_a_transaction_is_refused_without_a_coordinator(setup, transactional_id):
-    batch = build_batch(
-        [b"value"], producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True
-    )
+    batch = build_batch([b"value"], producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
     request = produce_request(LED, NO_TOPIC, acks=1, batch=batch)
     request.transactional_id = transactional_id
     (response,) = setup.client.send(request, VERSION)
@@ -248,13 +242,8 @@ def test_request_without_partitions_is_answered_empty(setup):
 
 
 def test_injected_error_refuses_its_partition_and_appends_the_others(setup):
-    setup.cluster.nodes.faults.inject(
-        Fault(api="Produce", topic="t", partition=0, error="NOT_ENOUGH_REPLICAS")
-    )
-    assert setup.errors(LED, ALSO_LED, acks=-1) == {
-        LED: ErrorCode.NOT_ENOUGH_REPLICAS,
-        ALSO_LED: ErrorCode.NONE,
-    }
+    setup.cluster.nodes.faults.inject(Fault(api="Produce", topic="t", partition=0, error="NOT_ENOUGH_REPLICAS"))
+    assert setup.errors(LED, ALSO_LED, acks=-1) == {LED: ErrorCode.NOT_ENOUGH_REPLICAS, ALSO_LED: ErrorCode.NONE}
     assert (setup.end_offset(LED), setup.end_offset(ALSO_LED)) == (0, 1)
 
 

@@ -26,9 +26,7 @@ from broker_sim.share.state_apis import (
 ERROR = ErrorCode.COORDINATOR_NOT_AVAILABLE
 KEY = SharePartitionKey("g", bytes(range(16)), 3)
 TABLE = ApiTable()
-AT_THE_GATE = [
-    api for api in ApiKey if TABLE.get(api) and api not in PARTITIONS and api not in TOPICS
-]
+AT_THE_GATE = [api for api in ApiKey if TABLE.get(api) and api not in PARTITIONS and api not in TOPICS]
 BY_HANDLERS = [ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_PRODUCERS]
 """Their handlers tell the error of each topic or partition; an answer that does not fit is one error all the same."""
 
@@ -47,14 +45,10 @@ REQUESTS = {
         [messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup("g")]
     ),
     ApiKey.DELETE_GROUPS: messages.DeleteGroupsRequest(["g"]),
-    ApiKey.ALTER_CLIENT_QUOTAS: messages.AlterClientQuotasRequest(
-        [messages.AlterClientQuotasRequest.EntryData()]
-    ),
+    ApiKey.ALTER_CLIENT_QUOTAS: messages.AlterClientQuotasRequest([messages.AlterClientQuotasRequest.EntryData()]),
     ApiKey.ADD_PARTITIONS_TO_TXN: messages.AddPartitionsToTxnRequest(
         v3_and_below_topics=[txn()],
-        transactions=[
-            messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction("x", topics=[txn()])
-        ],
+        transactions=[messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction("x", topics=[txn()])],
     ),
     ApiKey.WRITE_TXN_MARKERS: messages.WriteTxnMarkersRequest(
         [
@@ -67,9 +61,7 @@ REQUESTS = {
     ApiKey.DESCRIBE_CONFIGS: messages.DescribeConfigsRequest(
         [messages.DescribeConfigsRequest.DescribeConfigsResource(2, "t")]
     ),
-    ApiKey.ALTER_CONFIGS: messages.AlterConfigsRequest(
-        [messages.AlterConfigsRequest.AlterConfigsResource(2, "t")]
-    ),
+    ApiKey.ALTER_CONFIGS: messages.AlterConfigsRequest([messages.AlterConfigsRequest.AlterConfigsResource(2, "t")]),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: messages.IncrementalAlterConfigsRequest(
         [messages.IncrementalAlterConfigsRequest.AlterConfigsResource(2, "t")]
     ),
@@ -89,9 +81,7 @@ REQUESTS = {
     ApiKey.CREATE_ACLS: messages.CreateAclsRequest(
         [messages.CreateAclsRequest.AclCreation(2, "t", 3, "User:a", "*", 3, 3)]
     ),
-    ApiKey.CREATE_TOPICS: messages.CreateTopicsRequest(
-        [messages.CreateTopicsRequest.CreatableTopic("t", 1, 1)]
-    ),
+    ApiKey.CREATE_TOPICS: messages.CreateTopicsRequest([messages.CreateTopicsRequest.CreatableTopic("t", 1, 1)]),
     ApiKey.DESCRIBE_PRODUCERS: messages.DescribeProducersRequest(
         [messages.DescribeProducersRequest.TopicRequest("t", [0])]
     ),
@@ -202,17 +192,10 @@ SHARE_ANSWERS = {
     ApiKey.DELETE_SHARE_GROUP_STATE: state_answer(DELETE, None),
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: state_answer(SUMMARY, TEXT),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: OFFSETS(
-        groups=[
-            OFFSETS.DescribeShareGroupOffsetsResponseGroup(group, [], ERROR, TEXT)
-            for group in ("g", "h", "g")
-        ]
+        groups=[OFFSETS.DescribeShareGroupOffsetsResponseGroup(group, [], ERROR, TEXT) for group in ("g", "h", "g")]
     ),
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: messages.AlterShareGroupOffsetsResponse(
-        error_code=ERROR, error_message=TEXT
-    ),
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: messages.DeleteShareGroupOffsetsResponse(
-        error_code=ERROR, error_message=TEXT
-    ),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: messages.AlterShareGroupOffsetsResponse(error_code=ERROR, error_message=TEXT),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: messages.DeleteShareGroupOffsetsResponse(error_code=ERROR, error_message=TEXT),
 }
 """The whole answers, by `getErrorResponse` of each request in Kafka 4.3.1."""
 
@@ -227,9 +210,7 @@ def share_request(api):
         return messages.ShareGroupDescribeRequest(["g", "h", "g"])
     if api is ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS:
         request = messages.DescribeShareGroupOffsetsRequest
-        return request(
-            [request.DescribeShareGroupOffsetsRequestGroup(group) for group in ("g", "h", "g")]
-        )
+        return request([request.DescribeShareGroupOffsetsRequestGroup(group) for group in ("g", "h", "g")])
     return request_class(api)()
 
 

@@ -11,9 +11,7 @@ from broker_sim.protocol.api_keys import ApiKey
 NOT_LEADER = "NOT_LEADER_OR_FOLLOWER"
 
 
-@pytest.mark.parametrize(
-    "name", ["ListOffsets", "list_offsets", "LISTOFFSETS", ApiKey.LIST_OFFSETS]
-)
+@pytest.mark.parametrize("name", ["ListOffsets", "list_offsets", "LISTOFFSETS", ApiKey.LIST_OFFSETS])
 def test_api_is_known_by_kafkas_name_in_any_case(name):
     assert Fault(api=name, delay_ms=1).api is ApiKey.LIST_OFFSETS
 
@@ -30,9 +28,7 @@ def test_fault_cannot_be_changed_but_replaced():
     fault = Fault(api="Produce", topic="t", delay_ms=1)
     with pytest.raises(dataclasses.FrozenInstanceError):
         fault.delay_ms = 2
-    assert dataclasses.replace(fault, count=3) == Fault(
-        api="Produce", topic="t", delay_ms=1, count=3
-    )
+    assert dataclasses.replace(fault, count=3) == Fault(api="Produce", topic="t", delay_ms=1, count=3)
     assert not hasattr(fault, "__dict__")
 
 

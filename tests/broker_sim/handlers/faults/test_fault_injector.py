@@ -124,9 +124,7 @@ def test_heal_ends_one_fault_by_its_id_or_all(hit, faults):
 
 def test_handle_shows_the_fault_as_json(hit, faults):
     injected = faults.inject(
-        Fault(
-            api="Produce", broker=1, topic="t", partition=0, error=NOT_LEADER, delay_ms=5, count=3
-        )
+        Fault(api="Produce", broker=1, topic="t", partition=0, error=NOT_LEADER, delay_ms=5, count=3)
     )
     hit(produce_request(0))
     assert injected.to_json() == {

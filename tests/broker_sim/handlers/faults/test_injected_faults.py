@@ -59,17 +59,13 @@ def produce_request(partitions, acks=-1, topic_id=bytes(16)):
         messages.ProduceRequest.PartitionProduceData(index=index, records=build_batch([b"value"]))
         for index in partitions
     ]
-    topic = messages.ProduceRequest.TopicProduceData(
-        name=TOPIC, topic_id=topic_id, partition_data=data
-    )
+    topic = messages.ProduceRequest.TopicProduceData(name=TOPIC, topic_id=topic_id, partition_data=data)
     return messages.ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic])
 
 
 def fetch_request(*partitions):
     wanted = [
-        messages.FetchRequest.FetchPartition(
-            partition=index, fetch_offset=0, partition_max_bytes=1000
-        )
+        messages.FetchRequest.FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000)
         for index in partitions
     ]
     topic = messages.FetchRequest.FetchTopic(topic=TOPIC, partitions=wanted)
@@ -128,8 +124,7 @@ def test_fetch_and_list_offsets_fail_by_partition(cluster, client):
     errors = {p.partition_index: p.error_code for t in response.responses for p in t.partitions}
     assert errors == {0: NOT_LEADER, 1: ErrorCode.NONE}
     partitions = [
-        messages.ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=-1)
-        for index in (0, 1)
+        messages.ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1)
     ]
     topic = messages.ListOffsetsRequest.ListOffsetsTopic(name=TOPIC, partitions=partitions)
     response = client.ask(messages.ListOffsetsRequest(replica_id=-1, topics=[topic]), 7)

@@ -18,9 +18,7 @@ class Gate:
         self.closed = []
         self.sent = []
         self.delayed = []
-        self.admitted = RequestFaults(faults).admit(
-            None, self.context, self.sent.append, self.call_later
-        )
+        self.admitted = RequestFaults(faults).admit(None, self.context, self.sent.append, self.call_later)
 
     def close(self, reason=""):
         self.closed.append(reason)
@@ -106,8 +104,7 @@ def test_error_of_a_session_answers_all_of_the_request(api, error):
 
 
 @pytest.mark.parametrize(
-    ("api", "error"),
-    [("ShareFetch", "KAFKA_STORAGE_ERROR"), ("Produce", "SHARE_SESSION_NOT_FOUND")],
+    ("api", "error"), [("ShareFetch", "KAFKA_STORAGE_ERROR"), ("Produce", "SHARE_SESSION_NOT_FOUND")]
 )
 def test_other_errors_are_left_to_the_partitions(api, error):
     gate = Gate(Fault(api=api, error=error))

@@ -26,12 +26,8 @@ def test_produce_names_partitions_by_topic_name_or_id(targets, topic_id):
     topic = messages.ProduceRequest.TopicProduceData
     partitions = [messages.ProduceRequest.PartitionProduceData(index) for index in (1, 0)]
     by_name = messages.ProduceRequest(topic_data=[topic(name="u", partition_data=partitions)])
-    by_id = messages.ProduceRequest(
-        topic_data=[topic(topic_id=topic_id, partition_data=partitions)]
-    )
-    unknown = messages.ProduceRequest(
-        topic_data=[topic(topic_id=b"x" * 16, partition_data=partitions)]
-    )
+    by_id = messages.ProduceRequest(topic_data=[topic(topic_id=topic_id, partition_data=partitions)])
+    unknown = messages.ProduceRequest(topic_data=[topic(topic_id=b"x" * 16, partition_data=partitions)])
     assert targets(by_name, 9) == [("u", 1), ("u", 0)]
     assert targets(by_id, 13) == [("t", 1), ("t", 0)]
     assert targets(unknown, 13) == [("", 1), ("", 0)]
@@ -40,9 +36,7 @@ def test_produce_names_partitions_by_topic_name_or_id(targets, topic_id):
 def test_fetch_names_partitions_by_topic_name_or_id(targets, topic_id):
     topic = messages.FetchRequest.FetchTopic
     partitions = [messages.FetchRequest.FetchPartition(1)]
-    assert targets(messages.FetchRequest(topics=[topic("u", partitions=partitions)]), 12) == [
-        ("u", 1)
-    ]
+    assert targets(messages.FetchRequest(topics=[topic("u", partitions=partitions)]), 12) == [("u", 1)]
     by_id = messages.FetchRequest(topics=[topic(topic_id=topic_id, partitions=partitions)])
     assert targets(by_id, 13) == [("t", 1)]
 
@@ -52,14 +46,8 @@ def test_other_apis_of_partitions_name_them(targets):
     delete_records = messages.DeleteRecordsRequest
     epochs = messages.OffsetForLeaderEpochRequest
     for request in (
-        list_offsets(
-            topics=[list_offsets.ListOffsetsTopic("t", [list_offsets.ListOffsetsPartition(2)])]
-        ),
-        delete_records(
-            topics=[
-                delete_records.DeleteRecordsTopic("t", [delete_records.DeleteRecordsPartition(2)])
-            ]
-        ),
+        list_offsets(topics=[list_offsets.ListOffsetsTopic("t", [list_offsets.ListOffsetsPartition(2)])]),
+        delete_records(topics=[delete_records.DeleteRecordsTopic("t", [delete_records.DeleteRecordsPartition(2)])]),
         epochs(topics=[epochs.OffsetForLeaderTopic("t", [epochs.OffsetForLeaderPartition(2)])]),
     ):
         assert targets(request, 2) == [("t", 2)]

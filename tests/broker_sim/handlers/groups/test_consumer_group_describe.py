@@ -3,10 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.protocol.messages import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupHeartbeatRequest,
-)
+from broker_sim.protocol.messages import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 
 GROUP = "g"
 NONE, NOT_FOUND = ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND
@@ -17,13 +14,7 @@ ALL_OPERATIONS = 3400
 
 def join(user, member_id="m", group_id=GROUP, **fields):
     request = ConsumerGroupHeartbeatRequest(
-        group_id,
-        member_id,
-        0,
-        rebalance_timeout_ms=60_000,
-        subscribed_topic_names=["t"],
-        topic_partitions=[],
-        **fields,
+        group_id, member_id, 0, rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[], **fields
     )
     answer = user.ask(request, 1, user.leader(group_id))
     assert not answer.error_code, answer.error_message
@@ -59,9 +50,7 @@ def test_group_whose_members_have_left_is_empty(user):
 
 def test_other_groups_are_not_found(user):
     user.stable_member()
-    elsewhere = next(
-        name for name in map(str, range(50)) if user.leader(name) == user.leader(GROUP)
-    )
+    elsewhere = next(name for name in map(str, range(50)) if user.leader(name) == user.leader(GROUP))
     found = {group.group_id: group for group in describe(user, GROUP, elsewhere)}
     assert found[GROUP].error_code == NOT_FOUND
     assert found[GROUP].error_message == f"Group {GROUP} is not a consumer group."
@@ -70,22 +59,14 @@ def test_other_groups_are_not_found(user):
 
 def test_each_group_has_its_own_error(user):
     join(user)
-    elsewhere = next(
-        name for name in map(str, range(50)) if user.leader(name) != user.leader(GROUP)
-    )
+    elsewhere = next(name for name in map(str, range(50)) if user.leader(name) != user.leader(GROUP))
     found = {group.group_id: group.error_code for group in describe(user, GROUP, elsewhere, "")}
-    assert found == {
-        GROUP: NONE,
-        elsewhere: ErrorCode.NOT_COORDINATOR,
-        "": ErrorCode.INVALID_GROUP_ID,
-    }
+    assert found == {GROUP: NONE, elsewhere: ErrorCode.NOT_COORDINATOR, "": ErrorCode.INVALID_GROUP_ID}
 
 
 def test_operations_are_told_to_who_asks(user):
     join(user)
-    told = [
-        describe(user, GROUP, operations=asked)[0].authorized_operations for asked in (False, True)
-    ]
+    told = [describe(user, GROUP, operations=asked)[0].authorized_operations for asked in (False, True)]
     assert told == [NOT_ASKED, ALL_OPERATIONS]
 
 

@@ -3,11 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.protocol.messages import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupHeartbeatRequest,
-    LeaveGroupRequest,
-)
+from broker_sim.protocol.messages import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, LeaveGroupRequest
 
 GROUP = "g"
 NONE, INVALID = ErrorCode.NONE, ErrorCode.INVALID_REQUEST
@@ -87,9 +83,7 @@ def test_incomplete_request_is_told_what_is_missing(user, fields, message):
 def test_assignor_that_is_not_offered_is_named_beside_those_that_are(user):
     answer = beat(user, first_heartbeat(server_assignor="mine"))
     assert answer.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
-    assert answer.error_message == (
-        "ServerAssignor mine is not supported. Supported assignors: uniform, range."
-    )
+    assert answer.error_message == ("ServerAssignor mine is not supported. Supported assignors: uniform, range.")
 
 
 def test_errors_of_the_coordinator_come_with_their_messages(user):

@@ -26,11 +26,7 @@ def test_every_broker_names_the_leader_of_the_groups_partition(user, version):
 
 
 def test_success_has_the_message_none_from_version_1_to_3(user):
-    assert [user.find("g", version=version).error_message for version in (1, 3, 4)] == [
-        "NONE",
-        "NONE",
-        "",
-    ]
+    assert [user.find("g", version=version).error_message for version in (1, 3, 4)] == ["NONE", "NONE", ""]
 
 
 def test_several_keys_are_answered_in_their_order(user):

@@ -49,9 +49,7 @@ def test_it_waits_for_what_was_written_before_it(make_user):
     for follower in {1, 2, 3} - {leader}:
         user.cluster.pause(follower)
     other = user.other()
-    commit = other.send(
-        other.commit_request(GROUP, {0: 7}, member=member_id, generation=1), 9, leader
-    )
+    commit = other.send(other.commit_request(GROUP, {0: 7}, member=member_id, generation=1), 9, leader)
     user.cluster.advance(1_000)
     beat = user.send(HeartbeatRequest(GROUP, 1, member_id), 4, leader)
     user.cluster.run_until(lambda: beat.done)

@@ -16,9 +16,7 @@ def test_every_version_joins(user, version):
     assert response.leader == response.member_id
     assert response.protocol_name == "range"
     assert response.protocol_type == ("consumer" if version >= 7 else None)
-    assert [(member.member_id, member.metadata) for member in response.members] == [
-        (response.member_id, b"me")
-    ]
+    assert [(member.member_id, member.metadata) for member in response.members] == [(response.member_id, b"me")]
 
 
 def test_version_0_has_the_session_timeout_as_rebalance_timeout(user):
@@ -79,9 +77,7 @@ def test_client_that_is_gone_while_its_join_is_parked_is_a_member_until_its_sess
     assert pending.disconnected
     response = user.ask(user.join(), 9, leader)
     response = user.ask(user.join(response.member_id), 9, leader)
-    assert member_id in {member.member_id for member in response.members} or (
-        response.leader == member_id
-    )
+    assert member_id in {member.member_id for member in response.members} or (response.leader == member_id)
     group = user.group()
     assert set(group.members) == {member_id, response.member_id}
     user.until(lambda: member_id not in group.members)
@@ -103,9 +99,7 @@ def test_joins_and_sessions_are_in_their_purgatories(user):
     user.send(user.join(member_id), 9, leader)
     user.cluster.advance(10)
     parked = {
-        purgatory.name: [
-            ([str(key) for key in each.keys], each.delay_ms) for each in purgatory.parked()
-        ]
+        purgatory.name: [([str(key) for key in each.keys], each.delay_ms) for each in purgatory.parked()]
         for purgatory in user.cluster.nodes.brokers[leader].purgatories
         if purgatory.name in {"Rebalance", "Heartbeat"}
     }

@@ -48,10 +48,7 @@ def test_request_without_a_valid_partition_does_not_ask_the_coordinator(user):
 
 def test_other_broker_is_not_the_coordinator(user):
     wrong = user.leader("g") % 3 + 1
-    assert user.commit("g", {0: 1, 9: 1}, broker=wrong) == {
-        ("t", 9): UNKNOWN,
-        ("t", 0): ErrorCode.NOT_COORDINATOR,
-    }
+    assert user.commit("g", {0: 1, 9: 1}, broker=wrong) == {("t", 9): UNKNOWN, ("t", 0): ErrorCode.NOT_COORDINATOR}
 
 
 def test_coordinator_without_its_topic_is_none(make_user):
@@ -148,9 +145,7 @@ def test_commit_below_the_minimum_of_replicas_is_not_written(user):
     leader = user.leader("g")
     (follower, _) = followers(user, "g")
     user.cluster.kill(follower)
-    user.cluster.run_until(
-        lambda: len(user.cluster.isr(GROUP_METADATA_TOPIC, user.partition("g"))) == 2
-    )
+    user.cluster.run_until(lambda: len(user.cluster.isr(GROUP_METADATA_TOPIC, user.partition("g"))) == 2)
     user.cluster.advance(100)
     codes = user.commit("g", {0: 6}, broker=leader)
     assert codes == {("t", 0): ErrorCode.COORDINATOR_NOT_AVAILABLE}

@@ -105,9 +105,7 @@ def test_who_asks_for_stable_offsets_is_told_of_the_transaction(user, producer, 
     ]
 
 
-def test_group_without_offsets_of_its_own_shows_pending_ones_as_unstable_by_name_only(
-    user, producer
-):
+def test_group_without_offsets_of_its_own_shows_pending_ones_as_unstable_by_name_only(user, producer):
     producer.commit({0: 5})
     assert user.fetch("g", stable=True) == {}
     request = user.fetch_request("g", [0], version=9, stable=True)
@@ -172,8 +170,7 @@ def test_other_broker_is_not_the_coordinator(user, producer):
 
 
 @pytest.mark.parametrize(
-    ("version", "code"),
-    [(0, ErrorCode.COORDINATOR_NOT_AVAILABLE), (2, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)],
+    ("version", "code"), [(0, ErrorCode.COORDINATOR_NOT_AVAILABLE), (2, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)]
 )
 def test_partition_that_is_being_loaded_is_told_by_version(user, producer, version, code):
     producer.commit({0: 1})

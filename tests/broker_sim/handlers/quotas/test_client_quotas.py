@@ -45,19 +45,14 @@ def names_of(each):
 
 
 def ask(broker, *components, strict=False):
-    request = DESCRIBE(
-        [DESCRIBE.ComponentData(*each, *[None] * (3 - len(each))) for each in components], strict
-    )
+    request = DESCRIBE([DESCRIBE.ComponentData(*each, *[None] * (3 - len(each))) for each in components], strict)
     return broker.ask(handle_describe_client_quotas, request, 1)
 
 
 def describe(broker, *components, strict=False):
     response = ask(broker, *components, strict=strict)
     assert (response.error_code, response.error_message) == (NONE, "")
-    return [
-        (names_of(each), [(value.key, value.value) for value in each.values])
-        for each in response.entries
-    ]
+    return [(names_of(each), [(value.key, value.value) for value in each.values]) for each in response.entries]
 
 
 @pytest.mark.parametrize(
@@ -77,11 +72,7 @@ def describe(broker, *components, strict=False):
         ),
         ({"ip": "1.2.3.4"}, [(PRODUCE, 1)], f"Invalid configuration key {PRODUCE}"),
         ({"ip": None}, [(CONNECTIONS, 1.5)], f"{CONNECTIONS} cannot be a fractional value."),
-        (
-            {"ip": None},
-            [(CONNECTIONS, 2**31)],
-            f"Proposed value for {CONNECTIONS} is too large for an INT.",
-        ),
+        ({"ip": None}, [(CONNECTIONS, 2**31)], f"Proposed value for {CONNECTIONS} is too large for an INT."),
         ({"ip": None}, [(CONNECTIONS, 0.0)], f"Quota {CONNECTIONS} must be greater than 0"),
         (A, [(CONNECTIONS, 1)], f"Invalid configuration key {CONNECTIONS}"),
         (A, [("nope", 1)], "Invalid configuration key nope"),
@@ -89,20 +80,12 @@ def describe(broker, *components, strict=False):
         (A, [(REQUEST, -0.5)], f"Quota {REQUEST} must be greater than 0"),
         (A, [(PRODUCE, 1.5)], f"{PRODUCE} cannot be a fractional value."),
         (A, [(PRODUCE, 1e19)], f"Proposed value for {PRODUCE} is too large for a LONG."),
-        (
-            A,
-            [(PRODUCE, math.nextafter(2**63, math.inf))],
-            f"Proposed value for {PRODUCE} is too large for a LONG.",
-        ),
+        (A, [(PRODUCE, math.nextafter(2**63, math.inf))], f"Proposed value for {PRODUCE} is too large for a LONG."),
         (A, [(PRODUCE, math.inf)], f"Proposed value for {PRODUCE} is too large for a LONG."),
         (A, [(PRODUCE, 1), (PRODUCE, 2)], TWICE),
         ({"client-id": None, "user": "a"}, [(PRODUCE, 1), (PRODUCE, 1)], TWICE_IN_BOTH),
         # The first in the order of Kafka's table of operations is told.
-        (
-            A,
-            [(PRODUCE, -1), ("nope", 1), (REQUEST, -1), (MUTATION, -1)],
-            f"Quota {PRODUCE} must be greater than 0",
-        ),
+        (A, [(PRODUCE, -1), ("nope", 1), (REQUEST, -1), (MUTATION, -1)], f"Quota {PRODUCE} must be greater than 0"),
         (A, [(PRODUCE, 7), ("nope", 1)], "Invalid configuration key nope"),
     ],
 )
@@ -138,16 +121,12 @@ def test_what_is_not_there_is_removed_without_a_word(broker):
 
 
 def test_only_validated_changes_are_not_made(broker):
-    assert alter(broker, entry(A, (PRODUCE, 1)), validate_only=True) == [
-        ([("user", "a")], NONE, None)
-    ]
+    assert alter(broker, entry(A, (PRODUCE, 1)), validate_only=True) == [([("user", "a")], NONE, None)]
     assert describe(broker) == []
 
 
 def test_entity_named_twice_keeps_what_came_first(broker):
-    assert alter(broker, entry(A, (PRODUCE, 1)), entry(A, (FETCH, 1))) == [
-        ([("user", "a")], INVALID, TWICE)
-    ]
+    assert alter(broker, entry(A, (PRODUCE, 1)), entry(A, (FETCH, 1))) == [([("user", "a")], INVALID, TWICE)]
     assert describe(broker) == [([("user", "a")], [(PRODUCE, 1)])]
 
 
@@ -160,11 +139,7 @@ def test_other_quotas_and_entities_stay(broker):
     ]
 
 
-ALL_OF_A = [
-    [("user", "a")],
-    [("client-id", "x"), ("user", "a")],
-    [("client-id", None), ("user", "a")],
-]
+ALL_OF_A = [[("user", "a")], [("client-id", "x"), ("user", "a")], [("client-id", None), ("user", "a")]]
 
 
 @pytest.mark.parametrize(
@@ -199,27 +174,15 @@ def test_filter_finds_entities(broker, components, strict, found):
             INVALID,
             "Entity type user cannot appear more than once in the filter.",
         ),
-        (
-            [("user", EXACT)],
-            INVALID,
-            "Request specified MATCH_TYPE_EXACT, but set match string to null.",
-        ),
-        (
-            [("user", DEFAULT, "a")],
-            INVALID,
-            "Request specified MATCH_TYPE_DEFAULT, but also specified a match string.",
-        ),
+        ([("user", EXACT)], INVALID, "Request specified MATCH_TYPE_EXACT, but set match string to null."),
+        ([("user", DEFAULT, "a")], INVALID, "Request specified MATCH_TYPE_DEFAULT, but also specified a match string."),
         (
             [("user", SPECIFIED, "a")],
             INVALID,
             "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string.",
         ),
         ([("user", 3)], INVALID, "Unknown match type 3"),
-        (
-            [("ip", SPECIFIED), ("user", SPECIFIED)],
-            INVALID,
-            MIXED_FILTER,
-        ),
+        ([("ip", SPECIFIED), ("user", SPECIFIED)], INVALID, MIXED_FILTER),
     ],
 )
 def test_refused_filter(broker, components, code, message):

@@ -3,20 +3,12 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.security.acls import (
-    handle_create_acls,
-    handle_delete_acls,
-    handle_describe_acls,
-)
+from broker_sim.handlers.security.acls import handle_create_acls, handle_delete_acls, handle_describe_acls
 from broker_sim.metadata.acl import AclOperation, PatternType, Permission, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.protocol.errors import ProtocolError
 
-CREATE, DELETE, DESCRIBE = (
-    messages.CreateAclsRequest,
-    messages.DeleteAclsRequest,
-    messages.DescribeAclsRequest,
-)
+CREATE, DELETE, DESCRIBE = (messages.CreateAclsRequest, messages.DeleteAclsRequest, messages.DescribeAclsRequest)
 GUARDED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -33,17 +25,8 @@ def guarded(make_broker):
     return make_broker(GUARDED)
 
 
-def acl(
-    resource_type=TOPIC,
-    name="t",
-    pattern_type=LITERAL,
-    principal="User:a",
-    operation=READ,
-    permission=ALLOW,
-):
-    return CREATE.AclCreation(
-        resource_type, name, pattern_type, principal, "*", operation, permission
-    )
+def acl(resource_type=TOPIC, name="t", pattern_type=LITERAL, principal="User:a", operation=READ, permission=ALLOW):
+    return CREATE.AclCreation(resource_type, name, pattern_type, principal, "*", operation, permission)
 
 
 def wanted(resource_type=ResourceType.ANY, name=None, pattern_type=ANY, operation=AclOperation.ANY):
@@ -70,10 +53,7 @@ def describe(broker, *filters, version=3):
 
 
 def test_rules_are_created_described_and_deleted(guarded):
-    assert (
-        create(guarded, acl(), acl(name="p", pattern_type=PREFIXED), acl(GROUP, "g"))
-        == [(0, "")] * 3
-    )
+    assert create(guarded, acl(), acl(name="p", pattern_type=PREFIXED), acl(GROUP, "g")) == [(0, "")] * 3
     assert create(guarded, acl(), acl(operation=ALL), version=1) == [(0, "")] * 2
     assert describe(guarded) == [
         (TOPIC, "p", PREFIXED, "User:a", READ),
@@ -81,9 +61,7 @@ def test_rules_are_created_described_and_deleted(guarded):
         (TOPIC, "t", LITERAL, "User:a", READ),
         (GROUP, "g", LITERAL, "User:a", READ),
     ]
-    assert describe(guarded, TOPIC, "pq", PatternType.MATCH) == [
-        (TOPIC, "p", PREFIXED, "User:a", READ)
-    ]
+    assert describe(guarded, TOPIC, "pq", PatternType.MATCH) == [(TOPIC, "p", PREFIXED, "User:a", READ)]
     filters = [wanted(TOPIC, "t", LITERAL, READ), wanted(TOPIC, "t"), wanted(name="no")]
     response = guarded.ask(handle_delete_acls, DELETE(filters), 3)
     assert [

@@ -3,18 +3,11 @@
 import pytest
 
 from broker_sim import VirtualCluster
-from broker_sim.handlers.security.alter_user_scram_credentials import (
-    handle_alter_user_scram_credentials,
-)
-from broker_sim.handlers.security.describe_user_scram_credentials import (
-    handle_describe_user_scram_credentials,
-)
+from broker_sim.handlers.security.alter_user_scram_credentials import handle_alter_user_scram_credentials
+from broker_sim.handlers.security.describe_user_scram_credentials import handle_describe_user_scram_credentials
 from broker_sim.protocol import messages
 
-ALTER, DESCRIBE = (
-    messages.AlterUserScramCredentialsRequest,
-    messages.DescribeUserScramCredentialsRequest,
-)
+ALTER, DESCRIBE = (messages.AlterUserScramCredentialsRequest, messages.DescribeUserScramCredentialsRequest)
 SHA_256, SHA_512, UNKNOWN = 1, 2, 3
 NONE, SERVER_ERROR, NO_MECHANISM, NOT_FOUND, TWICE, UNACCEPTABLE = 0, -1, 33, 91, 92, 93
 NO_NAME = (UNACCEPTABLE, "Username must not be empty")
@@ -150,10 +143,7 @@ def test_described_user_must_exist_and_be_named_once(broker):
     alter(broker, put("u0"), put("u2"))
     assert describe(broker, "u0", "nobody") == {
         "u0": [(SHA_256, 4096)],
-        "nobody": (
-            NOT_FOUND,
-            "Attempt to describe a user credential that does not exist: nobody",
-        ),
+        "nobody": (NOT_FOUND, "Attempt to describe a user credential that does not exist: nobody"),
     }
     twice = "Cannot describe SCRAM credentials for the same user twice in a single request: "
     assert describe(broker, "u0", "u0", "u2", "no", "no") == {

@@ -5,14 +5,7 @@ import pytest
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.metadata import GROUP_RESOURCE
-from broker_sim.metadata.acl import (
-    CLUSTER_NAME,
-    WILDCARD,
-    AclOperation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from broker_sim.metadata.acl import CLUSTER_NAME, WILDCARD, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import parse_header, split_batches
 from broker_sim.share.persister import SharePartitionKey
@@ -81,9 +74,7 @@ class Member:
             request(
                 max_wait_ms=max_wait_ms,
                 topics=[request.FetchTopic(topic_id, asked)] if asked else [],
-                forgotten_topics_data=(
-                    [request.ForgottenTopic(topic_id, list(forgotten))] if forgotten else []
-                ),
+                forgotten_topics_data=([request.ForgottenTopic(topic_id, list(forgotten))] if forgotten else []),
                 **{**limits, **fields},
             ),
             version,
@@ -98,11 +89,7 @@ class Member:
         request = messages.ShareAcknowledgeRequest
         asked = [
             request.AcknowledgePartition(
-                number,
-                [
-                    request.AcknowledgementBatch(first, last, list(types))
-                    for first, last, *types in batches
-                ],
+                number, [request.AcknowledgementBatch(first, last, list(types)) for first, last, *types in batches]
             )
             for number, batches in acknowledges.items()
         ]
@@ -144,10 +131,7 @@ class Bench:
 
     def configure_group(self, group=GROUP, **configs):
         request = messages.IncrementalAlterConfigsRequest
-        changes = [
-            request.AlterableConfig(name.replace("_", "."), 0, value)
-            for name, value in configs.items()
-        ]
+        changes = [request.AlterableConfig(name.replace("_", "."), 0, value) for name, value in configs.items()]
         resource = request.AlterConfigsResource(GROUP_RESOURCE, group, changes)
         pending = self.wait(self.producer.send(1, request(resources=[resource]), 1))
         assert not pending.response.responses[0].error_code
@@ -182,9 +166,7 @@ class Bench:
 
     def delete_records(self, offset, partition=0):
         request = messages.DeleteRecordsRequest
-        asked = request.DeleteRecordsTopic(
-            TOPIC, [request.DeleteRecordsPartition(partition, offset)]
-        )
+        asked = request.DeleteRecordsTopic(TOPIC, [request.DeleteRecordsPartition(partition, offset)])
         self.wait(self.producer.send(1, request(topics=[asked], timeout_ms=1_000), 2))
 
     def limit(self, **quotas):
@@ -200,9 +182,7 @@ class Bench:
     def rule(self, permission, operation, resource_type, name):
         """Add a rule for everybody; a cluster with an authorizer has it when this returns."""
         create = messages.CreateAclsRequest
-        creation = create.AclCreation(
-            resource_type, name, PatternType.LITERAL, "User:*", "*", operation, permission
-        )
+        creation = create.AclCreation(resource_type, name, PatternType.LITERAL, "User:*", "*", operation, permission)
         (result,) = self.ask(create([creation]), 3).results
         assert not result.error_code
         self.cluster.advance(100)
@@ -234,9 +214,7 @@ class Bench:
 def answers(pending):
     """Return the answers of a share fetch by partition."""
     return {
-        partition.partition_index: partition
-        for topic in pending.response.responses
-        for partition in topic.partitions
+        partition.partition_index: partition for topic in pending.response.responses for partition in topic.partitions
     }
 
 
@@ -244,10 +222,7 @@ def acquired(pending):
     """Return what was acquired of each partition: (first, last, deliveries)."""
     assert not pending.response.error_code
     return {
-        number: [
-            (one.first_offset, one.last_offset, one.delivery_count)
-            for one in answer.acquired_records
-        ]
+        number: [(one.first_offset, one.last_offset, one.delivery_count) for one in answer.acquired_records]
         for number, answer in answers(pending).items()
         if answer.acquired_records
     }

@@ -83,8 +83,7 @@ def test_share_partition_that_was_never_fetched(make_bench):
 
 
 @pytest.mark.parametrize(
-    ("epoch", "error"),
-    [(0, ErrorCode.INVALID_SHARE_SESSION_EPOCH), (7, ErrorCode.INVALID_SHARE_SESSION_EPOCH)],
+    ("epoch", "error"), [(0, ErrorCode.INVALID_SHARE_SESSION_EPOCH), (7, ErrorCode.INVALID_SHARE_SESSION_EPOCH)]
 )
 def test_epoch_out_of_turn(bench, member, epoch, error):
     member.epoch = epoch

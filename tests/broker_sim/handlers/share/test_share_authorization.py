@@ -9,16 +9,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.share.persister import SharePartitionKey, WrittenState
-from broker_sim.share.state_apis import (
-    DELETE,
-    INITIALIZE,
-    READ,
-    SUMMARY,
-    WRITE,
-    InitialState,
-    NothingMore,
-    ReaderEpoch,
-)
+from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
 from tests.broker_sim.handlers.share.conftest import GROUP, TOPIC, acquired, answers
 
 ACCEPT = 1
@@ -124,10 +115,7 @@ def test_state_is_only_for_those_who_act_for_the_cluster(bench, api):
     rows = [(topic.topic_id, row) for topic in response.results for row in topic.partitions]
     code, text = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."
     row = api.response.PartitionResult
-    assert rows == [
-        (bench.topic_id, row(number, error_code=code, error_message=text))
-        for number in (0, 1, 0, 1)
-    ]
+    assert rows == [(bench.topic_id, row(number, error_code=code, error_message=text)) for number in (0, 1, 0, 1)]
     assert state(bench) == before
 
 
@@ -145,9 +133,7 @@ def test_authorizer_fails_on_a_topic_that_there_is_not(bench, member, epoch, nex
     """As in Kafka, the whole request fails, and nothing of it is done; the session goes on."""
     failed = ErrorCode.UNKNOWN_SERVER_ERROR
     member.epoch = epoch
-    acknowledged = bench.wait(
-        member.acknowledge({0: [(0, 4, ACCEPT)]}, topic_id=b"unknown id 16 by")
-    )
+    acknowledged = bench.wait(member.acknowledge({0: [(0, 4, ACCEPT)]}, topic_id=b"unknown id 16 by"))
     assert acknowledged.response == messages.ShareAcknowledgeResponse(error_code=failed)
     member.epoch = next_epoch
     fetched = bench.wait(member.fetch([0], topic_id=b"unknown id 16 by", max_wait_ms=10_000))
@@ -162,9 +148,7 @@ def test_request_with_an_unknown_topic_fetches_and_acknowledges_nothing(bench, m
     request = messages.ShareFetchRequest
     batches = [request.AcknowledgementBatch(0, 4, [ACCEPT])]
     topics = [
-        request.FetchTopic(
-            bench.topic_id, [request.FetchPartition(0, acknowledgement_batches=batches)]
-        ),
+        request.FetchTopic(bench.topic_id, [request.FetchPartition(0, acknowledgement_batches=batches)]),
         request.FetchTopic(b"unknown id 16 by", [request.FetchPartition(0)]),
     ]
     pending = bench.wait(member.send(request(max_wait_ms=500, max_records=9, topics=topics)))

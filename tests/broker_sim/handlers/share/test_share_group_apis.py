@@ -61,9 +61,7 @@ class User:
         if not answer.error_code:
             self.epoch = answer.member_epoch
         if answer.assignment is not None:
-            self.assigned = {
-                topic.topic_id: topic.partitions for topic in answer.assignment.topic_partitions
-            }
+            self.assigned = {topic.topic_id: topic.partitions for topic in answer.assignment.topic_partitions}
         return answer
 
     def is_assigned(self):
@@ -134,9 +132,7 @@ def test_offsets_of_an_empty_group_are_altered_described_and_deleted(user):
         ("t", NONE),
     ]
     (topic,) = user.offsets().topics
-    assert [(row.partition_index, row.start_offset, row.lag) for row in topic.partitions] == [
-        (0, 3, -3)
-    ]
+    assert [(row.partition_index, row.start_offset, row.lag) for row in topic.partitions] == [(0, 3, -3)]
     assert [row.error_code for row in user.delete_offsets().responses] == [NONE]
     assert user.offsets().topics == []
     assert user.offsets(0).topics[0].partitions[0].start_offset == -1

@@ -61,10 +61,7 @@ class User:
 
     def offsets(self, *groups, topics=None):
         request = messages.DescribeShareGroupOffsetsRequest
-        topic, group = (
-            request.DescribeShareGroupOffsetsRequestTopic,
-            request.DescribeShareGroupOffsetsRequestGroup,
-        )
+        topic, group = (request.DescribeShareGroupOffsetsRequestTopic, request.DescribeShareGroupOffsetsRequestGroup)
         named = None if topics is None else [topic(name, [0, 1]) for name in topics]
         return self.bench.ask(request([group(each, named) for each in groups]), 1).groups
 
@@ -128,11 +125,7 @@ def test_denied_group_is_told_first_and_without_its_members(user):
     denied, described = user.describe(EMPTY, GROUP)
     row = messages.ShareGroupDescribeResponse.DescribedGroup
     assert denied == row(GROUP_DENIED, group_id=GROUP)
-    assert (described.error_code, described.group_id, described.group_state) == (
-        NONE,
-        EMPTY,
-        "Empty",
-    )
+    assert (described.error_code, described.group_id, described.group_state) == (NONE, EMPTY, "Empty")
 
 
 def test_group_with_a_hidden_topic_is_not_described(user):
@@ -183,10 +176,7 @@ def test_offsets_of_a_hidden_topic_are_told_as_those_of_one_that_there_is_not(us
     assert refused == response.DescribeShareGroupOffsetsResponseTopic(
         hidden,
         bytes(16),
-        [
-            row(number, -1, error_code=TOPIC_DENIED, error_message=TOPIC_TEXT, lag=-1)
-            for number in (0, 1)
-        ],
+        [row(number, -1, error_code=TOPIC_DENIED, error_message=TOPIC_TEXT, lag=-1) for number in (0, 1)],
     )
     assert (told.topic_name, told.partitions[0].start_offset) == (TOPIC, 3)
 
@@ -197,9 +187,7 @@ def test_offsets_of_a_hidden_topic_are_told_as_those_of_one_that_there_is_not(us
 def test_offsets_of_a_group_that_may_not_be_read_stay(user):
     user.deny(READ, group=EMPTY)
     answer = user.alter(EMPTY, TOPIC, offset=5)
-    assert answer == messages.AlterShareGroupOffsetsResponse(
-        error_code=GROUP_DENIED, error_message=GROUP_TEXT
-    )
+    assert answer == messages.AlterShareGroupOffsetsResponse(error_code=GROUP_DENIED, error_message=GROUP_TEXT)
     assert user.start_offset(TOPIC) == 3
 
 
@@ -230,9 +218,10 @@ def test_refused_topic_without_partitions_is_not_told(user):
 def test_topic_that_is_named_twice_is_told_once(user):
     user.deny(READ, topic=OTHER)
     answer = user.alter(EMPTY, OTHER, TOPIC, OTHER, TOPIC)
-    assert [
-        (told.topic_name, [row.error_code for row in told.partitions]) for told in answer.responses
-    ] == [(OTHER, [TOPIC_DENIED] * 2), (TOPIC, [NONE] * 2)]
+    assert [(told.topic_name, [row.error_code for row in told.partitions]) for told in answer.responses] == [
+        (OTHER, [TOPIC_DENIED] * 2),
+        (TOPIC, [NONE] * 2),
+    ]
 
 
 # -- DeleteShareGroupOffsets --------------------------------------------------------------------
@@ -241,9 +230,7 @@ def test_topic_that_is_named_twice_is_told_once(user):
 def test_offsets_of_a_group_that_may_not_be_deleted_stay(user):
     user.deny(DELETE, group=EMPTY)
     answer = user.delete(EMPTY, TOPIC)
-    assert answer == messages.DeleteShareGroupOffsetsResponse(
-        error_code=GROUP_DENIED, error_message=GROUP_TEXT
-    )
+    assert answer == messages.DeleteShareGroupOffsetsResponse(error_code=GROUP_DENIED, error_message=GROUP_TEXT)
     assert user.start_offset(TOPIC) == 3
 
 

@@ -142,8 +142,7 @@ def test_state_survives_its_coordinator(user):
 
 def test_redundant_records_are_deleted_after_the_prune_interval():
     user = User(
-        share_coordinator_snapshot_update_records_per_snapshot=0,
-        share_coordinator_state_topic_prune_interval_ms=60_000,
+        share_coordinator_snapshot_update_records_per_snapshot=0, share_coordinator_state_topic_prune_interval_ms=60_000
     )
     user.call("initialize_state", 1, -1)
     for _ in range(3):

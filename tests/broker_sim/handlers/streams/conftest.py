@@ -16,9 +16,7 @@ def topology(*, replicas=1, **configs):
     """Return one subtopology that reads `SOURCE` and keeps its state in `CHANGELOG`."""
     told = [Heartbeat.KeyValue(name.replace("_", "."), text) for name, text in configs.items()]
     changelog = Heartbeat.TopicInfo(CHANGELOG, 0, replicas, told)
-    return Heartbeat.Topology(
-        0, [Heartbeat.Subtopology("0", [SOURCE], state_changelog_topics=[changelog])]
-    )
+    return Heartbeat.Topology(0, [Heartbeat.Subtopology("0", [SOURCE], state_changelog_topics=[changelog])])
 
 
 class User:
@@ -113,13 +111,7 @@ class User:
     def rule(self, permission, operation, resource_type, name):
         create = messages.CreateAclsRequest
         creation = create.AclCreation(
-            resource_type,
-            name,
-            PatternType.LITERAL,
-            "User:*",
-            WILDCARD,
-            operation,
-            permission,
+            resource_type, name, PatternType.LITERAL, "User:*", WILDCARD, operation, permission
         )
         (result,) = self.ask(create([creation]), 3, 1).results
         assert not result.error_code

@@ -58,9 +58,7 @@ def test_group_goes_on_at_another_coordinator(user):
     user.cluster.advance(20_000)
     (after,) = user.describe()
     # The numbers of partitions of internal topics are looked up with the next heartbeat.
-    assert [each.state_changelog_topics[0].partitions for each in after.topology.subtopologies] == [
-        0
-    ]
+    assert [each.state_changelog_topics[0].partitions for each in after.topology.subtopologies] == [0]
     assert after.members == before.members
     answer = user.beat()
     assert (answer.error_code, answer.active_tasks) == (NONE, None)
@@ -172,9 +170,7 @@ def test_described_group_hides_topics(guarded):
     guarded.deny(DESCRIBE, ResourceType.TOPIC, CHANGELOG)
     (described,) = guarded.describe(operations=True)
     assert described.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert described.error_message == (
-        "The described group uses topics that the client is not authorized to describe."
-    )
+    assert described.error_message == ("The described group uses topics that the client is not authorized to describe.")
     assert (described.topology, described.members) == (None, [])
     assert described.authorized_operations == OPERATIONS_NOT_TOLD
 

@@ -47,9 +47,7 @@ def test_assignments_place_the_new_partitions(broker, grow, version):
         (Topic("t", 20_000, None), ErrorCode.POLICY_VIOLATION),
     ],
 )
-def test_impossible_number_or_assignment_is_refused_and_nothing_changes(
-    broker, grow, topic, error_code
-):
+def test_impossible_number_or_assignment_is_refused_and_nothing_changes(broker, grow, topic, error_code):
     before = broker.image
     assert [(name, code) for name, code, _ in grow(topic)] == [(topic.name, error_code)]
     assert broker.image is before

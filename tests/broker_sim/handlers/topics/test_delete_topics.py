@@ -45,10 +45,7 @@ def test_topic_is_deleted_by_its_name_or_by_its_id(broker, delete):
 def test_unknown_name_fails_alone(broker, delete, version):
     broker.create("t", [1])
     results = delete("t", "u", version=version)
-    assert {r.name: r.error_code for r in results} == {
-        "t": ErrorCode.NONE,
-        "u": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
+    assert {r.name: r.error_code for r in results} == {"t": ErrorCode.NONE, "u": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     message = {r.name: r.error_message for r in results}["u"]
     assert bool(message) == (version >= 5)
 
@@ -63,21 +60,8 @@ def test_name_and_id_together_are_refused_and_neither_alone_is(broker, delete):
     topic_id = broker.create("t", [1])
     results = delete(State("t", topic_id), State(None, NO_TOPIC_ID), State(None, NO_TOPIC_ID))
     assert [(r.name, r.topic_id, r.error_code, r.error_message) for r in results] == [
-        (
-            "t",
-            topic_id,
-            ErrorCode.INVALID_REQUEST,
-            "You may not specify both topic name and topic id.",
-        ),
-        *[
-            (
-                None,
-                NO_TOPIC_ID,
-                ErrorCode.INVALID_REQUEST,
-                "Neither topic name nor id were specified.",
-            )
-        ]
-        * 2,
+        ("t", topic_id, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."),
+        *[(None, NO_TOPIC_ID, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")] * 2,
     ]
     assert set(broker.image.topics) == {"t"}
 
@@ -85,12 +69,7 @@ def test_name_and_id_together_are_refused_and_neither_alone_is(broker, delete):
 def test_name_or_id_that_comes_twice_is_refused(broker, delete):
     topic_id = broker.create("t", [1])
     broker.create("u", [1])
-    results = delete(
-        State("u", NO_TOPIC_ID),
-        State("u", NO_TOPIC_ID),
-        State(None, topic_id),
-        State(None, topic_id),
-    )
+    results = delete(State("u", NO_TOPIC_ID), State("u", NO_TOPIC_ID), State(None, topic_id), State(None, topic_id))
     assert [(r.name, r.topic_id, r.error_code, r.error_message) for r in results] == [
         ("u", NO_TOPIC_ID, ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
         (None, topic_id, ErrorCode.INVALID_REQUEST, "Duplicate topic id."),
@@ -122,9 +101,7 @@ def test_topic_that_comes_by_name_and_by_id_is_kept_and_answered_once(broker, de
     (result,) = delete(State("t", NO_TOPIC_ID), State(None, topic_id))
     assert (result.name, result.topic_id) == ("t", topic_id)
     assert result.error_code == ErrorCode.INVALID_REQUEST
-    assert result.error_message == (
-        "The provided topic name maps to an ID that was already supplied."
-    )
+    assert result.error_message == ("The provided topic name maps to an ID that was already supplied.")
     assert "t" in broker.image.topics
 
 
@@ -152,15 +129,11 @@ def test_injected_error_answers_its_topic_and_the_others_are_deleted(broker, del
         (["ALL"], ["DELETE"], ("t", False), ("t", False)),
     ],
 )
-def test_the_name_of_an_id_is_told_to_who_may_describe_the_topic(
-    make_broker, delete, allowed, denied, by_name, by_id
-):
+def test_the_name_of_an_id_is_told_to_who_may_describe_the_topic(make_broker, delete, allowed, denied, by_name, by_id):
     rules = [(name, Permission.ALLOW) for name in allowed]
     rules += [(name, Permission.DENY) for name in denied]
     for is_by_id, (name, is_deleted) in ((False, by_name), (True, by_id)):
-        broker = make_broker(
-            {"authorizer.class.name": ("org.apache.kafka.metadata.authorizer.StandardAuthorizer")}
-        )
+        broker = make_broker({"authorizer.class.name": ("org.apache.kafka.metadata.authorizer.StandardAuthorizer")})
         topic_id = broker.create("t", [1])
         broker.active.create_acls(
             [

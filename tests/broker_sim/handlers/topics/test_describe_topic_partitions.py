@@ -100,10 +100,7 @@ def test_cursor_behind_the_last_partition_leaves_the_topic_empty(three_topics):
 
 
 def test_cursor_on_a_deleted_topic_goes_on_with_the_next(three_topics):
-    assert numbers(describe(three_topics, cursor=("ab", 5))) == (
-        [("b", [0, 1, 2]), ("c", [0])],
-        None,
-    )
+    assert numbers(describe(three_topics, cursor=("ab", 5))) == ([("b", [0, 1, 2]), ("c", [0])], None)
 
 
 @pytest.mark.parametrize("cursor", [("a", -1), ("c", 0)])

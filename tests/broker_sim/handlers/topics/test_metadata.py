@@ -60,9 +60,7 @@ def test_authorized_operations_are_listed_on_demand(broker):
 
 def test_an_unknown_id_has_no_authorized_operations(broker):
     topic_id = broker.create("t", (1, 2))
-    told = ask(
-        broker, (topic_id, None), (UNKNOWN_ID, None), include_topic_authorized_operations=True
-    )
+    told = ask(broker, (topic_id, None), (UNKNOWN_ID, None), include_topic_authorized_operations=True)
     operations = {topic.name: topic.topic_authorized_operations for topic in told.topics}
     assert operations == {"t": 0b1101_1111_1000, None: -(1 << 31)}
 
@@ -71,14 +69,10 @@ def test_version_0_lists_living_replicas_only_and_reports_missing_ones(broker):
     broker.create("t", (1, 2))
     broker.fill_isr("t")
     broker.kill(2)
-    ((partition,),) = (
-        topic.partitions for topic in ask(broker, (NO_TOPIC_ID, "t"), version=0).topics
-    )
+    ((partition,),) = (topic.partitions for topic in ask(broker, (NO_TOPIC_ID, "t"), version=0).topics)
     assert (partition.error_code, partition.leader_id) == (ErrorCode.REPLICA_NOT_AVAILABLE, 1)
     assert partition.replica_nodes == [1]
-    ((partition,),) = (
-        topic.partitions for topic in ask(broker, (NO_TOPIC_ID, "t"), version=1).topics
-    )
+    ((partition,),) = (topic.partitions for topic in ask(broker, (NO_TOPIC_ID, "t"), version=1).topics)
     assert (partition.error_code, partition.replica_nodes) == (ErrorCode.NONE, [1, 2])
 
 
@@ -90,19 +84,11 @@ def test_version_0_lists_living_replicas_only_and_reports_missing_ones(broker):
         ("ordinary", 3, None),
     ],
 )
-def test_auto_created_internal_topic_has_the_configs_of_its_coordinator(
-    make_broker, name, partitions, config
-):
+def test_auto_created_internal_topic_has_the_configs_of_its_coordinator(make_broker, name, partitions, config):
     broker = make_broker(
-        {
-            "offsets.topic.num.partitions": "7",
-            "transaction.state.log.num.partitions": "5",
-            "num.partitions": "3",
-        }
+        {"offsets.topic.num.partitions": "7", "transaction.state.log.num.partitions": "5", "num.partitions": "3"}
     )
-    assert named(ask(broker, (NO_TOPIC_ID, name), version=3)) == [
-        (name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    ]
+    assert named(ask(broker, (NO_TOPIC_ID, name), version=3)) == [(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
     topic = broker.image.topics[name]
     assert len(topic.partitions) == partitions
     assert config is None or topic.configs[config[0]] == config[1]

@@ -14,10 +14,7 @@ PRODUCE_VERSION = 11
 TX = "tx"
 PARTITIONS = 5
 ADD = messages.AddPartitionsToTxnRequest
-SMALL = {
-    "transaction.state.log.num.partitions": str(PARTITIONS),
-    "offsets.topic.num.partitions": "1",
-}
+SMALL = {"transaction.state.log.num.partitions": str(PARTITIONS), "offsets.topic.num.partitions": "1"}
 
 
 class ByHand:
@@ -25,8 +22,7 @@ class ByHand:
 
     def __init__(self, configs=None):
         self.cluster = VirtualCluster(
-            seed=3,
-            configs={"transaction.partition.verification.enable": "false", **(configs or {})},
+            seed=3, configs={"transaction.partition.verification.enable": "false", **(configs or {})}
         )
         self.cluster.create_topic("t", assignments={0: [1, 2], 1: [2, 1]})
         self.client = self.cluster.client()
@@ -46,9 +42,7 @@ class ByHand:
             base_sequence=sequence,
             is_transactional=is_transactional,
         )
-        data = request.TopicProduceData(
-            name="t", partition_data=[request.PartitionProduceData(partition, batch)]
-        )
+        data = request.TopicProduceData(name="t", partition_data=[request.PartitionProduceData(partition, batch)])
         response = self.ask(
             partition + 1,
             request(transactional_id="id", acks=-1, timeout_ms=10_000, topic_data=[data]),
@@ -72,11 +66,7 @@ class ByHand:
         return request(
             [
                 request.WritableTxnMarker(
-                    producer_id,
-                    epoch,
-                    is_commit,
-                    [request.WritableTxnMarkerTopic(topic, list(partitions))],
-                    *rest,
+                    producer_id, epoch, is_commit, [request.WritableTxnMarkerTopic(topic, list(partitions))], *rest
                 )
                 for producer_id, epoch, is_commit, partitions, *rest in markers
             ]
@@ -170,20 +160,14 @@ class TxnUser:
         request = ADD(
             [
                 ADD.AddPartitionsToTxnTransaction(
-                    transactional_id,
-                    *producer,
-                    verify_only,
-                    [ADD.AddPartitionsToTxnTopic(*topic) for topic in topics],
+                    transactional_id, *producer, verify_only, [ADD.AddPartitionsToTxnTopic(*topic) for topic in topics]
                 )
                 for transactional_id, producer, verify_only, topics in transactions
             ]
         )
         response = self.ask(request, version)
         assert response.error_code == ErrorCode.NONE
-        return {
-            result.transactional_id: errors_of(result.topic_results)
-            for result in response.results_by_transaction
-        }
+        return {result.transactional_id: errors_of(result.topic_results) for result in response.results_by_transaction}
 
     def add_offsets(self, producer, group="group", version=3):
         """Return the error of adding a group's offsets."""

@@ -81,10 +81,7 @@ def test_unknown_partition_is_told_beside_the_others(describe):
 
 def test_unknown_topic_is_told(describe):
     (answer,) = describe(0, topic="none")
-    assert (answer.error_code, answer.error_message) == (
-        UNKNOWN,
-        "This server does not host this topic-partition.",
-    )
+    assert (answer.error_code, answer.error_message) == (UNKNOWN, "This server does not host this topic-partition.")
 
 
 def test_invalid_name_is_told(describe):

@@ -68,8 +68,7 @@ def test_transaction_is_aborted_at_the_first_check_after_its_timeout(make_txn):
 
 def test_idle_id_is_forgotten(make_txn):
     txn = make_txn(
-        transactional_id_expiration_ms=10_000,
-        transaction_remove_expired_transaction_cleanup_interval_ms=1_000,
+        transactional_id_expiration_ms=10_000, transaction_remove_expired_transaction_cleanup_interval_ms=1_000
     )
     txn.producer()
     txn.cluster.advance(9_000)
@@ -158,9 +157,7 @@ def test_killed_coordinator_loses_no_decision(txn):
 
 
 def test_markers_that_wait_for_a_leader_are_a_metric(txn):
-    name = (
-        "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
-    )
+    name = "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
     metric = f'{name}{{broker="{txn.coordinator}"}}'
 
     def waiting():

@@ -54,18 +54,12 @@ def test_transactional_id_gets_the_next_epoch(txn):
 
 @pytest.mark.parametrize(
     ("version", "error"),
-    [
-        (3, ErrorCode.INVALID_PRODUCER_EPOCH),
-        (4, ErrorCode.PRODUCER_FENCED),
-        (5, ErrorCode.PRODUCER_FENCED),
-    ],
+    [(3, ErrorCode.INVALID_PRODUCER_EPOCH), (4, ErrorCode.PRODUCER_FENCED), (5, ErrorCode.PRODUCER_FENCED)],
 )
 def test_fenced_producer_is_told_as_its_version_knows_it(txn, version, error):
     first = txn.init()
     txn.init()
-    fenced = txn.init(
-        version=version, producer_id=first.producer_id, producer_epoch=first.producer_epoch
-    )
+    fenced = txn.init(version=version, producer_id=first.producer_id, producer_epoch=first.producer_epoch)
     assert (fenced.error_code, fenced.producer_id, fenced.producer_epoch) == (error, -1, -1)
 
 

@@ -52,9 +52,7 @@ def test_marker_wakes_readers_of_committed_records(by_hand, broker, first_versio
     by_hand.cluster.advance(1_000)
     topic_id = by_hand.cluster.nodes.controller.image.topics["t"].topic_id
     request = messages.FetchRequest
-    asked = request.FetchPartition(
-        partition=0, fetch_offset=0, partition_max_bytes=1_000, current_leader_epoch=-1
-    )
+    asked = request.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000, current_leader_epoch=-1)
     fetch = request(
         max_wait_ms=60_000,
         min_bytes=1,
@@ -89,9 +87,7 @@ def test_marker_moves_what_readers_of_committed_records_are_told_as_latest(by_ha
 
 
 @pytest.mark.parametrize(("waited_ms", "is_answered"), [(1_999, False), (2_000, True)])
-def test_marker_without_its_replicas_is_answered_after_the_request_timeout(
-    make_by_hand, waited_ms, is_answered
-):
+def test_marker_without_its_replicas_is_answered_after_the_request_timeout(make_by_hand, waited_ms, is_answered):
     by_hand = make_by_hand({"request.timeout.ms": "2000"})
     by_hand.cluster.pause(2)
     pending = by_hand.client.send(1, by_hand.marker_request((7, 0, True, [0], 0)), 2)
@@ -158,12 +154,8 @@ def test_unknown_transaction_version_fails_its_partition(by_hand):
 
 
 @pytest.mark.parametrize(("producer_id", "epoch"), [(-1, 0), (7, -1)])
-def test_marker_without_a_producer_fails_the_request_but_not_what_came_before(
-    by_hand, producer_id, epoch
-):
-    answer = by_hand.markers(
-        (5, 0, True, [0], 0), (producer_id, epoch, True, [0], 0), (6, 0, True, [0], 0)
-    )
+def test_marker_without_a_producer_fails_the_request_but_not_what_came_before(by_hand, producer_id, epoch):
+    answer = by_hand.markers((5, 0, True, [0], 0), (producer_id, epoch, True, [0], 0), (6, 0, True, [0], 0))
     assert answer == {(5, 0): UNEXPECTED, (producer_id, 0): UNEXPECTED, (6, 0): UNEXPECTED}
     assert by_hand.log().log_end_offset == 1
 

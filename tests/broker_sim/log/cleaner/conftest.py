@@ -9,12 +9,7 @@ from broker_sim.log.cleaner.log_to_clean import LogToClean
 from broker_sim.log.cleaner.offset_map import OffsetMap
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header
-from broker_sim.protocol.records import (
-    Record,
-    build_batch,
-    build_end_txn_marker,
-    iter_records,
-)
+from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker, iter_records
 
 ROOM_FOR_KEYS = 24 * 10_000
 
@@ -45,19 +40,12 @@ class CompactedLog:
 
     def append_in_transaction(self, producer_id, sequence, *pairs):
         return self.append(
-            *pairs,
-            producer_id=producer_id,
-            producer_epoch=0,
-            base_sequence=sequence,
-            is_transactional=True,
+            *pairs, producer_id=producer_id, producer_epoch=0, base_sequence=sequence, is_transactional=True
         )
 
     def end_transaction(self, producer_id, *, commit):
         marker = build_end_txn_marker(
-            producer_id=producer_id,
-            producer_epoch=0,
-            is_commit=commit,
-            timestamp=self.clock.wall_clock_ms(),
+            producer_id=producer_id, producer_epoch=0, is_commit=commit, timestamp=self.clock.wall_clock_ms()
         )
         return self.append_batch(marker, "coordinator")
 
@@ -79,11 +67,7 @@ class CompactedLog:
 
     @property
     def batches(self):
-        return [
-            (parse_header(batch), batch)
-            for segment in self.log.segments
-            for _, batch in segment.batches_from(0)
-        ]
+        return [(parse_header(batch), batch) for segment in self.log.segments for _, batch in segment.batches_from(0)]
 
     @property
     def records(self):
@@ -98,11 +82,7 @@ class CompactedLog:
     @property
     def markers(self):
         """Return the offsets of the markers, and whether each is a marker without content."""
-        return {
-            header.base_offset: header.records_count == 0
-            for header, _ in self.batches
-            if header.is_control
-        }
+        return {header.base_offset: header.records_count == 0 for header, _ in self.batches if header.is_control}
 
 
 @pytest.fixture

@@ -2,11 +2,7 @@
 
 import pytest
 
-from broker_sim.log.cleaner.cleaner import (
-    Cleaner,
-    LogCleaningAbortedError,
-    group_segments_by_size,
-)
+from broker_sim.log.cleaner.cleaner import Cleaner, LogCleaningAbortedError, group_segments_by_size
 from broker_sim.log.cleaner.offset_map import OffsetMap
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.records import Record, build_batch, iter_records
@@ -266,12 +262,7 @@ def test_groups_have_at_most_the_size_of_a_segment(log):
         limit: [len(group) for group in group_segments_by_size(segments, limit, 5)]
         for limit in (size - 1, size, 2 * size, 5 * size)
     }
-    assert sizes == {
-        size - 1: [1] * 5,
-        size: [1] * 5,
-        2 * size: [2, 2, 1],
-        5 * size: [5],
-    }
+    assert sizes == {size - 1: [1] * 5, size: [1] * 5, 2 * size: [2, 2, 1], 5 * size: [5]}
 
 
 def test_memory_and_size_are_those_of_what_stays(log):

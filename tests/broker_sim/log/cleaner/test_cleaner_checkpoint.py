@@ -131,9 +131,7 @@ def test_damaged_file_makes_all_dirty(machine, caplog):
     assert machine.grab().first_dirty_offset == 0
 
 
-def test_file_that_cannot_be_written_is_logged_and_the_boundary_holds_until_the_restart(
-    machine, caplog
-):
+def test_file_that_cannot_be_written_is_logged_and_the_boundary_holds_until_the_restart(machine, caplog):
     (machine.path / f"{FILE}.tmp").mkdir()
     machine.append_segments(2)
     machine.clean()

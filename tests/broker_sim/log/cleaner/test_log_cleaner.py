@@ -99,9 +99,7 @@ def test_changed_backoff_holds_at_once(new_cluster):
 
 
 def test_rate_is_held(new_cluster):
-    cluster = new_cluster(
-        configs={"log.cleaner.io.max.bytes.per.second": 100.0, "log.cleaner.io.buffer.size": 2}
-    )
+    cluster = new_cluster(configs={"log.cleaner.io.max.bytes.per.second": 100.0, "log.cleaner.io.buffer.size": 2})
     append(cluster, 30)
     size_bytes = log_of(cluster).size_bytes
     cluster.advance(BACKOFF_MS)
@@ -157,9 +155,7 @@ def test_every_replica_is_cleaned_and_a_restarted_one_goes_on_where_it_was(new_c
 
 
 def test_broker_killed_while_it_cleans_cleans_anew(new_cluster):
-    cluster = new_cluster(
-        configs={"log.cleaner.io.max.bytes.per.second": 100.0, "log.cleaner.io.buffer.size": 2}
-    )
+    cluster = new_cluster(configs={"log.cleaner.io.max.bytes.per.second": 100.0, "log.cleaner.io.buffer.size": 2})
     append(cluster, 30)
     cluster.advance(BACKOFF_MS)
     manager = cluster.nodes.nodes[1].logs.cleaner
@@ -206,9 +202,7 @@ def flip_a_bit(batch):
     [(flip_a_bit, "Record is corrupt"), (lambda _batch: 5, "TypeError")],
     ids=["flipped bit", "any error"],
 )
-def test_log_that_cannot_be_cleaned_is_left_alone_and_the_others_are_cleaned(
-    new_cluster, caplog, damage, why
-):
+def test_log_that_cannot_be_cleaned_is_left_alone_and_the_others_are_cleaned(new_cluster, caplog, damage, why):
     cluster = new_cluster()
     cluster.create_topic("other", assignments={0: [1]}, configs=SMALL)
     append(cluster, 10)

@@ -40,13 +40,7 @@ def write(log, clock):
         return build_batch(records, **header)
 
     def transactional(producer_id, sequence):
-        return data(
-            2,
-            producer_id=producer_id,
-            producer_epoch=3,
-            base_sequence=sequence,
-            is_transactional=True,
-        )
+        return data(2, producer_id=producer_id, producer_epoch=3, base_sequence=sequence, is_transactional=True)
 
     def end(producer_id, *, commit):
         return build_end_txn_marker(
@@ -123,9 +117,7 @@ def test_kafka_finds_our_time_indexes_in_order(written, dump):
 def test_kafka_reads_our_aborted_transactions(written, dump):
     directory, log = written
     text = dump("--files", names(directory, ".txnindex"))
-    found = re.findall(
-        r"producerId: (\d+) firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: (\d+)", text
-    )
+    found = re.findall(r"producerId: (\d+) firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: (\d+)", text)
     aborted = log.producer_state.collect_aborted_transactions(0, log.log_end_offset)
     assert len(aborted) == 30
     assert [tuple(map(int, row)) for row in found] == [tuple(entry) for entry in aborted]
@@ -225,9 +217,7 @@ def test_our_log_opens_the_directory_of_a_real_broker(opened):
 def test_our_indexes_are_those_of_the_real_broker(opened):
     log, _values, source = opened
     for segment in log.segments[:-1]:
-        aborted = log.producer_state.transactions_aborted_in(
-            segment.base_offset, segment.end_offset
-        )
+        aborted = log.producer_state.transactions_aborted_in(segment.base_offset, segment.end_offset)
         indexes = segment.entries().indexes(aborted)
         log.storage.seal(segment.base_offset, indexes, segment.end_offset)
         for suffix in (".index", ".timeindex", ".txnindex"):

@@ -147,9 +147,7 @@ def is_refused(path):
 
 def check_served(logs, state, caplog, path, pattern):
     log = logs.get(KEY, TOPIC_ID)
-    if (
-        log is None and not logs.offline
-    ):  # another id: a log of a topic that this broker does not have
+    if log is None and not logs.offline:  # another id: a log of a topic that this broker does not have
         assert pattern == "topic-0/partition.metadata"
         return
     if log is None:
@@ -249,9 +247,7 @@ def test_flipped_epoch_of_a_batch_counts_only_where_it_must(written, tmp_path, i
 
 
 @pytest.mark.parametrize("how", ["killed", "closed"])
-@pytest.mark.parametrize(
-    ("suffix", "entry_bytes"), [(".index", 8), (".timeindex", 12), (".txnindex", 34)]
-)
+@pytest.mark.parametrize(("suffix", "entry_bytes"), [(".index", 8), (".timeindex", 12), (".txnindex", 34)])
 def test_damaged_index_is_written_anew(written, tmp_path, how, suffix, entry_bytes):
     directories, _ = written
     path = tmp_path / "copy"

@@ -202,9 +202,7 @@ def test_segments_of_one_name_are_kept_for_the_delay_of_each(machine):
     assert len(first) == 1
     assert len(both) == 2
     machine.advance(100)
-    assert [name for name in machine.names() if name in both] == [
-        name for name in both if name not in first
-    ]
+    assert [name for name in machine.names() if name in both] == [name for name in both if name not in first]
     machine.advance(200)
     assert machine.names() == []
 

@@ -30,9 +30,7 @@ def test_directory_belongs_to_one_broker_of_one_cluster(path):
     open_and_close(path)
     assert "node.id=1\n" in (path / "meta.properties").read_text()
     open_and_close(path)
-    with pytest.raises(
-        LogDirectoryError, match=r"cluster\.id=cluster, but this is cluster\.id=other"
-    ):
+    with pytest.raises(LogDirectoryError, match=r"cluster\.id=cluster, but this is cluster\.id=other"):
         open_and_close(path, cluster_id="other")
     with pytest.raises(LogDirectoryError, match=r"node\.id=1, but this is node\.id=2"):
         open_and_close(path, broker_id=2)
@@ -46,9 +44,7 @@ def test_directory_with_logs_but_without_meta_properties_is_refused(path, conten
     (path / "t.x-10" / content).touch()
     properties = path / "meta.properties"
     kept = properties.rename(path.parent / "kept")
-    with pytest.raises(
-        LogDirectoryError, match=r"broker-1/meta\.properties is missing, but there is t\.x-10: put"
-    ):
+    with pytest.raises(LogDirectoryError, match=r"broker-1/meta\.properties is missing, but there is t\.x-10: put"):
         open_and_close(path)
     assert not properties.exists()
     kept.rename(properties)
@@ -113,12 +109,7 @@ def test_damaged_checkpoint_is_refused(tmp_path, text):
 def entries():
     batch = BatchMetadata(last_sequence=9, last_offset=30, offset_delta=4, timestamp=77)
     yield ProducerStateEntry(
-        1,
-        producer_epoch=2,
-        coordinator_epoch=3,
-        last_timestamp=77,
-        current_txn_first_offset=26,
-        batch_metadata=[batch],
+        1, producer_epoch=2, coordinator_epoch=3, last_timestamp=77, current_txn_first_offset=26, batch_metadata=[batch]
     )
     yield ProducerStateEntry(5, producer_epoch=0, last_timestamp=88)
 
@@ -185,11 +176,7 @@ def test_full_disk_is_a_storage_error_from_then_on(caplog):
     with pytest.raises(ApiError, match="append to full in /dev: No space left on device") as caught:
         file.append(b"batch", 5)
     assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
-    for use in (
-        lambda: file.append(b"batch", 5),
-        lambda: file.read(0, 5),
-        lambda: file.truncate(0),
-    ):
+    for use in (lambda: file.append(b"batch", 5), lambda: file.read(0, 5), lambda: file.truncate(0)):
         with pytest.raises(ApiError, match="The log /dev is offline"):
             use()
     files.close_all()

@@ -14,10 +14,7 @@ from broker_sim.log.storage import files as files_module
 from .test_recovery_point import KEYS, append_idempotent, append_keyed, checkpointed, names_from
 from .test_reopened_log import CONFIG, Machine, keyed, marker, state_of
 
-SEEDS = [
-    *range(8),
-    *(pytest.param(seed, marks=pytest.mark.soak(part="kills")) for seed in range(8, 20)),
-]
+SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.soak(part="kills")) for seed in range(8, 20))]
 STEPS = 90
 
 
@@ -109,8 +106,7 @@ def arrays_of(log):
         for segment in log.segments
     ]
     batches = {
-        producer_id: list(entry.batch_metadata)
-        for producer_id, entry in log.producer_state.active_producers.items()
+        producer_id: list(entry.batch_metadata) for producer_id, entry in log.producer_state.active_producers.items()
     }
     unstable = log.producer_state.first_unstable_offset
     return segments, batches, unstable, log.storage.recovery_point, log.size_bytes
@@ -118,9 +114,7 @@ def arrays_of(log):
 
 @pytest.mark.parametrize("kind", ["never", "late", "everywhere"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_recovered_log_is_as_one_that_was_looked_at_whole(
-    tmp_path, monkeypatch, looked_at, kind, seed
-):
+def test_recovered_log_is_as_one_that_was_looked_at_whole(tmp_path, monkeypatch, looked_at, kind, seed):
     print(f"seed {seed}, transactions {kind}")
     machine = Machine(tmp_path / "one")
     write_by_chance(machine, random.Random(f"{kind} {seed}"), kind)

@@ -14,15 +14,7 @@ from broker_sim.log.storage.checkpoint_file import read_offsets
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.protocol.records import Record, build_batch
 
-from .test_reopened_log import (
-    CONFIG,
-    KEY,
-    Machine,
-    batch,
-    marker,
-    state_of,
-    transactional,
-)
+from .test_reopened_log import CONFIG, KEY, Machine, batch, marker, state_of, transactional
 
 KEYS = 60
 PRODUCERS = (1, 2, 3)
@@ -83,9 +75,7 @@ def append_idempotent(log, rng, epoch):
 def append_keyed(log, rng, epoch, producer_id, **header):
     header |= {"base_sequence": next_sequence(log, producer_id), "producer_epoch": 0}
     records = [
-        Record(
-            b"x" * rng.randint(0, 40), b"%d" % rng.randrange(KEYS), 1_000_000 + rng.randrange(40)
-        )
+        Record(b"x" * rng.randint(0, 40), b"%d" % rng.randrange(KEYS), 1_000_000 + rng.randrange(40))
         for _ in range(rng.randint(1, 3))
     ]
     log.append_as_leader(build_batch(records, producer_id=producer_id, **header), epoch)
@@ -143,9 +133,7 @@ def test_of_a_segment_below_only_the_ends_are_read(large, looked_at, read_bytes)
     assert all(0 < read_bytes[log_name(segment)] < 1_000 for segment in closed), read_bytes
 
 
-@pytest.mark.parametrize(
-    "lost", ["newest snapshot", "older snapshot", "damaged snapshot", "epochs", "damaged epochs"]
-)
+@pytest.mark.parametrize("lost", ["newest snapshot", "older snapshot", "damaged snapshot", "epochs", "damaged epochs"])
 def test_log_is_looked_at_whole_without_a_file_that_is_needed(machine, looked_at, caplog, lost):
     before = state_of(machine.log)
     segments = machine.log.segments
@@ -183,10 +171,7 @@ def test_only_the_segment_without_a_sound_index_is_looked_at(machine, looked_at,
         path.write_bytes(content[:-1] if how == "cut" else b"")
     machine.start()
     found = [name for name in looked_at if name != log_name(last)]
-    is_enough = (suffix, how) == (
-        ".index",
-        "empty",
-    )  # the batches are few: read from the first one on
+    is_enough = (suffix, how) == (".index", "empty")  # the batches are few: read from the first one on
     assert set(found) == (set() if is_enough else {log_name(third)})
     assert state_of(machine.log) == before
     assert path.exists()
@@ -237,9 +222,7 @@ def test_transactions_above_the_recovery_point_are_found(machine, looked_at):
     assert state_of(machine.log) == before
 
 
-def test_torn_end_is_cut_and_segments_below_the_recovery_point_are_not_read(
-    machine, looked_at, caplog
-):
+def test_torn_end_is_cut_and_segments_below_the_recovery_point_are_not_read(machine, looked_at, caplog):
     end_offset = machine.log.log_end_offset
     machine.log.append_as_leader(batch(5), 9)
     before = [segment.size_bytes for segment in machine.log.segments[:-1]]

@@ -27,22 +27,12 @@ def keyed(key, number, **header):
 
 
 def transactional(producer_id, sequence, count=1):
-    return batch(
-        count,
-        producer_id=producer_id,
-        producer_epoch=0,
-        base_sequence=sequence,
-        is_transactional=True,
-    )
+    return batch(count, producer_id=producer_id, producer_epoch=0, base_sequence=sequence, is_transactional=True)
 
 
 def marker(producer_id, *, commit):
     return build_end_txn_marker(
-        producer_id=producer_id,
-        producer_epoch=0,
-        coordinator_epoch=0,
-        is_commit=commit,
-        timestamp=1_000_000,
+        producer_id=producer_id, producer_epoch=0, coordinator_epoch=0, is_commit=commit, timestamp=1_000_000
     )
 
 
@@ -91,9 +81,7 @@ def state_of(log):
         for producer_id, entry in log.producer_state.active_producers.items()
     }
     return {
-        "bytes": [
-            b"".join(found for _, found in segment.batches_from(0)) for segment in log.segments
-        ],
+        "bytes": [b"".join(found for _, found in segment.batches_from(0)) for segment in log.segments],
         "bases": [segment.base_offset for segment in log.segments],
         "offsets": (log.log_start_offset, log.high_watermark, log.log_end_offset),
         "stable": log.last_stable_offset,

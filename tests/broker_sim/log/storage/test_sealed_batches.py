@@ -155,9 +155,7 @@ def assert_survives(log, model, path, caplog, why):
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_flipped_bit_in_each_byte_of_an_index_is_found_and_mended(
-    directory, damaged_model, caplog, suffix
-):
+def test_flipped_bit_in_each_byte_of_an_index_is_found_and_mended(directory, damaged_model, caplog, suffix):
     log = sealed_log(directory, damaged_model, INTERVAL_BYTES)
     path = index_path(log, suffix)
     sound = path.read_bytes()
@@ -175,9 +173,7 @@ def test_flipped_bit_in_each_byte_of_an_index_is_found_and_mended(
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("how", ["lost", "torn", "empty", "zeros", "of another segment", "longer"])
-def test_index_that_is_not_that_of_the_segment_is_made_anew(
-    directory, damaged_model, caplog, monkeypatch, suffix, how
-):
+def test_index_that_is_not_that_of_the_segment_is_made_anew(directory, damaged_model, caplog, monkeypatch, suffix, how):
     monkeypatch.setattr(index_restore, "SHORTEST_GAP_BYTES", 200)
     log = sealed_log(directory, damaged_model, INTERVAL_BYTES)
     path = index_path(log, suffix)
@@ -191,9 +187,7 @@ def test_index_that_is_not_that_of_the_segment_is_made_anew(
             "torn": sound[:-3],
             "empty": b"",
             "zeros": bytes(len(sound)),
-            "of another segment": index_path(
-                sealed_log(directory, other, INTERVAL_BYTES, 1), suffix
-            ).read_bytes(),
+            "of another segment": index_path(sealed_log(directory, other, INTERVAL_BYTES, 1), suffix).read_bytes(),
             "longer": sound + bytes(12 if suffix == ".timeindex" else 8),
         }[how]
         rewrite(log, path, content)

@@ -26,10 +26,7 @@ def test_segments_above_the_recovery_point_are_recovered_and_others_stay_unread(
     was_closed, recovery_point, needs_no_batches, expected
 ):
     plans = plan_segments(
-        BASES,
-        was_closed=was_closed,
-        recovery_point=recovery_point,
-        needs_no_batches=needs_no_batches,
+        BASES, was_closed=was_closed, recovery_point=recovery_point, needs_no_batches=needs_no_batches
     )
     assert [plan.how for plan in plans] == expected
 

@@ -44,11 +44,7 @@ def closed(tmp_path):
 
 
 def contents(machine):
-    return {
-        path.name: path.read_bytes()
-        for path in machine.path.glob("topic-0/*")
-        if path.suffix != ".snapshot"
-    }
+    return {path.name: path.read_bytes() for path in machine.path.glob("topic-0/*") if path.suffix != ".snapshot"}
 
 
 def test_start_and_shutdown_look_at_no_batch(closed, looked_at):
@@ -179,9 +175,7 @@ def test_unread_log_behaves_as_one_that_was_looked_at(tmp_path, monkeypatch, see
 @pytest.mark.parametrize("seed", more_seeds)
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
 @pytest.mark.parametrize("clean", [True, False])
-def test_damage_is_found_at_the_start_or_when_the_segment_is_read(
-    closed, caplog, suffix, seed, clean
-):
+def test_damage_is_found_at_the_start_or_when_the_segment_is_read(closed, caplog, suffix, seed, clean):
     before = state_of(closed.log)
     if clean:
         closed.logs.shutdown(7)

@@ -44,9 +44,7 @@ def test_names_of_tasks_are_the_same_in_each_run(run):
     assert names[0].endswith("main-1")
 
 
-@pytest.mark.skipif(
-    sys.version_info < (3, 12), reason="eager tasks came with Python 3.12: make test-pythons"
-)
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with Python 3.12: make test-pythons")
 def test_eager_tasks_have_numbers_and_names_too(run):
     async def main():
         asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)

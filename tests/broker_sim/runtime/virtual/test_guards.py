@@ -56,9 +56,7 @@ def test_place_inside_of_asynchronous_generators_is_named(run):
         async for _ in numbers():
             pass
 
-    with pytest.raises(
-        VirtualDeadlockError, match=r"\(main\) > \S+ \(numbers\) > .* \(context\) > \S+ \(wait\)"
-    ):
+    with pytest.raises(VirtualDeadlockError, match=r"\(main\) > \S+ \(numbers\) > .* \(context\) > \S+ \(wait\)"):
         run(main)
 
 
@@ -72,9 +70,7 @@ def test_hung_program_with_a_periodic_timer_is_stopped_by_the_limit(run):
         await asyncio.Event().wait()
         await beating
 
-    with pytest.raises(
-        VirtualTimeLimitError, match=r"(?s)more than the allowed 60\.0 s.*heartbeat"
-    ) as over:
+    with pytest.raises(VirtualTimeLimitError, match=r"(?s)more than the allowed 60\.0 s.*heartbeat") as over:
         run(main, limit_s=60)
     assert "at 60.0 s" in str(over.value)
 
@@ -102,9 +98,7 @@ def test_run_that_ends_has_time_of_its_own(limit_s):
     loop.sleep_blocking(5)
     loop.time_limit.let_end(20)
     loop.sleep_blocking(20)
-    with pytest.raises(
-        VirtualTimeLimitError, match=r"allowed 20 s pass at the end of the run, at 25"
-    ):
+    with pytest.raises(VirtualTimeLimitError, match=r"allowed 20 s pass at the end of the run, at 25"):
         loop.sleep_blocking(1)
 
 
@@ -149,9 +143,7 @@ def test_error_of_a_task_that_nobody_awaits_fails_the_run(run):
     with pytest.raises(ValueError, match="lost error") as error:
         run(main, seed=9)
     # Before Python 3.12 the task is gone at once, since then the collector finds it at the end.
-    assert error.value.__notes__[0].startswith(
-        "NumberedTask exception was never retrieved in task forgotten, at "
-    )
+    assert error.value.__notes__[0].startswith("NumberedTask exception was never retrieved in task forgotten, at ")
 
 
 def test_error_of_a_task_that_only_the_collector_finds_fails_the_run(run):

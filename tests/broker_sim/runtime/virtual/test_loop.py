@@ -203,9 +203,7 @@ def test_given_order_takes_another_callback_where_it_may(step, place, first):
     ran = ready_callbacks(loop)
     while loop.step():
         pass
-    others = [
-        each for each in ["one-1", "one-2", "other-1", "nobody's", "one-task"] if each not in first
-    ]
+    others = [each for each in ["one-1", "one-2", "other-1", "nobody's", "one-task"] if each not in first]
     assert ran == first + others
     assert loop.task_order.deviations == (() if first == ["one-1", "one-2"] else (given,))
 

@@ -89,8 +89,7 @@ def test_any_executor_of_threads_becomes_threads_in_virtual_time(run):
         loop = asyncio.get_running_loop()
         with concurrent.futures.ThreadPoolExecutor(1) as executor:
             await asyncio.gather(
-                loop.run_in_executor(executor, time.sleep, 5),
-                loop.run_in_executor(None, time.sleep, 4),
+                loop.run_in_executor(executor, time.sleep, 5), loop.run_in_executor(None, time.sleep, 4)
             )
         return loop.time()
 
@@ -300,9 +299,7 @@ def test_thread_that_blocks_in_real_time_is_named(run, monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a thread waits for")
 @pytest.mark.parametrize("takes", ["with", "acquire"])
-def test_lock_that_another_thread_holds_is_refused_long_before_patience_ends(
-    run, monkeypatch, takes
-):
+def test_lock_that_another_thread_holds_is_refused_long_before_patience_ends(run, monkeypatch, takes):
     monkeypatch.setattr(threads, "PATIENCE_S", 30)
     monkeypatch.setattr(threads, "LOOK_S", 0.02)
     began = time.monotonic()
@@ -379,9 +376,7 @@ def test_other_process_runs_while_virtual_time_stands_still(run, where):
 
     async def main():
         def work():
-            return subprocess.run(
-                program, capture_output=True, text=True, timeout=60, check=True
-            ).stdout
+            return subprocess.run(program, capture_output=True, text=True, timeout=60, check=True).stdout
 
         def wait():
             return subprocess.Popen(program, stdout=subprocess.DEVNULL).wait(timeout=60)

@@ -84,9 +84,7 @@ def test_streams_group_is_listed_described_and_deleted(side, tool):
         member = Member(connection, group, topic)
         member.join()
         assert group in tool(GROUPS, "--list").split()
-        assert [group, "Stable"] in [
-            line.split() for line in tool(GROUPS, "--list", "--state").splitlines()
-        ]
+        assert [group, "Stable"] in [line.split() for line in tool(GROUPS, "--list", "--state").splitlines()]
         state = tool(GROUPS, "--describe", "--group", group, "--state").split()
         assert {"Stable", "1"} <= set(state)
         described = tool(GROUPS, "--describe", "--group", group, "--members", "--verbose")

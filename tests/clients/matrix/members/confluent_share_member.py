@@ -18,24 +18,14 @@ def verdict(message):
 left = when_told_to_leave()
 servers, group, topic = sys.argv[1:]
 consumer = ShareConsumer(
-    {
-        "bootstrap.servers": servers,
-        "group.id": group,
-        "share.acknowledgement.mode": "explicit",
-        "log_level": 0,
-    }
+    {"bootstrap.servers": servers, "group.id": group, "share.acknowledgement.mode": "explicit", "log_level": 0}
 )
 consumer.subscribe([topic])
 while not left.is_set():
     for message in consumer.poll(0.1):
         assert message.error() is None, message.error()
         consumer.acknowledge(message, verdict(message))
-        tell(
-            event="record",
-            partition=message.partition(),
-            offset=message.offset(),
-            delivery=message.delivery_count(),
-        )
+        tell(event="record", partition=message.partition(), offset=message.offset(), delivery=message.delivery_count())
     for error in consumer.commit_sync().values():
         assert error is None, error
 consumer.close()

@@ -26,10 +26,7 @@ def transform(producer, polled):
     values = [record.value.decode() for records in polled.values() for record in records]
     producer.begin_transaction()
     sent = [producer.send(sink, f"done {value}".encode()) for value in values]
-    ends = {
-        partition: OffsetAndMetadata(records[-1].offset + 1, "", -1)
-        for partition, records in polled.items()
-    }
+    ends = {partition: OffsetAndMetadata(records[-1].offset + 1, "", -1) for partition, records in polled.items()}
     producer.send_offsets_to_transaction(ends, consumer.group_metadata())
     producer.flush()
     for one in sent:

@@ -11,10 +11,7 @@ import sys
 
 from integration.pipeline.spark.session import spark_session
 
-CONF = {
-    "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-}
+CONF = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 BY_CONSUMER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 

@@ -110,17 +110,10 @@ class Transactions:
         producer.begin_transaction()
         for partition, of_partition in values.items():
             for value in of_partition:
-                producer.produce(
-                    topic,
-                    value,
-                    partition=partition,
-                    on_delivery=lambda error, _: errors.append(error),
-                )
+                producer.produce(topic, value, partition=partition, on_delivery=lambda error, _: errors.append(error))
         assert producer.flush(PATIENCE_S) == 0
         assert set(errors) == {None}
-        {"commit": producer.commit_transaction, "abort": producer.abort_transaction}[end](
-            PATIENCE_S
-        )
+        {"commit": producer.commit_transaction, "abort": producer.abort_transaction}[end](PATIENCE_S)
 
     def open_partitions(self, topic, partitions):
         """Return the partitions whose last stable offset is not their end."""
@@ -128,9 +121,7 @@ class Transactions:
         stable, ends = (
             {
                 where.partition: answer.result(PATIENCE_S).offset
-                for where, answer in self._admin.list_offsets(
-                    asked, isolation_level=isolation
-                ).items()
+                for where, answer in self._admin.list_offsets(asked, isolation_level=isolation).items()
             }
             for isolation in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
         )

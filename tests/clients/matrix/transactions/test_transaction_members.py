@@ -56,10 +56,7 @@ class Source:
     def produce(self, values=None):
         """Append some values to each partition, or these by partition; others are aborted."""
         if values is None:
-            values = {
-                partition: [str(next(self._numbers)) for _ in range(RECORDS)]
-                for partition in range(PARTITIONS)
-            }
+            values = {partition: [str(next(self._numbers)) for _ in range(RECORDS)] for partition in range(PARTITIONS)}
         dropped = {partition: ["dropped"] for partition in values}
         self._transactions.send(self._producer, self._topic, dropped, end="abort")
         self._transactions.send(self._producer, self._topic, values)
@@ -132,8 +129,7 @@ def live(side, transactions, members, alter_group, kind, strategy):
         first.wait_until_owns(PARTITIONS)
         read_all()
         poll_until(
-            lambda: not transactions.open_partitions(sink, PARTITIONS),
-            "the killed member's transaction is aborted",
+            lambda: not transactions.open_partitions(sink, PARTITIONS), "the killed member's transaction is aborted"
         )
 
         # From here on nobody is lost by a session's end: whoever leaves has said so.
@@ -150,9 +146,7 @@ def live(side, transactions, members, alter_group, kind, strategy):
         read_all()
         again.leave()
 
-        poll_until(
-            lambda: not transactions.open_partitions(sink, PARTITIONS), "no transaction is open"
-        )
+        poll_until(lambda: not transactions.open_partitions(sink, PARTITIONS), "no transaction is open")
         reader.read_to_end()
         assert sorted(reader.values) == sorted(f"done {value}" for value in source.values)
 

@@ -8,12 +8,7 @@ from itertools import chain
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import Record, build_batch
@@ -43,14 +38,9 @@ pytestmark = pytest.mark.threads
 
 def table(printed):
     """Return the rows of a table by column, with `N` for a number that differs from run to run."""
-    header, *lines = [
-        [word.strip() for word in line.split("\t")[:-1]] for line in printed.splitlines()
-    ]
+    header, *lines = [[word.strip() for word in line.split("\t")[:-1]] for line in printed.splitlines()]
     rows = [dict(zip(header, line, strict=True)) for line in lines]
-    return [
-        {name: "N" if name in VARYING and word.isdigit() else word for name, word in row.items()}
-        for row in rows
-    ]
+    return [{name: "N" if name in VARYING and word.isdigit() else word for name, word in row.items()} for row in rows]
 
 
 @pytest.fixture
@@ -110,12 +100,7 @@ def producers(tool, topic, partition=0):
 
 
 def test_transaction_is_listed_and_described(tool, topic, open_transaction):
-    row = {
-        "TransactionalId": topic,
-        "Coordinator": "N",
-        "ProducerId": "N",
-        "TransactionState": "Ongoing",
-    }
+    row = {"TransactionalId": topic, "Coordinator": "N", "ProducerId": "N", "TransactionState": "Ongoing"}
     assert listed(tool, f"{topic}.*") == [row]
     assert listed(tool, f"{topic}.+") == []
     assert listed(tool, f"{topic}.*", "--duration-filter", 600_000) == []
@@ -140,9 +125,7 @@ def test_transaction_is_listed_and_described(tool, topic, open_transaction):
     assert producers(tool, topic, 1) == [active]
 
     open_transaction.commit_transaction(PATIENCE_S)
-    poll_until(
-        lambda: described(tool, topic)["TransactionState"] == "CompleteCommit", "it is complete"
-    )
+    poll_until(lambda: described(tool, topic)["TransactionState"] == "CompleteCommit", "it is complete")
     assert listed(tool, topic) == [row | {"TransactionState": "CompleteCommit"}]
     ended = described(tool, topic)
     assert ended["TopicPartitions"] == []
@@ -242,9 +225,7 @@ def test_hanging_transaction_is_found_and_aborted(side, tool, transactions, topi
     assert transactions.open_partitions(topic, PARTITIONS) == {0}
     where = ("--topic", topic, "--partition", 0)
     refused = tool(TRANSACTIONS, "abort", *where, "--start-offset", 1, code=1)
-    assert f"Could not find any open transactions starting at offset 1 on partition {topic}-0" in (
-        refused
-    )
+    assert f"Could not find any open transactions starting at offset 1 on partition {topic}-0" in (refused)
     tool(TRANSACTIONS, "abort", *where, "--start-offset", start)
     assert table(tool(TRANSACTIONS, *find)) == []
     assert transactions.open_partitions(topic, PARTITIONS) == set()
@@ -255,10 +236,7 @@ def test_hanging_transaction_is_found_and_aborted(side, tool, transactions, topi
 
 @pytest.mark.parametrize(
     ("isolation", "values"),
-    [
-        ("read_committed", ["kept", "last"]),
-        ("read_uncommitted", ["kept", "dropped", "last", "open 0"]),
-    ],
+    [("read_committed", ["kept", "last"]), ("read_uncommitted", ["kept", "dropped", "last", "open 0"])],
 )
 def test_console_consumer_reads_what_is_committed(side, tool, transactions, isolation, values):
     topic, _ = side.names()
@@ -286,18 +264,14 @@ def test_producer_performance_commits_many_transactions(tool, transactions, topi
         "N records sent, N records/sec (N MB/sec), N ms avg latency, N ms max latency, "
         "N ms Nth, N ms Nth, N ms Nth, N ms Nth."
     )
-    poll_until(
-        lambda: described(tool, topic)["TransactionState"] == "CompleteCommit", "it is complete"
-    )
+    poll_until(lambda: described(tool, topic)["TransactionState"] == "CompleteCommit", "it is complete")
     assert int(described(tool, topic)["ProducerEpoch"]) > 1, "one epoch per transaction"
     with transactions.reader(topic, PARTITIONS) as reader:
         reader.read_to_end()
         assert len(reader.values) == 200
 
 
-def test_verifiable_consumer_reads_what_is_committed(
-    side, tool, start_alone, transactions, tmp_path
-):
+def test_verifiable_consumer_reads_what_is_committed(side, tool, start_alone, transactions, tmp_path):
     servers = side.bootstrap_servers
     topic, group = side.names()
     side.create_topic(topic, 1)
@@ -306,9 +280,7 @@ def test_verifiable_consumer_reads_what_is_committed(
     produce = ("--topic", topic, "--max-messages", RECORDS)
     producing = start_alone(f"{TOOLS}.VerifiableProducer", "--bootstrap-server", servers, *produce)
     sent = events(ended(producing))
-    assert [one["offset"] for one in sent if one["name"] == "producer_send_success"] == list(
-        range(2, 2 + RECORDS)
-    )
+    assert [one["offset"] for one in sent if one["name"] == "producer_send_success"] == list(range(2, 2 + RECORDS))
     (total,) = [one for one in sent if one["name"] == "tool_data"]
     assert (total["sent"], total["acked"]) == (RECORDS, RECORDS)
 
@@ -334,10 +306,7 @@ def test_message_copier_copies_each_record_once(side, start_alone, transactions,
     """Some of its transactions are aborted."""
     sink, group = side.names()
     side.create_topic(sink, PARTITIONS)
-    values = {
-        partition: [f"{partition}-{number}" for number in range(RECORDS)]
-        for partition in range(PARTITIONS)
-    }
+    values = {partition: [f"{partition}-{number}" for number in range(RECORDS)] for partition in range(PARTITIONS)}
     producer = transactions.producer(topic)
     transactions.send(producer, topic, {key: ["dropped"] for key in values}, end="abort")
     transactions.send(producer, topic, values)

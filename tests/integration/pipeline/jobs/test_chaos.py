@@ -77,14 +77,7 @@ def test_seeds_that_are_known_are_not_run_again(spark, plan, tmp_path):
 
 
 def test_each_way_to_fail_is_told_once_with_its_smallest_schedule(spark):
-    from integration.pipeline.jobs.chaos import (
-        OUTCOME,
-        SHRUNK,
-        ChaosTest,
-        distinct_failures,
-        summary,
-        to_examine,
-    )
+    from integration.pipeline.jobs.chaos import OUTCOME, SHRUNK, ChaosTest, distinct_failures, summary, to_examine
 
     outcomes = spark.createDataFrame(
         [(1, "lost", "", 9, 1.0), (2, "lost", "", 3, 1.0), (3, None, "", 1, 1.0),

@@ -36,8 +36,7 @@ def mixed(spark, event, observation, tmp_path_factory, write_lines):
 
 def _rows(spark, directory):
     return {
-        name: spark.read.parquet(f"{directory}/{name}").count()
-        for name in ("events", "observations", "quarantine")
+        name: spark.read.parquet(f"{directory}/{name}").count() for name in ("events", "observations", "quarantine")
     }
 
 
@@ -61,9 +60,7 @@ def test_a_second_run_adds_nothing(spark, mixed):
     assert _rows(spark, tables) == before
 
 
-def test_late_events_are_stored_under_their_date_and_known_ones_once(
-    run, table, event, tmp_path, write_lines
-):
+def test_late_events_are_stored_under_their_date_and_known_ones_once(run, table, event, tmp_path, write_lines):
     today, yesterday = event()["ts_ms"], event()["ts_ms"] - DAY_MS
     run(write_lines(tmp_path / "a.jsonl", [event(ts_ms=today)]))
     counts = run(write_lines(tmp_path / "b.jsonl", [event(ts_ms=today), event(ts_ms=yesterday)]))
@@ -110,9 +107,7 @@ def test_only_lines_that_are_no_events_are_parsed_again(
 
 
 @pytest.mark.soak(part="spark")
-def test_events_in_an_unusual_form_are_the_same_events(
-    run, table, event, tmp_path, write_lines, monkeypatch
-):
+def test_events_in_an_unusual_form_are_the_same_events(run, table, event, tmp_path, write_lines, monkeypatch):
     from integration.pipeline.jobs import ingest
 
     usual = [event(operation_id=number) for number in range(3)]
@@ -139,9 +134,7 @@ def test_much_that_does_not_fit_is_kept_too(run, table, event, tmp_path, write_l
 
 
 @pytest.mark.soak(part="spark")
-def test_a_large_compressed_trace_is_warned_of(
-    run, event, tmp_path, write_lines, monkeypatch, capsys
-):
+def test_a_large_compressed_trace_is_warned_of(run, event, tmp_path, write_lines, monkeypatch, capsys):
     from integration.pipeline.jobs import ingest
 
     traces = tmp_path / "in"
@@ -168,9 +161,7 @@ def test_a_missing_input_is_one_line(run, tmp_path):
 @pytest.mark.soak(part="spark")
 def test_tables_are_partitioned_by_date_side_and_purgatory(run, event, tmp_path, write_lines):
     run(write_lines(tmp_path / "trace.jsonl", [event()]))
-    assert list(
-        (tmp_path / "out/events").glob("date=2023-11-14/side=sim/purgatory=Produce/*.parquet")
-    )
+    assert list((tmp_path / "out/events").glob("date=2023-11-14/side=sim/purgatory=Produce/*.parquet"))
 
 
 @pytest.mark.soak(part="spark")
@@ -183,9 +174,7 @@ def test_inputs_without_any_event_are_counted_too(run, observation, tmp_path, wr
 
 
 @pytest.mark.soak(part="spark")
-def test_known_events_of_other_runs_and_dates_are_not_read(
-    run, table, event, tmp_path, write_lines
-):
+def test_known_events_of_other_runs_and_dates_are_not_read(run, table, event, tmp_path, write_lines):
     now_ms = event()["ts_ms"]
     known = [event(run_id="old", operation_id=number) for number in range(3_000)]
     run(write_lines(tmp_path / "a.jsonl", [*known, event(ts_ms=now_ms - DAY_MS)]))
@@ -213,9 +202,7 @@ def test_a_compressed_trace_is_parsed_by_many_tasks(spark, event, tmp_path, expl
 
 
 @pytest.mark.soak(part="spark")
-def test_the_first_events_are_shuffled_once(
-    spark, run, event, tmp_path, write_lines, task_sizes, request
-):
+def test_the_first_events_are_shuffled_once(spark, run, event, tmp_path, write_lines, task_sizes, request):
     from integration.pipeline.jobs.ingest import DEALS
 
     numbers = range(DEALS // 2, 2 * DEALS)

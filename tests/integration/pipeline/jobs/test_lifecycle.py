@@ -10,12 +10,7 @@ T = 1_700_000_000_000
 @pytest.fixture(scope="module")
 def broken(events_frame, life, event):
     """Return a function from runs to the problems of each of their operations that has some; from one job."""
-    from integration.pipeline.jobs.lifecycle import (
-        GRACE_MS,
-        broken_lifecycles,
-        lifecycles,
-        run_spans,
-    )
+    from integration.pipeline.jobs.lifecycle import GRACE_MS, broken_lifecycles, lifecycles, run_spans
 
     deadline, late = T + 1000, T + 1_000_000
     runs = {
@@ -56,9 +51,7 @@ def test_a_parked_operation_becomes_one_row(spark, events_frame, life):
 
     from integration.pipeline.jobs.lifecycle import lifecycles
 
-    found = lifecycles(
-        events_frame(life(1, T + 1, T + 1004, "expired", tried_at=T, lateness_ms=4, client_id=None))
-    )
+    found = lifecycles(events_frame(life(1, T + 1, T + 1004, "expired", tried_at=T, lateness_ms=4, client_id=None)))
     expected = {
         "run_id": "r1",
         "side": "sim",

@@ -14,11 +14,7 @@ def _random_trace(rng, event):
     """Return events of which any may be missing or repeated."""
     rows = []
     for operation_id in range(1, 80):
-        base = {
-            "operation_id": operation_id,
-            "broker": rng.randint(1, 2),
-            "delay_ms": rng.choice([0, 100, 5_000]),
-        }
+        base = {"operation_id": operation_id, "broker": rng.randint(1, 2), "delay_ms": rng.choice([0, 100, 5_000])}
         at = T + rng.randint(0, 200_000)
         for kind in ("tried", "parked", "end"):
             for _ in range(rng.choice([0, 1, 1, 1, 1, 1, 2])):
@@ -66,27 +62,19 @@ def _model(rows, grace_ms):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_traces_agree_with_the_model(events_frame, event, seed):
-    from integration.pipeline.jobs.lifecycle import (
-        GRACE_MS,
-        broken_lifecycles,
-        lifecycles,
-        run_spans,
-    )
+    from integration.pipeline.jobs.lifecycle import GRACE_MS, broken_lifecycles, lifecycles, run_spans
 
     rows = _random_trace(random.Random(seed), event)
     frame = events_frame(rows)
     lives = lifecycles(frame)
     expected = _model(rows, GRACE_MS)
-    times = {
-        (r.broker, r.operation_id): (r.tried_at_ms, r.parked_at_ms, r.ended_at_ms)
-        for r in lives.collect()
-    }
+    times = {(r.broker, r.operation_id): (r.tried_at_ms, r.parked_at_ms, r.ended_at_ms) for r in lives.collect()}
     assert times == {key: value[:3] for key, value in expected.items()}, f"seed {seed}"
     depends_on_the_end = {"parked and immediate", "expired too early"}
     problems = {
         (r.broker, r.operation_id): set(r.problems) - depends_on_the_end
         for r in broken_lifecycles(lives, run_spans(frame)).collect()
     }
-    assert {k: p for k, p in problems.items() if p} == {
-        key: value[3] for key, value in expected.items() if value[3]
-    }, f"seed {seed}"
+    assert {k: p for k, p in problems.items() if p} == {key: value[3] for key, value in expected.items() if value[3]}, (
+        f"seed {seed}"
+    )

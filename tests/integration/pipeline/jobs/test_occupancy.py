@@ -35,11 +35,7 @@ def run_of(occupancies, life):
     A run knows nothing of the others, but keys are ranked over all runs: of a purgatory that no other run has.
     """
     runs = {
-        "documentation": [
-            *life(1, 10, 14, keys=["k"]),
-            *life(2, 12, 14, keys=["k"]),
-            *life(3, 18, 20, keys=["k"]),
-        ],
+        "documentation": [*life(1, 10, 14, keys=["k"]), *life(2, 12, 14, keys=["k"]), *life(3, 18, 20, keys=["k"])],
         "opens high": [*life(1, 10, 17), *life(2, 10, 18)],
         "one millisecond": [*life(1, 10, 12), *life(2, 12, 14)],
         "keys": life(1, 10, 20, keys=["a", "b", "a"]),
@@ -57,9 +53,11 @@ def run_of(occupancies, life):
 def test_the_table_of_the_documentation(run_of):
     buckets, summary = run_of("documentation")
     whole = [row for row in buckets if row.key is None]
-    assert [
-        (r.bucket_start_ms, r.opening, r.closing, r.peak, r.mean, r.area_ms) for r in whole
-    ] == [(10, 0, 0, 2, 1.2, 6), (15, 0, 1, 1, 0.4, 2), (20, 1, 0, 0, 0.0, 0)]
+    assert [(r.bucket_start_ms, r.opening, r.closing, r.peak, r.mean, r.area_ms) for r in whole] == [
+        (10, 0, 0, 2, 1.2, 6),
+        (15, 0, 1, 1, 0.4, 2),
+        (20, 1, 0, 0, 0.0, 0),
+    ]
     (total,) = [row for row in summary if row.key is None]
     assert (total.peak, total.parked_ms, total.mean, total.heat) == (2, 8, 0.8, None)
 
@@ -77,11 +75,7 @@ def test_changes_within_one_millisecond_are_one_change(run_of):
 
 def test_an_operation_counts_under_each_of_its_keys_and_once_for_the_purgatory(run_of):
     _, summary = run_of("keys")
-    assert {row.key: (row.peak, row.parked_ms) for row in summary} == {
-        None: (1, 10),
-        "a": (1, 10),
-        "b": (1, 10),
-    }
+    assert {row.key: (row.peak, row.parked_ms) for row in summary} == {None: (1, 10), "a": (1, 10), "b": (1, 10)}
 
 
 def test_keys_are_ranked_by_their_parked_milliseconds(run_of):
@@ -105,9 +99,7 @@ def _by_hand(operations):
                 levels.setdefault(key, Counter())[ms] += 1
             levels.setdefault(key, Counter())
     assert end
-    return {
-        key: (max(level.values(), default=0), sum(level.values())) for key, level in levels.items()
-    }
+    return {key: (max(level.values(), default=0), sum(level.values())) for key, level in levels.items()}
 
 
 @pytest.mark.soak(part="spark")
@@ -120,9 +112,7 @@ def test_random_lifecycles_agree_with_counting_every_millisecond(occupancies, li
         ended = parked + rng.choice([0, 1, 5, 30, 200])
         operations.append((rng.sample(["a", "b", "c"], rng.randint(1, 3)), parked, ended))
     rows = [
-        row
-        for number, (keys, parked, ended) in enumerate(operations)
-        for row in life(number, parked, ended, keys=keys)
+        row for number, (keys, parked, ended) in enumerate(operations) for row in life(number, parked, ended, keys=keys)
     ]
     bucket_ms = rng.choice([7, 50, 1000])
     buckets, summary = occupancies(rows, bucket_ms)

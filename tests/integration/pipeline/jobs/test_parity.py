@@ -90,10 +90,7 @@ def test_scenarios_are_summed_up(frame, both):
 def _ks(first, second):
     first, second = sorted(first), sorted(second)
     return max(
-        abs(
-            bisect.bisect_right(first, x) / len(first)
-            - bisect.bisect_right(second, x) / len(second)
-        )
+        abs(bisect.bisect_right(first, x) / len(first) - bisect.bisect_right(second, x) / len(second))
         for x in [*first, *second]
     )
 

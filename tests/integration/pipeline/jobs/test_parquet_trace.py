@@ -18,9 +18,7 @@ def ingest(spark, tmp_path):
     """Return a function that ingests files into a directory; returns the counts."""
     from integration.pipeline.jobs import ingest
 
-    return lambda *inputs, into="out": ingest.run(
-        spark, [str(path) for path in inputs], str(tmp_path / into)
-    )
+    return lambda *inputs, into="out": ingest.run(spark, [str(path) for path in inputs], str(tmp_path / into))
 
 
 @pytest.fixture
@@ -113,10 +111,7 @@ def test_events_against_the_rules_are_quarantined_for_the_same_reason(
     assert ingest(parquet, into="parquet") == counts
 
     def reasons(into):
-        return [
-            text.partition(", source=")[0].partition("reason=")[2]
-            for text in table("quarantine", into)
-        ]
+        return [text.partition(", source=")[0].partition("reason=")[2] for text in table("quarantine", into)]
 
     assert sorted(reasons("parquet")) == sorted(reasons("lines"))
     assert all("b.parquet/trace-00000.parquet" in text for text in table("quarantine", "parquet"))
@@ -135,9 +130,7 @@ def test_input_that_is_not_a_trace_is_one_line(ingest, event, tmp_path):
     row = event() | {"ts_ms": "today"}
     del row["watched"]
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "x.parquet")
-    with pytest.raises(
-        PipelineError, match=r"x\.parquet: not a trace: ts_ms is string, .*watched is m"
-    ):
+    with pytest.raises(PipelineError, match=r"x\.parquet: not a trace: ts_ms is string, .*watched is m"):
         ingest(tmp_path / "x.parquet")
     with pytest.raises(PipelineError, match=r"no such input: .*nowhere\.parquet"):
         ingest(tmp_path / "nowhere.parquet")

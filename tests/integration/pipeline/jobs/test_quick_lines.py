@@ -52,9 +52,7 @@ def parsed(spark):
         binary = [line if isinstance(line, bytes) else line.encode() for line in lines]
         rows = spark.createDataFrame(list(enumerate(binary)), "source int, line binary")
         text = rows.select(sf.col("source").cast("string"), sf.col("line").cast("string"))
-        found = {
-            int(row.source): row.event for row in parse(text).select("source", "event").collect()
-        }
+        found = {int(row.source): row.event for row in parse(text).select("source", "event").collect()}
         return [found[number] and found[number].asDict() for number in range(len(lines))]
 
     return read
@@ -136,9 +134,7 @@ def test_random_lines_are_taken_only_if_they_are_the_same_events(event, take, pa
     for number in range(LINES):
         end = {"event": rng.choice(["expired", "completed"]), "waited_ms": number, "lateness_ms": 1}
         row = event(operation_id=number, **(end if rng.random() < 0.5 else {}))
-        lines.append(
-            _mutated(rng, json.dumps(row, separators=rng.choice([(",", ":"), (", ", ": ")])))
-        )
+        lines.append(_mutated(rng, json.dumps(row, separators=rng.choice([(",", ":"), (", ", ": ")]))))
     taken = take(lines[: LINES // 2]) + [take([line])[0] for line in lines[LINES // 2 :]]
     _must_be_sound(lines, taken, parsed(lines), f"seed {seed}")
     assert sum(each is not None for each in taken) > LINES / 20, f"seed {seed}"
@@ -212,7 +208,5 @@ read = pickle.loads(open({str(sent)!r}, "rb").read())
 lines = pa.RecordBatch.from_pydict({{"line": [{json.dumps(event())!r}, ""], "slot": [1, 2]}})
 print([batch.column("slot").to_pylist() for batch in read([lines])])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert (done.stdout, done.stderr) == ("[[None], [2]]\n", "")

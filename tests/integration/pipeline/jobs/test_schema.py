@@ -30,9 +30,7 @@ def test_the_contract_names_the_fields_of_the_trace():
     assert tuple(EVENT_SCHEMA.names) == FIELDS
 
 
-def test_contract_has_the_fields_of_the_comparisons_observations(
-    require_spark, tmp_path, result_of
-):
+def test_contract_has_the_fields_of_the_comparisons_observations(require_spark, tmp_path, result_of):
     from integration.comparison.distribution import Machines
     from integration.pipeline.jobs.schema import OBSERVATION_SCHEMA
     from integration.report.report import Report, write_observations
@@ -50,9 +48,7 @@ def test_an_event_is_typed(judge, event):
     (row,) = judge(event(event="expired", waited_ms=1003, lateness_ms=3, keys=["a-0", "b-1"]))
     assert row.reason is None
     assert row.observation is None
-    assert row.event.asDict() == event(
-        event="expired", waited_ms=1003, lateness_ms=3, keys=["a-0", "b-1"]
-    )
+    assert row.event.asDict() == event(event="expired", waited_ms=1003, lateness_ms=3, keys=["a-0", "b-1"])
 
 
 def test_an_observation_is_typed_and_keeps_its_fields_as_text(judge, observation):
@@ -110,9 +106,7 @@ def test_every_line_that_does_not_fit_has_its_reason(judge, event, observation):
 
 
 def test_braces_inside_texts_and_fields_do_not_end_a_line(judge, event, observation):
-    texts, nested = judge(
-        event(client_id="}{", keys=["a}", "]"]), observation(fields={"a": {"b": "}] x"}})
-    )
+    texts, nested = judge(event(client_id="}{", keys=["a}", "]"]), observation(fields={"a": {"b": "}] x"}}))
     assert (texts.reason, texts.event.client_id) == (None, "}{")
     assert nested.reason is None
     assert json.loads(nested.observation.fields) == {"a": {"b": "}] x"}}

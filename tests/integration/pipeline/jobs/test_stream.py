@@ -130,11 +130,7 @@ def test_the_trace_of_a_running_cluster_is_the_same_live_and_from_its_file(spark
                 producer.flush(30)
             producer.poll(PAUSE_S)
         settings = StreamSettings(
-            cluster.bootstrap_servers,
-            TRACE_TOPIC,
-            window=WINDOW,
-            watermark="1500 milliseconds",
-            available_now=True,
+            cluster.bootstrap_servers, TRACE_TOPIC, window=WINDOW, watermark="1500 milliseconds", available_now=True
         )
         for _ in range(2):
             # The second run has a watermark, so that windows close; followers always produce events.

@@ -90,12 +90,7 @@ def test_results_of_other_code_are_simulated_again(spark, plan, tmp_path, monkey
 
 @pytest.mark.parametrize(
     ("repeats", "at_once", "expected"),
-    [
-        (3, 4, [(7, 7), (8, 8), (9, 9)]),
-        (3, 5, [(7, 8), (9, 9)]),
-        (3, 99, [(7, 9)]),
-        (1, 1, [(7, 7)]),
-    ],
+    [(3, 4, [(7, 7), (8, 8), (9, 9)]), (3, 5, [(7, 8), (9, 9)]), (3, 99, [(7, 9)]), (1, 1, [(7, 7)])],
 )
 def test_a_wave_has_work_for_all_tasks(require_spark, plan, repeats, at_once, expected):
     from integration.pipeline.jobs.sweep import waves
@@ -108,9 +103,7 @@ def test_a_sample_is_the_same_whatever_the_partitions_and_covers_the_range(spark
     from integration.pipeline.jobs.sweep import sample
 
     wanted = plan(
-        {"follower_delay_ms": {"from": 10, "to": 20}, "min_insync_replicas": [1, 2, 3]},
-        sample_size=300,
-        repeats=1,
+        {"follower_delay_ms": {"from": 10, "to": 20}, "min_insync_replicas": [1, 2, 3]}, sample_size=300, repeats=1
     )
     found = _rows(sample(spark, wanted))
     spark.conf.set("spark.sql.leafNodeDefaultParallelism", "7")
@@ -138,9 +131,7 @@ def test_the_summary_adds_up_the_seeds(spark):
     from integration.pipeline.jobs.sweep_run import SweepOutcome, SweepSettings, asdict
 
     def result(seed, requests, timed_out):
-        outcome = SweepOutcome(
-            requests, requests - timed_out, timed_out, 0, 0, 1.0, 2.0, 3 + seed, 0, 0, 1, "d"
-        )
+        outcome = SweepOutcome(requests, requests - timed_out, timed_out, 0, 0, 1.0, 2.0, 3 + seed, 0, 0, 1, "d")
         return asdict(SweepSettings(seed=seed)) | asdict(outcome)
 
     frame = spark.createDataFrame([result(0, 100, 10), result(1, 300, 90)], RESULT_SCHEMA)

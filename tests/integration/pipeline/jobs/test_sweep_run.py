@@ -48,9 +48,7 @@ def test_requests_time_out_while_a_paused_follower_is_in_the_isr():
     assert patient.timed_out == 0
     assert patient.waited_max_ms > 500
     for outcome in (impatient, patient):
-        assert outcome.requests == (
-            outcome.acknowledged + outcome.timed_out + outcome.refused + outcome.failed
-        )
+        assert outcome.requests == (outcome.acknowledged + outcome.timed_out + outcome.refused + outcome.failed)
 
 
 def test_requests_are_refused_once_the_isr_is_below_its_minimum():
@@ -68,9 +66,7 @@ def test_requests_are_refused_once_the_isr_is_below_its_minimum():
     assert outcome.isr_changes > 0
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"follower_delay": "gaussian"}, {"requests_per_s": 0.0}, {"duration_ms": 0}]
-)
+@pytest.mark.parametrize("wrong", [{"follower_delay": "gaussian"}, {"requests_per_s": 0.0}, {"duration_ms": 0}])
 def test_invalid_settings_are_refused(wrong):
     with pytest.raises(ValueError, match=r"choose|above 0"):
         simulate(SweepSettings(**wrong))

@@ -10,10 +10,7 @@ ROWS = 3_000
 TASKS = 16
 SHARE = ROWS // TASKS
 """What a task gets of an even split; hashes may give twice as much."""
-CONF = {
-    "spark.sql.shuffle.partitions": str(TASKS),
-    "spark.sql.adaptive.coalescePartitions.enabled": "false",
-}
+CONF = {"spark.sql.shuffle.partitions": str(TASKS), "spark.sql.adaptive.coalescePartitions.enabled": "false"}
 
 
 @pytest.fixture
@@ -44,9 +41,7 @@ def _windows(plan):
     return [line for line in plan.splitlines() if "- Window [" in line]
 
 
-def test_ranking_keys_gives_no_task_all_keys(
-    spark, events_frame, life, explained, largest_task, monkeypatch
-):
+def test_ranking_keys_gives_no_task_all_keys(spark, events_frame, life, explained, largest_task, monkeypatch):
     from integration.pipeline.jobs import occupancy
 
     monkeypatch.setattr(occupancy, "HOTTEST", 2)
@@ -65,9 +60,7 @@ def test_ranking_keys_gives_no_task_all_keys(
     assert largest.rows < 3 * SHARE, largest
 
 
-def test_distance_of_distributions_gives_no_task_all_values(
-    spark, observation, explained, largest_task
-):
+def test_distance_of_distributions_gives_no_task_all_values(spark, observation, explained, largest_task):
     from integration.pipeline.jobs.parity import ks_distance
     from integration.pipeline.jobs.schema import OBSERVATION_SCHEMA
 
@@ -90,9 +83,7 @@ def test_a_hot_partition_is_written_by_many_tasks(spark, many_tasks, event, tmp_
     from integration.pipeline.jobs import ingest
 
     rng = random.Random(5)
-    rows = [
-        event(operation_id=number, client_id=rng.randbytes(100).hex()) for number in range(ROWS)
-    ]
+    rows = [event(operation_id=number, client_id=rng.randbytes(100).hex()) for number in range(ROWS)]
     trace = write_lines(tmp_path / "trace.jsonl", rows)
     spark.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "60k")
     try:
@@ -104,9 +95,7 @@ def test_a_hot_partition_is_written_by_many_tasks(spark, many_tasks, event, tmp_
     assert max(sizes) < sum(sizes) / 3, sizes
 
 
-def test_all_operations_under_one_key_give_no_task_all_of_them(
-    spark, events_frame, life, largest_task
-):
+def test_all_operations_under_one_key_give_no_task_all_of_them(spark, events_frame, life, largest_task):
     from integration.pipeline.jobs.lifecycle import lifecycles
     from integration.pipeline.jobs.occupancy import occupancy
 

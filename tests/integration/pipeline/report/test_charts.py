@@ -42,13 +42,7 @@ def test_sides_share_a_panel_and_are_named_once(charts):
 
 def test_waiting_of_nothing_has_a_place_on_the_axis(charts):
     rows = [
-        {
-            "purgatory": "Fetch",
-            "side": "sim",
-            "outcome": "completed",
-            "operations": 2,
-            "up_to_ms": ms,
-        }
+        {"purgatory": "Fetch", "side": "sim", "outcome": "completed", "operations": 2, "up_to_ms": ms}
         for ms in (0, 7, 40_000)
     ]
     picture = charts.waiting(rows)

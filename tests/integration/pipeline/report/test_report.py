@@ -61,15 +61,7 @@ def chromium():
 @pytest.fixture(scope="session")
 def directory(spark, tmp_path_factory, life, observation, write_lines):
     """Tables of every job, made of few rows."""
-    from integration.pipeline.jobs import (
-        chaos,
-        ingest,
-        latency,
-        lifecycle,
-        occupancy,
-        parity,
-        sweep,
-    )
+    from integration.pipeline.jobs import chaos, ingest, latency, lifecycle, occupancy, parity, sweep
     from integration.pipeline.spark import tables
 
     out = tmp_path_factory.mktemp("report")
@@ -108,9 +100,7 @@ def directory(spark, tmp_path_factory, life, observation, write_lines):
     sweep.run(spark, plan, str(out), tasks=1)
     outcomes = spark.createDataFrame([(7, "<b>lost</b>", "", 9, 0.2)], chaos.OUTCOME)
     schedule = "seed=7 brokers=3\n100 crash worker-1 for=100"
-    shrunk = spark.createDataFrame(
-        [(7, "<b>lost</b>", "crash", 1, schedule, 14, "d", True, "told")], chaos.SHRUNK
-    )
+    shrunk = spark.createDataFrame([(7, "<b>lost</b>", "crash", 1, schedule, 14, "d", True, "told")], chaos.SHRUNK)
     test = chaos.ChaosTest("shop:test_orders")
     tables.overwrite(chaos.distinct_failures(outcomes, shrunk), str(out), "chaos_failures")
     tables.overwrite(chaos.summary(outcomes, test), str(out), "chaos_summary")
@@ -250,10 +240,7 @@ def test_parity_comes_first_and_missing_sections_last(spark, page, directory, tm
     (tmp_path / "occupancy").symlink_to(directory / "occupancy")
     report.run(spark, str(tmp_path), str(tmp_path / "page.html"))
     titles = re.findall(r"<h2>(.*?)</h2>", (tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert titles[:2] == [
-        "How many operations were parked",
-        "The simulator compared with a real Kafka",
-    ]
+    assert titles[:2] == ["How many operations were parked", "The simulator compared with a real Kafka"]
 
 
 def test_axes_without_data_do_not_count_as_a_chart(page, measure):

@@ -6,11 +6,7 @@ pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: make 
 pytestmark = pytest.mark.spark
 
 from integration.pipeline.errors import PipelineError  # noqa: E402 - needs pyspark
-from integration.pipeline.spark.session import (  # noqa: E402 - the same
-    KAFKA_CONNECTOR,
-    default_conf,
-    require_java,
-)
+from integration.pipeline.spark.session import KAFKA_CONNECTOR, default_conf, require_java  # noqa: E402 - the same
 
 
 @pytest.fixture
@@ -42,8 +38,7 @@ def test_a_java_home_without_java_is_named(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("version", "major"),
-    [('java version "1.8.0_392"', 8), ('openjdk version "11.0.2" x', 11), ('version "25"', 25)],
+    ("version", "major"), [('java version "1.8.0_392"', 8), ('openjdk version "11.0.2" x', 11), ('version "25"', 25)]
 )
 def test_a_java_that_spark_does_not_run_on_is_named(java, version, major):
     java(version)
@@ -76,9 +71,7 @@ def test_only_a_driver_on_this_machine_is_bound_to_loopback():
         assert "spark.driver.host" not in default_conf(master)
 
 
-@pytest.mark.parametrize(
-    "variable", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"]
-)
+@pytest.mark.parametrize("variable", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
 def test_a_collector_that_the_user_chose_is_the_only_one(variable, monkeypatch):
     for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"):
         monkeypatch.delenv(name, raising=False)

@@ -28,13 +28,7 @@ def acks_all_producer(servers, topic, request_timeout_ms):
     It returns the error code, None for success, and knows the leader from the start.
     """
     producer = Producer(
-        {
-            "bootstrap.servers": servers,
-            "acks": "all",
-            "retries": 0,
-            "request.timeout.ms": request_timeout_ms,
-            **QUIET,
-        }
+        {"bootstrap.servers": servers, "acks": "all", "retries": 0, "request.timeout.ms": request_timeout_ms, **QUIET}
     )
 
     def produce(value):
@@ -63,9 +57,7 @@ def partition(real_kafka):
             self.produce("the followers' fetches hold the partition now")
 
         def describe(self):
-            return (
-                self.admin.list_topics(self.topic, timeout=10).topics[self.topic].partitions.get(0)
-            )
+            return self.admin.list_topics(self.topic, timeout=10).topics[self.topic].partitions.get(0)
 
         def wait_until(self, is_so, what):
             """Return the first description by any broker of which `is_so` holds."""

@@ -7,9 +7,7 @@ import pytest
 
 from integration.reference.clusters.leftovers import make_run_directory, remove_leftovers
 
-MAKE_DIRECTORY = (
-    "from integration.reference.clusters.leftovers import *; print(make_run_directory())"
-)
+MAKE_DIRECTORY = "from integration.reference.clusters.leftovers import *; print(make_run_directory())"
 
 
 @pytest.fixture(autouse=True)

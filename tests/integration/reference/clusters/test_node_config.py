@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.reference.clusters.node_config import (
-    CLUSTER_ID,
-    Node,
-    node_environment,
-    node_properties,
-    to_file,
-)
+from integration.reference.clusters.node_config import CLUSTER_ID, Node, node_environment, node_properties, to_file
 
 ENTRYPOINT = Path(__file__).parents[4] / "integration" / "reference" / "node_files" / "entrypoint"
 
@@ -60,12 +54,8 @@ def run_entrypoint(tmp_path):
 def test_every_node_knows_all_voters_and_advertises_its_own_ports():
     properties = node_properties(NODES[1], NODES, "/data", {})
     assert properties["node.id"] == "2"
-    assert properties["controller.quorum.voters"] == (
-        "1@kafka-1:19093,2@kafka-2:19093,3@kafka-3:19093"
-    )
-    assert properties["advertised.listeners"] == (
-        "INTERNAL://kafka-2:19092,EXTERNAL://127.0.0.1:20002"
-    )
+    assert properties["controller.quorum.voters"] == ("1@kafka-1:19093,2@kafka-2:19093,3@kafka-3:19093")
+    assert properties["advertised.listeners"] == ("INTERNAL://kafka-2:19092,EXTERNAL://127.0.0.1:20002")
     assert properties["log.dirs"] == "/data"
 
 
@@ -95,9 +85,7 @@ def test_entrypoint_formats_the_storage_once_and_hands_options_to_java(run_entry
     }
     properties, first = run_entrypoint(environment)
     assert properties == f"log.dirs={tmp_path}\n"
-    assert [call.split(" -cp ")[0].split()[:3] for call in first] == [
-        ["-Xmx99m", "-Done=1", "-Dtwo=2"]
-    ] * 2
+    assert [call.split(" -cp ")[0].split()[:3] for call in first] == [["-Xmx99m", "-Done=1", "-Dtwo=2"]] * 2
     assert f"kafka.tools.StorageTool format --ignore-formatted -t {CLUSTER_ID}" in first[0]
     assert " kafka.Kafka " in first[1]
 

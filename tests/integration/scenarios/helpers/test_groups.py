@@ -8,8 +8,7 @@ from integration.scenarios.helpers.groups import named, partition_of
 
 
 @pytest.mark.parametrize(
-    ("group", "partitions", "partition"),
-    [("hello", 50, 22), ("polygenelubricants", 50, 0), ("", 50, 0), ("a", 6, 1)],
+    ("group", "partitions", "partition"), [("hello", 50, 22), ("polygenelubricants", 50, 0), ("", 50, 0), ("a", 6, 1)]
 )
 def test_partition_of_a_group_follows_javas_hash(group, partitions, partition):
     assert partition_of(group, partitions) == partition

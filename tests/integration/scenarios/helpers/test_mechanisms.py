@@ -5,12 +5,7 @@ from integration.comparison.timeliness import late_ms
 from integration.observations import Observation
 from integration.reference.clusters.node_config import COMMON_CONFIGS
 from integration.scenarios.helpers.broker_configs import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
-from integration.scenarios.helpers.mechanisms import (
-    FETCH_WAIT_MS,
-    at_new_leader,
-    at_next_heartbeat,
-    fenced,
-)
+from integration.scenarios.helpers.mechanisms import FETCH_WAIT_MS, at_new_leader, at_next_heartbeat, fenced
 
 LOST = Moment(1000.0, began_ms=990.0)
 

@@ -29,9 +29,7 @@ def test_random_ids_are_compared_by_presence_only():
 
 
 def test_brokers_are_named_by_their_roles():
-    partition = messages.MetadataResponse.MetadataResponsePartition(
-        leader_id=8, replica_nodes=[7, 8, 9]
-    )
+    partition = messages.MetadataResponse.MetadataResponsePartition(leader_id=8, replica_nodes=[7, 8, 9])
     topic = messages.MetadataResponse.MetadataResponseTopic(partitions=[partition])
     plain = normalised(messages.MetadataResponse(topics=[topic]), role)
     assert plain["topics.0.partitions.0.leader_id"] == "second"
@@ -41,10 +39,7 @@ def test_brokers_are_named_by_their_roles():
 def test_configurations_of_a_broker_are_named_by_its_role():
     result = messages.DescribeConfigsResponse.DescribeConfigsResult
     response = messages.DescribeConfigsResponse(
-        results=[
-            result(resource_type=4, resource_name="7"),
-            result(resource_type=2, resource_name="7"),
-        ]
+        results=[result(resource_type=4, resource_name="7"), result(resource_type=2, resource_name="7")]
     )
     plain = normalised(response, role)
     assert plain["results.0.resource_name"] == "first"
@@ -77,9 +72,7 @@ def test_lists_without_an_order_are_sorted_where_the_scenario_says_so():
 def test_long_bytes_are_shown_by_size_and_digest():
     partition = messages.FetchResponse.PartitionData(records=b"x" * 300)
     topic = messages.FetchResponse.FetchableTopicResponse(partitions=[partition])
-    records = normalised(messages.FetchResponse(responses=[topic]), role)[
-        "responses.0.partitions.0.records"
-    ]
+    records = normalised(messages.FetchResponse(responses=[topic]), role)["responses.0.partitions.0.records"]
     assert records.startswith("300 bytes, sha256 ")
 
 

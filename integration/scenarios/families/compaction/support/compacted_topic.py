@@ -8,15 +8,8 @@ from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import parse_header, split_batches
 from broker_sim.protocol.records import Record, build_batch, iter_records, read_end_txn_marker
-from integration.clients.broker_client import (
-    PRODUCE_VERSION,
-    TIMESTAMP_MS,
-    Append,
-    produce_request,
-)
-from integration.scenarios.families.transactions.support.transactions_under_test import (
-    QUICK_TRANSACTIONS,
-)
+from integration.clients.broker_client import PRODUCE_VERSION, TIMESTAMP_MS, Append, produce_request
+from integration.scenarios.families.transactions.support.transactions_under_test import QUICK_TRANSACTIONS
 from integration.scenarios.helpers.observe import concluded
 from integration.scenarios.helpers.publication import Publication
 
@@ -28,9 +21,7 @@ if TYPE_CHECKING:
     from integration.clients.topics import Topic
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
-    from integration.scenarios.families.transactions.support.transactional_producer import (
-        TransactionalProducer,
-    )
+    from integration.scenarios.families.transactions.support.transactional_producer import TransactionalProducer
 
 QUICK_CLEANING: Final = QUICK_TRANSACTIONS | {
     "log.cleaner.backoff.ms": "100",
@@ -48,9 +39,7 @@ NEVER: Final = "1"
 class CompactedTopic:
     """A topic that is cleaned when it is told to, its leader, and what is left in its log."""
 
-    def __init__(
-        self, cluster: ClusterUnderTest, replicas: Sequence[int] | None = None, **configs: str
-    ) -> None:
+    def __init__(self, cluster: ClusterUnderTest, replicas: Sequence[int] | None = None, **configs: str) -> None:
         self._cluster = cluster
         self._published = Publication(cluster)
         configs = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": NEVER} | configs
@@ -62,14 +51,10 @@ class CompactedTopic:
         """Append one batch of keys and values, all with the same old timestamp."""
         return self.append_at(0, *pairs, **header)
 
-    def append_at(
-        self, time: int, *pairs: tuple[bytes | None, bytes | None], **header: Any
-    ) -> Reply[Any]:
+    def append_at(self, time: int, *pairs: tuple[bytes | None, bytes | None], **header: Any) -> Reply[Any]:
         """Append one batch with a timestamp so many ms later."""
         records = [Record(value, key, TIMESTAMP_MS + time) for key, value in pairs]
-        return self.leader.start_produce(
-            Append(self.topic, 0, build_batch(records, **header))
-        ).result()
+        return self.leader.start_produce(Append(self.topic, 0, build_batch(records, **header))).result()
 
     def append_in(self, producer: TransactionalProducer, pair: tuple[bytes, bytes]) -> None:
         """Append the first record of a transaction to the log."""
@@ -106,9 +91,7 @@ class CompactedTopic:
 
     def await_left(self, *expected: str, client: BrokerClient | None = None) -> None:
         """Wait until exactly these records of producers are left, `offset key=value` per batch."""
-        self._cluster.wait_until(
-            lambda: self.left(client) == list(expected), f"{expected} are left"
-        )
+        self._cluster.wait_until(lambda: self.left(client) == list(expected), f"{expected} are left")
 
     def left(self, client: BrokerClient | None = None) -> list[str]:
         """Return the records of producers that are left, as above."""
@@ -131,13 +114,8 @@ class CompactedTopic:
             counts=[header.records_count for header in headers],
             with_horizon=[header.delete_horizon_ms is not None for header in headers],
             # A base timestamp of today makes the deltas of old records longer, by when the run is.
-            sizes=[
-                header.size_bytes if header.delete_horizon_ms is None else -1 for header in headers
-            ],
-            max_timestamps=[
-                header.max_timestamp - TIMESTAMP_MS if not header.is_control else -1
-                for header in headers
-            ],
+            sizes=[header.size_bytes if header.delete_horizon_ms is None else -1 for header in headers],
+            max_timestamps=[header.max_timestamp - TIMESTAMP_MS if not header.is_control else -1 for header in headers],
         )
 
 
@@ -165,10 +143,7 @@ def shown(batch: memoryview) -> str:
     if header.is_control:
         marker = read_end_txn_marker(batch)
         return f"{header.base_offset} {'commit' if marker.is_commit else 'abort'}"
-    return ", ".join(
-        f"{record.offset} {_text(record.key)}={_text(record.value)}"
-        for record in iter_records(batch)
-    )
+    return ", ".join(f"{record.offset} {_text(record.key)}={_text(record.value)}" for record in iter_records(batch))
 
 
 def records_of(answer: messages.FetchResponse.PartitionData) -> bytes:

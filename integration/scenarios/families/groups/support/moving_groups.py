@@ -36,9 +36,7 @@ def shared_topic(cluster: ClusterUnderTest) -> Topic:
     return cluster.topics.create([cluster.first], partitions=PARTITIONS)
 
 
-def subscribed(
-    topic: Topic, owned: Sequence[int] = (), user_data: bytes | None = None
-) -> dict[str, bytes]:
+def subscribed(topic: Topic, owned: Sequence[int] = (), user_data: bytes | None = None) -> dict[str, bytes]:
     """Return the protocols of a consumer that owns these partitions."""
     return {"range": subscription([topic.name], owned={topic.name: owned}, user_data=user_data)}
 
@@ -52,9 +50,7 @@ def partitions_in(assigned: bytes) -> list[int]:
     return sorted(number for of in decoded.assigned_partitions for number in of.partitions)
 
 
-def seen_sync(
-    group: GroupUnderTest, step: str, reply: Reply[messages.SyncGroupResponse]
-) -> Iterator[Observation]:
+def seen_sync(group: GroupUnderTest, step: str, reply: Reply[messages.SyncGroupResponse]) -> Iterator[Observation]:
     """Observe a SyncGroup, and what it assigns."""
     partitions = partitions_in(bytes(reply.message.assignment))
     version = bytes(reply.message.assignment[:2])

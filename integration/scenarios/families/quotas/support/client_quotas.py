@@ -63,10 +63,7 @@ def forget_all(cluster: ClusterUnderTest, client: BrokerClient) -> None:
 
 
 def limit(
-    cluster: ClusterUnderTest,
-    published: Publication,
-    names: Mapping[str, str | None],
-    **quotas: float | None,
+    cluster: ClusterUnderTest, published: Publication, names: Mapping[str, str | None], **quotas: float | None
 ) -> None:
     """Set quotas, and return when every broker acts on them."""
     reply = alter(cluster.clients.ask(cluster.first), entry(names, **quotas))

@@ -9,9 +9,7 @@ from broker_sim.protocol.record_batch import parse_header, split_batches, verify
 from broker_sim.protocol.records import iter_records
 from integration.broker_files import HasBrokerFiles
 from integration.clients.broker_client import EARLIEST, LATEST, Append, batch_of
-from integration.scenarios.families.transactions.support.transactions_under_test import (
-    QUICK_TRANSACTIONS,
-)
+from integration.scenarios.families.transactions.support.transactions_under_test import QUICK_TRANSACTIONS
 from integration.scenarios.helpers.observe import concluded
 
 if TYPE_CHECKING:
@@ -140,9 +138,7 @@ class BrokerOnDisk:
         """Replace the content of a file by what `change` makes of it."""
         self.write_file(path, change(self.read_file(path)))
 
-    def change_log(
-        self, topic: Topic, change: Callable[[bytes], bytes], base_offset: int = 0
-    ) -> None:
+    def change_log(self, topic: Topic, change: Callable[[bytes], bytes], base_offset: int = 0) -> None:
         """Replace the batches of a segment by what `change` makes of them."""
         self.change(f"{topic.name}-0/{segment_file(base_offset)}", change)
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from integration.scenarios.families.transactions.support.transactions_under_test import (
-    QUICK_TRANSACTIONS,
-)
+from integration.scenarios.families.transactions.support.transactions_under_test import QUICK_TRANSACTIONS
 from integration.scenarios.helpers.group_configs import QUICK_GROUPS
 
 MAX_SIZE: Final = 3

@@ -80,13 +80,9 @@ class ShareGroupUnderTest(GroupUnderTest):
                 request.DescribeShareGroupOffsetsRequestTopic(name, list(partitions))
                 for name, partitions in topics.items()
             ]
-        return self.tool.request(
-            request([asked]), version, messages.DescribeShareGroupOffsetsResponse
-        )
+        return self.tool.request(request([asked]), version, messages.DescribeShareGroupOffsetsResponse)
 
-    def alter_offsets(
-        self, offsets: Mapping[str, Mapping[int, int]]
-    ) -> Reply[messages.AlterShareGroupOffsetsResponse]:
+    def alter_offsets(self, offsets: Mapping[str, Mapping[int, int]]) -> Reply[messages.AlterShareGroupOffsetsResponse]:
         """Set start offsets by topic and partition."""
         request = messages.AlterShareGroupOffsetsRequest
         topics = [
@@ -100,21 +96,15 @@ class ShareGroupUnderTest(GroupUnderTest):
             for name, partitions in offsets.items()
         ]
         return self.tool.request(
-            request(self.name, topics),
-            ALTER_OFFSETS_VERSION,
-            messages.AlterShareGroupOffsetsResponse,
+            request(self.name, topics), ALTER_OFFSETS_VERSION, messages.AlterShareGroupOffsetsResponse
         )
 
-    def delete_offsets(
-        self, topics: Iterable[str]
-    ) -> Reply[messages.DeleteShareGroupOffsetsResponse]:
+    def delete_offsets(self, topics: Iterable[str]) -> Reply[messages.DeleteShareGroupOffsetsResponse]:
         """Delete the state of topics."""
         request = messages.DeleteShareGroupOffsetsRequest
         named = [request.DeleteShareGroupOffsetsRequestTopic(name) for name in topics]
         return self.tool.request(
-            request(self.name, named),
-            DELETE_OFFSETS_VERSION,
-            messages.DeleteShareGroupOffsetsResponse,
+            request(self.name, named), DELETE_OFFSETS_VERSION, messages.DeleteShareGroupOffsetsResponse
         )
 
     def described(self) -> Reply[messages.ShareGroupDescribeResponse]:
@@ -122,14 +112,10 @@ class ShareGroupUnderTest(GroupUnderTest):
         return describe_share_groups(self, self.name)
 
 
-def describe_share_groups(
-    group: GroupUnderTest, *names: str
-) -> Reply[messages.ShareGroupDescribeResponse]:
+def describe_share_groups(group: GroupUnderTest, *names: str) -> Reply[messages.ShareGroupDescribeResponse]:
     """Describe share groups at the coordinator of one."""
     return group.tool.request(
-        messages.ShareGroupDescribeRequest(list(names)),
-        DESCRIBE_VERSION,
-        messages.ShareGroupDescribeResponse,
+        messages.ShareGroupDescribeRequest(list(names)), DESCRIBE_VERSION, messages.ShareGroupDescribeResponse
     )
 
 
@@ -150,25 +136,16 @@ def share_groups_on(
     return found
 
 
-def configure_groups(
-    cluster: ClusterUnderTest, groups: Iterable[GroupUnderTest], configs: Mapping[str, str]
-) -> None:
+def configure_groups(cluster: ClusterUnderTest, groups: Iterable[GroupUnderTest], configs: Mapping[str, str]) -> None:
     """Set configurations of groups; return when all brokers act on them."""
     changes = [(name, SET, value) for name, value in configs.items()]
-    reply = alter(
-        cluster.clients.ask(cluster.first), *((GROUP, group.name, changes) for group in groups)
-    )
+    reply = alter(cluster.clients.ask(cluster.first), *((GROUP, group.name, changes) for group in groups))
     assert not any(result.error_code for result in reply.message.responses), reply.message
     Publication(cluster).wait()
 
 
 def acquired(
-    step: str,
-    cluster: ClusterUnderTest,
-    reply: Reply[messages.ShareFetchResponse],
-    timing: Timing,
-    *,
-    attempt: int = 1,
+    step: str, cluster: ClusterUnderTest, reply: Reply[messages.ShareFetchResponse], timing: Timing, *, attempt: int = 1
 ) -> Observation:
     """Observe what a share fetch is answered, partition by partition."""
     message = reply.message
@@ -186,22 +163,15 @@ def acquired(
     for label, found in sorted(rows, key=lambda row: row[0]):
         fields |= {
             f"{label}: error": [found.error_code, found.error_message],
-            f"{label}: acknowledged": [
-                found.acknowledge_error_code,
-                found.acknowledge_error_message,
-            ],
+            f"{label}: acknowledged": [found.acknowledge_error_code, found.acknowledge_error_message],
             f"{label}: leader": [
                 cluster.brokers.role(found.current_leader.leader_id),
                 found.current_leader.leader_epoch,
             ],
             f"{label}: acquired": [
-                [one.first_offset, one.last_offset, one.delivery_count]
-                for one in found.acquired_records
+                [one.first_offset, one.last_offset, one.delivery_count] for one in found.acquired_records
             ],
-            f"{label}: values": [
-                value.decode(errors="backslashreplace")
-                for value in values_of(_bytes(found.records))
-            ],
+            f"{label}: values": [value.decode(errors="backslashreplace") for value in values_of(_bytes(found.records))],
         }
     return Observation(
         step,
@@ -217,10 +187,7 @@ def acquired(
 
 
 def acknowledged(
-    step: str,
-    cluster: ClusterUnderTest,
-    reply: Reply[messages.ShareAcknowledgeResponse],
-    timing: Timing,
+    step: str, cluster: ClusterUnderTest, reply: Reply[messages.ShareAcknowledgeResponse], timing: Timing
 ) -> Observation:
     """Observe what an acknowledgement is answered, partition by partition."""
     message = reply.message

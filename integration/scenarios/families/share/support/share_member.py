@@ -83,11 +83,7 @@ class ShareMember:
     session_epoch: int = 0
 
     def heartbeat(
-        self,
-        topics: Sequence[str] | None = None,
-        *,
-        epoch: int | None = None,
-        rack_id: str | None = None,
+        self, topics: Sequence[str] | None = None, *, epoch: int | None = None, rack_id: str | None = None
     ) -> Reply[messages.ShareGroupHeartbeatResponse]:
         """Send a heartbeat, with what changes; it joins in epoch 0."""
         request = messages.ShareGroupHeartbeatRequest(
@@ -97,9 +93,7 @@ class ShareMember:
             rack_id=rack_id,
             subscribed_topic_names=None if topics is None else list(topics),
         )
-        reply = self.coordinator.request(
-            request, HEARTBEAT_VERSION, messages.ShareGroupHeartbeatResponse
-        )
+        reply = self.coordinator.request(request, HEARTBEAT_VERSION, messages.ShareGroupHeartbeatResponse)
         if not reply.message.error_code:
             self.epoch = max(0, reply.message.member_epoch)
         return reply
@@ -133,9 +127,7 @@ class ShareMember:
                 request.AcknowledgementBatch(ack.first_offset, ack.last_offset, list(ack.types))
                 for ack in acknowledged.get(one, ())
             ]
-            asked.partitions.append(
-                request.FetchPartition(one.partition, acknowledgement_batches=batches)
-            )
+            asked.partitions.append(request.FetchPartition(one.partition, acknowledgement_batches=batches))
         sent = request(
             group_id=self.group,
             member_id=self.member_id,
@@ -146,17 +138,13 @@ class ShareMember:
             max_records=max_records,
             batch_size=batch_size,
             topics=list(topics.values()),
-            forgotten_topics_data=[
-                request.ForgottenTopic(one.topic.topic_id, [one.partition]) for one in forgotten
-            ],
+            forgotten_topics_data=[request.ForgottenTopic(one.topic.topic_id, [one.partition]) for one in forgotten],
         )
         if version >= SHARE_VERSION:
             sent.share_acquire_mode, sent.is_renew_ack = acquire_mode, renews
         return self.client.send(sent, version, messages.ShareFetchResponse)
 
-    def fetch(
-        self, *partitions: SharePartition, **options: Unpack[FetchOptions]
-    ) -> Reply[messages.ShareFetchResponse]:
+    def fetch(self, *partitions: SharePartition, **options: Unpack[FetchOptions]) -> Reply[messages.ShareFetchResponse]:
         """Send a share fetch and wait for the answer."""
         return self.start_fetch(*partitions, **options).result()
 
@@ -168,10 +156,7 @@ class ShareMember:
         topics: dict[bytes, messages.ShareAcknowledgeRequest.AcknowledgeTopic] = {}
         for one, acks in acknowledged.items():
             named = request.AcknowledgeTopic(one.topic.topic_id)
-            batches = [
-                request.AcknowledgementBatch(ack.first_offset, ack.last_offset, list(ack.types))
-                for ack in acks
-            ]
+            batches = [request.AcknowledgementBatch(ack.first_offset, ack.last_offset, list(ack.types)) for ack in acks]
             topics.setdefault(one.topic.topic_id, named).partitions.append(
                 request.AcknowledgePartition(one.partition, batches)
             )
@@ -184,9 +169,7 @@ class ShareMember:
         )
         return self.client.request(sent, SHARE_VERSION, messages.ShareAcknowledgeResponse)
 
-    def end_session(
-        self, acknowledged: Acknowledged | None = None
-    ) -> Reply[messages.ShareFetchResponse]:
+    def end_session(self, acknowledged: Acknowledged | None = None) -> Reply[messages.ShareFetchResponse]:
         """Send the last share fetch of the session; the next one begins another."""
         reply = self.fetch(epoch=FINAL_EPOCH, acknowledged=acknowledged or {})
         self.session_epoch = 0

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.protocol import messages
 from integration.clients.groups import list_groups
-from integration.scenarios.families.streams.support.topologies import (
-    TaskIds,
-    subtopology,
-    topology,
-)
+from integration.scenarios.families.streams.support.topologies import TaskIds, subtopology, topology
 from integration.scenarios.helpers.groups import GroupUnderTest, groups_on
 from integration.scenarios.helpers.observe import concluded
 
@@ -47,11 +43,7 @@ class StreamsMember:
     def join(self, **fields: Any) -> Reply[messages.StreamsGroupHeartbeatResponse]:
         """Join, or join again."""
         self.epoch, self.active, self.standby = JOINS, (), ()
-        told = {
-            "rebalance_timeout_ms": REBALANCE_MS,
-            "topology": self.topology,
-            "process_id": self.process_id,
-        }
+        told = {"rebalance_timeout_ms": REBALANCE_MS, "topology": self.topology, "process_id": self.process_id}
         return self.heartbeat(**{**told, **self.options, **fields})
 
     def leave(self, **fields: Any) -> Reply[messages.StreamsGroupHeartbeatResponse]:
@@ -129,27 +121,17 @@ class StreamsGroupUnderTest(GroupUnderTest):
         """Describe the group."""
         return describe_streams_groups(self, self.name)
 
-    def listed(
-        self, step: str, *, types: Sequence[str] = (), states: Sequence[str] = ()
-    ) -> Observation:
+    def listed(self, step: str, *, types: Sequence[str] = (), states: Sequence[str] = ()) -> Observation:
         """Observe how the group is listed among those of some types or states."""
         found = list_groups(self.tool, types=types, states=states).message.groups
-        rows = [
-            [each.protocol_type, each.group_state, each.group_type]
-            for each in found
-            if each.group_id == self.name
-        ]
+        rows = [[each.protocol_type, each.group_state, each.group_type] for each in found if each.group_id == self.name]
         return concluded(step, groups=rows)
 
 
-def describe_streams_groups(
-    group: GroupUnderTest, *names: str
-) -> Reply[messages.StreamsGroupDescribeResponse]:
+def describe_streams_groups(group: GroupUnderTest, *names: str) -> Reply[messages.StreamsGroupDescribeResponse]:
     """Describe streams groups at the coordinator of one."""
     return group.tool.request(
-        messages.StreamsGroupDescribeRequest(list(names)),
-        VERSION,
-        messages.StreamsGroupDescribeResponse,
+        messages.StreamsGroupDescribeRequest(list(names)), VERSION, messages.StreamsGroupDescribeResponse
     )
 
 

@@ -16,11 +16,7 @@ Subtopology = Request.Subtopology
 
 
 def internal(
-    name: str,
-    partitions: int = 0,
-    *,
-    replicas: int = 1,
-    configs: Mapping[str, str] | None = None,
+    name: str, partitions: int = 0, *, replicas: int = 1, configs: Mapping[str, str] | None = None
 ) -> messages.StreamsGroupHeartbeatRequest.TopicInfo:
     """Return a repartition or changelog topic; 0 partitions leave the number to the broker."""
     told = [Request.KeyValue(key, value) for key, value in (configs or {}).items()]

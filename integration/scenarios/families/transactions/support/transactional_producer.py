@@ -100,23 +100,13 @@ class TransactionalProducer:
         """Send AddPartitionsToTxn as the leader of partitions does, from version 4 on."""
         request = messages.AddPartitionsToTxnRequest
         transaction = request.AddPartitionsToTxnTransaction(
-            self.transactional_id,
-            self.producer_id,
-            self.epoch,
-            verify_only,
-            _by_topic(partitions),
+            self.transactional_id, self.producer_id, self.epoch, verify_only, _by_topic(partitions)
         )
-        return self.client.request(
-            request(transactions=[transaction]), version, messages.AddPartitionsToTxnResponse
-        )
+        return self.client.request(request(transactions=[transaction]), version, messages.AddPartitionsToTxnResponse)
 
-    def add_offsets(
-        self, group: str, *, version: int = ADD_OFFSETS_VERSION
-    ) -> Reply[messages.AddOffsetsToTxnResponse]:
+    def add_offsets(self, group: str, *, version: int = ADD_OFFSETS_VERSION) -> Reply[messages.AddOffsetsToTxnResponse]:
         """Send AddOffsetsToTxn."""
-        request = messages.AddOffsetsToTxnRequest(
-            self.transactional_id, self.producer_id, self.epoch, group
-        )
+        request = messages.AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, group)
         return self.client.request(request, version, messages.AddOffsetsToTxnResponse)
 
     def start_produce(
@@ -149,11 +139,7 @@ class TransactionalProducer:
         return leader.send(request, version, messages.ProduceResponse)
 
     def produce(
-        self,
-        leader: BrokerClient,
-        topic: Topic,
-        *values: bytes,
-        **options: Unpack[ProduceOptions],
+        self, leader: BrokerClient, topic: Topic, *values: bytes, **options: Unpack[ProduceOptions]
     ) -> Reply[messages.ProduceResponse]:
         """Send a batch and wait for the answer; see `start_produce`."""
         return self.start_produce(leader, topic, *values, **options).result()
@@ -196,10 +182,7 @@ class TransactionalProducer:
     ) -> Reply[messages.EndTxnResponse]:
         """Send EndTxn, and take the next epoch if the answer names one."""
         request = messages.EndTxnRequest(
-            self.transactional_id,
-            self.producer_id,
-            self.epoch if epoch is None else epoch,
-            committed,
+            self.transactional_id, self.producer_id, self.epoch if epoch is None else epoch, committed
         )
         reply = self.client.request(request, version, messages.EndTxnResponse)
         if version >= END_NAMES_EPOCH and not reply.message.error_code:

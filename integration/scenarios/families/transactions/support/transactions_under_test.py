@@ -15,9 +15,7 @@ from integration.clients.admin import elect_leader
 from integration.clients.groups import TRANSACTION_KEY, find_coordinators
 from integration.clients.topics import Topic
 from integration.observations import Observation, at_once, untimed
-from integration.scenarios.families.transactions.support.transactional_producer import (
-    TransactionalProducer,
-)
+from integration.scenarios.families.transactions.support.transactional_producer import TransactionalProducer
 from integration.scenarios.helpers.broker_configs import QUICK_FENCING
 from integration.scenarios.helpers.group_configs import QUICK_GROUPS
 from integration.scenarios.helpers.normalise import normalised
@@ -44,11 +42,7 @@ TRANSACTION_FAILOVER: Final = QUICK_TRANSACTIONS | QUICK_FENCING
 MARKERS: Final = untimed("the coordinator writes the markers after it has answered EndTxn")
 
 NOT_READY: Final = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-    }
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
 COMPLETE: Final = frozenset({"CompleteCommit", "CompleteAbort"})
 UNORDERED: Final = (
@@ -97,8 +91,7 @@ class TransactionsUnderTest:
         self._names[transactional_id] = f"id {len(self._names) + 1}"
         producer = TransactionalProducer(self._cluster.connect(coordinator), transactional_id)
         self._cluster.wait_until(
-            lambda: self._described(producer).error_code not in NOT_READY,
-            f"{transactional_id} is served",
+            lambda: self._described(producer).error_code not in NOT_READY, f"{transactional_id} is served"
         )
         return producer
 
@@ -107,9 +100,7 @@ class TransactionsUnderTest:
         if broker in self._with_ids:
             return
         client = self._cluster.clients.ask(broker)
-        self._cluster.wait_until(
-            lambda: not client.init_producer_id().error_code, f"broker {broker} has producer ids"
-        )
+        self._cluster.wait_until(lambda: not client.init_producer_id().error_code, f"broker {broker} has producer ids")
         self._with_ids.add(broker)
 
     def _id_at(self, broker: int) -> str:
@@ -117,9 +108,7 @@ class TransactionsUnderTest:
         tried = len(self._names) * NAMES_ASKED
         while True:
             names = [self._cluster.topics.name(f"id.{tried + at}") for at in range(NAMES_ASKED)]
-            self._cluster.wait_until(
-                partial(_all_found, client, names), "the transaction state has leaders"
-            )
+            self._cluster.wait_until(partial(_all_found, client, names), "the transaction state has leaders")
             answers = _coordinators(client, names)
             ours = [answer.key for answer in answers if answer.node_id == broker]
             if ours:
@@ -156,14 +145,10 @@ class TransactionsUnderTest:
         self._cluster.wait_until(served, f"{producer.transactional_id} has a coordinator")
         return producer.client
 
-    def _described(
-        self, producer: TransactionalProducer
-    ) -> messages.DescribeTransactionsResponse.TransactionState:
+    def _described(self, producer: TransactionalProducer) -> messages.DescribeTransactionsResponse.TransactionState:
         return self.describe(producer).message.transaction_states[0]
 
-    def describe(
-        self, *producers: TransactionalProducer
-    ) -> Reply[messages.DescribeTransactionsResponse]:
+    def describe(self, *producers: TransactionalProducer) -> Reply[messages.DescribeTransactionsResponse]:
         """Ask the first one's coordinator for the state of the producers' transactions."""
         ids = [producer.transactional_id for producer in producers]
         return producers[0].client.request(
@@ -173,8 +158,7 @@ class TransactionsUnderTest:
     def wait_for_state(self, producer: TransactionalProducer, *states: str) -> None:
         """Wait until the coordinator describes one of the states."""
         self._cluster.wait_until(
-            lambda: self._described(producer).transaction_state in states,
-            f"{producer.transactional_id} is {states}",
+            lambda: self._described(producer).transaction_state in states, f"{producer.transactional_id} is {states}"
         )
 
     def completed(self, producer: TransactionalProducer) -> None:
@@ -187,9 +171,7 @@ class TransactionsUnderTest:
         assert reply.message.error_code == ErrorCode.NONE, reply.message
         self.completed(producer)
 
-    def seen(
-        self, step: str, reply: Reply[Any], timing: Timing | None = None, *, attempt: int = 1
-    ) -> Observation:
+    def seen(self, step: str, reply: Reply[Any], timing: Timing | None = None, *, attempt: int = 1) -> Observation:
         """Observe every field of a response, with names for ids; at once unless timed otherwise."""
         message = self._renamed(reply.message)
         found = normalised(message, self._cluster.brokers.role, UNORDERED)
@@ -233,18 +215,11 @@ class TransactionsUnderTest:
         isolation_level: int = COMMITTED,
     ) -> Observation:
         """Fetch from a partition at once, and observe what is there, the aborted list included."""
-        reply = client.fetch(
-            topic, offset, partition=partition, max_wait_ms=0, isolation_level=isolation_level
-        )
+        reply = client.fetch(topic, offset, partition=partition, max_wait_ms=0, isolation_level=isolation_level)
         return self.fetched(step, reply, at_once(), topic, partition)
 
     def fetched(
-        self,
-        step: str,
-        reply: Reply[messages.FetchResponse],
-        timing: Timing,
-        topic: Topic,
-        partition: int = 0,
+        self, step: str, reply: Reply[messages.FetchResponse], timing: Timing, topic: Topic, partition: int = 0
     ) -> Observation:
         """Observe one partition of a fetch, with the first offsets of its aborted transactions."""
         seen = fetched(step, reply, timing, topic=topic, partition=partition)
@@ -288,15 +263,11 @@ def _shown(records: Any) -> list[str]:
             marker = read_end_txn_marker(batch)
             shown.append(f"{header.base_offset} {'commit' if marker.is_commit else 'abort'}")
             continue
-        shown += [
-            f"{record.offset} {(record.value or b'').decode()}" for record in iter_records(batch)
-        ]
+        shown += [f"{record.offset} {(record.value or b'').decode()}" for record in iter_records(batch)]
     return shown
 
 
-def _coordinators(
-    client: BrokerClient, names: list[str]
-) -> list[messages.FindCoordinatorResponse.Coordinator]:
+def _coordinators(client: BrokerClient, names: list[str]) -> list[messages.FindCoordinatorResponse.Coordinator]:
     return find_coordinators(client, *names, key_type=TRANSACTION_KEY).message.coordinators
 
 

@@ -226,10 +226,7 @@ def test_real_sockets_are_refused(run, method):
     async def main():
         await getattr(asyncio.get_running_loop(), method)(asyncio.Protocol, sock=real)
 
-    with (
-        socket.socket() as real,
-        pytest.raises(EscapeError, match=rf"(?s){method}\(sock=.*, in main"),
-    ):
+    with socket.socket() as real, pytest.raises(EscapeError, match=rf"(?s){method}\(sock=.*, in main"):
         run(main)
 
 

@@ -114,9 +114,7 @@ def test_tls_works_over_the_connection(run_either):
             await writer.drain()
 
         async with one_client(echo, ssl=anonymous_tls(ssl.PROTOCOL_TLS_SERVER)) as address:
-            reader, writer = await asyncio.open_connection(
-                *address, ssl=anonymous_tls(ssl.PROTOCOL_TLS_CLIENT)
-            )
+            reader, writer = await asyncio.open_connection(*address, ssl=anonymous_tls(ssl.PROTOCOL_TLS_CLIENT))
             writer.write(b"secret\n")
             line = await reader.readline()
             cipher = writer.get_extra_info("cipher")[0]

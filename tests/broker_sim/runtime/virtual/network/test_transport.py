@@ -67,9 +67,7 @@ class Pair:
     async def __aenter__(self):
         loop = asyncio.get_running_loop()
         made = []
-        self._listening = await loop.create_server(
-            lambda: made.append(self._make_server()) or made[-1], "127.0.0.1", 0
-        )
+        self._listening = await loop.create_server(lambda: made.append(self._make_server()) or made[-1], "127.0.0.1", 0)
         address = self._listening.sockets[0].getsockname()
         _, client = await loop.create_connection(self._make_client, *address)
         while not made:  # noqa: ASYNC110 - a real server accepts in its own time
@@ -329,10 +327,7 @@ def test_buffered_protocol_is_filled_again_and_again(run_either):
 
 def test_buffered_protocol_that_pauses_gets_the_rest_when_it_resumes(run_either):
     async def main():
-        async with Pair(lambda: BufferedRecorder(pauses_each_time=True), Recorder) as (
-            server,
-            client,
-        ):
+        async with Pair(lambda: BufferedRecorder(pauses_each_time=True), Recorder) as (server, client):
             client.transport.write(b"0123456789abcdef")
             await server.receive(7)
             await a_few_turns()

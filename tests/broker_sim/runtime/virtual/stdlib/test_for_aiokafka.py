@@ -60,11 +60,7 @@ def test_list_of_apis_is_decoded_once_and_each_connection_has_its_own(run):
         first = ApiVersionResponse_v0.decode(BytesIO(data))
         first.api_versions.clear()
         other = ApiVersionResponse_v0(35, [(0, 3, 13)])
-        return (
-            ApiVersionResponse_v0.decode(data),
-            ApiVersionResponse_v0.decode(other.encode()),
-            other,
-        )
+        return (ApiVersionResponse_v0.decode(data), ApiVersionResponse_v0.decode(other.encode()), other)
 
     again, decoded, other = run(main)
     assert (again.error_code, again.api_versions) == (0, [(18, 0, 4), (3, 0, 13)])

@@ -70,16 +70,8 @@ def test_client_outside_of_virtual_time_is_as_it_was(prepared, name):
 
 
 def test_all_clients_of_the_library_are_refused():
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == [
         f"confluent_kafka.{name}"
-        for name in (
-            "Producer",
-            "Consumer",
-            "SerializingProducer",
-            "DeserializingConsumer",
-            "AdminClient",
-        )
+        for name in ("Producer", "Consumer", "SerializingProducer", "DeserializingConsumer", "AdminClient")
     ]

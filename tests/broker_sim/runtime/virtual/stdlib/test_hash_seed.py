@@ -9,11 +9,7 @@ import sys
 import pytest
 
 from broker_sim.runtime.virtual import HashSeedError
-from broker_sim.runtime.virtual.stdlib import (
-    pin_hash_seed,
-    pinned_hash_seed,
-    require_pinned_hash_seed,
-)
+from broker_sim.runtime.virtual.stdlib import pin_hash_seed, pinned_hash_seed, require_pinned_hash_seed
 
 PROGRAM = """
 import asyncio, random, uuid
@@ -52,12 +48,7 @@ def start(program: str, hash_seed: str | None) -> subprocess.CompletedProcess[st
     if hash_seed is not None:
         environment["PYTHONHASHSEED"] = hash_seed
     return subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=False
     )
 
 
@@ -77,9 +68,7 @@ def test_hashes_that_are_not_pinned_are_refused_in_one_line(hash_seed):
 
 
 def test_program_can_start_itself_anew_with_pinned_hashes():
-    program = (
-        f"from broker_sim.runtime.virtual.stdlib import pin_hash_seed\npin_hash_seed()\n{PROGRAM}"
-    )
+    program = f"from broker_sim.runtime.virtual.stdlib import pin_hash_seed\npin_hash_seed()\n{PROGRAM}"
     assert start(program, None).stdout == start(program, "0").stdout != ""
 
 

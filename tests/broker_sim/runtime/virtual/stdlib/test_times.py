@@ -157,9 +157,7 @@ def test_uninstall_gives_back_what_was_there():
     try:
         uninstall()
         originals = (time.time, time.sleep, datetime.__dict__["now"])
-        assert all(
-            type(function).__name__.startswith(("builtin", "classmethod")) for function in originals
-        )
+        assert all(type(function).__name__.startswith(("builtin", "classmethod")) for function in originals)
         install()
         install()
         assert time.time is not originals[0]
