@@ -4,7 +4,7 @@
 #   docker run --rm broker-sim run --help
 # Clients in containers set BROKER_SIM_ADVERTISED_HOST to the name by which they reach this one.
 # Without a registry take any image with Python 3.11 or newer and its venv module, or make one by
-# python -m integration.reference.python_image:
+# python -m broker_sim_integration.reference.python_image:
 #   docker build -t broker-sim --build-arg PYTHON_IMAGE=... .
 ARG PYTHON_IMAGE=python:3.11-slim
 FROM ${PYTHON_IMAGE} AS build

@@ -62,7 +62,7 @@ compare: setup ## Compare all scenarios, in some minutes: make compare ARGS="--r
 	$(BIN)/broker-sim-compare --reference auto --simulator auto --out out/compare $(ARGS)
 
 pipeline: setup-spark ## Trace a cluster under load, run every job on Spark, leave out/pipeline/report.html
-	$(BIN)/python -m integration.pipeline.demo $(ARGS)
+	$(BIN)/python -m broker_sim_integration.pipeline.demo $(ARGS)
 
 run: setup ## Run a simulated cluster until ctrl-C: make run ARGS="--brokers 3"
 	$(BIN)/broker-sim run $(ARGS)
@@ -103,7 +103,7 @@ compiled: compiled-build ## Build the native modules into .venv-compiled, run th
 	$(COMPILED)/python -P $(PYTEST) -m $(FAST) $(ARGS)
 
 images: setup ## Make the image of a real Kafka that the comparison starts, if Docker has it not yet
-	$(BIN)/python -m integration.reference.image
+	$(BIN)/python -m broker_sim_integration.reference.image
 
 bench: setup ## Measure against the peers: make bench ARGS="client --kafka"
 	$(BIN)/python tests/bench/run.py $(ARGS)

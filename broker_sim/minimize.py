@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from purgatory import Clock, SystemClock
+from broker_sim_purgatory import Clock, SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

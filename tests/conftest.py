@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from integration.comparison.runs import Configs, Run, Runner
-    from integration.comparison.verdict import ScenarioResult
-    from integration.reference.clusters.cluster import ReferenceCluster
-    from integration.scenarios.scenario import Scenario
+    from broker_sim_integration.comparison.runs import Configs, Run, Runner
+    from broker_sim_integration.comparison.verdict import ScenarioResult
+    from broker_sim_integration.reference.clusters.cluster import ReferenceCluster
+    from broker_sim_integration.scenarios.scenario import Scenario
 
 pytest_plugins = ["broker_sim.testing.pytest_plugin"]
 INDEX_TIMEOUT_S = 900
@@ -120,9 +120,9 @@ def require_or_skip() -> Callable[..., NoReturn]:
 @pytest.fixture(scope="session")
 def dump() -> Callable[..., str]:
     """Return a function that runs Kafka's `DumpLogSegments` on files and returns what it prints."""
-    from integration.reference.clusters.jvm import find_java
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.jars import kafka_jars
+    from broker_sim_integration.reference.clusters.jvm import find_java
+    from broker_sim_integration.reference.errors import ReferenceUnavailableError
+    from broker_sim_integration.reference.jars import kafka_jars
 
     try:
         java, jars = find_java(), kafka_jars("kafka-tools")
@@ -145,9 +145,9 @@ def dump() -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def running_real_kafka() -> Iterator[ReferenceCluster]:
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.progress import to_stderr
-    from integration.reference.selection import ReferenceKind, select_reference
+    from broker_sim_integration.reference.errors import ReferenceUnavailableError
+    from broker_sim_integration.reference.progress import to_stderr
+    from broker_sim_integration.reference.selection import ReferenceKind, select_reference
 
     selection = select_reference(REQUIRED or "auto", make_image=False)
     if selection.kind is ReferenceKind.RECORDED:
@@ -194,9 +194,9 @@ def play() -> Iterator[Callable[[Scenario, Runner, Runner], ScenarioResult]]:
     As in a comparison it is played again while only the time differs. Several tests can play it on
     the same brokers.
     """
-    from integration.comparison.both_sides import compare_sides
-    from integration.comparison.differences import read_known_differences
-    from integration.comparison.machine import ControlTimer
+    from broker_sim_integration.comparison.both_sides import compare_sides
+    from broker_sim_integration.comparison.differences import read_known_differences
+    from broker_sim_integration.comparison.machine import ControlTimer
 
     first_repeats = itertools.count(100, 10)
     known = read_known_differences()

@@ -9,13 +9,13 @@ from math import cos, pi, sin
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from purgatory import TimerTask, VirtualTimer
-from purgatory.inspect import inspect_timer
+from broker_sim_purgatory import TimerTask, VirtualTimer
+from broker_sim_purgatory.inspect import inspect_timer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from purgatory.inspect import BucketSnapshot, TimerSnapshot, WheelSnapshot
+    from broker_sim_purgatory.inspect import BucketSnapshot, TimerSnapshot, WheelSnapshot
 
 TARGET = Path(__file__).parents[1] / "docs" / "wheel.svg"
 

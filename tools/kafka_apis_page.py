@@ -9,10 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from broker_sim_integration.comparison.differences import read_known_differences, reason_for
+
 from broker_sim.handlers.api_table import ApiTable
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.release import find_release, releases
-from integration.comparison.differences import read_known_differences, reason_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

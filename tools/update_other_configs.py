@@ -12,8 +12,9 @@ import json
 import subprocess
 from pathlib import Path
 
+from broker_sim_integration.reference.jars import kafka_jars
+
 from broker_sim.config import BROKER_CONFIGS
-from integration.reference.jars import kafka_jars
 
 __all__ = ["TARGET", "config_facts", "lines_of"]
 

@@ -12,13 +12,14 @@ from broker_sim.replica import Partition
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.config import BrokerConfig
     from broker_sim.log import LogManager
     from broker_sim.metadata import TopicState
     from broker_sim.metadata.cache import MetadataCache
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica import PendingIsr
-    from purgatory import Clock
 
 
 class LocalPartitionStore:

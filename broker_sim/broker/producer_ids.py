@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.controller import ProducerIdsBlock
     from broker_sim.errors import ApiError
     from broker_sim.handlers.controller_channel import ControllerChannel
-    from purgatory import Clock
 
 PREFETCH_THRESHOLD = 0.9
 RETRY_BACKOFF_MS = 50

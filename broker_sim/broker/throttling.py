@@ -25,9 +25,10 @@ from broker_sim.quota import Client, ThrottledChannel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim_purgatory import Clock, DelayedOperationPurgatory
+
     from broker_sim.handlers.context import RequestContext, Respond
     from broker_sim.quota import QuotaManagers
-    from purgatory import Clock, DelayedOperationPurgatory
 
 _PERCENT_PER_MS: Final = 100 / 1_000
 """What a millisecond in one second is in per cent."""

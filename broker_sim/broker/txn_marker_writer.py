@@ -22,9 +22,10 @@ from broker_sim.protocol.special_values import ACKS_ALL
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.group.service import GroupCoordinatorService
     from broker_sim.replica import ProducePartitionStatus, ReplicaManager
-    from purgatory import Clock
 
     Request = messages.WriteTxnMarkersRequest
     Response = messages.WriteTxnMarkersResponse

@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import click
+from broker_sim_purgatory import SystemClock
 from rich.console import Console
 from rich.live import Live
 
@@ -14,13 +15,13 @@ from broker_sim.cli.key_press import is_left, keys_at_once
 from broker_sim.cli.parameters import control_client, control_options
 from broker_sim.cli.top_view import render
 from broker_sim.control.client import ControlError
-from purgatory import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.control.client import ControlClient
-    from purgatory import Clock
 
 MS_PER_SECOND = 1_000
 

@@ -14,10 +14,11 @@ from broker_sim.runtime.sockets import address_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.metadata import BrokerState, ImageChanges, MetadataImage, PartitionState, TopicState
     from broker_sim.metadata.acl import Acls
     from broker_sim.runtime.event_log import EventLogger
-    from purgatory import Clock
 
 _log = get_logger(__name__)
 

@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
+from broker_sim_purgatory import Clock
+
 from broker_sim.controller.replica_placer import UsableBroker
 from broker_sim.controller.status import QuorumObserver
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
-from purgatory import Clock
 
 _NO_ACTIVE_BROKER: Final = 1 << 63
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final
 
+from broker_sim_purgatory import Clock
+
 from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.controller.client_quota_control_manager import alter_client_quotas
 from broker_sim.controller.cluster_control_manager import BrokerControlState, ClusterControlManager
@@ -47,7 +49,6 @@ from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
 from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
-from purgatory import Clock
 
 _FENCE_CHECKS_PER_SESSION: Final = 8
 

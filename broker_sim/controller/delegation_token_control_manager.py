@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.config import BrokerConfig
     from broker_sim.metadata import MetadataDelta
     from broker_sim.metadata.kafka_principal import KafkaPrincipal
-    from purgatory import Clock
 
 FIRST_LEVEL: Final = 14
 """3.6-IV2, the first metadata version that has tokens."""

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from broker_sim_purgatory import Clock
+
 from broker_sim.controller.change_events import log_changes
 from broker_sim.metadata import MetadataDelta, MetadataImage
-from purgatory import Clock
 
 
 class MetadataChanges:

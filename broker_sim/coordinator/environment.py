@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from broker_sim_purgatory import Clock
+
     from broker_sim.coordinator.records import RecordSerde
     from broker_sim.coordinator.storage import CoordinatorStorage
     from broker_sim.protocol.compression import CompressionCodec
     from broker_sim.runtime.process import CallLater
-    from purgatory import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

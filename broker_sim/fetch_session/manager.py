@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterable
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.fetch_session.cached_partition import CachedPartition
     from broker_sim.fetch_session.session import FetchSession
-    from purgatory import Clock
 
 
 class FetchManager:

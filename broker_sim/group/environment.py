@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterable, Mapping
 
+    from broker_sim_purgatory import Clock, DelayedOperationPurgatory
+
     from broker_sim.config import BrokerConfig
     from broker_sim.coordinator.storage import CoordinatorStorage
     from broker_sim.log import VerificationGuard
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.runtime.process import CallLater, RunBeside
     from broker_sim.share.persister import Persister
-    from purgatory import Clock, DelayedOperationPurgatory
 
 
 class VerifyTransaction(Protocol):

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.config import BrokerConfig
     from broker_sim.errors import ErrorCode
     from broker_sim.fetch_session import FetchManager
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from broker_sim.share.state_apis import StateApi
     from broker_sim.share_partition import SharePartitionManager
     from broker_sim.transaction.coordinator import TransactionCoordinator
-    from purgatory import Clock
 
     Respond = Callable[[Any], None]
     Handler = Callable[[Any, "RequestContext", Respond], None]

@@ -24,13 +24,14 @@ from broker_sim.runtime.event_log import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.config import BrokerConfig
     from broker_sim.log.log_offsets import LogOffsets
     from broker_sim.log.memory import ReplicaMemory
     from broker_sim.log.storage import FileStorage, LogDirectory, LogStorage
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.runtime.process import CallLater
-    from purgatory import Clock
 
 event_log = get_logger(__name__)
 

@@ -25,8 +25,9 @@ from broker_sim.runtime.event_log import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.metadata.topic_partition import TopicPartition
-    from purgatory import Clock
 
 log = get_logger(__name__)
 

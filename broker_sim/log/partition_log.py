@@ -37,6 +37,8 @@ from broker_sim.protocol.record_batch import NO_PRODUCER_ID, BatchHeader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.config import TopicConfig
     from broker_sim.log.offset_lookup import Search
     from broker_sim.log.segment import LogSegment
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from broker_sim.log.validator import Appendable, ValidatedRecords
     from broker_sim.log.verification_state import VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
-    from purgatory import Clock
 
 _CLIENT: Final = AppendOrigin.CLIENT
 

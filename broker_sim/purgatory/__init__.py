@@ -6,8 +6,8 @@ name (docs/decisions.md). This name is the same in the repository and in a wheel
 
 from typing import TYPE_CHECKING
 
-import purgatory
-from purgatory import (
+import broker_sim_purgatory as purgatory
+from broker_sim_purgatory import (
     Clock,
     DelayedOperation,
     DelayedOperationPurgatory,
@@ -30,7 +30,7 @@ from purgatory import (
 )
 
 if TYPE_CHECKING:
-    from purgatory import AwaitableOperation, LoopTimer, wait_until
+    from broker_sim_purgatory import AwaitableOperation, LoopTimer, wait_until
 
 __all__ = [
     "AwaitableOperation",

@@ -1,6 +1,6 @@
 """Snapshots of a timer's wheels and of a purgatory's watch lists; see docs/purgatory.md."""
 
-from purgatory.inspect import (
+from broker_sim_purgatory.inspect import (
     BucketSnapshot,
     PurgatorySnapshot,
     TaskSnapshot,

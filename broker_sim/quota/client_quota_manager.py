@@ -15,10 +15,11 @@ from broker_sim.quota.rate import Rate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.metadata.quota_entity import QuotaEntity
     from broker_sim.quota.quota_limits import Tags
     from broker_sim.quota.rate import Window
-    from purgatory import Clock
 
 INACTIVE_MS: Final = 3_600_000
 UNLIMITED: Final = float(2**63 - 1)

@@ -16,10 +16,11 @@ from broker_sim.quota.token_bucket import TokenBucket
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.metadata.quota_entity import QuotaEntity
     from broker_sim.quota.client_quota_manager import Client
     from broker_sim.quota.rate import Window
-    from purgatory import Clock
 
 
 class _Bucket(Protocol):

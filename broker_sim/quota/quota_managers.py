@@ -11,9 +11,10 @@ from broker_sim.quota.rate import MS_PER_SECOND, Window
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.config import BrokerConfig
     from broker_sim.metadata.quota_entity import QuotaEntity
-    from purgatory import Clock
 
 
 class QuotaManagers:

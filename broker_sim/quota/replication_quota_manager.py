@@ -25,9 +25,10 @@ from broker_sim.quota.rate import MS_PER_SECOND, Rate, Window
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.config import BrokerConfig
     from broker_sim.metadata.topic_partition import TopicPartition
-    from purgatory import Clock
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"

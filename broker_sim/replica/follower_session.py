@@ -21,12 +21,13 @@ from broker_sim.replica.replica import IdleFetch
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from broker_sim_purgatory import KeySet
+
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
     from broker_sim.replica.leader_replicas import LeaderReplicas
     from broker_sim.replica.partition import Partition
     from broker_sim.replica.replica import Replica
-    from purgatory import KeySet
 
 INITIAL_EPOCH = 0
 """The epoch of the fetch that begins a session."""

@@ -14,7 +14,7 @@ from broker_sim.replica.replica import Replica
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from purgatory import Clock
+    from broker_sim_purgatory import Clock
 
 _NONE: Final[frozenset[int]] = frozenset()
 

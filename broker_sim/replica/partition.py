@@ -21,13 +21,14 @@ from broker_sim.replica.partition_events import PartitionEvents
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.config import TopicConfig
     from broker_sim.log import Appendable, LogAppendInfo, PartitionLog, VerificationGuard
     from broker_sim.metadata import PartitionState
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.isr_state import IsrState, PendingIsr
     from broker_sim.replica.replica import Replica
-    from purgatory import Clock
 
 DELETE_TO_HIGH_WATERMARK = -1
 

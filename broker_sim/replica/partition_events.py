@@ -9,11 +9,12 @@ from broker_sim.runtime.event_log import get_logger
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.log import PartitionLog
     from broker_sim.metadata import PartitionState
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.runtime.event_log import EventLogger
-    from purgatory import Clock
 
 log = get_logger(__name__)
 

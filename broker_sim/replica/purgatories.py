@@ -13,6 +13,8 @@ from broker_sim.replica.share_fetch_keys import DelayedShareFetchPartitionKey
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from broker_sim_purgatory import DelayedOperationPurgatory
+
     from broker_sim.config import BrokerConfig
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.delayed_delete_records import DelayedDeleteRecords
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from broker_sim.replica.delayed_fetch import DelayedFetch
     from broker_sim.replica.delayed_produce import DelayedProduce
     from broker_sim.runtime.delayed_request import DelayedRequest
-    from purgatory import DelayedOperationPurgatory
 
 DEFAULT_PURGE_INTERVAL: Final = 1000
 """Kafka's default, for purgatories without a configuration of their own."""

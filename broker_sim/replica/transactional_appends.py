@@ -19,13 +19,14 @@ from broker_sim.replica.delayed_produce import ProducePartitionStatus
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.config import BrokerConfig
     from broker_sim.log import Appendable, ProducerStateManagerConfig, VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.replica_manager import ProduceCallback, ReplicaManager
     from broker_sim.replica.transaction_verifier import TransactionSupportedOperation, TransactionVerifier
     from broker_sim.runtime.action_queue import ActionQueue
-    from purgatory import Clock
 
     Errors = Mapping[TopicPartition, ErrorCode]
     Guards = Mapping[TopicPartition, VerificationGuard]

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from broker_sim_purgatory import DelayedOperation
+from broker_sim_purgatory.native import mypyc_attr
+
 from broker_sim.errors import ErrorCode
-from purgatory import DelayedOperation
-from purgatory.native import mypyc_attr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

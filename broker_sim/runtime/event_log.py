@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from purgatory import Clock
+    from broker_sim_purgatory import Clock
 
 EVENT_ATTRIBUTE: Final = "broker_sim_event"
 """The attribute of a log record that has the event's name and values, for formatters."""

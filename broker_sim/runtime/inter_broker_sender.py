@@ -16,9 +16,10 @@ from broker_sim.runtime.request_timeouts import RequestTimeouts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.runtime.links import Links
     from broker_sim.runtime.process import CallLater
-    from purgatory import Clock
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")

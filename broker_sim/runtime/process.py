@@ -18,7 +18,7 @@ from broker_sim.runtime.action_queue import ActionQueue
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from purgatory import Clock
+    from broker_sim_purgatory import Clock
 
 
 class Handle(Protocol):

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from purgatory import DelayedOperationPurgatory, LoopTimer
+from broker_sim_purgatory import DelayedOperationPurgatory, LoopTimer
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from broker_sim_purgatory import Clock, DelayedOperation, PurgatoryObserver
+
     from broker_sim.runtime.process import Process
     from broker_sim.runtime.scheduler import LoopScheduler
-    from purgatory import Clock, DelayedOperation, PurgatoryObserver
 
 
 class OperationObserver(Protocol):

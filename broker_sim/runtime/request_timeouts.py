@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.runtime.process import CallLater
-    from purgatory import Clock
 
 
 class RequestTimeouts:

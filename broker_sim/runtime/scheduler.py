@@ -10,13 +10,14 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from broker_sim_purgatory import SystemClock
+
 from broker_sim.runtime.beside import BesideLoop, wait_beside
-from purgatory import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from purgatory import Clock
+    from broker_sim_purgatory import Clock
 
 _NS_PER_MS = 1_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from purgatory import Clock
+from broker_sim_purgatory import Clock
 
 if TYPE_CHECKING:
     import threading

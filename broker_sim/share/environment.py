@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.config import BrokerConfig
     from broker_sim.errors import ErrorCode
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.process import CallLater
     from broker_sim.share.state_apis import StateApi
-    from purgatory import Clock
 
 
 class ShareStorage(CoordinatorStorage, Protocol):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from purgatory import TimerTask
+from broker_sim_purgatory import TimerTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from purgatory import Clock, Timer
+    from broker_sim_purgatory import Clock, Timer
 
 
 class AcquisitionLockTimerTask(TimerTask):

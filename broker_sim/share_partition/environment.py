@@ -15,10 +15,11 @@ from broker_sim.metadata import GROUP_RESOURCE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim_purgatory import Clock, Timer
+
     from broker_sim.config import BrokerConfig
     from broker_sim.metadata import MetadataImage
     from broker_sim.share.persister import Persister, SharePartitionKey
-    from purgatory import Clock, Timer
 
 READ_COMMITTED: Final = "read_committed"
 

@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
+    from broker_sim_purgatory import DelayedOperationPurgatory
+
     from broker_sim.replica.partition_listeners import PartitionListeners
     from broker_sim.runtime.delayed_request import DelayedRequest
     from broker_sim.share_partition.log_reader import LogReader
-    from purgatory import DelayedOperationPurgatory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from broker_sim_purgatory import TimerTask
+
 from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
 from broker_sim.metadata.feature_names import SHARE_VERSION
 from broker_sim.replica.share_fetch_keys import DelayedShareFetchGroupKey, DelayedShareFetchPartitionKey
@@ -20,7 +22,6 @@ from broker_sim.share_partition.record_state import AcknowledgeType
 from broker_sim.share_partition.share_partition import SharePartition
 from broker_sim.share_partition.share_partition_cache import SharePartitionCache
 from broker_sim.share_session import ShareSessionCache, ShareSessionKey, ShareSessions
-from purgatory import TimerTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.errors import ErrorCode
-    from purgatory import Clock
 
 FIELDS = (
     "ts_ms",

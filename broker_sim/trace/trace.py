@@ -17,9 +17,10 @@ from broker_sim.trace.tracer import PurgatoryTracer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.trace.lines import Step
     from broker_sim.trace.sinks import TraceSink
-    from purgatory import Clock
 
 SIDE = "sim"
 WRITE_PERIOD_S = 0.1

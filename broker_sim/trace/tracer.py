@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable, Collection
 
+    from broker_sim_purgatory import Clock, DelayedOperation, DelayedOperationPurgatory
+
     from broker_sim.trace.lines import PurgatoryLife, Step
-    from purgatory import Clock, DelayedOperation, DelayedOperationPurgatory
 
 WATCHED_AGE_MS = 20
 """How old the figure `watched` may be: counting it visits every watched key."""

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.config import BrokerConfig
     from broker_sim.coordinator.storage import CoordinatorStorage
     from broker_sim.metadata import MetadataImage
     from broker_sim.protocol import messages
     from broker_sim.runtime.process import CallLater
-    from purgatory import Clock
 
 
 class MarkerSender(Protocol):

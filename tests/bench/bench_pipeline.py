@@ -111,8 +111,8 @@ def _missing(packages: tuple[str, ...]) -> str | None:
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         return f"pip install {' '.join(missing)}"
-    from integration.pipeline.errors import PipelineError
-    from integration.pipeline.spark.session import require_java
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.spark.session import require_java
 
     try:
         require_java()
@@ -171,7 +171,7 @@ def _must_agree(name: str, ours: Answers, theirs: Answers) -> None:
 
 
 def _with_spark(trace: str, out: str, conf: dict[str, str]) -> Answers:
-    from integration.pipeline.spark.session import spark_session
+    from broker_sim_integration.pipeline.spark.session import spark_session
 
     answers = Answers()
     master = f"local[{CORES}]"
@@ -193,7 +193,7 @@ def _with_spark(trace: str, out: str, conf: dict[str, str]) -> Answers:
 
 def _run_jobs(spark: object, trace: str, out: str) -> Iterator[str]:
     """Run the jobs; yields the name of each step when it is done."""
-    from integration.pipeline.jobs import ingest, latency, lifecycle, occupancy
+    from broker_sim_integration.pipeline.jobs import ingest, latency, lifecycle, occupancy
 
     ingest.run(spark, [trace], out)
     yield "read"
@@ -224,7 +224,7 @@ def _skewed(options: Options, report: Report, events: int) -> None:
 
 
 def _largest_tasks(directory: str, events: int, hot_share: float) -> dict[str, TaskSize]:
-    from integration.pipeline.spark.session import spark_session
+    from broker_sim_integration.pipeline.spark.session import spark_session
 
     trace = Path(directory) / "trace.jsonl"
     write_trace(trace, events, hot_share=hot_share)
@@ -258,7 +258,7 @@ def _driver_memory(options: Options, report: Report, events: int) -> None:
 
 def _driver_mb(directory: str, events: int) -> tuple[float, float]:
     """Return the most that lived in the driver's heap after a job, and its Python's peak, in MB."""
-    from integration.pipeline.spark.session import spark_session
+    from broker_sim_integration.pipeline.spark.session import spark_session
 
     trace = Path(directory) / "trace.jsonl"
     write_trace(trace, events)

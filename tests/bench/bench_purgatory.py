@@ -20,13 +20,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from broker_sim_integration.reference.clusters.jvm import find_java
+from broker_sim_integration.reference.errors import ReferenceUnavailableError
+from broker_sim_integration.reference.jars import kafka_jars
+from broker_sim_purgatory import (
+    DelayedOperation,
+    DelayedOperationPurgatory,
+    InlineExecutor,
+    SystemTimer,
+    TimerTask,
+    VirtualClock,
+)
 from options import Options
 from report import OURS, Report
-
-from integration.reference.clusters.jvm import find_java
-from integration.reference.errors import ReferenceUnavailableError
-from integration.reference.jars import kafka_jars
-from purgatory import DelayedOperation, DelayedOperationPurgatory, InlineExecutor, SystemTimer, TimerTask, VirtualClock
 
 SUITE = "purgatory"
 WARM_UP_ROUNDS = 2

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from broker_sim_integration.reference.clusters.jvm import find_java
+from broker_sim_integration.reference.errors import ReferenceUnavailableError
+from broker_sim_integration.reference.jars import kafka_jars
 from options import Options
 from report import OURS, Report
-
-from integration.reference.clusters.jvm import find_java
-from integration.reference.errors import ReferenceUnavailableError
-from integration.reference.jars import kafka_jars
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from broker_sim_integration.reference.cache import cached_directory
+from broker_sim_integration.reference.clusters.jvm import JvmCluster
+from broker_sim_integration.reference.errors import ReferenceClusterError
 from report import NATIVE, OURS
-
-from integration.reference.cache import cached_directory
-from integration.reference.clusters.jvm import JvmCluster
-from integration.reference.errors import ReferenceClusterError
 
 BUILD_TIMEOUT_S = 300
 READY_TIMEOUT_S = 120

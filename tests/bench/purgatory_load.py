@@ -8,9 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from broker_sim_purgatory import DelayedOperationPurgatory, LoopTimer, SystemTimer, TimerTask
 from purgatory_operation import Operation
-
-from purgatory import DelayedOperationPurgatory, LoopTimer, SystemTimer, TimerTask
 
 RATE_PER_S = 5_000
 LATENCY_P50_MS, LATENCY_P75_MS = 20.0, 60.0

@@ -1,6 +1,6 @@
 """The operation that the benchmarks park, as a user writes one."""
 
-from purgatory.delayed_operation import DelayedOperation
+from broker_sim_purgatory.delayed_operation import DelayedOperation
 
 
 class Operation(DelayedOperation):

@@ -10,7 +10,7 @@ import random
 import resource
 import time
 
-from purgatory import DelayedOperation, DelayedOperationPurgatory, VirtualTimer, compiled
+from broker_sim_purgatory import DelayedOperation, DelayedOperationPurgatory, VirtualTimer, compiled
 
 OPERATIONS = 10_000_000
 CHECK_EVERY = 100_000

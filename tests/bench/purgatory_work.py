@@ -13,11 +13,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from purgatory_growth import CHANCE, CHUNK, GROWTH, delay_ms, grow, per_item
-from purgatory_load import PRECISION, precision, work_off
-from purgatory_operation import Operation
-
-from purgatory import (
+from broker_sim_purgatory import (
     DelayedOperationPurgatory,
     InlineExecutor,
     PendingOperation,
@@ -26,6 +22,9 @@ from purgatory import (
     VirtualClock,
     compiled,
 )
+from purgatory_growth import CHANCE, CHUNK, GROWTH, delay_ms, grow, per_item
+from purgatory_load import PRECISION, precision, work_off
+from purgatory_operation import Operation
 
 
 class Task(TimerTask):

@@ -9,8 +9,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import broker_sim_purgatory as purgatory
+
 import broker_sim
-import purgatory
 from broker_sim.cluster.random_run import draw_schedule, run_schedule
 
 ROOT = Path(__file__).parents[2]

@@ -1,7 +1,8 @@
 """What fails gets as small as it can be, within its limits."""
 
+from broker_sim_purgatory import VirtualClock
+
 from broker_sim.minimize import Minimizer
-from purgatory import VirtualClock
 
 
 def _fewest(items, needed, **limits):

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from itertools import count
 
 import pytest
+from broker_sim_integration.clients.admin_requests import GROUP
+from broker_sim_integration.clients.raw_client import RawConnection
 
 from broker_sim.control.client import ControlClient
 from broker_sim.protocol import messages
-from integration.clients.admin_requests import GROUP
-from integration.clients.raw_client import RawConnection
 
 CONFIGS = {
     # A frozen follower stays in the ISR, however long a test takes on a busy machine.
@@ -88,8 +88,8 @@ def run_real_kafka(require_or_skip):
 
     @contextmanager
     def run(configs):
-        from integration.reference.errors import ReferenceUnavailableError
-        from integration.reference.selection import ReferenceKind, select_reference
+        from broker_sim_integration.reference.errors import ReferenceUnavailableError
+        from broker_sim_integration.reference.selection import ReferenceKind, select_reference
 
         selection = select_reference("auto", make_image=False)
         if selection.kind is ReferenceKind.RECORDED:
@@ -190,8 +190,8 @@ def kafka_class_path(require_or_skip):
     """Return a function that gives the class path of Kafka's clients, or of artifacts, for programs."""
 
     def class_path(*artifacts):
-        from integration.reference.errors import ReferenceUnavailableError
-        from integration.reference.jars import kafka_jars
+        from broker_sim_integration.reference.errors import ReferenceUnavailableError
+        from broker_sim_integration.reference.jars import kafka_jars
 
         if shutil.which("javac") is None:
             require_or_skip("a JDK is missing: apt-get install -y --no-install-recommends openjdk-17-jdk-headless")

@@ -71,7 +71,7 @@ def submitted(tmp_path_factory):
     Each command is a program of its own and opens a session of its own, with the defaults for this machine.
     The process finds the files of a page in the directory in which it was started.
     """
-    from integration.pipeline.spark.session import default_conf
+    from broker_sim_integration.pipeline.spark.session import default_conf
 
     directory = tmp_path_factory.mktemp("submitted")
     (directory / "sharing.py").write_text(SHARING)

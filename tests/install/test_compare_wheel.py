@@ -62,7 +62,7 @@ def test_comparison_with_the_recording_passes(installed):
 
 
 def test_recording_fits_the_scenarios_as_in_the_repository(installed):
-    program = "from integration.cli import main; main()"
+    program = "from broker_sim_integration.cli import main; main()"
     here = subprocess.run(
         [sys.executable, "-c", program, "drift", RECORDING], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-
-from integration.comparison.runs import Run
-from integration.comparison.verdict import ScenarioResult
-from integration.observations import Observation, at_once
-from integration.scenarios.scenario import Scenario
+from broker_sim_integration.comparison.runs import Run
+from broker_sim_integration.comparison.verdict import ScenarioResult
+from broker_sim_integration.observations import Observation, at_once
+from broker_sim_integration.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable

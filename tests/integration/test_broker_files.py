@@ -1,8 +1,7 @@
 """Files of brokers that a scenario may damage, on this machine."""
 
 import pytest
-
-from integration.broker_files import DirectoryFiles
+from broker_sim_integration.broker_files import DirectoryFiles
 
 
 @pytest.fixture

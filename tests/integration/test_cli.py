@@ -2,11 +2,10 @@ import json
 import sys
 
 import pytest
+from broker_sim_integration.cli import main
+from broker_sim_integration.comparison.recorded import RECORDING, RecordedSide
+from broker_sim_integration.scenarios.catalogue import CATALOGUE
 from click.testing import CliRunner
-
-from integration.cli import main
-from integration.comparison.recorded import RECORDING, RecordedSide
-from integration.scenarios.catalogue import CATALOGUE
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
 import json
 
 import pytest
-
-from integration.observations import Observation, Timing, TimingClass, at_once, at_timeout, on_event, untimed
+from broker_sim_integration.observations import Observation, Timing, TimingClass, at_once, at_timeout, on_event, untimed
 
 
 def test_a_timeout_is_never_early():

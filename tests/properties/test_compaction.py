@@ -1,5 +1,6 @@
 """The cleaner against a dict: what stays is the last record of each key, in order, at its offset."""
 
+from broker_sim_purgatory import VirtualClock
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,6 @@ from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import parse_header, split_batches
 from broker_sim.protocol.records import Record, build_batch, iter_records
-from purgatory import VirtualClock
 
 keys = st.sampled_from([b"a", b"b", b"c", b"d", b"e"])
 values = st.one_of(st.none(), st.binary(max_size=5))

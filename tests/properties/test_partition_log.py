@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -13,7 +14,6 @@ from broker_sim.log import PartitionLog
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header, rebase, split_batches
 from broker_sim.protocol.records import Record, build_batch
-from purgatory import VirtualClock
 
 fractions = st.floats(0, 1)
 

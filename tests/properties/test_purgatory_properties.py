@@ -2,11 +2,10 @@
 
 from typing import ClassVar
 
+from broker_sim_purgatory import DelayedOperation, DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-
-from purgatory import DelayedOperation, DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 PURGE_INTERVAL = 4
 KEYS = ("a", "b", 0, 2**61 - 1, ("t", 1))  # the two numbers have the same hash

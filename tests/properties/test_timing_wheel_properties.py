@@ -1,10 +1,9 @@
 """The timer against a dictionary of deadlines: tasks are added, moved, cancelled and run."""
 
+from broker_sim_purgatory import InlineExecutor, SystemTimer, TimerTask, VirtualClock
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-
-from purgatory import InlineExecutor, SystemTimer, TimerTask, VirtualClock
 
 DELAYS_MS = st.one_of(
     st.integers(-3, 60),

@@ -7,6 +7,7 @@ are deleted: a log that is opened again forgets transactions whose first record 
 
 from dataclasses import dataclass
 
+from broker_sim_purgatory import VirtualClock
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -15,7 +16,6 @@ from broker_sim.config import TopicConfig
 from broker_sim.log import PartitionLog, ProducerStateManagerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker
-from purgatory import VirtualClock
 
 ALL_BYTES = 1 << 30
 producers = st.integers(1, 3)

@@ -8,11 +8,10 @@ import threading
 from collections.abc import Callable
 
 import pytest
-
-from purgatory import DelayedOperation, InlineExecutor, SystemTimer, TimerTask, VirtualClock
-from purgatory._delay_queue import DelayQueue
-from purgatory._timer_task_entry import TaskOwner
-from purgatory._timing_wheel import DUE, TimingWheel
+from broker_sim_purgatory import DelayedOperation, InlineExecutor, SystemTimer, TimerTask, VirtualClock
+from broker_sim_purgatory._delay_queue import DelayQueue
+from broker_sim_purgatory._timer_task_entry import TaskOwner
+from broker_sim_purgatory._timing_wheel import DUE, TimingWheel
 
 PATIENCE_S = 60
 

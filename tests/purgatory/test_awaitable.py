@@ -4,8 +4,7 @@ import asyncio
 import threading
 
 import pytest
-
-from purgatory import AwaitableOperation, DelayedOperationPurgatory, LoopTimer, SystemTimer, wait_until
+from broker_sim_purgatory import AwaitableOperation, DelayedOperationPurgatory, LoopTimer, SystemTimer, wait_until
 
 
 @pytest.fixture

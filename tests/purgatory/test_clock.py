@@ -4,8 +4,7 @@ import threading
 import time
 
 import pytest
-
-from purgatory import SystemClock, VirtualClock
+from broker_sim_purgatory import SystemClock, VirtualClock
 
 
 def test_virtual_time_stands_still_until_it_is_moved():

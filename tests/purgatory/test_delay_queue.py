@@ -3,11 +3,10 @@
 import threading
 
 import pytest
-
-from purgatory import SystemClock, VirtualClock
-from purgatory._delay_queue import DelayQueue
-from purgatory._timer_task_entry import TaskOwner
-from purgatory._timer_task_list import NOT_ENQUEUED, TimerTaskList
+from broker_sim_purgatory import SystemClock, VirtualClock
+from broker_sim_purgatory._delay_queue import DelayQueue
+from broker_sim_purgatory._timer_task_entry import TaskOwner
+from broker_sim_purgatory._timer_task_list import NOT_ENQUEUED, TimerTaskList
 
 
 @pytest.fixture

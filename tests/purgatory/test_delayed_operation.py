@@ -3,8 +3,7 @@
 import threading
 
 import pytest
-
-from purgatory import DelayedOperation, DelayedOperationPurgatory
+from broker_sim_purgatory import DelayedOperation, DelayedOperationPurgatory
 
 
 class _WatchedLock:

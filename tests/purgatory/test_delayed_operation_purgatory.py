@@ -4,8 +4,7 @@ import subprocess
 import sys
 
 import pytest
-
-from purgatory import DelayedOperationPurgatory, InlineExecutor, ParkedOperation, SystemTimer, VirtualClock
+from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, ParkedOperation, SystemTimer, VirtualClock
 
 
 class _Observer:

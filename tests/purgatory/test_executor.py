@@ -4,8 +4,7 @@ import logging
 import threading
 
 import pytest
-
-from purgatory import InlineExecutor, SingleThreadExecutor
+from broker_sim_purgatory import InlineExecutor, SingleThreadExecutor
 
 
 def _fail():

@@ -5,10 +5,9 @@ import threading
 import time
 
 import pytest
-
-from purgatory import DelayedOperationPurgatory, InlineExecutor, PendingOperation, SystemTimer
-from purgatory import _expired_operation_reaper as reaper_module
-from purgatory._expired_operation_reaper import ExpiredOperationReaper
+from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, PendingOperation, SystemTimer
+from broker_sim_purgatory import _expired_operation_reaper as reaper_module
+from broker_sim_purgatory._expired_operation_reaper import ExpiredOperationReaper
 
 pytestmark = pytest.mark.threads
 

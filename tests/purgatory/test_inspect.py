@@ -4,9 +4,8 @@ import dataclasses
 from itertools import pairwise
 
 import pytest
-
-from purgatory import DelayedOperationPurgatory, VirtualTimer
-from purgatory.inspect import inspect_purgatory, inspect_timer
+from broker_sim_purgatory import DelayedOperationPurgatory, VirtualTimer
+from broker_sim_purgatory.inspect import inspect_purgatory, inspect_timer
 
 
 @pytest.fixture

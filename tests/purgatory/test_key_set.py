@@ -1,8 +1,7 @@
 """Key sets: what waits under them is found, tried and counted as in lists, at a cost of its own."""
 
 import pytest
-
-from purgatory import DelayedOperation, DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
+from broker_sim_purgatory import DelayedOperation, DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 
 class _Key:

@@ -5,8 +5,7 @@ import sys
 import weakref
 
 import pytest
-
-from purgatory import DelayedOperationPurgatory, VirtualTimer
+from broker_sim_purgatory import DelayedOperationPurgatory, VirtualTimer
 
 OPERATIONS = 2_000
 

@@ -4,8 +4,14 @@ import asyncio
 import threading
 
 import pytest
-
-from purgatory import DelayedOperationPurgatory, LoopTimer, PendingOperation, SystemClock, TimerTask, VirtualClock
+from broker_sim_purgatory import (
+    DelayedOperationPurgatory,
+    LoopTimer,
+    PendingOperation,
+    SystemClock,
+    TimerTask,
+    VirtualClock,
+)
 
 
 @pytest.fixture

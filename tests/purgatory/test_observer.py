@@ -1,8 +1,7 @@
 """What an observer is told: every operation from its try to exactly one end."""
 
 import pytest
-
-from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer
+from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer
 
 
 class _Observer:

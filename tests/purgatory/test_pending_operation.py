@@ -3,8 +3,7 @@
 import threading
 
 import pytest
-
-from purgatory import DelayedOperationPurgatory, InlineExecutor, PendingOperation, SystemTimer, VirtualClock
+from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, PendingOperation, SystemTimer, VirtualClock
 
 
 @pytest.fixture

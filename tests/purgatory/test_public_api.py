@@ -8,12 +8,11 @@ import sys
 import weakref
 from pathlib import Path
 
+import broker_sim_purgatory as purgatory
 import pytest
-
-import purgatory
-from purgatory._timer_task_entry import TaskOwner, TimerTaskEntry
-from purgatory._timer_task_list import TimerTaskList
-from purgatory._watchers import WatcherList
+from broker_sim_purgatory._timer_task_entry import TaskOwner, TimerTaskEntry
+from broker_sim_purgatory._timer_task_list import TimerTaskList
+from broker_sim_purgatory._watchers import WatcherList
 
 PACKAGE = Path(purgatory.__file__).parent
 ROOT = Path(__file__).parents[2]

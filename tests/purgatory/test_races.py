@@ -4,8 +4,7 @@ import random
 import threading
 
 import pytest
-
-from purgatory import DelayedOperationPurgatory, PendingOperation, SystemTimer
+from broker_sim_purgatory import DelayedOperationPurgatory, PendingOperation, SystemTimer
 
 pytestmark = pytest.mark.threads
 

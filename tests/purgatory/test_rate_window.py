@@ -1,8 +1,7 @@
 """The rate of the last minute, in virtual seconds."""
 
 import pytest
-
-from purgatory._rate_window import RateWindow
+from broker_sim_purgatory._rate_window import RateWindow
 
 
 def test_rate_is_the_mean_since_the_start_while_that_is_less_than_a_minute():

@@ -5,8 +5,7 @@ import threading
 import time
 
 import pytest
-
-from purgatory import InlineExecutor, SystemTimer, TimerTask, VirtualClock
+from broker_sim_purgatory import InlineExecutor, SystemTimer, TimerTask, VirtualClock
 
 DELAYS_MS = [1, 2, 19, 20, 21, 39, 40, 399, 400, 401, 450, 7_999, 8_000, 8_001, 30_000, 160_001]
 

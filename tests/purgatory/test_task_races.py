@@ -4,8 +4,7 @@ import random
 import threading
 
 import pytest
-
-from purgatory import InlineExecutor, SystemTimer, TimerTask
+from broker_sim_purgatory import InlineExecutor, SystemTimer, TimerTask
 
 pytestmark = pytest.mark.threads
 

@@ -3,9 +3,8 @@
 import threading
 
 import pytest
-
-from purgatory._timer_task_entry import TaskOwner
-from purgatory._timer_task_list import NOT_ENQUEUED, TimerTaskList
+from broker_sim_purgatory._timer_task_entry import TaskOwner
+from broker_sim_purgatory._timer_task_list import NOT_ENQUEUED, TimerTaskList
 
 
 @pytest.fixture

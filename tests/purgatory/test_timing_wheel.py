@@ -1,11 +1,10 @@
 """The wheel by itself; where tasks go is the matter of test_worked_cases.py."""
 
 import pytest
-
-from purgatory import VirtualClock
-from purgatory._delay_queue import DelayQueue
-from purgatory._timer_task_entry import TaskOwner, TimerTaskEntry
-from purgatory._timing_wheel import DUE, TimingWheel
+from broker_sim_purgatory import VirtualClock
+from broker_sim_purgatory._delay_queue import DelayQueue
+from broker_sim_purgatory._timer_task_entry import TaskOwner, TimerTaskEntry
+from broker_sim_purgatory._timing_wheel import DUE, TimingWheel
 
 
 @pytest.mark.parametrize(("expiration_ms", "accepted"), [(99, False), (100, False), (101, True)])

@@ -1,8 +1,7 @@
 """A timer in virtual time: every deadline is met to the millisecond, however long the step."""
 
 import pytest
-
-from purgatory import DelayedOperationPurgatory, PendingOperation, VirtualTimer
+from broker_sim_purgatory import DelayedOperationPurgatory, PendingOperation, VirtualTimer
 
 
 @pytest.fixture

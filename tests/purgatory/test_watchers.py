@@ -1,9 +1,8 @@
 """Watch lists: what leaves them, and when."""
 
 import pytest
-
-from purgatory._timer_task_entry import TaskOwner
-from purgatory._watchers import KEYS_PER_PURGE_STEP, WatcherList
+from broker_sim_purgatory._timer_task_entry import TaskOwner
+from broker_sim_purgatory._watchers import KEYS_PER_PURGE_STEP, WatcherList
 
 
 @pytest.fixture

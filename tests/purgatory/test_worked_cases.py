@@ -6,8 +6,7 @@ Times are milliseconds unless said, ranges half-open, the start is 0 unless said
 from threading import RLock
 
 import pytest
-
-from purgatory import DelayedOperation, DelayedOperationPurgatory, InlineExecutor, SystemTimer
+from broker_sim_purgatory import DelayedOperation, DelayedOperationPurgatory, InlineExecutor, SystemTimer
 
 
 @pytest.fixture

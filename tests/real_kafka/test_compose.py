@@ -5,14 +5,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-
-from integration.reference.clusters.bootstrap import BootstrapCluster
-from integration.reference.clusters.node_config import NODE_IDS, Node, node_environment, node_properties
-from integration.reference.clusters.ports import free_ports
-from integration.reference.clusters.waiting import wait_until
-from integration.reference.docker_daemon import connect_docker
-from integration.reference.errors import ReferenceUnavailableError
-from integration.reference.image import find_image
+from broker_sim_integration.reference.clusters.bootstrap import BootstrapCluster
+from broker_sim_integration.reference.clusters.node_config import NODE_IDS, Node, node_environment, node_properties
+from broker_sim_integration.reference.clusters.ports import free_ports
+from broker_sim_integration.reference.clusters.waiting import wait_until
+from broker_sim_integration.reference.docker_daemon import connect_docker
+from broker_sim_integration.reference.errors import ReferenceUnavailableError
+from broker_sim_integration.reference.image import find_image
 
 ROOT = Path(__file__).parents[2]
 BROKERS = set(NODE_IDS)
@@ -26,7 +25,7 @@ def kafka_image(require_or_skip):
     except ReferenceUnavailableError as unavailable:
         require_or_skip(str(unavailable), needs_containers=True)
     return image or require_or_skip(
-        "Docker has no image of Kafka: python -m integration.reference.image", needs_containers=True
+        "Docker has no image of Kafka: python -m broker_sim_integration.reference.image", needs_containers=True
     )
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 TIMEOUT_S = 400
-DEMO = "from integration.cli import main; main()"
+DEMO = "from broker_sim_integration.cli import main; main()"
 
 
 @pytest.mark.threads

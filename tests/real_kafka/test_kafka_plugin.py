@@ -1,8 +1,7 @@
 """The fixture `kafka` on a real Kafka: at an address, and in containers that it starts."""
 
 import pytest
-
-from integration.reference.selection import ReferenceKind, select_reference
+from broker_sim_integration.reference.selection import ReferenceKind, select_reference
 
 pytest_plugins = ["pytester"]
 

@@ -5,15 +5,15 @@ this machine.
 """
 
 import pytest
+from broker_sim_integration.clients import admin
+from broker_sim_integration.clients.broker_client import BrokerClient
+from broker_sim_integration.reference.clusters.waiting import wait_until
+from broker_sim_integration.reference.errors import ReferenceUnavailableError
+from broker_sim_integration.reference.progress import to_stderr
+from broker_sim_integration.reference.selection import select_reference
 
 from broker_sim import Cluster
 from broker_sim.protocol import messages
-from integration.clients import admin
-from integration.clients.broker_client import BrokerClient
-from integration.reference.clusters.waiting import wait_until
-from integration.reference.errors import ReferenceUnavailableError
-from integration.reference.progress import to_stderr
-from integration.reference.selection import select_reference
 
 pytestmark = pytest.mark.soak(part="scenarios")
 

@@ -7,16 +7,16 @@ import os
 from contextlib import ExitStack
 
 import pytest
+from broker_sim_integration.clients import admin
+from broker_sim_integration.clients.broker_client import BrokerClient, Position
+from broker_sim_integration.clients.session_fetches import FINAL_EPOCH, fetch_in_session
+from broker_sim_integration.reference.clusters.waiting import wait_until
+from broker_sim_integration.reference.errors import ReferenceUnavailableError
+from broker_sim_integration.reference.progress import to_stderr
+from broker_sim_integration.reference.selection import ReferenceKind, select_reference
 
 from broker_sim import Cluster
 from broker_sim.config import RACK_AWARE_SELECTOR
-from integration.clients import admin
-from integration.clients.broker_client import BrokerClient, Position
-from integration.clients.session_fetches import FINAL_EPOCH, fetch_in_session
-from integration.reference.clusters.waiting import wait_until
-from integration.reference.errors import ReferenceUnavailableError
-from integration.reference.progress import to_stderr
-from integration.reference.selection import ReferenceKind, select_reference
 
 pytestmark = pytest.mark.soak(part="scenarios")
 

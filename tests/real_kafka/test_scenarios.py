@@ -5,11 +5,10 @@ way to wait, on the session's real brokers.
 """
 
 import pytest
-
-from integration.cluster_under_test.running_cluster import kafka_cluster
-from integration.comparison.runs import ClusterRunner, SimulatorSide
-from integration.comparison.verdict import Verdict
-from integration.scenarios.catalogue import select
+from broker_sim_integration.cluster_under_test.running_cluster import kafka_cluster
+from broker_sim_integration.comparison.runs import ClusterRunner, SimulatorSide
+from broker_sim_integration.comparison.verdict import Verdict
+from broker_sim_integration.scenarios.catalogue import select
 
 pytestmark = pytest.mark.soak(part="scenarios")
 

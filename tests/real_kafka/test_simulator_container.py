@@ -8,11 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-from integration.reference.clusters.ports import free_ports
-from integration.reference.clusters.waiting import wait_until
-from integration.reference.docker_daemon import connect_docker
-from integration.reference.errors import ReferenceUnavailableError
+from broker_sim_integration.reference.clusters.ports import free_ports
+from broker_sim_integration.reference.clusters.waiting import wait_until
+from broker_sim_integration.reference.docker_daemon import connect_docker
+from broker_sim_integration.reference.errors import ReferenceUnavailableError
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -43,7 +42,7 @@ def docker(require_or_skip):
 @pytest.fixture(scope="module")
 def base_image(docker, require_or_skip):
     """Find or make the image that the Dockerfile is built from."""
-    from integration.reference.python_image import find_or_make_python_image
+    from broker_sim_integration.reference.python_image import find_or_make_python_image
 
     try:
         return find_or_make_python_image()

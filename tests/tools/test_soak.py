@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from broker_sim_integration.fuzz.areas.all_areas import AREAS
 from click.testing import CliRunner
 
-from integration.fuzz.areas.all_areas import AREAS
 from tools.soak import __main__ as command
 from tools.soak import report
 from tools.soak.parts import PARTS, Part

@@ -62,7 +62,7 @@ PARTS: Final = {
         "every scenario of the comparison on a real Kafka, and no drift from the recording",
         (
             _make("images"),
-            (sys.executable, "-m", "integration.reference.python_image"),
+            (sys.executable, "-m", "broker_sim_integration.reference.python_image"),
             _marked("scenarios"),
             _make("compiled-build"),
             (NATIVE_COMPARE, "--out", "out/soak/compare", "--record", "--record-to", "out/recording"),

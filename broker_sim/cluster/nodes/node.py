@@ -12,12 +12,13 @@ from broker_sim.runtime.wall_clock import MachineClock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.nodes.lost_records import KeptBatches, LostRecords
     from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.log import MemoryAccount, SimulatedDisk
     from broker_sim.metadata.topic_partition import TopicPartition
-    from purgatory import Clock
 
 
 class Node:

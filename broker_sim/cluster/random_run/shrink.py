@@ -13,8 +13,9 @@ from broker_sim.minimize import Minimizer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.cluster.random_run.schedule import Schedule
-    from purgatory import Clock
 
 MAX_TRIES: Final = 300
 

@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from broker_sim_purgatory import ParkedOperation
+
     from broker_sim.cluster.nodes.nodes import Nodes
-    from purgatory import ParkedOperation
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from broker_sim_purgatory import KeySet
+
 from broker_sim.cluster.virtual.invariants import violated
-from purgatory import KeySet
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from broker_sim_purgatory import Clock, DelayedOperation, DelayedOperationPurgatory
+
     from broker_sim.runtime.virtual import LoopTrace
-    from purgatory import Clock, DelayedOperation, DelayedOperationPurgatory
 
 
 class OperationWatches:

@@ -22,12 +22,13 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.group.classic.classic_member import ClassicMember, JoinResponder, MemberProtocol
     from broker_sim.group.classic.delayed_heartbeat import DelayedHeartbeat
     from broker_sim.group.classic.delayed_join import DelayedJoin
     from broker_sim.group.classic.delayed_sync import DelayedSync
     from broker_sim.group.offset_commit import OffsetCommit
-    from purgatory import Clock
 
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 

@@ -18,7 +18,7 @@ from broker_sim.protocol.record_batch import NO_TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from purgatory import Clock
+    from broker_sim_purgatory import Clock
 
 Value = record_messages.GroupMetadataValue
 

@@ -13,9 +13,10 @@ from broker_sim.group.keys import MemberKey
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim_purgatory import DelayedOperationPurgatory
+
     from broker_sim.group.classic.classic_group import ClassicGroup
     from broker_sim.group.classic.classic_member import ClassicMember
-    from purgatory import DelayedOperationPurgatory
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
 """How long a first join may be parked. While it is, nobody notices when the client goes away."""

@@ -16,9 +16,10 @@ from broker_sim.runtime.event_log import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.log.partition_log import PartitionLog
     from broker_sim.metadata.topic_partition import TopicPartition
-    from purgatory import Clock
 
 event_log = get_logger(__name__)
 

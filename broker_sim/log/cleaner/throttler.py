@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from purgatory import Clock
+    from broker_sim_purgatory import Clock
 
 
 class Throttler:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
-from purgatory.clock import DEFAULT_WALL_START_MS, Clock
+from broker_sim_purgatory.clock import DEFAULT_WALL_START_MS, Clock
 
 if TYPE_CHECKING:
     import threading

@@ -15,6 +15,8 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
+from broker_sim_purgatory.clock import DEFAULT_WALL_START_MS
+
 from broker_sim.runtime.virtual.clock import NS_PER_SECOND, LoopClock, delay_to_ns
 from broker_sim.runtime.virtual.current import current_loop
 from broker_sim.runtime.virtual.entering import Entering
@@ -33,7 +35,6 @@ from broker_sim.runtime.virtual.threads import Workers
 from broker_sim.runtime.virtual.timers import TimerQueue
 from broker_sim.runtime.virtual.trace import LoopTrace
 from broker_sim.runtime.virtual.waiting import label
-from purgatory.clock import DEFAULT_WALL_START_MS
 
 if TYPE_CHECKING:
     from asyncio import Future, Handle, TimerHandle

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from broker_sim.errors import ErrorCode
@@ -12,7 +13,6 @@ from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.runtime.inter_broker_sender import InterBrokerSender
-from purgatory import VirtualClock
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 RESPONSE = messages.AddPartitionsToTxnResponse

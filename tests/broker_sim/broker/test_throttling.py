@@ -1,6 +1,7 @@
 """What a client sees of its quotas: times in answers, connections that take nothing, empty fetches."""
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.broker.throttling import Throttling
 from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
@@ -12,7 +13,6 @@ from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.codec import encode, encoded_size
 from broker_sim.security import ANONYMOUS
-from purgatory import VirtualClock
 
 KEY = ("t", 0)
 CLIENT = "throttled"

@@ -4,10 +4,10 @@ import json
 import logging
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.runtime.event_log import get_logger
-from purgatory import VirtualClock
 
 log = get_logger("broker_sim.broker").bind(VirtualClock(wall_start_ms=1_700_000_000_250), node="broker-1")
 

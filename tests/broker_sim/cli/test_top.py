@@ -5,6 +5,7 @@ import os
 import sys
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 from click.testing import CliRunner
 from rich.console import Console
 
@@ -12,7 +13,6 @@ from broker_sim.cli.key_press import is_left, keys_at_once
 from broker_sim.cli.top import command, watch
 from broker_sim.cli.top_view import render, rows_that_fit
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
-from purgatory import VirtualClock
 
 
 def _operation(keys, age_ms, level, bucket):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from broker_sim_purgatory import DelayedOperation, VirtualClock
 
 from broker_sim.cluster.trace_topic import BATCH_BYTES, KEPT_BATCHES, TraceTopic
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
@@ -10,7 +11,6 @@ from broker_sim.errors import ApiError
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import iter_records
 from broker_sim.trace import IDS_PER_LIFE, Trace
-from purgatory import DelayedOperation, VirtualClock
 
 NAME = "trace"
 

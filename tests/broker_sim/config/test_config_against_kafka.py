@@ -35,8 +35,8 @@ OF_THE_AUTHORIZER = {"allow.everyone.if.no.acl.found", "super.users"}
 @pytest.fixture(scope="module")
 def kafka():
     """Return Kafka's definitions as `{(kind, name): [type, default, allowed, internal, last]}`."""
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.jars import kafka_jars
+    from broker_sim_integration.reference.errors import ReferenceUnavailableError
+    from broker_sim_integration.reference.jars import kafka_jars
 
     give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
     if shutil.which("java") is None:

@@ -3,12 +3,12 @@
 from random import Random
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.controller import DEFAULT_FEATURES, Controller, CreatableTopic, IsrMember, PartitionAlteration
 from broker_sim.metadata.feature_names import ELIGIBLE_LEADER_REPLICAS_VERSION
 from broker_sim.metadata.topic_partition import TopicPartition
-from purgatory import VirtualClock
 
 
 class ControlledCluster:

@@ -3,13 +3,13 @@
 import random
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import BrokerConfig
 from broker_sim.controller import DEFAULT_FEATURES, Controller
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.delegation_token import token_hmac
 from broker_sim.metadata.kafka_principal import KafkaPrincipal
-from purgatory import VirtualClock
 
 ALICE, BOB, CAROL = (KafkaPrincipal("User", name) for name in ("alice", "bob", "carol"))
 START_MS = 1_000_000

@@ -3,6 +3,7 @@ import os
 import random
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.controller import (
@@ -24,7 +25,6 @@ from broker_sim.errors import ApiError, ConfigError, ErrorCode
 from broker_sim.metadata.acl import Acl, AclFilter, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.metadata.delegation_token import token_hmac
 from broker_sim.metadata.kafka_principal import KafkaPrincipal
-from purgatory import VirtualClock
 
 
 def acl(name):

@@ -146,8 +146,8 @@ def without_nobody(answer):
 
 @pytest.fixture(scope="module")
 def class_path():
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.jars import kafka_jars
+    from broker_sim_integration.reference.errors import ReferenceUnavailableError
+    from broker_sim_integration.reference.jars import kafka_jars
 
     give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
     if shutil.which("java") is None:

@@ -1,13 +1,13 @@
 """A partition without a log: the test plays the storage, the replicas and the event loop."""
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.coordinator.environment import RuntimeEnvironment
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.records import GroupRecord, serde
 from broker_sim.protocol.compression import CompressionCodec
-from purgatory import VirtualClock
 
 MAX_BATCH_BYTES = 1_000
 

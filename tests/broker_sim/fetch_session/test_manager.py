@@ -1,11 +1,11 @@
 from random import Random
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.fetch_session import CachedPartition, FetchManager
 from broker_sim.replica import FetchPartition
-from purgatory import VirtualClock
 
 KEY = ("t", 0)
 

@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.result import Result
@@ -23,7 +24,6 @@ from broker_sim.metadata import (
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import encode
 from broker_sim.share.persister import StateOutcome, StateSummary
-from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 from tests.broker_sim.coordinator_log import CoordinatorLog
 
 GROUP = "group"

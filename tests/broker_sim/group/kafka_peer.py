@@ -50,8 +50,8 @@ def compiled_peer(source, classes):
 
     Without Java the test is skipped, or fails with REQUIRE_REAL_KAFKA set.
     """
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.jars import kafka_jars
+    from broker_sim_integration.reference.errors import ReferenceUnavailableError
+    from broker_sim_integration.reference.jars import kafka_jars
 
     give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
     if shutil.which("javac") is None:

@@ -4,6 +4,7 @@ import random
 from types import SimpleNamespace
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.result import Result
@@ -18,7 +19,6 @@ from broker_sim.log import VerificationGuard
 from broker_sim.metadata import MetadataImage
 from broker_sim.protocol.record_batch import parse_header, rebase
 from broker_sim.protocol.records import iter_records, read_end_txn_marker
-from purgatory import VirtualClock
 
 GUARD = VerificationGuard()
 TIMEOUT_MS = 5_000

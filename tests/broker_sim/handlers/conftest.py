@@ -8,6 +8,7 @@ call here.
 from random import Random
 
 import pytest
+from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 from broker_sim.broker.producer_ids import ProducerIds
 from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
@@ -28,7 +29,6 @@ from broker_sim.quota import QuotaManagers
 from broker_sim.replica import Purgatories, ReplicaManager, TransactionalAppends
 from broker_sim.runtime.action_queue import ActionQueue
 from broker_sim.security import ANONYMOUS
-from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 
 class NobodyHasBegun:

@@ -4,12 +4,12 @@ import os
 from itertools import count
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import LogDirectory, PartitionLog, ProducerStateManagerConfig, SimulatedDisk
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
-from purgatory import VirtualClock
 
 WALL_START_MS = 1_000_000
 

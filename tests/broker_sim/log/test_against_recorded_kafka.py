@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError
 from broker_sim.log import PartitionLog, ProducerStateManagerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import validate_produce_records
-from purgatory import VirtualClock
 
 START_MS = 1_000_000
 PRODUCE_VERSION = 11

@@ -3,13 +3,13 @@
 import random
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import LogDirectory, PartitionLog, ProducerStateManagerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker
-from purgatory import VirtualClock
 
 from .storage.test_reopened_log import Machine
 

@@ -42,8 +42,8 @@ VARINTS = (
 @pytest.fixture(scope="module")
 def oracle():
     """Return a function that runs the Java program: `(mode, input) -> output`."""
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.jars import kafka_jars
+    from broker_sim_integration.reference.errors import ReferenceUnavailableError
+    from broker_sim_integration.reference.jars import kafka_jars
 
     give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
     if shutil.which("java") is None:

@@ -99,8 +99,9 @@ def test_features_come_with_kraft_and_a_default_that_is_supported():
 
 @pytest.mark.real_kafka
 def test_newest_release_is_what_its_own_classes_tell():
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.jars import KAFKA_VERSION, kafka_jars
+    from broker_sim_integration.reference.errors import ReferenceUnavailableError
+    from broker_sim_integration.reference.jars import KAFKA_VERSION, kafka_jars
+
     from tools.update_releases import read_facts
 
     give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip

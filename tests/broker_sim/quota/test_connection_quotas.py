@@ -1,11 +1,11 @@
 """How many connections a broker, a listener and an address may have, and how fast they may come."""
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import BrokerConfig
 from broker_sim.errors import ConfigError
 from broker_sim.quota import ConnectionQuotas
-from purgatory import VirtualClock
 
 IP, OTHER_IP = "10.0.0.1", "10.0.0.2"
 ANY, OWN = (("ip", None),), (("ip", IP),)

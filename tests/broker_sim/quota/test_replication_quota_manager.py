@@ -1,11 +1,11 @@
 """How fast throttled replicas may be sent and fetched (KIP-73)."""
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import BrokerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.quota import ReplicationQuotas
-from purgatory import VirtualClock
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"

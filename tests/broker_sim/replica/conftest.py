@@ -1,6 +1,7 @@
 """A virtual cluster of three brokers with one topic, led by broker 1; and broker 1 alone."""
 
 import pytest
+from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
@@ -12,7 +13,6 @@ from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
 from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition, Partition, Purgatories, ReplicaManager
 from broker_sim.runtime.action_queue import ActionQueue
-from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 TOPIC = "topic"
 TOPIC_ID = b"t" * 16

@@ -3,13 +3,13 @@
 import dataclasses
 
 import pytest
+from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer
+from broker_sim_purgatory.observer import IMMEDIATE
 
 from broker_sim.controller import NewPartitions
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.records import build_batch
 from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition
-from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer
-from purgatory.observer import IMMEDIATE
 
 TOPIC = "topic"
 

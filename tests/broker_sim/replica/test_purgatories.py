@@ -1,10 +1,10 @@
 import pytest
+from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, PendingOperation, SystemTimer, VirtualClock
 
 from broker_sim.config import BrokerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.replica import Purgatories
 from broker_sim.replica.share_fetch_keys import DelayedShareFetchGroupKey, DelayedShareFetchPartitionKey
-from purgatory import DelayedOperationPurgatory, InlineExecutor, PendingOperation, SystemTimer, VirtualClock
 
 KEY = TopicPartition("topic", 0)
 TOPIC_ID = b"t" * 16

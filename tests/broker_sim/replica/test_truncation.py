@@ -1,13 +1,13 @@
 """Where a follower cuts its log, by its epochs and the end of the leader's epoch."""
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import PartitionLog
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
 from broker_sim.replica.truncation import truncation_offset
-from purgatory import VirtualClock
 
 
 @pytest.fixture

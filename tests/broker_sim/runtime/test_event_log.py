@@ -6,9 +6,9 @@ import sys
 
 import pytest
 import structlog
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.runtime.event_log import EVENT_ATTRIBUTE, get_logger
-from purgatory import VirtualClock
 
 MODULE = "broker_sim.replica.partition"
 

@@ -1,9 +1,9 @@
 """Claims about requests between brokers: one at a time, answered once, and lost ones."""
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.runtime.inter_broker_sender import InterBrokerSender
-from purgatory import VirtualClock
 
 ME, OTHER = 1, 2
 TIMEOUT_MS = 1_000

@@ -2,8 +2,9 @@
 
 import random
 
+from broker_sim_purgatory import VirtualClock
+
 from broker_sim.runtime.request_timeouts import RequestTimeouts
-from purgatory import VirtualClock
 
 TIMEOUT_MS = 100
 

@@ -1,7 +1,8 @@
 """A machine's wall clock jumps; its monotonic time does not."""
 
+from broker_sim_purgatory import VirtualClock
+
 from broker_sim.runtime.wall_clock import MachineClock
-from purgatory import VirtualClock
 
 
 def test_wall_clock_jumps_and_timers_do_not_notice():

@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.context import CoordinatorState
@@ -14,7 +15,6 @@ from broker_sim.share.environment import ShareCoordinatorEnvironment
 from broker_sim.share.persister import SharePartitionKey, WrittenState
 from broker_sim.share.records import serde
 from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
-from purgatory import VirtualClock
 from tests.broker_sim.coordinator_log import CoordinatorLog
 
 GROUP = "group"

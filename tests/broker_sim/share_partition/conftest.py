@@ -1,6 +1,7 @@
 """One share partition in virtual time; the test plays the members, the log and the share coordinator."""
 
 import pytest
+from broker_sim_purgatory import VirtualTimer
 
 from broker_sim.config import BrokerConfig
 from broker_sim.errors import ApiError, ErrorCode
@@ -13,7 +14,6 @@ from broker_sim.share_partition.acquisition import WantedRecords
 from broker_sim.share_partition.environment import ShareGroupSettings, SharePartitionEnvironment
 from broker_sim.share_partition.fetched_records import FetchedRecords
 from broker_sim.share_partition.share_partition import SharePartition
-from purgatory import VirtualTimer
 
 GROUP = "share"
 TOPIC_ID = b"t" * 16

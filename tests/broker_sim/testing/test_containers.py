@@ -4,11 +4,11 @@ import importlib
 from importlib.metadata import entry_points
 
 import pytest
+from broker_sim_integration.reference.clusters.containers import ContainerCluster
+from broker_sim_integration.reference.selection import kafka_in_containers
 
 from broker_sim import WrongStateError
 from broker_sim.testing import containers
-from integration.reference.clusters.containers import ContainerCluster
-from integration.reference.selection import kafka_in_containers
 
 pytest_plugins = ["pytester"]
 

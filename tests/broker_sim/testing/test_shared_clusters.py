@@ -1,13 +1,13 @@
 """Clusters that tests share, and what is left of a test in them."""
 
 import pytest
+from broker_sim_integration.clients.groups import Offset, commit, find_coordinator
+from broker_sim_integration.clients.raw_client import RawConnection
+from broker_sim_integration.clients.topics import Topic
 
 from broker_sim.errors import WrongStateError
 from broker_sim.testing.options import ClusterOptions
 from broker_sim.testing.shared_clusters import SimulatedClusters
-from integration.clients.groups import Offset, commit, find_coordinator
-from integration.clients.raw_client import RawConnection
-from integration.clients.topics import Topic
 
 ONE_BROKER = ClusterOptions(brokers=1, topics=["orders"])
 

@@ -4,11 +4,11 @@ import gzip
 import json
 
 import pytest
+from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 from broker_sim.errors import ErrorCode
 from broker_sim.runtime.delayed_request import DelayedRequest
 from broker_sim.trace import Trace
-from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 WALL_START_MS = 1_700_000_000_000
 

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.trace.lines import FIELDS, IDS_PER_LIFE, PurgatoryLife, operation_fields, to_lines
-from purgatory import VirtualClock
 
 KEY = TopicPartition("orders", 0)
 ODD_TEXT = 'sch"ön\n'

@@ -4,11 +4,11 @@ import gc
 import sys
 
 import pytest
+from broker_sim_purgatory import DelayedOperation
 
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.trace.tracer import WATCHED_AGE_MS
-from purgatory import DelayedOperation
 
 KEY = TopicPartition("orders", 0)
 

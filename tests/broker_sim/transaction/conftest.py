@@ -4,6 +4,7 @@ import heapq
 from types import SimpleNamespace
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import BrokerConfig
 from broker_sim.errors import ErrorCode
@@ -19,7 +20,6 @@ from broker_sim.transaction.end_transaction import EndOfTransaction
 from broker_sim.transaction.environment import TransactionEnvironment
 from broker_sim.transaction.records import serde
 from broker_sim.transaction.state import TransactionState, TransactionVersion
-from purgatory import VirtualClock
 
 ME = 1
 NOBODY = 0  # so that no marker goes to the sender itself

@@ -7,10 +7,9 @@ from collections import Counter
 from contextlib import ExitStack
 
 import pytest
+from broker_sim_integration.cluster_under_test.polling import poll_until
+from broker_sim_integration.reference.clusters.ports import free_ports
 from confluent_kafka import Consumer, KafkaError, TopicPartition
-
-from integration.cluster_under_test.polling import poll_until
-from integration.reference.clusters.ports import free_ports
 
 pytestmark = [pytest.mark.clients, pytest.mark.soak(part="clients")]
 

@@ -5,9 +5,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from broker_sim_integration.cluster_under_test.polling import poll_until
 from confluent_kafka import Consumer, Producer
-
-from integration.cluster_under_test.polling import poll_until
 
 pytestmark = [pytest.mark.clients, pytest.mark.soak(part="clients")]
 

@@ -23,10 +23,9 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from broker_sim_integration.clients.stopwatch import now_ms
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-
-from integration.clients.stopwatch import now_ms
 
 HERE = Path(__file__).parent
 MEMBERS = HERE / "members"

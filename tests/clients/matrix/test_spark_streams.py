@@ -14,9 +14,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from broker_sim_integration.cluster_under_test.polling import poll_until
 from confluent_kafka import Producer
-
-from integration.cluster_under_test.polling import poll_until
 
 PROGRAM = Path(__file__).parent / "members" / "spark_streams.py"
 ROOT = Path(__file__).parents[3]
@@ -104,8 +103,8 @@ class Spark:
 def spark(require_or_skip, tmp_path_factory):
     if find_spec("pyspark") is None:
         require_or_skip("pyspark is not installed: make setup-spark")
-    from integration.pipeline.errors import PipelineError
-    from integration.pipeline.spark.session import require_java
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.spark.session import require_java
 
     try:
         require_java()

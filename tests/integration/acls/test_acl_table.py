@@ -3,13 +3,13 @@
 import json
 
 import pytest
+from broker_sim_integration.acls.play import play
+from broker_sim_integration.acls.recorded import RECORDING, read_recording, to_text
+from broker_sim_integration.acls.simulated import SimulatedBroker
+from broker_sim_integration.acls.table import TABLE
 
 from broker_sim.handlers import ApiTable
 from broker_sim.protocol.api_keys import ApiKey
-from integration.acls.play import play
-from integration.acls.recorded import RECORDING, read_recording, to_text
-from integration.acls.simulated import SimulatedBroker
-from integration.acls.table import TABLE
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_every_api_that_is_served_is_in_the_table():
 @pytest.mark.real_kafka
 @pytest.mark.soak(part="scenarios")
 def test_a_real_kafka_still_answers_as_it_was_recorded():
-    from integration.acls.real import RealBroker
+    from broker_sim_integration.acls.real import RealBroker
 
     with RealBroker() as broker:
         assert to_text(play(broker)) == RECORDING.read_text("utf-8")

@@ -3,8 +3,7 @@
 import struct
 
 import pytest
-
-from integration.clients.consumer_protocol import assignment, subscription
+from broker_sim_integration.clients.consumer_protocol import assignment, subscription
 
 
 def test_subscription_of_version_0_has_topics_and_user_data():

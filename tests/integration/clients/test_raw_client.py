@@ -5,12 +5,12 @@ import struct
 import threading
 
 import pytest
+from broker_sim_integration.clients import raw_client
+from broker_sim_integration.clients.raw_client import ConnectionEndedError, NoAnswerError, RawConnection
+from broker_sim_integration.clients.stopwatch import now_ms
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.headers import decode_request_header, encode_response
-from integration.clients import raw_client
-from integration.clients.raw_client import ConnectionEndedError, NoAnswerError, RawConnection
-from integration.clients.stopwatch import now_ms
 
 API_VERSIONS = 18
 PATIENCE_S = 60

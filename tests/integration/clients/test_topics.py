@@ -1,8 +1,8 @@
 import pytest
+from broker_sim_integration.clients.broker_client import Append, Position, fetch_request, produce_request
+from broker_sim_integration.clients.topics import Topic
 
 from broker_sim.protocol import messages
-from integration.clients.broker_client import Append, Position, fetch_request, produce_request
-from integration.clients.topics import Topic
 
 ID = bytes(range(16))
 TOPIC, OTHER = Topic("orders", ID, ((1,), (2,))), Topic("other", bytes(16), ((1,),))

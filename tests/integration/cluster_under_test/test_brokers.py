@@ -1,6 +1,5 @@
 import pytest
-
-from integration.cluster_under_test.brokers import Brokers
+from broker_sim_integration.cluster_under_test.brokers import Brokers
 
 ADDRESSES = {1: ("a", 9), 2: ("b", 9), 3: ("c", 9)}
 

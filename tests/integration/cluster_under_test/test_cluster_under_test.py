@@ -3,13 +3,12 @@
 import socket
 
 import pytest
-
-from integration.clients.admin import brokers_of
-from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
-from integration.cluster_under_test.running_cluster import BROKERS, simulated_cluster
-from integration.scenarios.helpers.broker_configs import QUICK_FENCING
-from integration.simulator.command import own_command
-from integration.simulator.process import SimulatorProcess
+from broker_sim_integration.clients.admin import brokers_of
+from broker_sim_integration.cluster_under_test.cluster_under_test import ClusterUnderTest
+from broker_sim_integration.cluster_under_test.running_cluster import BROKERS, simulated_cluster
+from broker_sim_integration.scenarios.helpers.broker_configs import QUICK_FENCING
+from broker_sim_integration.simulator.command import own_command
+from broker_sim_integration.simulator.process import SimulatorProcess
 
 pytestmark = pytest.mark.threads
 

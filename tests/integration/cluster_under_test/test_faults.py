@@ -3,11 +3,11 @@
 import inspect
 
 import pytest
+from broker_sim_integration.broker_verbs import BrokerVerbs, Fault
+from broker_sim_integration.cluster_under_test.faults import UNDONE_BY, Faults
+from broker_sim_integration.reference.clusters.cluster import ReferenceCluster
 
 from broker_sim import Cluster
-from integration.broker_verbs import BrokerVerbs, Fault
-from integration.cluster_under_test.faults import UNDONE_BY, Faults
-from integration.reference.clusters.cluster import ReferenceCluster
 
 VERBS = {name for name, _ in inspect.getmembers(BrokerVerbs, inspect.isfunction) if name[0] != "_"}
 

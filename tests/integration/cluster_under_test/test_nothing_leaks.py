@@ -1,12 +1,11 @@
 """What stays in the simulator when clients disconnect while their requests are parked."""
 
 import pytest
-
-from integration.clients.broker_client import Append, BrokerClient, Position, batch_of
-from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
-from integration.cluster_under_test.running_cluster import BROKERS, simulated_cluster
-from integration.simulator.command import own_command
-from integration.simulator.process import SimulatorProcess
+from broker_sim_integration.clients.broker_client import Append, BrokerClient, Position, batch_of
+from broker_sim_integration.cluster_under_test.cluster_under_test import ClusterUnderTest
+from broker_sim_integration.cluster_under_test.running_cluster import BROKERS, simulated_cluster
+from broker_sim_integration.simulator.command import own_command
+from broker_sim_integration.simulator.process import SimulatorProcess
 
 WAIT_MS = 4_000
 CLIENTS = 20

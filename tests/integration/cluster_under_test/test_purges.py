@@ -1,13 +1,12 @@
 """What was purged: in the log of a real broker, in the status of a simulated one."""
 
 import pytest
-
-from integration.clients.broker_client import Position
-from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
-from integration.cluster_under_test.purges import purged_in_log
-from integration.cluster_under_test.running_cluster import BROKERS, simulated_cluster
-from integration.simulator.command import own_command
-from integration.simulator.process import SimulatorProcess
+from broker_sim_integration.clients.broker_client import Position
+from broker_sim_integration.cluster_under_test.cluster_under_test import ClusterUnderTest
+from broker_sim_integration.cluster_under_test.purges import purged_in_log
+from broker_sim_integration.cluster_under_test.running_cluster import BROKERS, simulated_cluster
+from broker_sim_integration.simulator.command import own_command
+from broker_sim_integration.simulator.process import SimulatorProcess
 
 LOG = """\
 2026-11-22T03:33:16,986 DEBUG [ExpirationReaper-1-Fetch] DelayedOperationPurgatory: Begin purging

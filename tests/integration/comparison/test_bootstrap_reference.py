@@ -7,16 +7,15 @@ the one that agrees means something.
 import sys
 
 import pytest
-
-from integration.cluster_under_test.running_cluster import BROKERS
-from integration.comparison.runs import KafkaSide, SimulatorSide
-from integration.comparison.verdict import Verdict
-from integration.reference.clusters.node_config import COMMON_CONFIGS
-from integration.reference.progress import silent
-from integration.reference.selection import select_reference
-from integration.scenarios.catalogue import select
-from integration.simulator.command import SimulatorCommand, own_command
-from integration.simulator.process import SimulatorProcess
+from broker_sim_integration.cluster_under_test.running_cluster import BROKERS
+from broker_sim_integration.comparison.runs import KafkaSide, SimulatorSide
+from broker_sim_integration.comparison.verdict import Verdict
+from broker_sim_integration.reference.clusters.node_config import COMMON_CONFIGS
+from broker_sim_integration.reference.progress import silent
+from broker_sim_integration.reference.selection import select_reference
+from broker_sim_integration.scenarios.catalogue import select
+from broker_sim_integration.simulator.command import SimulatorCommand, own_command
+from broker_sim_integration.simulator.process import SimulatorProcess
 
 pytestmark = [pytest.mark.threads, pytest.mark.soak(part="mutants")]
 CHOSEN = select(
@@ -30,7 +29,7 @@ CHOSEN = select(
 SLOW = """
 import json, subprocess, sys
 from broker_sim.control.client import ControlClient
-from integration.simulator.command import own_command
+from broker_sim_integration.simulator.command import own_command
 command = [*own_command().arguments, *sys.argv[1:]]
 with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as simulator:
     ready = simulator.stdout.readline()

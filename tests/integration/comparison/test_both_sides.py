@@ -5,12 +5,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-
-from integration.comparison.both_sides import compare_sides
-from integration.comparison.machine import Stalls
-from integration.comparison.runs import Run
-from integration.comparison.verdict import Verdict
-from integration.observations import Observation, at_once, at_timeout
+from broker_sim_integration.comparison.both_sides import compare_sides
+from broker_sim_integration.comparison.machine import Stalls
+from broker_sim_integration.comparison.runs import Run
+from broker_sim_integration.comparison.verdict import Verdict
+from broker_sim_integration.observations import Observation, at_once, at_timeout
 
 
 class ScriptedSide:

@@ -1,7 +1,6 @@
 import pytest
-
-from integration.comparison.differences import KnownDifference, read_known_differences, reason_for
-from integration.scenarios.catalogue import CATALOGUE
+from broker_sim_integration.comparison.differences import KnownDifference, read_known_differences, reason_for
+from broker_sim_integration.scenarios.catalogue import CATALOGUE
 
 TABLE = """\
 # Text

@@ -1,11 +1,17 @@
 import random
 
 import pytest
+from broker_sim_integration.comparison.distribution import (
+    LEAST_SAMPLES,
+    P50_MS,
+    P95_MS,
+    Distribution,
+    Machines,
+    compare_samples,
+)
+from broker_sim_integration.observations import TimingClass
 from hypothesis import given
 from hypothesis import strategies as st
-
-from integration.comparison.distribution import LEAST_SAMPLES, P50_MS, P95_MS, Distribution, Machines, compare_samples
-from integration.observations import TimingClass
 
 SAMPLES = st.lists(st.floats(0, 40), min_size=LEAST_SAMPLES, max_size=60)
 

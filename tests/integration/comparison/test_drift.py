@@ -1,8 +1,7 @@
 import pytest
-
-from integration.comparison.drift import Drift, comparable, drift_between
-from integration.comparison.recorded import RecordedSide, write_recording
-from integration.observations import at_timeout
+from broker_sim_integration.comparison.drift import Drift, comparable, drift_between
+from broker_sim_integration.comparison.recorded import RecordedSide, write_recording
+from broker_sim_integration.observations import at_timeout
 
 
 @pytest.fixture

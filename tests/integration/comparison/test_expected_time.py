@@ -1,10 +1,9 @@
 from dataclasses import replace
 
 import pytest
-
-from integration.comparison import expected_time
-from integration.comparison.expected_time import announcement
-from integration.reference.selection import ReferenceKind
+from broker_sim_integration.comparison import expected_time
+from broker_sim_integration.comparison.expected_time import announcement
+from broker_sim_integration.reference.selection import ReferenceKind
 
 
 @pytest.fixture(autouse=True)

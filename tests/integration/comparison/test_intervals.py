@@ -1,8 +1,7 @@
 import pytest
+from broker_sim_integration.comparison.intervals import covered_ms
 from hypothesis import given
 from hypothesis import strategies as st
-
-from integration.comparison.intervals import covered_ms
 
 
 @pytest.mark.parametrize(

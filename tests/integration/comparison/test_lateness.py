@@ -1,6 +1,6 @@
-from integration.comparison.distribution import LEAST_SAMPLES, P95_MS, Machines
-from integration.comparison.lateness import compare_lateness
-from integration.observations import at_once, at_timeout, on_event
+from broker_sim_integration.comparison.distribution import LEAST_SAMPLES, P95_MS, Machines
+from broker_sim_integration.comparison.lateness import compare_lateness
+from broker_sim_integration.observations import at_once, at_timeout, on_event
 
 
 def repeated(see, lateness_ms, step="step", count=LEAST_SAMPLES):

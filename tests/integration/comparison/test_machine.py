@@ -2,13 +2,18 @@ import gc
 import weakref
 
 import pytest
+from broker_sim_integration.clients.stopwatch import now_ms
+from broker_sim_integration.cluster_under_test.polling import poll_until
+from broker_sim_integration.comparison.intervals import covered_ms
+from broker_sim_integration.comparison.machine import (
+    PERIOD_MS,
+    STALL_MS,
+    ControlTimer,
+    Stalls,
+    collections_of_new_objects_only,
+)
 from hypothesis import given
 from hypothesis import strategies as st
-
-from integration.clients.stopwatch import now_ms
-from integration.cluster_under_test.polling import poll_until
-from integration.comparison.intervals import covered_ms
-from integration.comparison.machine import PERIOD_MS, STALL_MS, ControlTimer, Stalls, collections_of_new_objects_only
 
 
 def waited(*waits):

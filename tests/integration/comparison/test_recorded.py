@@ -2,10 +2,9 @@ import gzip
 import json
 
 import pytest
-
-from integration.comparison.recorded import RecordedSide, write_recording
-from integration.comparison.runs import Run
-from integration.reference.errors import ReferenceUnavailableError
+from broker_sim_integration.comparison.recorded import RecordedSide, write_recording
+from broker_sim_integration.comparison.runs import Run
+from broker_sim_integration.reference.errors import ReferenceUnavailableError
 
 FACTS = {"kafka_version": "4.3.1", "reference": "jvm"}
 

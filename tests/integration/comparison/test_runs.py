@@ -1,7 +1,6 @@
 import pytest
-
-from integration.comparison.runs import SimulatorSide
-from integration.scenarios.catalogue import select
+from broker_sim_integration.comparison.runs import SimulatorSide
+from broker_sim_integration.scenarios.catalogue import select
 
 
 @pytest.mark.threads

@@ -4,9 +4,8 @@ import subprocess
 import sys
 
 import pytest
-
-from integration.clients.stopwatch import now_ms
-from integration.comparison.starvation import Starvation, waited_for_processor_ms
+from broker_sim_integration.clients.stopwatch import now_ms
+from broker_sim_integration.comparison.starvation import Starvation, waited_for_processor_ms
 
 BUSY = "print(flush=True)\nwhile True: pass"
 

@@ -1,9 +1,6 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from integration.comparison.distribution import LEAST_SAMPLES
-from integration.comparison.timeliness import (
+from broker_sim_integration.comparison.distribution import LEAST_SAMPLES
+from broker_sim_integration.comparison.timeliness import (
     KAFKA_LATE_MS,
     LATE_MS,
     OUTLIER_MS,
@@ -14,7 +11,9 @@ from integration.comparison.timeliness import (
     late_ms,
     limit_ms,
 )
-from integration.observations import Observation, at_once, at_timeout, on_event, untimed
+from broker_sim_integration.observations import Observation, at_once, at_timeout, on_event, untimed
+from hypothesis import given
+from hypothesis import strategies as st
 
 SPREAD = on_event(300, earliest_ms=280, spread_ms=500, reason="a follower's fetch")
 

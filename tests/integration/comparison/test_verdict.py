@@ -1,9 +1,8 @@
 import pytest
-
-from integration.comparison.differences import KnownDifference
-from integration.comparison.runs import Run
-from integration.comparison.verdict import Verdict
-from integration.observations import at_once, at_timeout
+from broker_sim_integration.comparison.differences import KnownDifference
+from broker_sim_integration.comparison.runs import Run
+from broker_sim_integration.comparison.verdict import Verdict
+from broker_sim_integration.observations import at_once, at_timeout
 
 
 def fields_of(result):

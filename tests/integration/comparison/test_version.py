@@ -6,10 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-from integration.comparison import version
-from integration.comparison.version import catalogue_version, outline, scenario_version
-from integration.scenarios.catalogue import CATALOGUE
+from broker_sim_integration.comparison import version
+from broker_sim_integration.comparison.version import catalogue_version, outline, scenario_version
+from broker_sim_integration.scenarios.catalogue import CATALOGUE
 
 outlined = cache(outline)
 

@@ -5,16 +5,16 @@ import inspect
 import json
 
 import pytest
+from broker_sim_integration.cluster_under_test.brokers import Brokers
+from broker_sim_integration.fuzz.areas.all_areas import AREAS
+from broker_sim_integration.fuzz.areas.area import CONFIGS
+from broker_sim_integration.fuzz.fuzzer import Fuzzer
+from broker_sim_integration.fuzz.report import as_scenario, read_sequence, write_finding
+from broker_sim_integration.fuzz.sequence import Pause, Request, Sequence, TopicPlan
+from broker_sim_integration.fuzz.side import FuzzedSide
 
 from broker_sim import AsyncCluster, Fault
 from broker_sim.runtime.virtual import run
-from integration.cluster_under_test.brokers import Brokers
-from integration.fuzz.areas.all_areas import AREAS
-from integration.fuzz.areas.area import CONFIGS
-from integration.fuzz.fuzzer import Fuzzer
-from integration.fuzz.report import as_scenario, read_sequence, write_finding
-from integration.fuzz.sequence import Pause, Request, Sequence, TopicPlan
-from integration.fuzz.side import FuzzedSide
 
 
 def _side(name, cluster):

@@ -4,20 +4,26 @@ import asyncio
 import json
 
 import pytest
+from broker_sim_integration.cli import main
+from broker_sim_integration.fuzz.areas.all_areas import AREAS
+from broker_sim_integration.fuzz.areas.area import WAVE
+from broker_sim_integration.fuzz.command import chance_line
+from broker_sim_integration.fuzz.difference import (
+    Difference,
+    KnownFuzzDifference,
+    differences,
+    read_known,
+    read_known_chances,
+)
+from broker_sim_integration.fuzz.fuzzer import Finding
+from broker_sim_integration.fuzz.gate import Gate
+from broker_sim_integration.fuzz.references import References
+from broker_sim_integration.fuzz.sequence import Fault, Request, Sequence
 from click.testing import CliRunner
 
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import encode
-from integration.cli import main
-from integration.fuzz.areas.all_areas import AREAS
-from integration.fuzz.areas.area import WAVE
-from integration.fuzz.command import chance_line
-from integration.fuzz.difference import Difference, KnownFuzzDifference, differences, read_known, read_known_chances
-from integration.fuzz.fuzzer import Finding
-from integration.fuzz.gate import Gate
-from integration.fuzz.references import References
-from integration.fuzz.sequence import Fault, Request, Sequence
 
 
 @pytest.mark.parametrize("name", AREAS)

@@ -3,11 +3,10 @@
 import json
 
 import pytest
-
-from integration.logins.play import earliest
-from integration.logins.recorded import RECORDING, read_recording, to_text
-from integration.logins.simulated import play_on_simulated
-from integration.logins.table import TABLE
+from broker_sim_integration.logins.play import earliest
+from broker_sim_integration.logins.recorded import RECORDING, read_recording, to_text
+from broker_sim_integration.logins.simulated import play_on_simulated
+from broker_sim_integration.logins.table import TABLE
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +62,6 @@ def test_what_came_at_once_in_one_play_does_so(plays, outcome):
 @pytest.mark.real_kafka
 @pytest.mark.soak(part="scenarios")
 def test_a_real_kafka_still_answers_as_it_was_recorded():
-    from integration.logins.real import play_on_real
+    from broker_sim_integration.logins.real import play_on_real
 
     assert to_text(play_on_real()) == RECORDING.read_text("utf-8")

@@ -13,6 +13,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from broker_sim_purgatory import DelayedOperationPurgatory
+from broker_sim_purgatory._delay_queue import DelayQueue
+
 from broker_sim.broker.lifecycle import BrokerLifecycle, LifecycleState
 from broker_sim.config import BrokerConfig, TopicConfig
 from broker_sim.controller.cluster_control_manager import ClusterControlManager
@@ -37,8 +40,6 @@ from broker_sim.transaction.coordinator import TransactionCoordinator
 from broker_sim.transaction.end_transaction import EndOfTransaction
 from broker_sim.transaction.metadata import TransactionMetadata
 from broker_sim.transaction.state import TransactionVersion
-from purgatory import DelayedOperationPurgatory
-from purgatory._delay_queue import DelayQueue
 
 THIRD_WHEEL = 3
 ITS_BUCKET_MS = 400

@@ -14,27 +14,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from broker_sim_integration.cluster_under_test.running_cluster import kafka_cluster
+from broker_sim_integration.comparison.both_sides import compare_sides
+from broker_sim_integration.comparison.differences import read_known_differences
+from broker_sim_integration.comparison.machine import ControlTimer
+from broker_sim_integration.comparison.recorded import RecordedSide
+from broker_sim_integration.comparison.runs import ClusterRunner, KafkaSide, SimulatorSide
+from broker_sim_integration.comparison.verdict import Verdict
+from broker_sim_integration.reference.progress import to_stderr
+from broker_sim_integration.reference.selection import select_reference
+from broker_sim_integration.scenarios.catalogue import select
+from broker_sim_integration.simulator.command import SimulatorCommand
 
 import broker_sim
-from integration.cluster_under_test.running_cluster import kafka_cluster
-from integration.comparison.both_sides import compare_sides
-from integration.comparison.differences import read_known_differences
-from integration.comparison.machine import ControlTimer
-from integration.comparison.recorded import RecordedSide
-from integration.comparison.runs import ClusterRunner, KafkaSide, SimulatorSide
-from integration.comparison.verdict import Verdict
-from integration.reference.progress import to_stderr
-from integration.reference.selection import select_reference
-from integration.scenarios.catalogue import select
-from integration.simulator.command import SimulatorCommand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from integration.comparison.runs import Configs, Run, Runner
-    from integration.comparison.verdict import ScenarioResult
-    from integration.reference.clusters.cluster import ReferenceCluster
-    from integration.scenarios.scenario import Scenario
+    from broker_sim_integration.comparison.runs import Configs, Run, Runner
+    from broker_sim_integration.comparison.verdict import ScenarioResult
+    from broker_sim_integration.reference.clusters.cluster import ReferenceCluster
+    from broker_sim_integration.scenarios.scenario import Scenario
 
 MUTANT = Path(__file__).with_name("mutant.py")
 TIMES = frozenset({"late", "lateness"})

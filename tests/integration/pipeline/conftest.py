@@ -16,8 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-from integration.reference.clusters.ports import free_ports
+from broker_sim_integration.reference.clusters.ports import free_ports
 
 BENCH = Path(__file__).parents[2] / "bench"
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -77,8 +76,8 @@ def pytest_collection_modifyitems(items):
 def _missing() -> str | None:
     if find_spec("pyspark") is None:
         return "pyspark is not installed: install openjdk-17-jre-headless and make setup-spark"
-    from integration.pipeline.errors import PipelineError
-    from integration.pipeline.spark.session import require_java
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.spark.session import require_java
 
     try:
         require_java()
@@ -98,7 +97,7 @@ def require_spark():
 
 @pytest.fixture(scope="session")
 def spark(require_spark, tmp_path_factory):
-    from integration.pipeline.spark.session import spark_session
+    from broker_sim_integration.pipeline.spark.session import spark_session
 
     # pyspark.testing imports pandas-on-Spark, which warns without it where pandas is installed.
     os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
@@ -167,7 +166,7 @@ def life(event):
 @pytest.fixture(scope="session")
 def events_frame(spark):
     """Return a function that makes a frame of events."""
-    from integration.pipeline.jobs.schema import EVENT_SCHEMA
+    from broker_sim_integration.pipeline.jobs.schema import EVENT_SCHEMA
 
     return lambda rows: spark.createDataFrame(rows, EVENT_SCHEMA)
 

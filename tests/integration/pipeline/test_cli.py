@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from broker_sim_integration.pipeline.cli import main
 from click.testing import CliRunner
 
 from broker_sim.cluster.cluster import Cluster
-from integration.pipeline.cli import main
 
 SPARK = "'broker-sim-compare[spark]'"
 SPECIFICATION = {"request_timeout_ms": [500, 30_000], "failures_per_minute": [6.0], "duration_ms": [1_000]}
@@ -56,7 +56,9 @@ def pipeline():
     ],
 )
 def test_without_a_package_there_is_one_line(pipeline, module, package, remedy, arguments):
-    program = f"import sys; sys.modules[{package!r}] = None;from integration.pipeline.{module} import main; main()"
+    program = (
+        f"import sys; sys.modules[{package!r}] = None;from broker_sim_integration.pipeline.{module} import main; main()"
+    )
     result = pipeline(*arguments, program=("-c", program))
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == f"Error: {package} is not installed: pip install {remedy}\n"
@@ -114,7 +116,7 @@ def test_all_runs_every_job_in_one_session(require_spark, pipeline, life, observ
 @pytest.mark.spark
 def test_each_job_is_a_command(spark, life, observation, write_lines, tmp_path, monkeypatch):
     """The session is that of all tests, for a JVM for each command would take minutes."""
-    from integration.pipeline.spark import session
+    from broker_sim_integration.pipeline.spark import session
 
     opened = []
 
@@ -190,7 +192,7 @@ def fetches_nothing(tmp_path):
 @pytest.mark.soak(part="spark")
 @pytest.mark.spark
 def test_a_connector_that_cannot_be_fetched_is_one_line(require_spark, pipeline, fetches_nothing, tmp_path):
-    from integration.pipeline.spark.session import KAFKA_CONNECTOR
+    from broker_sim_integration.pipeline.spark.session import KAFKA_CONNECTOR
 
     stream = ["stream", "--input", "127.0.0.1:1", "--topic", "t", "--output", tmp_path]
     result = pipeline(*stream, *fetches_nothing, *SMALL)
@@ -276,7 +278,7 @@ def test_the_archive_runs_a_simulation_by_itself(tmp_path):
 
 
 def test_the_same_code_makes_the_same_archive(tmp_path):
-    from integration.pipeline.spark.archive import write_archive
+    from broker_sim_integration.pipeline.spark.archive import write_archive
 
     first, _ = write_archive(tmp_path / "a")
     second, _ = write_archive(tmp_path / "b")
@@ -316,7 +318,7 @@ def test_chaos_on_a_standalone_cluster_has_the_modules_of_the_test(standalone, p
 @pytest.mark.spark
 @pytest.mark.clients
 def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(spark, standalone, pipeline, tmp_path):
-    from integration.pipeline.jobs.sweep import SweepPlan, grid, simulate_all
+    from broker_sim_integration.pipeline.jobs.sweep import SweepPlan, grid, simulate_all
 
     specification = tmp_path / "spec.json"
     specification.write_text(json.dumps(SPECIFICATION))
@@ -356,10 +358,9 @@ def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(spark, standalon
 def test_every_job_of_a_trace_runs_on_a_standalone_cluster(
     spark, standalone, pipeline, events_frame, life, observation, write_lines, tmp_path
 ):
+    from broker_sim_integration.pipeline.jobs.lifecycle import lifecycles
+    from broker_sim_integration.pipeline.jobs.occupancy import occupancy
     from pyspark.testing import assertDataFrameEqual
-
-    from integration.pipeline.jobs.lifecycle import lifecycles
-    from integration.pipeline.jobs.occupancy import occupancy
 
     rows = [life(number, 1_000 * number, 1_000 * number + 40) for number in range(1, 31)]
     events = [event for operation in rows for event in operation]

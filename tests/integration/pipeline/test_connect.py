@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-
-from integration.reference.clusters.ports import free_ports
+from broker_sim_integration.reference.clusters.ports import free_ports
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak(part="spark")]
 
@@ -26,8 +25,8 @@ T = 1_700_000_000_000
 JOBS = """
 import json, sys
 from pyspark.sql import SparkSession
-from integration.pipeline.jobs import ingest, latency, lifecycle, occupancy, parity, sweep
-from integration.pipeline.spark.driver import make_directory
+from broker_sim_integration.pipeline.jobs import ingest, latency, lifecycle, occupancy, parity, sweep
+from broker_sim_integration.pipeline.spark.driver import make_directory
 
 address, trace, out = sys.argv[1:]
 spark = SparkSession.builder.remote(address).getOrCreate()
@@ -124,7 +123,7 @@ def _times(table, column):
 
 
 def test_only_one_module_asks_the_driver_itself():
-    pipeline = Path(find_spec("integration.pipeline").origin).parent
+    pipeline = Path(find_spec("broker_sim_integration.pipeline").origin).parent
     found = {
         str(path.relative_to(pipeline))
         for path in pipeline.rglob("*.py")

@@ -5,12 +5,11 @@ import sys
 import threading
 
 import pytest
-
-from integration.reference.cache import cache_directory, cached_directory, exclusive
-from integration.reference.errors import ReferenceUnavailableError
+from broker_sim_integration.reference.cache import cache_directory, cached_directory, exclusive
+from broker_sim_integration.reference.errors import ReferenceUnavailableError
 
 HOLDER = """
-from integration.reference.cache import exclusive
+from broker_sim_integration.reference.cache import exclusive
 with exclusive("thing", timeout_s=5):
     print("held", flush=True)
     input()

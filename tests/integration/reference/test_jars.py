@@ -3,9 +3,8 @@
 import os
 
 import pytest
-
-from integration.reference.errors import ReferenceUnavailableError
-from integration.reference.jars import kafka_jars
+from broker_sim_integration.reference.errors import ReferenceUnavailableError
+from broker_sim_integration.reference.jars import kafka_jars
 
 FETCHES = """\
 for argument in "$@"; do

@@ -1,13 +1,12 @@
 """Which reference is chosen on which machine."""
 
 import pytest
-
-from integration.broker_verbs import Fault
-from integration.reference.clusters.bootstrap import BootstrapCluster
-from integration.reference.clusters.jvm import JvmCluster, find_java
-from integration.reference.errors import ReferenceUnavailableError, UnsupportedFaultError
-from integration.reference.jars import KAFKA_VERSION
-from integration.reference.selection import ReferenceKind, Selection, select_reference
+from broker_sim_integration.broker_verbs import Fault
+from broker_sim_integration.reference.clusters.bootstrap import BootstrapCluster
+from broker_sim_integration.reference.clusters.jvm import JvmCluster, find_java
+from broker_sim_integration.reference.errors import ReferenceUnavailableError, UnsupportedFaultError
+from broker_sim_integration.reference.jars import KAFKA_VERSION
+from broker_sim_integration.reference.selection import ReferenceKind, Selection, select_reference
 
 
 @pytest.fixture

@@ -5,17 +5,16 @@ import sys
 from dataclasses import asdict
 
 import pytest
+from broker_sim_integration.cli import main
+from broker_sim_integration.cluster_under_test.running_cluster import BROKERS
+from broker_sim_integration.comparison.verdict import Verdict
+from broker_sim_integration.reference.clusters.node_config import COMMON_CONFIGS
+from broker_sim_integration.report.last_failed import BEFORE, LastComparison, read_last_comparison
+from broker_sim_integration.report.report import Failure
+from broker_sim_integration.scenarios.catalogue import select
+from broker_sim_integration.simulator.command import own_command
+from broker_sim_integration.simulator.process import SimulatorProcess
 from click.testing import CliRunner
-
-from integration.cli import main
-from integration.cluster_under_test.running_cluster import BROKERS
-from integration.comparison.verdict import Verdict
-from integration.reference.clusters.node_config import COMMON_CONFIGS
-from integration.report.last_failed import BEFORE, LastComparison, read_last_comparison
-from integration.report.report import Failure
-from integration.scenarios.catalogue import select
-from integration.simulator.command import own_command
-from integration.simulator.process import SimulatorProcess
 
 FAILS = "acks_1_is_answered_at_once"
 PASSES = "an_empty_partition_answers_at_max_wait"
@@ -23,7 +22,7 @@ CHOSEN = ("--scenario", FAILS, "--scenario", PASSES)
 SLOW = """
 import json, subprocess, sys
 from broker_sim.control.client import ControlClient
-from integration.simulator.command import own_command
+from broker_sim_integration.simulator.command import own_command
 command = [*own_command().arguments, *sys.argv[1:]]
 with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as simulator:
     ready = simulator.stdout.readline()

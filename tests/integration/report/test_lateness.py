@@ -1,13 +1,12 @@
 """The pictures of lateness, on the terminal and in the page."""
 
 import pytest
-
-from integration.comparison.distribution import Machines, compare_samples
-from integration.comparison.lateness import compare_lateness
-from integration.observations import TimingClass, at_timeout
-from integration.report.lateness_rows import LatenessRow, lateness_rows, position
-from integration.report.lateness_text import lateness_lines
-from integration.report.timing_plot import timing_plot
+from broker_sim_integration.comparison.distribution import Machines, compare_samples
+from broker_sim_integration.comparison.lateness import compare_lateness
+from broker_sim_integration.observations import TimingClass, at_timeout
+from broker_sim_integration.report.lateness_rows import LatenessRow, lateness_rows, position
+from broker_sim_integration.report.lateness_text import lateness_lines
+from broker_sim_integration.report.timing_plot import timing_plot
 
 
 @pytest.fixture

@@ -3,17 +3,23 @@ import json
 from dataclasses import replace
 
 import pytest
+from broker_sim_integration.comparison.differences import KnownDifference
+from broker_sim_integration.comparison.distribution import RULE, Distribution, Machines
+from broker_sim_integration.comparison.lateness import compare_lateness
+from broker_sim_integration.comparison.runs import Run
+from broker_sim_integration.observations import at_timeout
+from broker_sim_integration.report.html_page import html_page
+from broker_sim_integration.report.markdown import markdown
+from broker_sim_integration.report.report import (
+    Failure,
+    Report,
+    documented_reasons,
+    unused_rows,
+    write_json,
+    write_observations,
+)
+from broker_sim_integration.report.terminal import print_report, result_line
 from rich.console import Console
-
-from integration.comparison.differences import KnownDifference
-from integration.comparison.distribution import RULE, Distribution, Machines
-from integration.comparison.lateness import compare_lateness
-from integration.comparison.runs import Run
-from integration.observations import at_timeout
-from integration.report.html_page import html_page
-from integration.report.markdown import markdown
-from integration.report.report import Failure, Report, documented_reasons, unused_rows, write_json, write_observations
-from integration.report.terminal import print_report, result_line
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
-from integration.comparison.recorded import HOW_TO_RECORD, RecordedSide
-from integration.comparison.version import scenario_version
-from integration.scenarios import families
-from integration.scenarios.catalogue import CATALOGUE, FAMILIES, select
-from integration.scenarios.document import catalogue_markdown
+from broker_sim_integration.comparison.recorded import HOW_TO_RECORD, RecordedSide
+from broker_sim_integration.comparison.version import scenario_version
+from broker_sim_integration.scenarios import families
+from broker_sim_integration.scenarios.catalogue import CATALOGUE, FAMILIES, select
+from broker_sim_integration.scenarios.document import catalogue_markdown
 
 ROOT = Path(__file__).parents[3]
 

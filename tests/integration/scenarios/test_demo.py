@@ -1,7 +1,7 @@
-from integration.scenarios.catalogue import CATALOGUE
-from integration.scenarios.demo import CONFIGS, DEMO, demo_scenarios
-from integration.scenarios.helpers.broker_configs import QUICK_FENCING
-from integration.scenarios.helpers.group_configs import QUICK_GROUPS
+from broker_sim_integration.scenarios.catalogue import CATALOGUE
+from broker_sim_integration.scenarios.demo import CONFIGS, DEMO, demo_scenarios
+from broker_sim_integration.scenarios.helpers.broker_configs import QUICK_FENCING
+from broker_sim_integration.scenarios.helpers.group_configs import QUICK_GROUPS
 
 
 def test_all_of_the_demo_is_played_on_one_cluster():

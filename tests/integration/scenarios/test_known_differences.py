@@ -1,14 +1,13 @@
 """The rows of docs/differences.md against the recorded Kafka: each of them is still needed."""
 
 import pytest
-
-from integration.comparison.both_sides import compare_sides
-from integration.comparison.differences import read_known_differences
-from integration.comparison.machine import Stalls
-from integration.comparison.recorded import RecordedSide
-from integration.comparison.runs import SimulatorSide
-from integration.report.report import unused_rows
-from integration.scenarios.catalogue import select
+from broker_sim_integration.comparison.both_sides import compare_sides
+from broker_sim_integration.comparison.differences import read_known_differences
+from broker_sim_integration.comparison.machine import Stalls
+from broker_sim_integration.comparison.recorded import RecordedSide
+from broker_sim_integration.comparison.runs import SimulatorSide
+from broker_sim_integration.report.report import unused_rows
+from broker_sim_integration.scenarios.catalogue import select
 
 pytestmark = pytest.mark.soak(part="scenarios")
 

@@ -1,7 +1,7 @@
 """What the decorator keeps about a scenario."""
 
-from integration.broker_verbs import Fault
-from integration.scenarios.scenario import Scenario, scenario
+from broker_sim_integration.broker_verbs import Fault
+from broker_sim_integration.scenarios.scenario import Scenario, scenario
 
 
 def test_decorator_keeps_what_the_scenario_needs():

@@ -1,11 +1,10 @@
 """The quick scenarios against the shipped recording of a real Kafka: no Docker, no Java."""
 
 import pytest
-
-from integration.comparison.recorded import RecordedSide
-from integration.comparison.runs import SimulatorSide
-from integration.comparison.verdict import Verdict
-from integration.scenarios.catalogue import select
+from broker_sim_integration.comparison.recorded import RecordedSide
+from broker_sim_integration.comparison.runs import SimulatorSide
+from broker_sim_integration.comparison.verdict import Verdict
+from broker_sim_integration.scenarios.catalogue import select
 
 QUICK_FAMILIES = ("produce_acks", "fetch_limits", "idempotence", "limits_invalid", "pipelining")
 QUICK = [found for found in select(QUICK_FAMILIES) if not found.configs]

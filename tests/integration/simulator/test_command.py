@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from broker_sim_integration.simulator.command import CHECKOUT, own_command, select_simulator
 
 from broker_sim import compiled
-from integration.simulator.command import CHECKOUT, own_command, select_simulator
 
 PACKAGES = ("broker_sim", "purgatory")
 

@@ -8,12 +8,11 @@ import subprocess
 import sys
 
 import pytest
-
-from integration.broker_verbs import Fault
-from integration.cluster_under_test.running_cluster import BROKERS, simulated_cluster
-from integration.simulator.command import own_command
-from integration.simulator.errors import SimulatorError
-from integration.simulator.process import SimulatorProcess
+from broker_sim_integration.broker_verbs import Fault
+from broker_sim_integration.cluster_under_test.running_cluster import BROKERS, simulated_cluster
+from broker_sim_integration.simulator.command import own_command
+from broker_sim_integration.simulator.errors import SimulatorError
+from broker_sim_integration.simulator.process import SimulatorProcess
 
 pytestmark = pytest.mark.threads
 TIMEOUT_S = 30
@@ -126,7 +125,7 @@ def test_an_end_in_between_is_told_by_the_next_verb():
 
 
 def test_a_process_that_does_not_end_is_killed(monkeypatch):
-    monkeypatch.setattr("integration.simulator.process.STOP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("broker_sim_integration.simulator.process.STOP_TIMEOUT_S", 0.1)
     with started() as simulator:
         os.kill(simulator.pid, signal.SIGSTOP)
         watched = os.pidfd_open(simulator.pid)
@@ -135,8 +134,8 @@ def test_a_process_that_does_not_end_is_killed(monkeypatch):
 
 USER = """
 import sys
-from integration.simulator.command import own_command
-from integration.simulator.process import SimulatorProcess
+from broker_sim_integration.simulator.command import own_command
+from broker_sim_integration.simulator.process import SimulatorProcess
 with SimulatorProcess(own_command().arguments, brokers=1, configs={}) as simulator:
     print(simulator.pid, flush=True)
     sys.stdin.read()

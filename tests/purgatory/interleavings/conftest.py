@@ -11,8 +11,7 @@ import _thread
 import threading
 
 import pytest
-
-from purgatory import (
+from broker_sim_purgatory import (
     DelayedOperation,
     DelayedOperationPurgatory,
     InlineExecutor,

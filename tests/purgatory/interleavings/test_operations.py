@@ -3,8 +3,7 @@
 from itertools import combinations
 
 import pytest
-
-from purgatory import PendingOperation, compiled
+from broker_sim_purgatory import PendingOperation, compiled
 
 pure = pytest.mark.skipif(compiled, reason="compiled code reads fields directly")
 

@@ -1,8 +1,7 @@
 """Tasks of a timer that two threads move, cancel and expire at the same time."""
 
 import pytest
-
-from purgatory import InlineExecutor, SystemTimer, TimerTask, VirtualClock
+from broker_sim_purgatory import InlineExecutor, SystemTimer, TimerTask, VirtualClock
 
 
 class _Task(TimerTask):

@@ -7,12 +7,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim import Cluster, ConfigError
 from broker_sim.cluster.nodes.data_directory import DataDirectory
 from broker_sim.log import LogManager
 from broker_sim.metadata import MetadataImage
-from purgatory import VirtualClock
 
 SHORT_SESSION = {"broker.session.timeout.ms": 500, "broker.heartbeat.interval.ms": 100}
 """A broker that starts again serves when its old session has ended."""

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim import AsyncCluster
 from broker_sim.cluster.nodes import data_directory
@@ -14,7 +15,6 @@ from broker_sim.protocol.records import build_batch
 from broker_sim.transaction.metadata import TxnTransitMetadata
 from broker_sim.transaction.records import record_of, serde, tombstone_of
 from broker_sim.transaction.state import TransactionState, TransactionVersion
-from purgatory import VirtualClock
 
 FIRST_ID_NOT_KNOWN = 5_001
 

@@ -1,9 +1,10 @@
 """A failing schedule gets smaller as long as the same invariant fails, within its limits."""
 
+from broker_sim_purgatory import VirtualClock
+
 from broker_sim.cluster.faults.as_test import as_test
 from broker_sim.cluster.random_run import Action, Schedule, draw_schedule
 from broker_sim.cluster.random_run.shrink import shrink
-from purgatory import VirtualClock
 
 LARGE = Schedule(
     9,

@@ -1,11 +1,11 @@
 """The observers that write the steps of operations into the trace of a run."""
 
 import pytest
+from broker_sim_purgatory import DelayedOperationPurgatory, PendingOperation, VirtualTimer
 
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 from broker_sim.cluster.virtual.operation_watch import OperationWatches
 from broker_sim.runtime.virtual import VirtualEventLoop
-from purgatory import DelayedOperationPurgatory, PendingOperation, VirtualTimer
 
 
 @pytest.fixture

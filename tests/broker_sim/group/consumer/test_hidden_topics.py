@@ -1,9 +1,10 @@
 """A regular expression matches what the member may describe, as in Kafka 4.3.1."""
 
+from broker_sim_integration.acls.play import set_acls
+from broker_sim_integration.acls.simulated import SimulatedBroker
+
 from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.protocol import messages
-from integration.acls.play import set_acls
-from integration.acls.simulated import SimulatedBroker
 
 HEARTBEAT = messages.ConsumerGroupHeartbeatRequest
 GROUP_READ = (ResourceType.GROUP, "g", AclOperation.READ)

@@ -8,6 +8,9 @@ import re
 import shutil
 
 import pytest
+from broker_sim_integration.reference.clusters.jvm import JvmCluster
+from broker_sim_integration.reference.errors import ReferenceUnavailableError
+from broker_sim_purgatory import VirtualClock
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -18,9 +21,6 @@ from broker_sim.log.storage.deletions import DelayedDeletions
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker, iter_records
-from integration.reference.clusters.jvm import JvmCluster
-from integration.reference.errors import ReferenceUnavailableError
-from purgatory import VirtualClock
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.soak(part="kafka_classes")]
 

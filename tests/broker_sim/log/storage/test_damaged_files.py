@@ -10,12 +10,12 @@ import shutil
 from itertools import accumulate
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.errors import ApiError
 from broker_sim.log import LogDirectory, LogDirectoryError, LogManager, ProducerStateManagerConfig
 from broker_sim.log.storage.checkpoint_file import read_lines, write_lines
 from broker_sim.protocol.record_batch import parse_header, split_batches, verify_crc
-from purgatory import VirtualClock
 
 from .test_reopened_log import CONFIG, KEY, TOPIC_ID, batch, state_of, write_all_kinds
 

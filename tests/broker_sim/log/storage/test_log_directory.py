@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
@@ -12,7 +13,6 @@ from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.log.storage.segment_file import SegmentFile
 from broker_sim.log.storage.snapshot_files import decode_snapshot, encode_snapshot
 from broker_sim.metadata.topic_partition import TopicPartition
-from purgatory import VirtualClock
 
 
 @pytest.fixture

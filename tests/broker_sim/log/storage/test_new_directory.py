@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import TopicConfig
 from broker_sim.log.local_log import LocalLog
@@ -12,7 +13,6 @@ from broker_sim.log.storage import FileStorage
 from broker_sim.log.storage.deletions import DelayedDeletions
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.metadata.topic_partition import TopicPartition
-from purgatory import VirtualClock
 
 TOPIC_PARTITION = TopicPartition("topic", 0)
 TOPIC_ID = bytes(range(16))

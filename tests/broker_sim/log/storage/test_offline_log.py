@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError, ErrorCode
@@ -12,7 +13,6 @@ from broker_sim.log import LogDirectory, LogManager
 from broker_sim.log.storage.checkpoint_file import read_offsets
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
-from purgatory import VirtualClock
 
 BAD, GOOD = TopicPartition("bad", 0), TopicPartition("good", 0)
 TOPIC_ID = bytes(range(16))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import LogDirectory, LogManager, ProducerStateManagerConfig
@@ -11,7 +12,6 @@ from broker_sim.log.cleaner.log_to_clean import LogToClean
 from broker_sim.log.cleaner.offset_map import OffsetMap
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker
-from purgatory import VirtualClock
 
 KEY = TopicPartition("topic", 0)
 TOPIC_ID = bytes(range(16))

@@ -5,6 +5,7 @@ import struct
 from itertools import accumulate
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from broker_sim.log.storage import MemoryBatches, index_restore
 from broker_sim.log.storage.checked_ranges import MOST_RANGES, CheckedRanges
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
-from purgatory import VirtualClock
 
 UNVERIFIED = ProducerStateManagerConfig(86_400_000, False)
 START_MS = 1_000_000

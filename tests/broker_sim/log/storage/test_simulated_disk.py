@@ -5,12 +5,12 @@ import random
 import tracemalloc
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import DiskOptions, LogDirectory, LogManager, SimulatedDisk
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
-from purgatory import VirtualClock
 
 KEY = TopicPartition("topic", 0)
 SEEDS = range(80)

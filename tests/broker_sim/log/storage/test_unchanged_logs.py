@@ -1,13 +1,13 @@
 """What nothing has happened to is neither written nor looked at again."""
 
 import pytest
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import LogDirectory, LogManager
 from broker_sim.log.storage.checkpoint_file import read_offsets
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
-from purgatory import VirtualClock
 
 KEY = TopicPartition("topic", 0)
 OTHER = TopicPartition("topic", 1)

@@ -2,11 +2,12 @@
 
 import asyncio
 
+from broker_sim_purgatory import TimerTask
+
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.purgatories import PurgatoryFactory
 from broker_sim.runtime.scheduler import LoopScheduler
 from broker_sim.runtime.virtual import run
-from purgatory import TimerTask
 
 
 def test_what_is_sent_before_the_server_has_accepted_is_handled_by_the_server():

@@ -7,10 +7,10 @@ import random
 import time
 
 import pytest
+from broker_sim_purgatory import Clock
 
 from broker_sim.runtime.virtual import VirtualDeadlockError, VirtualEventLoop
 from broker_sim.runtime.virtual.task_order import Deviation, GivenOrder
-from purgatory import Clock
 
 # -- time ---------------------------------------------------------------------------------------
 

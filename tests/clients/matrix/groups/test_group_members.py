@@ -5,9 +5,8 @@ from contextlib import closing
 from itertools import product
 
 import pytest
-
-from integration.clients.stopwatch import now_ms
-from integration.cluster_under_test.polling import poll_until
+from broker_sim_integration.clients.stopwatch import now_ms
+from broker_sim_integration.cluster_under_test.polling import poll_until
 
 SESSION_MS = 6000
 LONG_SESSION_MS = 240_000

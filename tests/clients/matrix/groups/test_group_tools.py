@@ -1,8 +1,7 @@
 """Kafka's own command line tools for groups, on both sides."""
 
 import pytest
-
-from integration.cluster_under_test.polling import poll_until
+from broker_sim_integration.cluster_under_test.polling import poll_until
 
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"

@@ -1,11 +1,11 @@
 """Kafka's own command line tool for streams groups, on both sides."""
 
 import pytest
+from broker_sim_integration.clients.groups import find_coordinator
+from broker_sim_integration.clients.raw_client import RawConnection
+from broker_sim_integration.cluster_under_test.polling import poll_until
 
 from broker_sim.protocol import messages
-from integration.clients.groups import find_coordinator
-from integration.clients.raw_client import RawConnection
-from integration.cluster_under_test.polling import poll_until
 
 GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 PATIENCE_MS = 60_000

@@ -9,7 +9,7 @@ JSON on stdout: what a query has read, batch by batch, and `stopped` with its ex
 import json
 import sys
 
-from integration.pipeline.spark.session import spark_session
+from broker_sim_integration.pipeline.spark.session import spark_session
 
 CONF = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 BY_CONSUMER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"

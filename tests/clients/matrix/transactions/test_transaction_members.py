@@ -10,9 +10,8 @@ from contextlib import closing, contextmanager
 from itertools import count
 
 import pytest
+from broker_sim_integration.cluster_under_test.polling import poll_until
 from confluent_kafka import Producer
-
-from integration.cluster_under_test.polling import poll_until
 
 PARTITIONS = 4
 HALF = PARTITIONS // 2

@@ -7,13 +7,13 @@ from contextlib import ExitStack, contextmanager
 from itertools import chain
 
 import pytest
+from broker_sim_integration.clients.broker_client import TIMESTAMP_MS, BrokerClient
+from broker_sim_integration.cluster_under_test.polling import poll_until
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import Record, build_batch
-from integration.clients.broker_client import TIMESTAMP_MS, BrokerClient
-from integration.cluster_under_test.polling import poll_until
 
 TOOLS = "org.apache.kafka.tools"
 TRANSACTIONS = f"{TOOLS}.TransactionsCommand"

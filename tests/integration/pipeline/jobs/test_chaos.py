@@ -35,7 +35,7 @@ async def forget(chaos):
 @pytest.fixture
 def plan(require_spark, tmp_path, monkeypatch):
     """Return a function that makes a plan for the application, which is in the current directory."""
-    from integration.pipeline.jobs.chaos import ChaosPlan, load
+    from broker_sim_integration.pipeline.jobs.chaos import ChaosPlan, load
 
     (tmp_path / "forgetful.py").write_text(APPLICATION)
     monkeypatch.chdir(tmp_path)
@@ -46,7 +46,7 @@ def plan(require_spark, tmp_path, monkeypatch):
 
 
 def test_seeds_are_run_and_failures_are_shrunk(spark, plan, tmp_path):
-    from integration.pipeline.jobs import chaos
+    from broker_sim_integration.pipeline.jobs import chaos
 
     out = str(tmp_path / "tables")
     told = chaos.run(spark, plan(seeds=3), out, tasks=1)
@@ -62,7 +62,7 @@ def test_seeds_are_run_and_failures_are_shrunk(spark, plan, tmp_path):
 
 @pytest.mark.soak(part="spark")
 def test_seeds_that_are_known_are_not_run_again(spark, plan, tmp_path):
-    from integration.pipeline.jobs import chaos
+    from broker_sim_integration.pipeline.jobs import chaos
 
     out = str(tmp_path / "tables")
     chaos.run(spark, plan(seeds=3), out, tasks=2)
@@ -77,7 +77,14 @@ def test_seeds_that_are_known_are_not_run_again(spark, plan, tmp_path):
 
 
 def test_each_way_to_fail_is_told_once_with_its_smallest_schedule(spark):
-    from integration.pipeline.jobs.chaos import OUTCOME, SHRUNK, ChaosTest, distinct_failures, summary, to_examine
+    from broker_sim_integration.pipeline.jobs.chaos import (
+        OUTCOME,
+        SHRUNK,
+        ChaosTest,
+        distinct_failures,
+        summary,
+        to_examine,
+    )
 
     outcomes = spark.createDataFrame(
         [(1, "lost", "", 9, 1.0), (2, "lost", "", 3, 1.0), (3, None, "", 1, 1.0),
@@ -112,16 +119,16 @@ def test_a_wave_is_what_all_tasks_do(plan):
     ],
 )
 def test_a_test_that_is_not_there_is_one_line(plan, name, why):
-    from integration.pipeline.errors import PipelineError
-    from integration.pipeline.jobs.chaos import load
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.jobs.chaos import load
 
     with pytest.raises(PipelineError, match=why):
         load(name)
 
 
 def test_marker_of_the_test_says_what_is_not_given(plan):
-    from integration.pipeline.errors import PipelineError
-    from integration.pipeline.jobs.chaos import load
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.jobs.chaos import load
 
     marked = load("forgetful:forget", workers=None, brokers=2, order=None)
     assert (marked.workers, marked.brokers, marked.duration_ms) == (1, 2, 4_000)

@@ -13,7 +13,7 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 def run(spark, tmp_path):
-    from integration.pipeline.jobs import ingest
+    from broker_sim_integration.pipeline.jobs import ingest
 
     return lambda *inputs: ingest.run(spark, inputs, str(tmp_path / "out"))
 
@@ -26,7 +26,7 @@ def table(spark, tmp_path):
 @pytest.fixture(scope="module")
 def mixed(spark, event, observation, tmp_path_factory, write_lines):
     """Lines of every kind, ingested once: the file, its tables, and what was counted."""
-    from integration.pipeline.jobs import ingest
+    from broker_sim_integration.pipeline.jobs import ingest
 
     directory = tmp_path_factory.mktemp("mixed")
     rows = [event(operation_id=1), event(operation_id=1), event(operation_id=2)]
@@ -51,7 +51,7 @@ def test_every_line_is_accounted_for(spark, mixed):
 
 
 def test_a_second_run_adds_nothing(spark, mixed):
-    from integration.pipeline.jobs import ingest
+    from broker_sim_integration.pipeline.jobs import ingest
 
     path, tables, _ = mixed
     before = _rows(spark, tables)
@@ -85,7 +85,7 @@ def test_compressed_traces_are_read(run, event, tmp_path):
 def test_only_lines_that_are_no_events_are_parsed_again(
     run, spark, event, observation, tmp_path, write_lines, monkeypatch
 ):
-    from integration.pipeline.jobs import ingest
+    from broker_sim_integration.pipeline.jobs import ingest
 
     parsed, parse = [], ingest.parse
 
@@ -108,7 +108,7 @@ def test_only_lines_that_are_no_events_are_parsed_again(
 
 @pytest.mark.soak(part="spark")
 def test_events_in_an_unusual_form_are_the_same_events(run, table, event, tmp_path, write_lines, monkeypatch):
-    from integration.pipeline.jobs import ingest
+    from broker_sim_integration.pipeline.jobs import ingest
 
     usual = [event(operation_id=number) for number in range(3)]
     unusual = [json.dumps(row | {"colour": "green"}) for row in usual]
@@ -125,7 +125,7 @@ def test_events_in_an_unusual_form_are_the_same_events(run, table, event, tmp_pa
 
 
 def test_much_that_does_not_fit_is_kept_too(run, table, event, tmp_path, write_lines, monkeypatch):
-    from integration.pipeline.jobs import ingest
+    from broker_sim_integration.pipeline.jobs import ingest
 
     monkeypatch.setattr(ingest, "MOST_SLOTS", 3)
     bad = [f"broken {number}" for number in range(9)]
@@ -135,7 +135,7 @@ def test_much_that_does_not_fit_is_kept_too(run, table, event, tmp_path, write_l
 
 @pytest.mark.soak(part="spark")
 def test_a_large_compressed_trace_is_warned_of(run, event, tmp_path, write_lines, monkeypatch, capsys):
-    from integration.pipeline.jobs import ingest
+    from broker_sim_integration.pipeline.jobs import ingest
 
     traces = tmp_path / "in"
     traces.mkdir()
@@ -152,7 +152,7 @@ def test_a_large_compressed_trace_is_warned_of(run, event, tmp_path, write_lines
 
 
 def test_a_missing_input_is_one_line(run, tmp_path):
-    from integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.errors import PipelineError
 
     with pytest.raises(PipelineError, match=r"no such input: .*nowhere"):
         run(str(tmp_path / "nowhere"))
@@ -191,7 +191,7 @@ def test_known_events_of_other_runs_and_dates_are_not_read(run, table, event, tm
 
 @pytest.mark.soak(part="spark")
 def test_a_compressed_trace_is_parsed_by_many_tasks(spark, event, tmp_path, explained):
-    from integration.pipeline.jobs.ingest import events, read_quickly
+    from broker_sim_integration.pipeline.jobs.ingest import events, read_quickly
 
     with gzip.open(tmp_path / "trace.jsonl.gz", "wt") as out:
         out.write(json.dumps(event()) + "\n")
@@ -203,7 +203,7 @@ def test_a_compressed_trace_is_parsed_by_many_tasks(spark, event, tmp_path, expl
 
 @pytest.mark.soak(part="spark")
 def test_the_first_events_are_shuffled_once(spark, run, event, tmp_path, write_lines, task_sizes, request):
-    from integration.pipeline.jobs.ingest import DEALS
+    from broker_sim_integration.pipeline.jobs.ingest import DEALS
 
     numbers = range(DEALS // 2, 2 * DEALS)
     first = [event(operation_id=number, purgatory=name) for number in numbers for name in "ab"]
@@ -229,7 +229,7 @@ def test_dates_are_those_of_utc_in_any_time_zone(run, table, spark, event, tmp_p
 
 
 def test_parquet_among_the_lines_is_refused(run, tmp_path):
-    from integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.errors import PipelineError
 
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "trace-00000.parquet").write_bytes(b"PAR1")

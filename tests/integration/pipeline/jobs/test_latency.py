@@ -12,8 +12,8 @@ T = 1_700_000_000_000 // 60_000 * 60_000
 
 @pytest.fixture
 def rows_of(events_frame):
-    from integration.pipeline.jobs.latency import latency
-    from integration.pipeline.jobs.lifecycle import lifecycles
+    from broker_sim_integration.pipeline.jobs.latency import latency
+    from broker_sim_integration.pipeline.jobs.lifecycle import lifecycles
 
     return lambda rows: latency(lifecycles(events_frame(rows))).collect()
 
@@ -42,8 +42,8 @@ def test_percentiles_are_exact_and_totals_span_the_minutes(rows_of, life):
 
 
 def test_long_waits_are_rounded_so_that_few_are_held(rows_of, events_frame, life):
-    from integration.pipeline.jobs.latency import EXACT_MS, waiting_times
-    from integration.pipeline.jobs.lifecycle import lifecycles
+    from broker_sim_integration.pipeline.jobs.latency import EXACT_MS, waiting_times
+    from broker_sim_integration.pipeline.jobs.lifecycle import lifecycles
 
     long_ms = 1_000 * EXACT_MS
     waits = [EXACT_MS - 2, EXACT_MS - 1, *range(long_ms, long_ms + 500)]

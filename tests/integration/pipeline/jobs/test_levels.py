@@ -73,7 +73,7 @@ def _found(tables):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_random_operations_agree_with_counting_every_millisecond(seed):
-    from integration.pipeline.jobs.levels import levels
+    from broker_sim_integration.pipeline.jobs.levels import levels
 
     rng = random.Random(seed)
     bucket_ms = rng.choice([1, 7, 50, 1_000])
@@ -82,7 +82,7 @@ def test_random_operations_agree_with_counting_every_millisecond(seed):
 
 
 def test_operations_of_two_runs_and_sides_are_told_apart():
-    from integration.pipeline.jobs.levels import levels
+    from broker_sim_integration.pipeline.jobs.levels import levels
 
     row = {
         "broker": 1, "purgatory": "Produce", "bucket_start_ms": 0, "keys": ["a"],
@@ -95,7 +95,7 @@ def test_operations_of_two_runs_and_sides_are_told_apart():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_task_holds_some_buckets_at_once_and_never_cuts_one(monkeypatch, seed):
-    from integration.pipeline.jobs import levels
+    from broker_sim_integration.pipeline.jobs import levels
 
     rng = random.Random(seed)
     sizes = []
@@ -118,7 +118,7 @@ def test_a_task_holds_some_buckets_at_once_and_never_cuts_one(monkeypatch, seed)
 
 
 def test_a_bucket_larger_than_a_piece_stays_whole(monkeypatch):
-    from integration.pipeline.jobs import levels
+    from broker_sim_integration.pipeline.jobs import levels
 
     monkeypatch.setattr(levels, "PIECE_ROWS", 3)
     row = {
@@ -130,7 +130,7 @@ def test_a_bucket_larger_than_a_piece_stays_whole(monkeypatch):
 
 
 def test_a_task_without_operations_has_no_levels():
-    from integration.pipeline.jobs.levels import levels_of_batches
+    from broker_sim_integration.pipeline.jobs.levels import levels_of_batches
 
     assert list(levels_of_batches(iter([]), 10)) == []
     assert list(levels_of_batches(iter(_table([]).to_batches()), 10)) == []

@@ -10,7 +10,7 @@ T = 1_700_000_000_000
 @pytest.fixture(scope="module")
 def broken(events_frame, life, event):
     """Return a function from runs to the problems of each of their operations that has some; from one job."""
-    from integration.pipeline.jobs.lifecycle import GRACE_MS, broken_lifecycles, lifecycles, run_spans
+    from broker_sim_integration.pipeline.jobs.lifecycle import GRACE_MS, broken_lifecycles, lifecycles, run_spans
 
     deadline, late = T + 1000, T + 1_000_000
     runs = {
@@ -47,9 +47,8 @@ def broken(events_frame, life, event):
 
 
 def test_a_parked_operation_becomes_one_row(spark, events_frame, life):
+    from broker_sim_integration.pipeline.jobs.lifecycle import lifecycles
     from pyspark.testing import assertDataFrameEqual
-
-    from integration.pipeline.jobs.lifecycle import lifecycles
 
     found = lifecycles(events_frame(life(1, T + 1, T + 1004, "expired", tried_at=T, lateness_ms=4, client_id=None)))
     expected = {
@@ -78,7 +77,7 @@ def test_a_parked_operation_becomes_one_row(spark, events_frame, life):
 
 
 def test_outcomes_are_told_apart(events_frame, life):
-    from integration.pipeline.jobs.lifecycle import lifecycles
+    from broker_sim_integration.pipeline.jobs.lifecycle import lifecycles
 
     rows = [
         *life(1, ended_at=T, completed_by="immediate"),
@@ -92,7 +91,7 @@ def test_outcomes_are_told_apart(events_frame, life):
 
 
 def test_operations_are_told_apart_by_run_broker_and_purgatory(events_frame, life):
-    from integration.pipeline.jobs.lifecycle import lifecycles
+    from broker_sim_integration.pipeline.jobs.lifecycle import lifecycles
 
     rows = [
         *life(1, T, T + 5),
@@ -142,7 +141,7 @@ def test_every_problem_of_a_lifecycle_is_named(broken):
 def test_job_looks_for_broken_lifecycles_where_it_noticed_some(
     spark, events_frame, life, tmp_path, late_ms, fields, problems
 ):
-    from integration.pipeline.jobs import lifecycle
+    from broker_sim_integration.pipeline.jobs import lifecycle
 
     last = T + 1000 + lifecycle.GRACE_MS + late_ms
     rows = [*life(1, T), *life(2, T, last, "expired", **fields)]
@@ -155,10 +154,11 @@ def test_job_looks_for_broken_lifecycles_where_it_noticed_some(
 
 
 def test_a_run_in_virtual_time_is_traced_by_the_contract_and_breaks_nothing(spark, tmp_path):
+    from broker_sim_integration.pipeline.jobs import ingest, lifecycle
+
     from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
     from broker_sim.trace import Trace
-    from integration.pipeline.jobs import ingest, lifecycle
 
     out = str(tmp_path)
     with Trace(tmp_path / "trace.jsonl.gz", run_id="seed-1") as trace:

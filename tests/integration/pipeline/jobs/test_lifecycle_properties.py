@@ -62,7 +62,7 @@ def _model(rows, grace_ms):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_traces_agree_with_the_model(events_frame, event, seed):
-    from integration.pipeline.jobs.lifecycle import GRACE_MS, broken_lifecycles, lifecycles, run_spans
+    from broker_sim_integration.pipeline.jobs.lifecycle import GRACE_MS, broken_lifecycles, lifecycles, run_spans
 
     rows = _random_trace(random.Random(seed), event)
     frame = events_frame(rows)

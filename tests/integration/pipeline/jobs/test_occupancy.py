@@ -13,8 +13,8 @@ SERIES = ("run_id", "side", "broker", "purgatory", "key")
 @pytest.fixture(scope="module")
 def occupancies(events_frame):
     """Return a function from events to (buckets, summary) as lists of rows."""
-    from integration.pipeline.jobs.lifecycle import lifecycles
-    from integration.pipeline.jobs.occupancy import occupancy, occupancy_summary
+    from broker_sim_integration.pipeline.jobs.lifecycle import lifecycles
+    from broker_sim_integration.pipeline.jobs.occupancy import occupancy, occupancy_summary
 
     def compute(rows, bucket_ms):
         lives = lifecycles(events_frame(rows)).cache()

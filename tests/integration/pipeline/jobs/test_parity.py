@@ -10,7 +10,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def frame(spark):
-    from integration.pipeline.jobs.schema import OBSERVATION_SCHEMA
+    from broker_sim_integration.pipeline.jobs.schema import OBSERVATION_SCHEMA
 
     def make(rows):
         texts = [row | {"fields": row["fields"] if isinstance(row["fields"], str) else "{}"}
@@ -30,7 +30,7 @@ def both(observation):
 
 
 def test_each_step_names_what_differs(frame, both, observation):
-    from integration.pipeline.jobs.parity import parity
+    from broker_sim_integration.pipeline.jobs.parity import parity
 
     rows = [
         *both("same", elapsed_ms=3.5),
@@ -63,7 +63,7 @@ def test_each_step_names_what_differs(frame, both, observation):
 
 
 def test_repeats_and_attempts_are_matched_one_to_one(frame, observation):
-    from integration.pipeline.jobs.parity import parity
+    from broker_sim_integration.pipeline.jobs.parity import parity
 
     rows = [
         observation(side=side, repeat=repeat, attempt=attempt, base_offset=10 * repeat + attempt)
@@ -77,7 +77,7 @@ def test_repeats_and_attempts_are_matched_one_to_one(frame, observation):
 
 
 def test_scenarios_are_summed_up(frame, both):
-    from integration.pipeline.jobs.parity import parity, scenario_agreement
+    from broker_sim_integration.pipeline.jobs.parity import parity, scenario_agreement
 
     rows = [*both("a", elapsed_ms=2.0), *both("b", error_code=7, elapsed_ms=5.0)]
     (row,) = scenario_agreement(parity(frame(rows))).collect()
@@ -96,7 +96,7 @@ def _ks(first, second):
 
 
 def test_the_ks_distance_is_that_of_the_definition(frame, observation):
-    from integration.pipeline.jobs.parity import ks_distance
+    from broker_sim_integration.pipeline.jobs.parity import ks_distance
 
     rng = random.Random(5)
     samples = {

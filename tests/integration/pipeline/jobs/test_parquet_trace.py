@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def ingest(spark, tmp_path):
     """Return a function that ingests files into a directory; returns the counts."""
-    from integration.pipeline.jobs import ingest
+    from broker_sim_integration.pipeline.jobs import ingest
 
     return lambda *inputs, into="out": ingest.run(spark, [str(path) for path in inputs], str(tmp_path / into))
 
@@ -64,7 +64,7 @@ def both(tmp_path_factory):
 @pytest.fixture(scope="module")
 def from_lines(spark, both):
     """The tables of the lines, and what was counted; made once."""
-    from integration.pipeline.jobs import ingest
+    from broker_sim_integration.pipeline.jobs import ingest
 
     out = both[0].parent / "lines"
     return out, ingest.run(spark, [str(both[0])], str(out))
@@ -125,7 +125,7 @@ def test_unfinished_file_is_left_out(ingest, event, write_parquet):
 
 
 def test_input_that_is_not_a_trace_is_one_line(ingest, event, tmp_path):
-    from integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.errors import PipelineError
 
     row = event() | {"ts_ms": "today"}
     del row["watched"]

@@ -26,8 +26,7 @@ ODD_VALUES = [
 def take(require_spark):
     """Return a function from lines to the events that were taken, None for a line that was left."""
     import pyarrow as pa
-
-    from integration.pipeline.jobs import quick_lines
+    from broker_sim_integration.pipeline.jobs import quick_lines
 
     def read(lines):
         binary = [line if isinstance(line, bytes) else line.encode() for line in lines]
@@ -45,8 +44,7 @@ def take(require_spark):
 def parsed(spark):
     """Return a function from lines to the events of the strict parser, None for what is none."""
     import pyspark.sql.functions as sf
-
-    from integration.pipeline.jobs.schema import parse
+    from broker_sim_integration.pipeline.jobs.schema import parse
 
     def read(lines):
         binary = [line if isinstance(line, bytes) else line.encode() for line in lines]
@@ -150,7 +148,7 @@ def test_one_bad_line_leaves_its_neighbours(event, take):
 
 
 def test_lines_that_are_all_refused_are_not_tried_one_by_one(event, take, monkeypatch):
-    from integration.pipeline.jobs import quick_lines
+    from broker_sim_integration.pipeline.jobs import quick_lines
 
     tried, read = [], quick_lines._read
 
@@ -182,7 +180,7 @@ def test_whatever_the_simulator_writes_is_taken(take, tmp_path):
 
 
 def test_long_lines_are_left_on_executors(spark, event):
-    from integration.pipeline.jobs.quick_lines import LONGEST_BYTES, quick_events
+    from broker_sim_integration.pipeline.jobs.quick_lines import LONGEST_BYTES, quick_events
 
     longer = event(client_id="c" * LONGEST_BYTES)
     lines = [(json.dumps(event()), 3), (json.dumps(longer), 5), ("broken", 7), (None, 9)]
@@ -194,9 +192,8 @@ def test_long_lines_are_left_on_executors(spark, event):
 
 @pytest.mark.soak(part="spark")
 def test_executors_need_nothing_of_this_project(require_spark, event, tmp_path):
+    from broker_sim_integration.pipeline.jobs import quick_lines
     from pyspark import cloudpickle
-
-    from integration.pipeline.jobs import quick_lines
 
     sent = tmp_path / "function"
     sent.write_bytes(cloudpickle.dumps(quick_lines._quick_batches))

@@ -3,15 +3,14 @@
 import json
 
 import pytest
-
-from integration.observations import Observation, at_once
+from broker_sim_integration.observations import Observation, at_once
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
 def judge(spark):
-    from integration.pipeline.jobs.schema import LINE_SCHEMA, parse
+    from broker_sim_integration.pipeline.jobs.schema import LINE_SCHEMA, parse
 
     def parse_lines(*lines):
         texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
@@ -25,15 +24,15 @@ def test_the_contract_names_the_fields_of_the_trace():
     from broker_sim.trace import FIELDS
 
     pytest.importorskip("pyspark", reason="pyspark is not installed: make setup-spark")
-    from integration.pipeline.jobs.schema import EVENT_SCHEMA
+    from broker_sim_integration.pipeline.jobs.schema import EVENT_SCHEMA
 
     assert tuple(EVENT_SCHEMA.names) == FIELDS
 
 
 def test_contract_has_the_fields_of_the_comparisons_observations(require_spark, tmp_path, result_of):
-    from integration.comparison.distribution import Machines
-    from integration.pipeline.jobs.schema import OBSERVATION_SCHEMA
-    from integration.report.report import Report, write_observations
+    from broker_sim_integration.comparison.distribution import Machines
+    from broker_sim_integration.pipeline.jobs.schema import OBSERVATION_SCHEMA
+    from broker_sim_integration.report.report import Report, write_observations
 
     path = tmp_path / "observations.jsonl"
     observation = Observation("step", timing=at_once())
@@ -113,8 +112,8 @@ def test_braces_inside_texts_and_fields_do_not_end_a_line(judge, event, observat
 
 
 def test_each_line_is_parsed_once(spark, explained):
-    from integration.pipeline.jobs.ingest import events
-    from integration.pipeline.jobs.schema import parse
+    from broker_sim_integration.pipeline.jobs.ingest import events
+    from broker_sim_integration.pipeline.jobs.schema import parse
 
     lines = spark.range(1).selectExpr("'f' as source", "concat('{', id, '}') as line")
     plan = explained(events(parse(lines).select("event.*", "goes_to")))

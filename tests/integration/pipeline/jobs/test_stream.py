@@ -45,7 +45,7 @@ def send(cluster):
 
 @pytest.fixture
 def settings(cluster):
-    from integration.pipeline.jobs.stream import StreamSettings
+    from broker_sim_integration.pipeline.jobs.stream import StreamSettings
 
     return lambda **options: StreamSettings(
         cluster.bootstrap_servers,
@@ -66,7 +66,7 @@ def _operations(life, first, count):
 def test_a_stream_that_is_stopped_and_started_loses_nothing_and_counts_nothing_twice(
     spark, tmp_path, send, settings, life, event
 ):
-    from integration.pipeline.jobs.stream import run, start_queries
+    from broker_sim_integration.pipeline.jobs.stream import run, start_queries
 
     out = str(tmp_path)
     first = _operations(life, 0, 100)
@@ -101,7 +101,7 @@ def _occupancy(spark, out):
 
 @pytest.mark.soak(part="spark")
 def test_late_events_are_counted_and_reported(spark, tmp_path, send, settings, life, event):
-    from integration.pipeline.jobs.stream import run
+    from broker_sim_integration.pipeline.jobs.stream import run
 
     out = str(tmp_path)
     send([event(operation_id=1, ts_ms=T + HOUR_MS)])
@@ -113,12 +113,11 @@ def test_late_events_are_counted_and_reported(spark, tmp_path, send, settings, l
 
 def test_the_trace_of_a_running_cluster_is_the_same_live_and_from_its_file(spark, tmp_path):
     import pyspark.sql.functions as sf
+    from broker_sim_integration.clients.stopwatch import now_ms
+    from broker_sim_integration.pipeline.jobs import ingest
+    from broker_sim_integration.pipeline.jobs.stream import StreamSettings, run
+    from broker_sim_integration.pipeline.load import TRACE_TOPIC, running_cluster, traced_events
     from confluent_kafka import Producer
-
-    from integration.clients.stopwatch import now_ms
-    from integration.pipeline.jobs import ingest
-    from integration.pipeline.jobs.stream import StreamSettings, run
-    from integration.pipeline.load import TRACE_TOPIC, running_cluster, traced_events
 
     trace, out = tmp_path / "trace.jsonl", str(tmp_path / "out")
     with running_cluster(trace) as cluster:
@@ -158,8 +157,8 @@ def test_the_trace_of_a_running_cluster_is_the_same_live_and_from_its_file(spark
     ],
 )
 def test_wrong_address_fails_at_once(spark, tmp_path, servers, why):
-    from integration.pipeline.errors import PipelineError
-    from integration.pipeline.jobs.stream import StreamSettings, run
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.jobs.stream import StreamSettings, run
 
     with socket.socket() as probe:
         # Bound and not listening, so that no other program gets the port meanwhile.
@@ -172,8 +171,8 @@ def test_wrong_address_fails_at_once(spark, tmp_path, servers, why):
 
 @pytest.mark.soak(part="spark")
 def test_a_topic_that_is_not_there_is_named(spark, tmp_path, cluster):
-    from integration.pipeline.errors import PipelineError
-    from integration.pipeline.jobs.stream import StreamSettings, run
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.jobs.stream import StreamSettings, run
 
     settings = StreamSettings(cluster.bootstrap_servers, "absent", available_now=True)
     there = re.escape(f"there is no topic absent at {cluster.bootstrap_servers}: start")
@@ -189,7 +188,7 @@ def test_a_topic_that_is_not_there_is_named(spark, tmp_path, cluster):
     ],
 )
 def test_reason_is_the_same_in_both_forms_of_sparks_text(settings, told_by_spark):
-    from integration.pipeline.jobs.stream import why_ended
+    from broker_sim_integration.pipeline.jobs.stream import why_ended
 
     reason = "the stream from topic trace ended: No space left"
     assert why_ended(settings(available_now=True), told_by_spark) == reason
@@ -197,10 +196,9 @@ def test_reason_is_the_same_in_both_forms_of_sparks_text(settings, told_by_spark
 
 @pytest.mark.soak(part="spark")
 def test_a_stream_that_fails_says_why_in_one_line(spark, tmp_path, cluster, send, settings, life):
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.jobs.stream import run
     from confluent_kafka.admin import AdminClient
-
-    from integration.pipeline.errors import PipelineError
-    from integration.pipeline.jobs.stream import run
 
     send(_operations(life, 0, 10))
     run(spark, settings(available_now=True), str(tmp_path))

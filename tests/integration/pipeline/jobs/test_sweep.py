@@ -17,7 +17,7 @@ SPECIFICATION = {
 
 @pytest.fixture
 def plan():
-    from integration.pipeline.jobs.sweep import SweepPlan
+    from broker_sim_integration.pipeline.jobs.sweep import SweepPlan
 
     return lambda specification=SPECIFICATION, **options: SweepPlan(specification, **options)
 
@@ -27,7 +27,7 @@ def _rows(frame):
 
 
 def test_a_grid_has_every_combination_with_every_seed(spark, plan):
-    from integration.pipeline.jobs.sweep import grid
+    from broker_sim_integration.pipeline.jobs.sweep import grid
 
     rows = grid(spark, plan(repeats=2, seed=10)).collect()
     found = {(r.request_timeout_ms, r.min_insync_replicas, r.seed) for r in rows}
@@ -37,7 +37,7 @@ def test_a_grid_has_every_combination_with_every_seed(spark, plan):
 
 
 def test_results_are_the_same_whatever_the_partitions(spark, plan):
-    from integration.pipeline.jobs.sweep import grid, simulate_all
+    from broker_sim_integration.pipeline.jobs.sweep import grid, simulate_all
 
     settings = grid(spark, plan(repeats=2))
     one, many = simulate_all(settings, 1), simulate_all(settings, 5)
@@ -48,7 +48,7 @@ def test_results_are_the_same_whatever_the_partitions(spark, plan):
 
 @pytest.mark.soak(part="spark")
 def test_a_sweep_that_fails_keeps_its_seeds_and_is_continued(spark, plan, tmp_path, monkeypatch):
-    from integration.pipeline.jobs import sweep
+    from broker_sim_integration.pipeline.jobs import sweep
 
     simulated = []
 
@@ -77,7 +77,7 @@ def test_a_sweep_that_fails_keeps_its_seeds_and_is_continued(spark, plan, tmp_pa
 
 @pytest.mark.soak(part="spark")
 def test_results_of_other_code_are_simulated_again(spark, plan, tmp_path, monkeypatch):
-    from integration.pipeline.jobs import sweep
+    from broker_sim_integration.pipeline.jobs import sweep
 
     wanted, out = plan({"duration_ms": [1_000]}, repeats=1), str(tmp_path)
     assert sweep.run(spark, wanted, out, tasks=1) == "1 runs of 1 settings"
@@ -93,14 +93,14 @@ def test_results_of_other_code_are_simulated_again(spark, plan, tmp_path, monkey
     [(3, 4, [(7, 7), (8, 8), (9, 9)]), (3, 5, [(7, 8), (9, 9)]), (3, 99, [(7, 9)]), (1, 1, [(7, 7)])],
 )
 def test_a_wave_has_work_for_all_tasks(require_spark, plan, repeats, at_once, expected):
-    from integration.pipeline.jobs.sweep import waves
+    from broker_sim_integration.pipeline.jobs.sweep import waves
 
     assert waves(plan(repeats=repeats, seed=7), at_once) == expected
 
 
 @pytest.mark.soak(part="spark")
 def test_a_sample_is_the_same_whatever_the_partitions_and_covers_the_range(spark, plan):
-    from integration.pipeline.jobs.sweep import sample
+    from broker_sim_integration.pipeline.jobs.sweep import sample
 
     wanted = plan(
         {"follower_delay_ms": {"from": 10, "to": 20}, "min_insync_replicas": [1, 2, 3]}, sample_size=300, repeats=1
@@ -119,16 +119,16 @@ def test_a_sample_is_the_same_whatever_the_partitions_and_covers_the_range(spark
 
 
 def test_a_grid_of_ranges_is_refused(spark, plan):
-    from integration.pipeline.errors import PipelineError
-    from integration.pipeline.jobs.sweep import grid
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.jobs.sweep import grid
 
     with pytest.raises(PipelineError, match="outage_ms: a range needs --sample"):
         grid(spark, plan({"outage_ms": {"from": 1, "to": 2}}))
 
 
 def test_the_summary_adds_up_the_seeds(spark):
-    from integration.pipeline.jobs.sweep import RESULT_SCHEMA, sweep_summary
-    from integration.pipeline.jobs.sweep_run import SweepOutcome, SweepSettings, asdict
+    from broker_sim_integration.pipeline.jobs.sweep import RESULT_SCHEMA, sweep_summary
+    from broker_sim_integration.pipeline.jobs.sweep_run import SweepOutcome, SweepSettings, asdict
 
     def result(seed, requests, timed_out):
         outcome = SweepOutcome(requests, requests - timed_out, timed_out, 0, 0, 1.0, 2.0, 3 + seed, 0, 0, 1, "d")
@@ -154,8 +154,8 @@ def test_the_summary_adds_up_the_seeds(spark):
     ],
 )
 def test_a_bad_specification_is_one_line(require_spark, tmp_path, text, why):
-    from integration.pipeline.errors import PipelineError
-    from integration.pipeline.jobs.sweep import read_specification
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.jobs.sweep import read_specification
 
     path = tmp_path / "spec.json"
     path.write_text(text)
@@ -164,7 +164,7 @@ def test_a_bad_specification_is_one_line(require_spark, tmp_path, text, why):
 
 
 def test_a_good_specification_is_read(require_spark, tmp_path):
-    from integration.pipeline.jobs.sweep import read_specification
+    from broker_sim_integration.pipeline.jobs.sweep import read_specification
 
     path = tmp_path / "spec.json"
     path.write_text(json.dumps(SPECIFICATION))

@@ -4,12 +4,11 @@ import subprocess
 import sys
 
 import pytest
-
-from integration.pipeline.jobs.sweep_run import DELAYS, SweepSettings, simulate
+from broker_sim_integration.pipeline.jobs.sweep_run import DELAYS, SweepSettings, simulate
 
 SHORT = {"duration_ms": 20_000, "requests_per_s": 10.0}
 DIGEST = (
-    "from integration.pipeline.jobs.sweep_run import *;"
+    "from broker_sim_integration.pipeline.jobs.sweep_run import *;"
     "print(simulate(SweepSettings(seed=3, failures_per_minute=6.0, duration_ms=20_000)).digest)"
 )
 

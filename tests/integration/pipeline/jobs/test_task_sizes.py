@@ -42,7 +42,7 @@ def _windows(plan):
 
 
 def test_ranking_keys_gives_no_task_all_keys(spark, events_frame, life, explained, largest_task, monkeypatch):
-    from integration.pipeline.jobs import occupancy
+    from broker_sim_integration.pipeline.jobs import occupancy
 
     monkeypatch.setattr(occupancy, "HOTTEST", 2)
     rows = [
@@ -61,8 +61,8 @@ def test_ranking_keys_gives_no_task_all_keys(spark, events_frame, life, explaine
 
 
 def test_distance_of_distributions_gives_no_task_all_values(spark, observation, explained, largest_task):
-    from integration.pipeline.jobs.parity import ks_distance
-    from integration.pipeline.jobs.schema import OBSERVATION_SCHEMA
+    from broker_sim_integration.pipeline.jobs.parity import ks_distance
+    from broker_sim_integration.pipeline.jobs.schema import OBSERVATION_SCHEMA
 
     rows = [
         observation(side=side, due_ms=0.0, elapsed_ms=number / 30, fields="{}", attempt=number)
@@ -80,7 +80,7 @@ def test_distance_of_distributions_gives_no_task_all_values(spark, observation, 
 
 
 def test_a_hot_partition_is_written_by_many_tasks(spark, many_tasks, event, tmp_path, write_lines):
-    from integration.pipeline.jobs import ingest
+    from broker_sim_integration.pipeline.jobs import ingest
 
     rng = random.Random(5)
     rows = [event(operation_id=number, client_id=rng.randbytes(100).hex()) for number in range(ROWS)]
@@ -96,8 +96,8 @@ def test_a_hot_partition_is_written_by_many_tasks(spark, many_tasks, event, tmp_
 
 
 def test_all_operations_under_one_key_give_no_task_all_of_them(spark, events_frame, life, largest_task):
-    from integration.pipeline.jobs.lifecycle import lifecycles
-    from integration.pipeline.jobs.occupancy import occupancy
+    from broker_sim_integration.pipeline.jobs.lifecycle import lifecycles
+    from broker_sim_integration.pipeline.jobs.occupancy import occupancy
 
     rows = [event for number in range(ROWS // 3) for event in life(number, number, number + 40)]
     lives = lifecycles(events_frame(rows))

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def charts(require_spark):
-    from integration.pipeline.report import charts
+    from broker_sim_integration.pipeline.report import charts
 
     return charts
 

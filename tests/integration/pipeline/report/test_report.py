@@ -61,8 +61,8 @@ def chromium():
 @pytest.fixture(scope="session")
 def directory(spark, tmp_path_factory, life, observation, write_lines):
     """Tables of every job, made of few rows."""
-    from integration.pipeline.jobs import chaos, ingest, latency, lifecycle, occupancy, parity, sweep
-    from integration.pipeline.spark import tables
+    from broker_sim_integration.pipeline.jobs import chaos, ingest, latency, lifecycle, occupancy, parity, sweep
+    from broker_sim_integration.pipeline.spark import tables
 
     out = tmp_path_factory.mktemp("report")
     events = [
@@ -109,7 +109,7 @@ def directory(spark, tmp_path_factory, life, observation, write_lines):
 
 @pytest.fixture(scope="session")
 def page(spark, directory):
-    from integration.pipeline.report import report
+    from broker_sim_integration.pipeline.report import report
 
     answer = report.run(spark, str(directory), str(directory))
     assert answer == f"{directory / 'report.html'} with {PICTURES} pictures"
@@ -145,7 +145,7 @@ def test_ids_of_charts_do_not_collide(page):
 
 
 def test_a_section_without_its_table_names_the_job(spark, directory, tmp_path):
-    from integration.pipeline.report import report
+    from broker_sim_integration.pipeline.report import report
 
     (tmp_path / "sweep_summary").symlink_to(directory / "sweep_summary")
     report.run(spark, str(tmp_path), str(tmp_path / "page.html"))
@@ -155,8 +155,8 @@ def test_a_section_without_its_table_names_the_job(spark, directory, tmp_path):
 
 
 def test_a_page_that_cannot_be_written_is_refused(spark, directory, tmp_path):
-    from integration.pipeline.errors import PipelineError
-    from integration.pipeline.report import report
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.report import report
 
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(PipelineError, match="choose another --output"):
@@ -164,8 +164,8 @@ def test_a_page_that_cannot_be_written_is_refused(spark, directory, tmp_path):
 
 
 def test_report_without_tables_is_refused(spark, tmp_path):
-    from integration.pipeline.errors import PipelineError
-    from integration.pipeline.report import report
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.report import report
 
     with pytest.raises(PipelineError, match="no table to report on"):
         report.run(spark, str(tmp_path), str(tmp_path))
@@ -233,7 +233,7 @@ def test_axes_of_every_panel_have_names_with_units(page):
 
 
 def test_parity_comes_first_and_missing_sections_last(spark, page, directory, tmp_path):
-    from integration.pipeline.report import report
+    from broker_sim_integration.pipeline.report import report
 
     titles = re.findall(r"<h2>(.*?)</h2>", page)
     assert titles[:2] == ["The simulator compared with a real Kafka", "Agreement by scenario"]

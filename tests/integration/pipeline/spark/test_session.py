@@ -5,8 +5,8 @@ import pytest
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: make setup-spark")
 pytestmark = pytest.mark.spark
 
-from integration.pipeline.errors import PipelineError  # noqa: E402 - needs pyspark
-from integration.pipeline.spark.session import KAFKA_CONNECTOR, default_conf, require_java  # noqa: E402 - the same
+from broker_sim_integration.pipeline.errors import PipelineError  # noqa: E402 - needs pyspark
+from broker_sim_integration.pipeline.spark.session import KAFKA_CONNECTOR, default_conf, require_java  # noqa: E402 - the same
 
 
 @pytest.fixture

@@ -5,14 +5,13 @@ import uuid
 from contextlib import suppress
 
 import pytest
+from broker_sim_integration.broker_verbs import Fault
+from broker_sim_integration.reference.clusters.bootstrap import BootstrapCluster
+from broker_sim_integration.reference.clusters.waiting import wait_until
+from broker_sim_integration.reference.errors import ReferenceClusterError
+from broker_sim_integration.reference.jars import KAFKA_VERSION
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-
-from integration.broker_verbs import Fault
-from integration.reference.clusters.bootstrap import BootstrapCluster
-from integration.reference.clusters.waiting import wait_until
-from integration.reference.errors import ReferenceClusterError
-from integration.reference.jars import KAFKA_VERSION
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.soak(part="scenarios")]
 

@@ -4,10 +4,9 @@ import subprocess
 import sys
 
 import pytest
+from broker_sim_integration.reference.clusters.leftovers import make_run_directory, remove_leftovers
 
-from integration.reference.clusters.leftovers import make_run_directory, remove_leftovers
-
-MAKE_DIRECTORY = "from integration.reference.clusters.leftovers import *; print(make_run_directory())"
+MAKE_DIRECTORY = "from broker_sim_integration.reference.clusters.leftovers import *; print(make_run_directory())"
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from integration.reference.clusters.node_config import CLUSTER_ID, Node, node_environment, node_properties, to_file
+from broker_sim_integration.reference.clusters.node_config import (
+    CLUSTER_ID,
+    Node,
+    node_environment,
+    node_properties,
+    to_file,
+)
 
 ENTRYPOINT = Path(__file__).parents[4] / "integration" / "reference" / "node_files" / "entrypoint"
 

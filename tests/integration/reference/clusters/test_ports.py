@@ -3,7 +3,7 @@
 import random
 import socket
 
-from integration.reference.clusters.ports import FIRST_PORT, LAST_PORT, free_ports
+from broker_sim_integration.reference.clusters.ports import FIRST_PORT, LAST_PORT, free_ports
 
 
 def test_ports_are_different_and_can_be_bound_at_once():

@@ -1,10 +1,9 @@
 """`wait_until` returns the first true result, and times out."""
 
 import pytest
-
-from integration.reference.clusters.waiting import wait_until
-from integration.reference.errors import ReferenceClusterError
-from purgatory.clock import VirtualClock
+from broker_sim_integration.reference.clusters.waiting import wait_until
+from broker_sim_integration.reference.errors import ReferenceClusterError
+from broker_sim_purgatory.clock import VirtualClock
 
 
 def test_first_true_answer_is_returned():

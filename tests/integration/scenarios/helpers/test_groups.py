@@ -3,8 +3,7 @@
 import uuid
 
 import pytest
-
-from integration.scenarios.helpers.groups import named, partition_of
+from broker_sim_integration.scenarios.helpers.groups import named, partition_of
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 """The windows of Kafka's own periods."""
 
-from integration.clients.stopwatch import Moment
-from integration.comparison.timeliness import late_ms
-from integration.observations import Observation
-from integration.reference.clusters.node_config import COMMON_CONFIGS
-from integration.scenarios.helpers.broker_configs import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
-from integration.scenarios.helpers.mechanisms import FETCH_WAIT_MS, at_new_leader, at_next_heartbeat, fenced
+from broker_sim_integration.clients.stopwatch import Moment
+from broker_sim_integration.comparison.timeliness import late_ms
+from broker_sim_integration.observations import Observation
+from broker_sim_integration.reference.clusters.node_config import COMMON_CONFIGS
+from broker_sim_integration.scenarios.helpers.broker_configs import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
+from broker_sim_integration.scenarios.helpers.mechanisms import FETCH_WAIT_MS, at_new_leader, at_next_heartbeat, fenced
 
 LOST = Moment(1000.0, began_ms=990.0)
 

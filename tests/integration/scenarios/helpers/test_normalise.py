@@ -1,5 +1,6 @@
+from broker_sim_integration.scenarios.helpers.normalise import as_first_repeat, normalised
+
 from broker_sim.protocol import messages
-from integration.scenarios.helpers.normalise import as_first_repeat, normalised
 
 ROLES = {7: "first", 8: "second", -1: "none"}
 

@@ -1,8 +1,7 @@
 from itertools import pairwise
 
 import pytest
-
-from integration.scenarios.helpers.side_by_side import SAMPLES, lanes_of, turns_of
+from broker_sim_integration.scenarios.helpers.side_by_side import SAMPLES, lanes_of, turns_of
 
 WITHIN_MS = 9600
 

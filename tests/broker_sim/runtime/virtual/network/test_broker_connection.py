@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from broker_sim_purgatory import SystemClock
+
 from broker_sim.network.connection import Connection
 from broker_sim.runtime.process import Process
-from purgatory import SystemClock
 
 SIZES = (1, 10, 1_000, 40_000, 1_000_000, 3_000_000, 5)
 """Of frames: read together, read into a place of their own, and read in pieces."""

@@ -1,0 +1,77 @@
+"""The rows of the table that are about streams groups, and the group that they use.
+
+What an answer tells of an error is compared with its text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from broker_sim.protocol import messages
+from broker_sim_integration.acls.names import (
+    GROUP,
+    GROUP_RESOURCE,
+    MEMBER,
+    NEW_RESOURCE,
+    NEW_TOPIC,
+    STREAMS_GROUP,
+    STREAMS_RESOURCE,
+    TOPIC,
+    TOPIC_RESOURCE,
+)
+from broker_sim_integration.acls.situation import Asked, fixed
+
+if TYPE_CHECKING:
+    from broker_sim_integration.acls.table_broker import TableBroker
+
+
+def _heartbeat(epoch: int, *subtopologies: tuple[str, str]) -> messages.StreamsGroupHeartbeatRequest:
+    """Return a heartbeat whose subtopologies read a topic and write into a repartition topic."""
+    request = messages.StreamsGroupHeartbeatRequest
+    told = [
+        request.Subtopology(str(number), [source], repartition_sink_topics=[sink] if sink else [])
+        for number, (source, sink) in enumerate(subtopologies)
+    ]
+    return request(
+        STREAMS_GROUP,
+        MEMBER,
+        epoch,
+        rebalance_timeout_ms=60_000,
+        topology=request.Topology(0, told),
+        active_tasks=[],
+        standby_tasks=[],
+        warmup_tasks=[],
+    )
+
+
+def streams_requests() -> list[Asked]:
+    """Return the rows of streams groups.
+
+    A member that has joined may not tell its topology again. So its heartbeats are refused by the
+    coordinator, after its rights were looked at, and change nothing.
+    """
+    describe = messages.StreamsGroupDescribeRequest
+    group, topic = STREAMS_RESOURCE, TOPIC_RESOURCE
+    rows = [
+        fixed("StreamsGroupHeartbeat", _heartbeat(1, (TOPIC, "")), 0, group, topic),
+        fixed(
+            "StreamsGroupHeartbeat with two topics", _heartbeat(1, (TOPIC, NEW_TOPIC)), 0, group, topic, NEW_RESOURCE
+        ),
+        fixed("StreamsGroupDescribe", describe([STREAMS_GROUP], True), 0, group, topic),
+        fixed(
+            "StreamsGroupDescribe of two groups",
+            describe([GROUP, STREAMS_GROUP], True),
+            0,
+            GROUP_RESOURCE,
+            group,
+            topic,
+        ),
+    ]
+    return [replace(row, has_texts=True) for row in rows]
+
+
+def set_up_streams_group(broker: TableBroker) -> None:
+    """Make the streams group by the heartbeat of its first member."""
+    joined = broker.ask_as_admin(_heartbeat(0, (TOPIC, "")), 0)
+    assert not joined.error_code, joined

@@ -1,0 +1,125 @@
+"""The topics of one scenario: created under names of its own, and ready before they are used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim_integration.clients import admin
+from broker_sim_integration.clients.stopwatch import Moment, now_ms, pause_ms
+from broker_sim_integration.clients.topics import Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker_sim_integration.cluster_under_test.brokers import Brokers
+    from broker_sim_integration.cluster_under_test.clients import Clients
+    from broker_sim_integration.cluster_under_test.faults import Faults
+    from broker_sim_integration.cluster_under_test.wait_until import WaitUntil
+
+SETTLE_MS = 900
+"""A new partition joins a follower's fetches after the one that waits at the leader: 500 ms."""
+NUDGE_AFTER_MS = 50
+"""A broker's metadata names a partition a moment before its fetcher has it."""
+
+
+class Topics:
+    """Creates, changes and deletes topics, on connections that scenarios do not measure."""
+
+    def __init__(
+        self,
+        prefix: str,
+        warm_topic: Topic | None,
+        *,
+        brokers: Brokers,
+        clients: Clients,
+        faults: Faults,
+        wait_until: WaitUntil,
+    ) -> None:
+        """Every name begins with `prefix`; `warm_topic` is what `warm_up` returned."""
+        self._prefix = prefix
+        self._warm_topic = warm_topic
+        self._brokers = brokers
+        self._clients = clients
+        self._faults = faults
+        self._wait_until = wait_until
+        self._created: list[Topic] = []
+
+    @property
+    def created(self) -> tuple[Topic, ...]:
+        """The topics that were created and not deleted again."""
+        return tuple(self._created)
+
+    def create(
+        self,
+        replicas: Sequence[int] | None = None,
+        *,
+        partitions: int = 1,
+        assignments: Sequence[Sequence[int]] | None = None,
+        settled: bool = True,
+        **configs: str,
+    ) -> Topic:
+        """Create a topic under a new name and return when all its brokers serve it.
+
+        Every partition gets `replicas` (default: all brokers, led by the first one) unless
+        `assignments` says otherwise. In the names of `configs` an underscore stands for a dot.
+        `settled` waits until the followers' fetches hold the partitions.
+        """
+        wanted = assignments or [replicas or tuple(self._brokers)] * partitions
+        name = f"{self._prefix}.{len(self._created) + 1}"
+        # Records carry old timestamps, the same in every run: they must not expire.
+        named = {"retention.ms": "-1"}
+        named |= {key.replace("_", "."): value for key, value in configs.items()}
+        topic = admin.create_topic(self._clients.ask(self._brokers.first), name, wanted, named)
+        self._created.append(topic)
+        for broker in self._brokers:
+            if self._faults.can_answer(broker):
+                self._wait_until.served(topic, broker)
+        if settled and any(len(assigned) > 1 for assigned in wanted):
+            self.settle()
+        return topic
+
+    def warm_up(self) -> Topic:
+        """Make every broker replicate from every other one, so that all fetchers run already.
+
+        A new fetcher may look for its first partition only after a second. Returns the topic that
+        was used for it: one partition led by each broker.
+        """
+        first, second, third = self._brokers
+        turns = [(first, second, third), (second, third, first), (third, first, second)]
+        topic = self.create(assignments=turns, settled=False)
+        self._nudge(topic)
+        return topic
+
+    def settle(self) -> None:
+        """Wait until the followers' fetches hold partitions that have just become theirs."""
+        if self._warm_topic is None or not self._faults.none_now:
+            pause_ms(SETTLE_MS)
+            return
+        for _ in range(2):
+            pause_ms(NUDGE_AFTER_MS)
+            self._nudge(self._warm_topic)
+
+    def _nudge(self, topic: Topic) -> None:
+        """Replicate a record from every broker: all fetches that wait there are answered."""
+        for partition, (leader, *_) in enumerate(topic.replicas):
+            self._clients.ask(leader).produce(topic, b"warm", partition=partition)
+
+    def name(self, suffix: str) -> str:
+        """Return a topic's name that no other scenario uses; no topic is created."""
+        return f"{self._prefix}.{suffix}"
+
+    def unknown(self) -> Topic:
+        """Return a topic that no broker knows."""
+        return Topic(f"{self._prefix}.unknown", bytes(range(16)), (tuple(self._brokers),))
+
+    def delete(self, topic: Topic) -> Moment:
+        """Delete a topic; returns the moment of the answer."""
+        began_ms = now_ms()
+        admin.delete_topic(self._clients.ask(self._brokers.first), topic)
+        self._created = [kept for kept in self._created if kept != topic]
+        return Moment(now_ms(), began_ms=began_ms)
+
+    def alter(self, topic: Topic, **configs: str | None) -> None:
+        """Change configurations of a topic; None is the default again."""
+        named = {key.replace("_", "."): value for key, value in configs.items()}
+        admin.alter_topic_configs(self._clients.ask(self._brokers.first), topic, named)

@@ -1,0 +1,133 @@
+"""The command `broker-sim-compare fuzz`."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from broker_sim_integration.fuzz.areas.all_areas import AREAS, areas_named
+from broker_sim_integration.fuzz.difference import read_known, read_known_chances, unknown
+from broker_sim_integration.fuzz.report import as_scenario, read_sequence, write_finding
+from broker_sim_integration.fuzz.run import FuzzRun
+from broker_sim_integration.reference.errors import ReferenceClusterError
+from broker_sim_integration.reference.selection import ReferenceKind, select_reference
+from broker_sim_integration.simulator.command import select_simulator
+from broker_sim_integration.simulator.errors import SimulatorError
+
+if TYPE_CHECKING:
+    from broker_sim_integration.fuzz.areas.area import Area
+    from broker_sim_integration.fuzz.fuzzer import Finding
+    from broker_sim_integration.fuzz.sequence import Sequence
+
+TROUBLE = 2
+
+
+@click.command("fuzz")
+@click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="Per area.")
+@click.option("--first", default=1, show_default=True, help="The first seed.")
+@click.option("--areas", default=",".join(AREAS), show_default=True, help="With commas between.")
+@click.option("--reference", default="auto", show_default=True, help="auto, containers, jvm or bootstrap=HOST:PORT.")
+@click.option("--simulator", default="own", show_default=True, help="own, auto or a command.")
+@click.option(
+    "--play",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A JSON file of an earlier run, instead of seeds; may be repeated.",
+)
+@click.option("--at-once", default=6, show_default=True, type=click.IntRange(1), help="Sequences at a time.")
+@click.option("--shrink/--no-shrink", default=True, show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("out/fuzz"),
+    show_default=True,
+    help="Directory for what differs, as JSON and as the code of a scenario.",
+)
+def fuzz(
+    seeds: int,
+    first: int,
+    areas: str,
+    reference: str,
+    simulator: str,
+    files: tuple[Path, ...],
+    at_once: int,
+    shrink: bool,
+    out: Path,
+) -> None:
+    """Play random sequences of requests on the simulator and on a real Kafka.
+
+    A difference is played again, shrunk, and printed as a scenario. Exit code 0 when all agrees or
+    is documented, 1 for a difference, 2 for trouble with a side.
+    """
+    try:
+        drawn = _drawn(areas_named(areas), files, range(first, first + seeds))
+        selection = select_reference(reference)
+        command = select_simulator(simulator)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    except ReferenceClusterError as error:
+        _fail("reference", error)
+    if selection.kind is ReferenceKind.RECORDED:
+        raise click.UsageError(f"fuzzing needs a real Kafka ({selection.reason})")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    console = Console(stderr=True)
+    console.print(f"reference: {selection.kind.value} ({selection.reason})", highlight=False)
+    run = FuzzRun(selection, command, read_known(), lambda line: console.print(f"[dim]{line}"), at_once, shrink)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    total = sum(len(sequences) for _, sequences in drawn)
+    try:
+        with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+            task = progress.add_task("fuzzing", total=total)
+
+            def show(finding: Finding) -> None:
+                progress.advance(task)
+                _show(finding, progress.console, out)
+
+            totals = run.play(drawn, show)
+    except SimulatorError as error:
+        _fail("simulator", error)
+    except ReferenceClusterError as error:
+        _fail("reference", error)
+    click.echo(str(totals))
+    raise SystemExit(totals.exit_code)
+
+
+def _drawn(areas: list[Area], files: tuple[Path, ...], seeds: range) -> list[tuple[Area, list[Sequence]]]:
+    if files:
+        return [(AREAS[one.area], [one]) for one in map(read_sequence, files)]
+    return [(area, [area.draw(seed) for seed in seeds]) for area in areas]
+
+
+def _show(finding: Finding, console: Console, out: Path) -> None:
+    """Write what is not an agreement to its file, and print the scenario of a difference."""
+    if finding.trouble is not None:
+        console.print(f"{finding.sequence.name}: {finding.trouble}", highlight=False, markup=False)
+    elif finding.by_chance:
+        console.print(chance_line(finding), highlight=False, markup=False)
+    elif finding.differences:
+        console.print(f"{finding.sequence.name}: differs", highlight=False)
+        click.echo(as_scenario(finding))
+    else:
+        return
+    write_finding(finding, out)
+
+
+def chance_line(finding: Finding) -> str:
+    """Return the line of a sequence that agreed when it was played again, with the reason if it has one."""
+    rows = read_known_chances()
+    without_reason = unknown(finding.once_different, rows)
+    if without_reason:
+        return f"{finding.sequence.name}: differed once, no reason is known: {without_reason[0]}"
+    reasons = {row.reason for row in rows if any(map(row.fits, finding.once_different))}
+    return f"{finding.sequence.name}: differed by chance: {' '.join(sorted(reasons))}"
+
+
+def _fail(side: str, error: Exception) -> NoReturn:
+    click.echo(f"{side}: {error}", err=True)
+    raise SystemExit(TROUBLE)

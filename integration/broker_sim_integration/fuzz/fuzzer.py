@@ -1,0 +1,170 @@
+"""Playing sequences on both sides: a difference is played again, shrunk and played once more."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.minimize import Minimizer
+from broker_sim_integration.fuzz.difference import differences, unknown
+from broker_sim_integration.fuzz.gate import Gate
+from broker_sim_integration.fuzz.lookup import Lookup, PlayError
+from broker_sim_integration.fuzz.normalise import normalised_play
+from broker_sim_integration.fuzz.play import play
+from broker_sim_integration.fuzz.share_lookup import ShareLookup
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from collections.abc import Sequence as Several
+
+    from broker_sim_integration.fuzz.difference import Difference, KnownFuzzDifference
+    from broker_sim_integration.fuzz.normalise import Fields
+    from broker_sim_integration.fuzz.sequence import Action, Sequence
+    from broker_sim_integration.fuzz.side import FuzzedSide
+
+MAX_TRIES: Final = 200
+"""So many candidates are played to shrink a sequence."""
+MORE_PLAYS: Final = 3
+"""How often a sequence that differs is played again before it counts."""
+
+
+@dataclass(slots=True)
+class Finding:
+    """What came of one sequence."""
+
+    sequence: Sequence
+    differences: list[Difference] = field(default_factory=list)
+    """Those that no row of docs/differences.md fits."""
+    by_chance: bool = False
+    """Whether it differed once and agreed when it was played again."""
+    once_different: list[Difference] = field(default_factory=list)
+    """What differed in the first play."""
+    trouble: str | None = None
+    """Why it was not played to its end."""
+    shrunk: Sequence | None = None
+    """The fewest actions that differ in the same way, if it differs."""
+    shrunk_differences: list[Difference] = field(default_factory=list)
+
+
+class Fuzzer:
+    """Plays sequences on two sides. Used by one event loop; several sequences may be played at once."""
+
+    def __init__(
+        self, kafka: FuzzedSide, sim: FuzzedSide, known: Iterable[KnownFuzzDifference] = (), *, prefix: str = "fuzz"
+    ) -> None:
+        """No two fuzzers of the same clusters may have the same `prefix`."""
+        self._sides = kafka, sim
+        self._known = list(known)
+        self._prefix = prefix
+        self._numbers = count(1)
+        self.played = 0
+        """How many plays there were, on both sides each."""
+
+    async def warm_up(self, *, with_share_groups: bool = False) -> None:
+        """Return when both sides have what a cluster makes at its first use."""
+        for side in self._sides:
+            lookup = Lookup(side)
+            await lookup.warm_up()
+            if with_share_groups:
+                await ShareLookup(side, lookup).coordinator()
+            await lookup.close()
+
+    async def examine_wave(self, sequences: Several[Sequence], *, shrinks: bool = True) -> list[Finding]:
+        """Play sequences with the same faults at once; those that differ are examined alone."""
+        gates = [Gate(len(sequences), side.verb) for side in self._sides]
+        shared = [replace(side, verb=gate.verb) for side, gate in zip(self._sides, gates, strict=True)]
+
+        async def first(sequence: Sequence) -> list[Difference] | None:
+            prefix = self._next_prefix()
+            plays = [_leaving(_played(side, sequence, prefix), gate) for side, gate in zip(shared, gates, strict=True)]
+            theirs, ours = await asyncio.gather(*plays, return_exceptions=True)
+            if isinstance(theirs, BaseException) or isinstance(ours, BaseException):
+                return None
+            return unknown(differences(sequence, [theirs], [ours]), self._known)
+
+        found = await asyncio.gather(*map(first, sequences))
+        return [
+            Finding(sequence) if found_one == [] else await self.examine(sequence, shrinks=shrinks)
+            for sequence, found_one in zip(sequences, found, strict=True)
+        ]
+
+    async def examine(self, sequence: Sequence, *, shrinks: bool = True) -> Finding:
+        """Play a sequence; if it differs, play it again, and shrink it."""
+        finding = Finding(sequence)
+        try:
+            first = await self._differences(sequence)
+            if not first:
+                return finding
+            finding.differences = await self._differences(sequence, times=MORE_PLAYS)
+            finding.by_chance = not finding.differences
+            finding.once_different = first
+            if finding.differences and shrinks:
+                await self._shrink(finding)
+        except (PlayError, OSError, TimeoutError) as error:
+            finding.trouble = f"{type(error).__name__}: {error}"
+        return finding
+
+    async def _shrink(self, finding: Finding) -> None:
+        sequence, kind = finding.sequence, finding.differences[0].kind
+        # What comes after the difference cannot be its cause, but may be when it is told.
+        cut = sequence.actions[: finding.differences[0].index + 1]
+
+        async def fails(actions: Several[Action]) -> bool:
+            candidate = sequence.with_actions(actions)
+            for times in (1, 2):
+                found = await self._differences(candidate, times=times)
+                if all(one.kind != kind for one in found):
+                    return False
+            return True
+
+        kept = cut if await fails(cut) else sequence.actions
+        fewest = await _fewest(kept, fails)
+        finding.shrunk = sequence.with_actions(fewest).without_unused_topics()
+        finding.shrunk_differences = await self._differences(finding.shrunk, times=MORE_PLAYS)
+
+    def _next_prefix(self) -> str:
+        self.played += 1
+        return f"{self._prefix}{next(self._numbers):06}"
+
+    async def _differences(self, sequence: Sequence, times: int = 1) -> list[Difference]:
+        """Play a sequence so often on both sides; return the differences that are not known."""
+        seen: tuple[list[list[Fields]], ...] = ([], [])
+        for _ in range(times):
+            prefix = self._next_prefix()
+            plays = (_played(side, sequence, prefix) for side in self._sides)
+            for fields, played in zip(seen, await asyncio.gather(*plays), strict=True):
+                fields.append(played)
+        return unknown(differences(sequence, *seen), self._known)
+
+
+async def _leaving(play_of_one: Awaitable[list[Fields]], gate: Gate) -> list[Fields]:
+    try:
+        return await play_of_one
+    finally:
+        gate.leave()
+
+
+async def _played(side: FuzzedSide, sequence: Sequence, prefix: str) -> list[Fields]:
+    return normalised_play(await play(side, sequence, prefix), sequence, side)
+
+
+async def _fewest(
+    actions: Several[Action], fails: Callable[[Several[Action]], Coroutine[None, None, bool]]
+) -> Several[Action]:
+    """Return as few of the actions, in their order, as still fail: none of them can be left out."""
+    loop = asyncio.get_running_loop()
+
+    def still_fails(candidate: Several[Action]) -> bool:
+        return asyncio.run_coroutine_threadsafe(fails(candidate), loop).result()
+
+    def search() -> Several[Action]:
+        minimizer = Minimizer(actions, still_fails, max_tries=MAX_TRIES)
+        before: Several[Action] = ()
+        while minimizer.best != before:
+            before = minimizer.best
+            minimizer.leave_out(lambda kept: kept, lambda _, rest: tuple(rest))
+        return minimizer.best
+
+    return await asyncio.to_thread(search)

@@ -1,0 +1,230 @@
+"""The command `broker-sim-pipeline JOB`; also what spark-submit runs.
+
+Jobs are imported when they are called: without pyspark the output is one line with the remedy.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from broker_sim_integration.pipeline.errors import PipelineError, extras_or_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@click.group()
+def main() -> None:
+    """Turn traces of delayed operations into answers, on Spark.
+
+    all runs, in one session: ingest, then lifecycle, then latency and occupancy; parity, which needs
+    ingested observations; and report, which shows the tables that exist. chaos, sweep and stream need
+    no other job.
+    """
+
+
+def _parse_conf(
+    context: click.Context,  # noqa: ARG001 - click's signature
+    parameter: click.Parameter,  # noqa: ARG001 - the same
+    values: tuple[str, ...],
+) -> dict[str, str]:
+    pairs = [value.partition("=") for value in values]
+    wrong = [key for key, equals, _ in pairs if not (key and equals)]
+    if wrong:
+        raise click.BadParameter(f"{wrong[0]}: write key=value")
+    return {key: value for key, _, value in pairs}
+
+
+_SESSION_OPTIONS: Final = (
+    click.option("--master", help="Spark's master; local[*] unless spark-submit says otherwise."),
+    click.option("--conf", multiple=True, callback=_parse_conf, metavar="KEY=VALUE", help="Spark's own."),
+    click.option("--output", required=True, help="Directory of the tables that are written."),
+    click.option("--verbose", is_flag=True, help="Show the output of Spark too."),
+)
+_TABLES: Final = click.option("--input", "directory", required=True, help="Directory of the tables to read.")
+_FILES: Final = click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    required=True,
+    help="Trace or observation files (*.gz, *.parquet too), directories or patterns; may be repeated.",
+)
+_BUCKET: Final = click.option("--bucket-ms", type=click.IntRange(1), default=1_000, show_default=True)
+
+
+def _job(
+    name: str, *, module_name: str = "", kafka: bool = False, writes_tables: bool = True
+) -> Callable[[Callable[..., str]], click.Command]:
+    """Turn a function of (module, spark, options) into a command with a session around it."""
+
+    def decorate(function: Callable[..., str]) -> click.Command:
+        @wraps(function)
+        def run(*, master: str | None, conf: dict[str, str], verbose: bool, **options: Any) -> None:
+            try:
+                with extras_or_error():
+                    session = import_module(".spark.session", __package__)
+                    module = import_module(f".{module_name or f'jobs.{name}'}", __package__)
+                opened = session.spark_session(
+                    f"broker-sim {name}", master=master, conf=conf, kafka=kafka, quiet=not verbose
+                )
+                with opened as spark:
+                    if writes_tables:
+                        driver = import_module(".spark.driver", __package__)
+                        driver.make_directory(spark, options["output"])
+                    click.echo(f"{name}: {function(module, spark, **options)}")
+            except PipelineError as error:
+                raise click.ClickException(str(error)) from error
+
+        for option in reversed(_SESSION_OPTIONS):
+            run = option(run)
+        return main.command(name)(run)
+
+    return decorate
+
+
+@_job("all", module_name="all_jobs")
+@_FILES
+@_BUCKET
+@click.option(
+    "--sweep",
+    "path",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Run the job sweep too, with the settings of this file.",
+)
+def run_all(module: Any, spark: Any, inputs: tuple[str, ...], output: str, bucket_ms: int, path: str | None) -> str:
+    """Run every job on a trace in one session, up to the report."""
+    plan = module.sweep.SweepPlan(module.sweep.read_specification(path)) if path else None
+    return str(module.run(spark, inputs, output, bucket_ms, plan))
+
+
+@_job("ingest")
+@_FILES
+def ingest(module: Any, spark: Any, inputs: tuple[str, ...], output: str) -> str:
+    """Bring lines into typed tables: events, observations, quarantine."""
+    return str(module.run(spark, inputs, output))
+
+
+@_job("lifecycle")
+@_TABLES
+def lifecycle(module: Any, spark: Any, directory: str, output: str) -> str:
+    """Make one row per delayed operation, and list the broken ones."""
+    return str(module.run(spark, directory, output))
+
+
+@_job("latency")
+@_TABLES
+def latency(module: Any, spark: Any, directory: str, output: str) -> str:
+    """Compute how long operations waited and how late they expired."""
+    return str(module.run(spark, directory, output))
+
+
+@_job("occupancy")
+@_TABLES
+@_BUCKET
+def occupancy(module: Any, spark: Any, directory: str, output: str, bucket_ms: int) -> str:
+    """Compute how many operations were parked over time, per purgatory and key."""
+    return str(module.run(spark, directory, output, bucket_ms))
+
+
+@_job("parity")
+@_TABLES
+def parity(module: Any, spark: Any, directory: str, output: str) -> str:
+    """Compare the simulator's observations with those of a real Kafka."""
+    return str(module.run(spark, directory, output))
+
+
+@_job("stream", kafka=True)
+@click.option("--input", "bootstrap_servers", required=True, help="The cluster: HOST:PORT,...")
+@click.option("--topic", required=True, help="The topic of `broker-sim run --trace-topic`.")
+@click.option("--window", default="1 minute", show_default=True)
+@click.option("--watermark", default="30 seconds", show_default=True, help="How late events may be.")
+@click.option("--trigger", default="5 seconds", show_default=True, help="How often a batch starts.")
+@click.option("--max-offsets-per-trigger", type=click.IntRange(1), help="The most records of one batch.")
+@click.option("--available-now", is_flag=True, help="Process the records that the topic has now, and end.")
+@click.option("--for", "for_s", type=click.IntRange(1), help="End after so many seconds; else at ctrl-C.")
+def stream(module: Any, spark: Any, output: str, for_s: int | None, **settings: Any) -> str:
+    """Compute latency and occupancy live, from a topic of trace events."""
+    return str(module.run(spark, module.StreamSettings(**settings), output, for_s))
+
+
+@_job("sweep")
+@click.option(
+    "--input",
+    "path",
+    type=click.Path(exists=True, dir_okay=False),
+    help="JSON from settings to lists of values (docs/pipeline.md); a small grid without it.",
+)
+@click.option("--sample", "sample_size", type=click.IntRange(1), help="How many settings to draw at random.")
+@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Seeds each.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The first seed.")
+@click.option("--tasks", type=click.IntRange(1), help="Number of Spark tasks for the runs.")
+def sweep(module: Any, spark: Any, output: str, path: str | None, tasks: int | None, **plan: Any) -> str:
+    """Simulate many settings in virtual time, to see how often acks=all times out."""
+    specification = module.read_specification(path) if path else module.DEFAULT_SPECIFICATION
+    return str(module.run(spark, module.SweepPlan(specification, **plan), output, tasks))
+
+
+@_job("chaos")
+@click.option(
+    "--test",
+    "name",
+    required=True,
+    metavar="MODULE:FUNCTION",
+    help="What `broker-sim chaos` runs, found from the current directory.",
+)
+@click.option("--seeds", type=click.IntRange(1), default=1_000, show_default=True, help="How many.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first.")
+@click.option("--faults", metavar="KIND,...", help="Only these kinds (docs/chaos.md).")
+@click.option("--workers", type=click.IntRange(1), help="That faults hit; 2 unless given.")
+@click.option("--brokers", type=click.IntRange(1), help="Of the cluster; 3 unless given.")
+@click.option("--duration", type=click.FloatRange(1), help="Seconds of faults; 20 unless given.")
+@click.option("--order", type=click.Choice(["fifo", "seeded"]), help="Of tasks that are ready; fifo unless given.")
+@click.option(
+    "--repair-aiokafka", is_flag=True, default=None, help="Mend bugs of aiokafka on which correct applications fail."
+)
+@click.option(
+    "--examined",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="So many failed seeds of each invariant are shrunk.",
+)
+@click.option("--tasks", type=click.IntRange(1), help="Number of Spark tasks for the runs.")
+def chaos(
+    module: Any,
+    spark: Any,
+    output: str,
+    name: str,
+    seeds: int,
+    seed: int,
+    duration: float | None,
+    examined: int,
+    tasks: int | None,
+    **options: Any,
+) -> str:
+    """Run an application's test under the faults of very many seeds, in virtual time.
+
+    What the test's marker `chaos` of pytest says counts, unless it is given here.
+    """
+    test = module.load(name, duration_s=duration, **options)
+    return str(module.run(spark, module.ChaosPlan(test, seeds, seed, examined), output, tasks))
+
+
+@_job("report", module_name="report.report", writes_tables=False)
+@_TABLES
+def report(module: Any, spark: Any, directory: str, output: str) -> str:
+    """Draw the tables as one HTML page (--output FILE.html or a directory)."""
+    return str(module.run(spark, directory, output))
+
+
+@main.command("archive")
+@click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path))
+def archive(output: Path) -> None:
+    """Write the code as an archive, and the program that spark-submit runs with it."""
+    written = import_module(".spark.archive", __package__).write_archive(output)
+    click.echo("spark-submit --py-files {} {} JOB ...".format(*written))

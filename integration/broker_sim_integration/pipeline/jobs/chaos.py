@@ -1,0 +1,197 @@
+"""Chaos: a test of an application under the faults of very many seeds, on executors.
+
+Each seed is a run in virtual time, as `broker-sim chaos` does it. Tables: `chaos` (a row per seed),
+`chaos_shrunk` (some failed seeds with their smallest schedule), `chaos_failures` (each way to fail once,
+with the smallest schedule of all) and `chaos_summary`.
+
+Seeds are run in waves, and the outcomes of a wave are in the table when it ends. So what fails or is
+stopped keeps what it has, and when it is run again only what is missing is done. Outcomes of another
+test, of other options and of other code stay in the tables, by their `code`, and are no part of the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyspark.sql.functions as sf
+from pyspark.sql import Window
+from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
+
+from broker_sim.chaos.search import ChaosTest, examine, run_seed
+from broker_sim_integration.pipeline.errors import PipelineError
+from broker_sim_integration.pipeline.spark import driver, tables
+from broker_sim_integration.pipeline.spark.archive import ship_code, ship_modules
+from broker_sim_integration.pipeline.spark.rows import map_rows
+from broker_sim_integration.pipeline.spark.waves import append_missing, of_code
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["ChaosPlan", "ChaosTest", "distinct_failures", "load", "run", "run_all", "summary", "to_examine"]
+
+TASKS_PER_CORE: Final = 4
+"""Runs differ in cost; with more tasks the cores share them evenly."""
+RUNS_PER_TASK: Final = 64
+"""The most, so that a task which is lost with its executor is repeated in a minute."""
+OUTCOME: Final = StructType(
+    [
+        StructField("seed", LongType()),
+        StructField("invariant", StringType()),
+        StructField("error", StringType()),
+        StructField("faults", LongType()),
+        StructField("cpu_s", DoubleType()),
+    ]
+)
+SHRUNK: Final = StructType(
+    [
+        StructField("seed", LongType()),
+        StructField("invariant", StringType()),
+        StructField("kinds", StringType()),
+        StructField("faults", LongType()),
+        StructField("schedule", StringType()),
+        StructField("tries", LongType()),
+        StructField("digest", StringType()),
+        StructField("repeats", BooleanType()),
+        StructField("told", StringType()),
+    ]
+)
+
+
+def load(name: str, *, faults: str | None = None, **given: Any) -> ChaosTest:
+    """Return the test of that name; its marker `chaos` says what is None. Raises PipelineError."""
+    try:
+        return ChaosTest.of(name, faults=None if faults is None else faults.split(","), **given)
+    except ValueError as error:
+        raise PipelineError(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class ChaosPlan:
+    """Which seeds of a test are run, and how many of each invariant that fails are shrunk."""
+
+    test: ChaosTest
+    seeds: int = 1_000
+    seed: int = 0
+    """The first."""
+    examined: int = 5
+
+    def waves(self, at_once: int) -> list[tuple[int, int]]:
+        """Return the first seed of each wave, and the one behind its last."""
+        end = self.seed + self.seeds
+        return [(first, min(first + at_once, end)) for first in range(self.seed, end, at_once)]
+
+
+def _run_row(test: ChaosTest, row: dict[str, Any]) -> dict[str, Any]:
+    found = run_seed(test, row["seed"])
+    return {
+        "seed": found.seed,
+        "invariant": found.invariant,
+        "error": found.text,
+        "faults": len(test.draw(found.seed).actions),
+        "cpu_s": found.cpu_s,
+    }
+
+
+def _shrink_row(test: ChaosTest, row: dict[str, Any]) -> dict[str, Any]:
+    failure = examine(test, test.draw(row["seed"]))
+    if failure is None:
+        return {"seed": row["seed"], "invariant": None}
+    small = failure.small
+    return {
+        "seed": row["seed"],
+        "invariant": small.invariant,
+        "kinds": ", ".join(failure.kinds),
+        "faults": len(small.schedule.actions),
+        "schedule": str(small.schedule),
+        "tries": failure.tries,
+        "digest": small.digest,
+        "repeats": failure.repeats,
+        "told": str(failure),
+    }
+
+
+def run_all(seeds: DataFrame, test: ChaosTest, tasks: int) -> DataFrame:
+    """Return the outcome of each seed, found in `tasks` tasks."""
+    return map_rows(seeds, partial(_run_row, test), OUTCOME, tasks)
+
+
+def to_examine(outcomes: DataFrame, most: int) -> DataFrame:
+    """Return the seeds to shrink: of each invariant those with the fewest faults."""
+    fewest = Window.partitionBy("invariant").orderBy("faults", "seed")
+    return (
+        outcomes.where(sf.col("invariant").isNotNull())
+        .withColumn("place", sf.row_number().over(fewest))
+        .where(sf.col("place") <= most)
+        .select("seed")
+    )
+
+
+def distinct_failures(outcomes: DataFrame, shrunk: DataFrame) -> DataFrame:
+    """Return each invariant with each set of kinds that breaks it, and the smallest schedule that does."""
+    size = sf.struct("faults", sf.length("schedule"), "seed")
+    ways = (
+        shrunk.where(sf.col("invariant").isNotNull())
+        .groupBy("invariant", "kinds")
+        .agg(
+            sf.count("*").alias("examined"),
+            *[
+                sf.min_by(name, size).alias(name)
+                for name in ("faults", "schedule", "seed", "digest", "repeats", "told")
+            ],
+        )
+    )
+    failed = (
+        outcomes.where(sf.col("invariant").isNotNull()).groupBy("invariant").agg(sf.count("*").alias("failed_seeds"))
+    )
+    return ways.join(failed, "invariant", "left")
+
+
+def summary(outcomes: DataFrame, test: ChaosTest) -> DataFrame:
+    """Return one row: how many seeds were run, how many failed, and how fast."""
+    return outcomes.agg(
+        sf.lit(test.name).alias("test"),
+        sf.count("*").alias("seeds"),
+        sf.count("invariant").alias("failed"),
+        sf.sum("cpu_s").alias("cpu_s"),
+        sf.try_divide(sf.count("*"), sf.sum("cpu_s")).alias("seeds_per_s_and_core"),
+    )
+
+
+def run(spark: SparkSession, plan: ChaosPlan, output: str, tasks: int | None = None) -> str:
+    """Run the seeds of the plan that are missing, shrink some that failed, and write the tables."""
+    test = plan.test
+    code = f"{ship_code(spark)} {ship_modules(spark)} {test!r}"
+    tasks = tasks or TASKS_PER_CORE * driver.cores(spark)
+    known, new = of_code(spark, output, "chaos", code), 0
+    for first, end in plan.waves(tasks * RUNS_PER_TASK):
+        new += append_missing(
+            spark.range(first, end).withColumnRenamed("id", "seed"),
+            known,
+            lambda seeds, count: run_all(seeds, test, min(tasks, count)),
+            output,
+            "chaos",
+            code,
+        )
+    outcomes = of_code(spark, output, "chaos", code)
+    assert outcomes is not None, "a plan has at least one seed"
+    append_missing(
+        to_examine(outcomes, plan.examined),
+        of_code(spark, output, "chaos_shrunk", code),
+        lambda seeds, count: map_rows(seeds, partial(_shrink_row, test), SHRUNK, min(tasks, count)),
+        output,
+        "chaos_shrunk",
+        code,
+    )
+    shrunk = of_code(spark, output, "chaos_shrunk", code)
+    if shrunk is None:  # no seed has ever failed
+        shrunk = spark.createDataFrame([], SHRUNK)
+    failures = tables.overwrite(distinct_failures(outcomes, shrunk), output, "chaos_failures")
+    row = tables.overwrite(summary(outcomes, test), output, "chaos_summary").first()
+    assert row is not None
+    known_already = f", {row['seeds'] - new} of them known already" if row["seeds"] > new else ""
+    return (
+        f"{row['seeds']} seeds{known_already}, {row['failed']} failed in {failures.count()} ways; "
+        f"{row['seeds_per_s_and_core']:.1f} seeds a second and core"
+    )

@@ -1,0 +1,102 @@
+"""The project's code as one archive, for spark-submit and executors on other machines."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import broker_sim_purgatory as purgatory
+
+import broker_sim
+import broker_sim_integration as integration
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ARCHIVE: Final = "broker_sim.zip"
+PROGRAM: Final = "broker_sim_pipeline.py"
+PROGRAM_TEXT: Final = f'''"""What spark-submit runs; the code is in the archive next to it."""
+
+from {integration.__name__}.pipeline.cli import main
+
+if __name__ == "__main__":
+    main()
+'''
+DATE: Final = (1980, 1, 1, 0, 0, 0)
+"""A fixed date, so that the same code makes the same archive byte for byte."""
+DIGEST_DIGITS: Final = 16
+LEFT_OUT: Final = {".pyc", ".pyi"}
+_NOT_A_USERS: Final = {"broker_sim", "integration", "purgatory", "site-packages"}
+"""Folders whose modules executors have, or are sent by `ship_code`."""
+
+
+def write_archive(directory: Path) -> tuple[Path, Path]:
+    """Write the archive and the program for spark-submit; returns their paths."""
+    directory.mkdir(parents=True, exist_ok=True)
+    archive, program = directory / ARCHIVE, directory / PROGRAM
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for package in (purgatory, broker_sim, integration):
+            (root,) = map(Path, package.__path__)
+            for path in sorted(root.rglob("*")):
+                if path.is_file() and path.suffix not in LEFT_OUT:
+                    entry = zipfile.ZipInfo(str(root.name / path.relative_to(root)), DATE)
+                    entry.compress_type = zipfile.ZIP_DEFLATED
+                    bundle.writestr(entry, path.read_bytes())
+    program.write_text(PROGRAM_TEXT, encoding="utf-8")
+    return archive, program
+
+
+def ship_code(spark: SparkSession) -> str:
+    """Send this code to the executors, unless they run in the driver's process; returns its digest.
+
+    Their Python must have what the code imports (crc32c, pyarrow).
+    """
+    # An archive is written without pyspark too.
+    from broker_sim_integration.pipeline.spark.driver import needs_code, send_code  # noqa: PLC0415
+
+    submitted = getattr(integration.__loader__, "archive", None)
+    if submitted is not None:
+        return _digest(Path(submitted))  # spark-submit has sent it
+    archive, _ = write_archive(Path(tempfile.mkdtemp(prefix="broker-sim-")))
+    digest = _digest(archive)
+    if needs_code(spark):
+        # Executors may fetch it at any time, so it stays.
+        send_code(spark, archive)
+    else:
+        shutil.rmtree(archive.parent)
+    return digest
+
+
+def ship_modules(spark: SparkSession) -> str:
+    """Send the modules of the current directory that are imported by now; returns their digest.
+
+    They are a user's own code. What is imported later, or from elsewhere, is not sent.
+    """
+    from broker_sim_integration.pipeline.spark.driver import send_code  # noqa: PLC0415 - as above
+
+    here = Path.cwd()
+    found = {
+        path.relative_to(here)
+        for module in tuple(sys.modules.values())
+        if (name := getattr(module, "__file__", None)) is not None
+        and (path := Path(name)).suffix == ".py"
+        and path.is_relative_to(here)
+    }
+    own = sorted(path for path in found if not _NOT_A_USERS.intersection(path.parts))
+    archive = Path(tempfile.mkdtemp(prefix="broker-sim-")) / "modules.zip"
+    with zipfile.ZipFile(archive, "w") as bundle:
+        for path in own:
+            bundle.writestr(zipfile.ZipInfo(path.as_posix(), DATE), (here / path).read_bytes())
+    digest = _digest(archive)
+    # Executors may fetch it at any time, so it stays; each content has a name of its own.
+    send_code(spark, archive.rename(archive.with_name(f"modules-{digest}.zip")))
+    return digest
+
+
+def _digest(archive: Path) -> str:
+    return hashlib.sha256(archive.read_bytes()).hexdigest()[:DIGEST_DIGITS]

@@ -1,0 +1,164 @@
+"""The Spark session of a command: requirements, and defaults that the user may change.
+
+Missing Java, a wrong version or a missing Kafka connector is one line with its remedy.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark import __version__ as pyspark_version
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from broker_sim_integration.pipeline.errors import PipelineError
+from broker_sim_integration.pipeline.spark.java_output import KeptOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+OLDEST_JAVA: Final = 17
+NEWEST_JAVA: Final = 21
+KAFKA_CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark_version}"
+"""The version of the connector must be that of Spark."""
+
+COLLECTOR: Final = "-XX:+UseParallelGC"
+CHOSEN_COLLECTOR: Final = re.compile(r"-XX:\+Use\w*GC\b")
+OPTIONS_FOR_ANY_JAVA: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""Variables whose options the driver's JVM gets too; it does not start with two collectors."""
+JVM_OPTIONS: Final = (
+    # A third of the time of a JVM that runs every job once goes to its compilers: what is hot is so for long,
+    # and Spark's large methods are not made larger.
+    "-XX:CompileThresholdScaling=3",
+    "-XX:FreqInlineSize=150",
+    "-XX:InlineSmallCode=1500",
+)
+LOCAL_CONF: Final[Mapping[str, str]] = {
+    "spark.driver.memory": "2g",
+    # State of a stream is kept in so many parts, and each is written with each batch.
+    "spark.sql.shuffle.partitions": "2",
+    # Other shuffles begin with many parts, and Spark puts small ones together: so one fits into memory.
+    "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "32",
+}
+COMMON_CONF: Final[Mapping[str, str]] = {
+    "spark.log.level": "ERROR",
+    # Dates of partitions and minutes of groups must not depend on the driver's time zone.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    # A task has few directories to write to; to sort its rows by them costs more than to open some files.
+    "spark.sql.maxConcurrentOutputFileWriters": "16",
+    "spark.ui.showConsoleProgress": "false",
+}
+JAVA_TIMEOUT_S: Final = 30
+
+
+def require_java() -> None:
+    """Raise PipelineError unless there is a Java that Spark runs on."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    where = f"JAVA_HOME={home}" if home else "the PATH"
+    remedy = "install openjdk-17-jre-headless, or set JAVA_HOME to a Java 17 or 21"
+    if java is None:
+        raise PipelineError(f"Spark needs Java and {where} has none: {remedy}")
+    found = subprocess.run(  # noqa: S603 - the Java that Spark itself would run
+        [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False
+    )
+    match = re.search(r'version "(?:1\.)?(\d+)', found.stderr)
+    if match is None:
+        raise PipelineError(f"{java} does not print its version: {remedy}")
+    if not OLDEST_JAVA <= int(match[1]) <= NEWEST_JAVA:
+        raise PipelineError(f"{java} is Java {match[1]}, Spark {pyspark_version} needs 17: {remedy}")
+
+
+def default_conf(master: str | None, *, kafka: bool = False) -> dict[str, str]:
+    """Return what a session gets unless the user sets it; `kafka` asks for the connector."""
+    conf = dict(COMMON_CONF)
+    if _is_here(master):
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if master is not None and master.startswith("local"):
+        conf |= {**LOCAL_CONF, "spark.driver.extraJavaOptions": " ".join(_jvm_options())}
+    if kafka:
+        conf["spark.jars.packages"] = KAFKA_CONNECTOR
+    return conf
+
+
+def _jvm_options() -> tuple[str, ...]:
+    given = " ".join(os.environ.get(name, "") for name in OPTIONS_FOR_ANY_JAVA)
+    return JVM_OPTIONS if CHOSEN_COLLECTOR.search(given) else (COLLECTOR, *JVM_OPTIONS)
+
+
+@contextmanager
+def spark_session(
+    name: str,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    kafka: bool = False,
+    quiet: bool = False,
+) -> Iterator[SparkSession]:
+    """Start a session and stop it at the end.
+
+    `master` None is local[*], or what spark-submit was given if it runs this program. `quiet`
+    keeps back the output of Spark's process and shows it only with an unexpected error; it is for a
+    program's first session, which starts that process. Raises PipelineError for what is missing.
+    """
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted:
+        require_java()
+        master = master or "local[*]"
+    wanted = dict(conf or {})
+    settings = default_conf(master, kafka=kafka and not submitted and "spark.jars" not in wanted)
+    _prepare_environment(master)
+    if master is not None:
+        settings["spark.master"] = master
+    settings |= {"spark.app.name": name, **wanted}
+    with KeptOutput() if quiet and not submitted else nullcontext() as kept:
+        session = _start(settings, kept)
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+def _start(settings: Mapping[str, str], kept: KeptOutput | None) -> SparkSession:
+    try:
+        if kept is not None:
+            conf = SparkConf().setAll(list(settings.items()))
+            SparkContext(conf=conf, gateway=kept.launch(conf))
+        builder = SparkSession.builder
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise PipelineError(_why_no_session(settings, kept)) from error
+
+
+def _is_here(master: str | None) -> bool:
+    return master is not None and master.startswith(("local", "spark://127.0.0.1", "spark://localhost"))
+
+
+def _prepare_environment(master: str | None) -> None:
+    """Let driver and workers on this machine use the loopback address and this Python."""
+    if _is_here(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _why_no_session(settings: Mapping[str, str], kept: KeptOutput | None) -> str:
+    offline = "download it with its dependencies and pass --conf spark.jars=FILE,..."
+    if kept is not None:
+        if package := kept.not_fetched():
+            return f"Spark cannot fetch {package}: {offline}; --verbose shows what it tried"
+        kept.show()
+    elif packages := settings.get("spark.jars.packages"):
+        return f"Spark did not start; if {packages} could not be fetched (see above), {offline}"
+    return "Spark did not start: its own messages are above; --conf changes its configuration"

@@ -1,0 +1,87 @@
+"""Tables: directories of Parquet beside each other in one output directory.
+
+Writing twice with `append_new` is the same as writing once. Derived tables are replaced whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyspark.sql.functions as sf
+from pyspark.errors import AnalysisException
+
+from broker_sim_integration.pipeline.errors import PipelineError
+from broker_sim_integration.pipeline.spark.counting import Counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+EVENT_PARTITIONS: Final = ("date", "side", "purgatory")
+
+
+def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
+    """Return a table; raises PipelineError with the job that makes it, if it is not there."""
+    frame = read_or_none(spark, directory, table)
+    if frame is None:
+        raise PipelineError(f"no table {table} in {directory}: run the job that writes it first (docs/pipeline.md)")
+    return frame
+
+
+def read_or_none(spark: SparkSession, directory: str, table: str) -> DataFrame | None:
+    """Return a table, or None if it was not written yet."""
+    try:
+        frame = spark.read.parquet(f"{directory}/{table}")
+        # A client of Spark Connect looks for the files only when it is asked what is in them.
+        columns = frame.columns
+    except AnalysisException as error:
+        if error.getCondition() in {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}:
+            return None
+        raise
+    return frame if columns else None
+
+
+def overwrite(frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = ()) -> DataFrame:
+    """Replace a table and return it as it was written."""
+    path = f"{directory}/{table}"
+    frame.write.mode("overwrite").partitionBy(*partitions).parquet(path)
+    return frame.sparkSession.read.schema(frame.schema).parquet(path)
+
+
+def append(frame: DataFrame, directory: str, table: str) -> None:
+    """Append rows to a table."""
+    frame.write.mode("append").parquet(f"{directory}/{table}")
+
+
+def append_new(
+    frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = (), *, gathered: bool = False
+) -> int:
+    """Append rows that the table does not have yet; returns how many, inside `counting`.
+
+    Before they are written, the rows of a partition come together, and large ones are split: so there
+    are few files, and no task writes more than Spark's advisory size, however uneven the partitions.
+    `gathered` rows have come together already.
+    """
+    if partitions and not gathered:
+        frame = frame.hint("rebalance", *map(sf.col, partitions))
+    written = Counted(frame, {"rows": sf.count("*")})
+    written.frame.write.mode("append").partitionBy(*partitions).parquet(f"{directory}/{table}")
+    return int(written.counts()["rows"])
+
+
+def without(frame: DataFrame, known: DataFrame | None) -> DataFrame:
+    """Return the rows of `frame` that are not in `known`; nulls are equal."""
+    if known is None:
+        return frame
+    left, right = frame.alias("left"), known.select(*frame.columns).alias("right")
+    return left.join(right, _same_row(frame), "left_anti")
+
+
+def _same_row(frame: DataFrame) -> Column:
+    """Return the condition that all columns are the same, hashable where none may be null."""
+    same = sf.lit(True)
+    for field in frame.schema.fields:
+        ours, theirs = sf.col(f"left.{field.name}"), sf.col(f"right.{field.name}")
+        same &= ours.eqNullSafe(theirs)
+    return same

@@ -1,0 +1,41 @@
+"""Waiting for a condition outside this process, with a timeout."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+from broker_sim_purgatory.clock import Clock, SystemClock
+
+from broker_sim_integration.reference.errors import ReferenceClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+_SYSTEM_CLOCK = SystemClock()
+
+
+def wait_until(
+    condition: Callable[[], T | None],
+    what: str,
+    *,
+    timeout_ms: int,
+    interval_ms: int = 100,
+    clock: Clock = _SYSTEM_CLOCK,
+) -> T:
+    """Return the first result of `condition` that is true, asked every `interval_ms`.
+
+    `what` names it in the `ReferenceClusterError` that is raised after `timeout_ms`. What
+    `condition` itself raises ends the wait. Blocks the calling thread.
+    """
+    deadline_ms = clock.deadline_ms(timeout_ms)
+    pause = threading.Event()
+    while True:
+        result = condition()
+        if result:
+            return result
+        if clock.now_ms() >= deadline_ms:
+            raise ReferenceClusterError(f"not reached within {timeout_ms / 1000:g} s: {what}")
+        pause.wait(interval_ms / 1000)

@@ -1,0 +1,145 @@
+"""Which reference to compare with: the one that was asked for, or the best of this machine.
+
+`auto` takes containers, else local Java processes, else the recording, and says why.
+"""
+
+# ruff: noqa: PLC0415 - what a reference needs may not be installed, so it is imported when chosen
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from broker_sim_integration.reference.errors import ReferenceUnavailableError
+from broker_sim_integration.reference.jars import kafka_jars
+from broker_sim_integration.reference.progress import Progress, silent, to_stderr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from broker_sim_integration.reference.clusters.cluster import ReferenceCluster
+
+BOOTSTRAP_PREFIX = "bootstrap="
+
+
+class ReferenceKind(StrEnum):
+    """Where the observations of the real Kafka come from."""
+
+    CONTAINERS = "containers"
+    JVM = "jvm"
+    BOOTSTRAP = "bootstrap"
+    RECORDED = "recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A reference that was chosen; only `recorded` has no cluster to run."""
+
+    kind: ReferenceKind
+    reason: str
+    address: str | None = None
+
+    def cluster(
+        self,
+        configs: Mapping[str, str] | None = None,
+        *,
+        node_configs: Mapping[int, Mapping[str, str]] | None = None,
+        progress: Progress = silent,
+    ) -> ReferenceCluster:
+        """Return the cluster, not started yet, with `configs` added to its brokers'.
+
+        Raises `ReferenceUnavailableError` when what it needs is not installed, and `ValueError`
+        for `recorded`, whose observations the caller reads from their file.
+        """
+        with _installed():
+            if self.kind is ReferenceKind.CONTAINERS:
+                from broker_sim_integration.reference.clusters.containers import ContainerCluster
+
+                return ContainerCluster(configs, node_configs=node_configs, progress=progress)
+            if self.kind is ReferenceKind.JVM:
+                from broker_sim_integration.reference.clusters.jvm import JvmCluster
+
+                return JvmCluster(configs, node_configs=node_configs, progress=progress)
+            if self.kind is ReferenceKind.BOOTSTRAP:
+                from broker_sim_integration.reference.clusters.bootstrap import BootstrapCluster
+
+                assert self.address is not None
+                asked = {key for one in (node_configs or {}).values() for key in one}
+                return BootstrapCluster(self.address, asked | set(configs or {}))
+        raise ValueError("a recording needs no cluster")
+
+
+def select_reference(asked: str = "auto", *, make_image: bool = True, progress: Progress = silent) -> Selection:
+    """Return the reference for `asked`: auto, containers, jvm, bootstrap=ADDRESS or recorded.
+
+    A reference that is asked for is taken without a check of the machine; its start says what is
+    missing. `make_image=False` keeps `auto` from pulling or building an image, which may take
+    minutes. Raises `ValueError` for any other word.
+    """
+    if asked == "auto":
+        return _best(make_image=make_image, progress=progress)
+    if asked.startswith(BOOTSTRAP_PREFIX):
+        address = asked.removeprefix(BOOTSTRAP_PREFIX)
+        if ":" not in address:
+            raise ValueError(f"--reference {asked}: give HOST:PORT after bootstrap=")
+        return Selection(ReferenceKind.BOOTSTRAP, "asked for", address)
+    if asked in {ReferenceKind.CONTAINERS, ReferenceKind.JVM, ReferenceKind.RECORDED}:
+        return Selection(ReferenceKind(asked), "asked for")
+    raise ValueError(f"--reference {asked}: choose auto, containers, jvm, bootstrap=HOST:PORT or recorded")
+
+
+def kafka_in_containers(configs: Mapping[str, str]) -> ReferenceCluster:
+    """Return a cluster with these configurations, not started yet, for tests of users' applications.
+
+    pytest's option `--kafka-containers` finds this function by its entry point. Raises
+    `ReferenceUnavailableError` as `Selection.cluster` does.
+    """
+    selection = Selection(ReferenceKind.CONTAINERS, "asked for")
+    return selection.cluster(configs, progress=to_stderr)
+
+
+def _best(*, make_image: bool, progress: Progress) -> Selection:
+    try:
+        image = _usable_image(make_image=make_image, progress=progress)
+    except ReferenceUnavailableError as error:
+        without_docker = str(error)
+    else:
+        return Selection(ReferenceKind.CONTAINERS, f"Docker runs {image}")
+    try:
+        java = _usable_java(progress)
+    except ReferenceUnavailableError as error:
+        return Selection(ReferenceKind.RECORDED, f"{without_docker}; {error}")
+    return Selection(ReferenceKind.JVM, f"{without_docker}; so by {java}")
+
+
+def _usable_image(*, make_image: bool, progress: Progress) -> str:
+    with _installed():
+        from broker_sim_integration.reference.docker_daemon import connect_docker
+        from broker_sim_integration.reference.image import find_image, find_or_make_image
+    if make_image:
+        return find_or_make_image(progress=progress)
+    with closing(connect_docker()) as client:
+        found = find_image(client)
+    if found is None:
+        raise ReferenceUnavailableError(
+            "Docker has no image of Kafka: python -m broker_sim_integration.reference.image"
+        )
+    return found
+
+
+def _usable_java(progress: Progress) -> str:
+    with _installed():
+        from broker_sim_integration.reference.clusters.jvm import find_java
+    java = find_java()
+    kafka_jars(progress=progress)
+    return java
+
+
+@contextmanager
+def _installed() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as missing:
+        raise ReferenceUnavailableError(f"{missing.name} is not installed: pip install broker-sim-compare") from missing

@@ -1,0 +1,1 @@
+"""The families of scenarios, by domain; `broker_sim_integration.scenarios.catalogue` lists them all."""

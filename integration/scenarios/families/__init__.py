@@ -1,1 +1,0 @@
-"""The families of scenarios, by domain; `integration.scenarios.catalogue` lists them all."""

@@ -1,0 +1,71 @@
+"""Delayed operations that coroutines can await.
+
+Kafka has no counterpart; its requests are answered from callbacks.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Generator
+from typing import Any
+
+from broker_sim_purgatory.delayed_operation import DelayedOperation
+from broker_sim_purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
+from broker_sim_purgatory.loop_timer import call_on_loop
+
+
+class AwaitableOperation(DelayedOperation):
+    """Completes when `condition()` is true; `await` it on the loop it was made on.
+
+    The result is True if the condition was found met, else False: the operation expired, or was
+    forced to complete. When the awaiting task is cancelled, the operation leaves its timer. Events may come
+    from any thread; `condition` is called there, by one thread at a time.
+
+    Subclasses may override `on_complete`, and have to call this one.
+    """
+
+    __slots__ = ("_condition", "_future", "_loop", "_met")
+
+    def __init__(self, delay_ms: int, condition: Callable[[], bool]) -> None:
+        super().__init__(delay_ms)
+        self._condition = condition
+        self._met = False
+        self._loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[bool] = self._loop.create_future()
+
+    def try_complete(self) -> bool:
+        """Complete if the condition is met."""
+        if not self._condition():
+            return False
+        self._met = True
+        return self.force_complete()
+
+    def on_complete(self) -> None:
+        """Wake up the task that awaits it."""
+        call_on_loop(self._loop, self._resolve)
+
+    def on_expiration(self) -> None:
+        """Do nothing more: `on_complete` has woken up the task that awaits it."""
+
+    def __await__(self) -> Generator[Any, None, bool]:
+        try:
+            return (yield from self._future)
+        except asyncio.CancelledError:
+            # Not for GeneratorExit: the garbage collector throws that at any moment, also while
+            # this thread holds the purgatory's lock. Then the operation waits for its deadline.
+            self.force_complete()
+            raise
+
+    def _resolve(self) -> None:
+        if not self._future.done():  # it is when the awaiting task was cancelled
+            self._future.set_result(self._met)
+
+
+async def wait_until(
+    condition: Callable[[], bool], purgatory: DelayedOperationPurgatory[Any], keys: Collection[object], timeout_ms: int
+) -> bool:
+    """Wait until an event on one of `keys` finds `condition()` true, at most `timeout_ms`.
+
+    Returns whether it did; at once and without parking if the condition is met already.
+    """
+    operation = AwaitableOperation(timeout_ms, condition)
+    purgatory.try_complete_else_watch(operation, keys)
+    return await operation

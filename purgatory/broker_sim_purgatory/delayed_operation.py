@@ -1,0 +1,168 @@
+"""An operation that waits until it can be completed, at most `delay_ms`.
+
+Mirrors org.apache.kafka.server.purgatory.DelayedOperation. Deliberate differences: the right to
+complete is won under the purgatory's lock, where the operation leaves the timer in the same step
+(Kafka's is an atomic flag of its own); an operation may do without a lock; it has an id, so that it
+can be shown while it is parked.
+"""
+
+from _thread import RLock
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Final, Protocol, cast, final
+
+from broker_sim_purgatory._timer_task_entry import TaskOwner
+from broker_sim_purgatory.native import mypyc_attr
+from broker_sim_purgatory.timer_task import TimerTask
+
+
+class OperationLock(Protocol):
+    """What makes the attempts at an operation exclusive; threading's locks fit as they are."""
+
+    def acquire(self) -> object:
+        """Wait until no other thread holds it."""
+
+    def release(self) -> None:
+        """Let the next one have it."""
+
+
+UNPARKED: Final = TaskOwner()
+"""Owns the operations that no timer and no purgatory has had yet."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class DelayedOperation(TimerTask):
+    """Subclass it and write `try_complete`, `on_complete` and `on_expiration`.
+
+    `on_complete` runs exactly once, in the thread that wins: a `try_complete` that found
+    its condition met and called `force_complete`, or the expiry.
+
+    Any thread may call anything. `lock` makes attempts exclusive: a reentrant lock of its own
+    unless given. Give several operations the same reentrant lock when their conditions are guarded
+    by it, as Kafka's group joins do. An operation with `one_thread=True` has no lock: one thread
+    parks it, announces its events and expires it. Then nothing can happen between two tries, so it
+    is not tried a second time.
+    """
+
+    __slots__ = ("completed", "lock", "one_thread", "operation_id", "watch_number")
+
+    def __init__(self, delay_ms: int, lock: OperationLock | None = None, *, one_thread: bool = False) -> None:
+        # As in TimerTask: saves a call per request.
+        self.delay_ms = delay_ms
+        self.expiration_ms = -1
+        self.cancelled = False
+        self.owner = UNPARKED
+        self.next = None
+        self.prev = None
+        self.completed = False
+        self.lock: OperationLock | None = RLock() if lock is None and not one_thread else lock
+        self.one_thread = one_thread
+        self.operation_id = 0
+        self.watch_number = 0
+
+    @property
+    def created_ms(self) -> int:
+        """When it was parked, by the purgatory's clock; observed: when it was first tried."""
+        return self.expiration_ms - self.delay_ms
+
+    @abstractmethod
+    def try_complete(self) -> bool:
+        """If the condition is met, return `force_complete()`, else False. `lock` is held."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def on_complete(self) -> None:
+        """Do what the operation waited for; called exactly once."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def on_expiration(self) -> None:
+        """Follow up on `on_complete` when it was the expiry that completed the operation."""
+        raise NotImplementedError
+
+    def is_completed(self) -> bool:
+        """Return whether a thread has won the right to complete it."""
+        return self.completed
+
+    def force_complete(self) -> bool:
+        """Complete it unless it is completed; True for the one caller that did.
+
+        Leaves the timer, then runs `on_complete`, whose exceptions pass through. Waits for no
+        lock of an operation, so it may be called whatever locks the caller holds.
+        """
+        asks_for_purge = False
+        has_moved = True
+        while has_moved:
+            owner = cast("TaskOwner", self.owner)  # an operation always has one
+            lock = owner.lock
+            lock.acquire()
+            try:
+                # Between the read and the lock it may have been parked: look again.
+                has_moved = owner is not self.owner
+                if not has_moved:
+                    if self.completed:
+                        return False
+                    self.completed = True
+                    self.cancelled = True
+                    self.remove()
+                    asks_for_purge = owner.count < owner.purge_below and owner.asks_for_purge()
+            finally:
+                lock.release()
+        if asks_for_purge and owner.on_purge_due is not None:
+            owner.on_purge_due()
+        if owner.journal is None:
+            self.on_complete()
+        else:
+            try:
+                self.on_complete()
+            finally:
+                owner.journal.ended(self)
+        return True
+
+    @final
+    def safe_try_complete(self) -> bool:
+        """`try_complete` under the operation's lock."""
+        lock = self.lock
+        if lock is None:
+            return self.try_complete()
+        lock.acquire()
+        try:
+            return self.try_complete()
+        finally:
+            lock.release()
+
+    @final
+    def safe_try_complete_or_else(self, action: Callable[[], object]) -> bool:
+        """Under the operation's lock: try; if that fails, call `action` and try once more.
+
+        True iff one of the tries completed the operation. With `one_thread` it is tried once.
+        """
+        lock = self.lock
+        if lock is None:
+            return self._try_act_try(action)
+        lock.acquire()
+        try:
+            return self._try_act_try(action)
+        finally:
+            lock.release()
+
+    def run(self) -> None:
+        """Expire: complete it unless it is completed, then `on_expiration`. The timer calls this."""
+        owner = self.owner
+        if owner is None or owner.journal is None:
+            self.expire()
+        else:
+            owner.journal.expire(self)
+
+    def expire(self) -> bool:
+        """`force_complete`, and `on_expiration` if that won; returns whether it did."""
+        if self.force_complete():
+            self.on_expiration()
+            return True
+        return False
+
+    def _try_act_try(self, action: Callable[[], object]) -> bool:
+        if self.try_complete():
+            return True
+        action()
+        return not self.one_thread and self.try_complete()

@@ -1,0 +1,85 @@
+"""Frozen values that a timer and a purgatory return: safe to keep and to share.
+
+`PurgatoryStatistics` carries Kafka's gauges PurgatorySize and NumDelayedOperations; the list of
+parked operations has no counterpart in Kafka.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from broker_sim_purgatory.timer_task import TimerTask
+
+
+class PlacedTask(NamedTuple):
+    """A task and where in the wheel it waits: level from 1, bucket from 0."""
+
+    task: TimerTask
+    wheel_level: int
+    wheel_bucket: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimerStatistics:
+    """One moment of a timer."""
+
+    size: int
+    """Tasks that wait in the wheel."""
+    levels: int
+    """Levels of the wheel that exist by now."""
+    expired: int
+    """Tasks that expired, since the start."""
+    expired_per_second: float
+    """The same per second, over the last minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class PurgatoryStatistics:
+    """One moment of a purgatory."""
+
+    name: str
+    watched: int
+    """Entries in all watch lists, completed ones not yet purged included (PurgatorySize)."""
+    num_delayed: int
+    """Operations that wait in the timer (NumDelayedOperations)."""
+    watched_keys: int
+    """Keys that have a watch list."""
+    estimated_total_operations: int
+    """Operations watched since the last purge, plus those that were delayed then."""
+    purges: int
+    """Sweeps of the watch lists so far."""
+    purged: int
+    """Entries that they removed."""
+    total_watched: int
+    """Operations that had to be watched, since the start."""
+    expired: int
+    """Operations that expired, since the start."""
+    expired_per_second: float
+    """The same per second, over the last minute (ExpiresPerSec)."""
+
+    @property
+    def completed(self) -> int:
+        """Watched operations that ended before their deadline, completed or cancelled."""
+        return self.total_watched - self.num_delayed - self.expired
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedOperation:
+    """One operation that waits in a purgatory."""
+
+    operation_id: int
+    operation: str
+    """Name of the operation's class."""
+    keys: tuple[object, ...]
+    """What it is watched under, in no particular order."""
+    delay_ms: int
+    age_ms: int
+    """Since it was parked."""
+    time_left_ms: int
+    """Until it expires; 0 when it is due and the timer has not got to it yet."""
+    wheel_level: int
+    """Level of the timing wheel, from 1."""
+    wheel_bucket: int
+    """Bucket of that level, from 0."""
