@@ -162,7 +162,7 @@ def main(
 
 @main.command("list")
 @click.option("--names", is_flag=True, help="Names only, one per line.")
-@click.option("--markdown", is_flag=True, help="As docs/scenarios.md.")
+@click.option("--markdown", is_flag=True, help="Print a Markdown page with the docstring of each scenario.")
 def list_scenarios(names: bool, markdown: bool) -> None:
     """List the scenarios by family."""
     if markdown:

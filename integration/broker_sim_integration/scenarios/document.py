@@ -1,4 +1,4 @@
-"""docs/scenarios.md, made from the catalogue: `broker-sim-compare list --markdown`."""
+"""The catalogue as a Markdown page: `broker-sim-compare list --markdown`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 INTRODUCTION = """\
 # Scenarios
 
-Made by `broker-sim-compare list --markdown`; do not edit. Every scenario runs on a real Kafka and
+Made by `broker-sim-compare list --markdown`. Every scenario runs on a real Kafka and
 on the simulator and cannot know which of them it is. {count} scenarios in {families} families.
 
 Times: *at once* is without waiting, *at N ms* when the request's timeout is over, *on event* when
