@@ -69,7 +69,7 @@ def _class(name: str, *, with_verbs: bool) -> Iterator[str]:
 def _members(cls: type, *, with_verbs: bool) -> Iterator[tuple[str, Any]]:
     seen = set(INTERNAL)
     for base in cls.__mro__:
-        if base.__module__.partition(".")[0] not in {"broker_sim", "purgatory"}:
+        if base.__module__.partition(".")[0] not in {"broker_sim", "broker_sim_purgatory"}:
             continue
         if issubclass(base, BaseVerbs) and base.__module__.startswith(VERBS) and not with_verbs:
             continue

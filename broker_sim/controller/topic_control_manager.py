@@ -179,10 +179,8 @@ class TopicControlManager:
         if delta.has_topic(topic.name):
             raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
         configs = self._configs.validate_topic_configs(delta, topic.configs)
-        if topic.assignments:
-            partitions = _assigned_partitions(delta, topic)
-        else:
-            partitions = self._placed_partitions(delta, topic)
+        place = _assigned_partitions if topic.assignments else self._placed_partitions
+        partitions = place(delta, topic)
         return TopicState(topic.name, self._new_topic_id(), partitions, configs)
 
     def _new_topic_id(self) -> bytes:

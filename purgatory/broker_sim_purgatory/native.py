@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from mypy_extensions import mypyc_attr as mypyc_attr
+    from mypy_extensions import mypyc_attr as mypyc_attr  # noqa: PLC0414 - other modules import it from here
 else:
     _ClassT = TypeVar("_ClassT", bound=type)
 

@@ -23,7 +23,11 @@ CONFIGS = {"offsets.topic.num.partitions": 1, "group.initial.rebalance.delay.ms"
 
 
 def path_of(name):
-    return next(path for top in (Path(broker_sim.__file__).parent, ROOT / "purgatory" / "broker_sim_purgatory") if (path := top / name).exists())
+    return next(
+        path
+        for top in (Path(broker_sim.__file__).parent, ROOT / "purgatory" / "broker_sim_purgatory")
+        if (path := top / name).exists()
+    )
 
 
 def functions(path):

@@ -16,7 +16,7 @@ import pytest
 pytestmark = pytest.mark.install
 
 ROOT = Path(__file__).parents[2]
-RECORDING = ROOT / "integration" / "reference" / "recorded"
+RECORDING = ROOT / "integration" / "broker_sim_integration" / "reference" / "recorded"
 PYTHONS = runpy.run_path(str(ROOT / "tools" / "pythons.py"))["find_pythons"]()
 THIS_PYTHON = sys.version_info[:2]
 in_soak = pytest.mark.soak(part="wheels")

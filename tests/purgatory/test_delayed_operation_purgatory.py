@@ -134,7 +134,7 @@ def test_parking_without_keys_raises_and_tries_nothing(purgatory, operation, key
 
 def test_parking_without_keys_raises_where_asserts_are_left_out():
     program = """
-from purgatory import DelayedOperationPurgatory, PendingOperation, VirtualTimer
+from broker_sim_purgatory import DelayedOperationPurgatory, PendingOperation, VirtualTimer
 try:
     DelayedOperationPurgatory("test", VirtualTimer()).try_complete_else_watch(PendingOperation(1), [])
 except ValueError:

@@ -49,7 +49,7 @@ def test_other_packages_use_public_names_and_modules_only():
             if not isinstance(node, ast.ImportFrom) or node.level:
                 continue
             package, _, module = (node.module or "").partition(".")
-            if package != "purgatory":
+            if package != "broker_sim_purgatory":
                 continue
             names = {alias.name for alias in node.names}
             if module.startswith("_") or (not module and not names <= set(purgatory.__all__)):
@@ -77,7 +77,7 @@ def test_module_imports_only_the_standard_library_and_its_own_package(path):
             continue
         for name in names:
             root = name.partition(".")[0]
-            assert root == "purgatory" or root in sys.stdlib_module_names
+            assert root == "broker_sim_purgatory" or root in sys.stdlib_module_names
 
 
 @pytest.mark.parametrize(

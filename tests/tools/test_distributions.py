@@ -1,6 +1,5 @@
 """The two distributions of the repository fit each other, and so do their files."""
 
-import runpy
 import tomllib
 from pathlib import Path
 
@@ -8,8 +7,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 COMPARE = ROOT / "integration"
-TOOL = runpy.run_path(str(ROOT / "tools" / "own_names.py"))
-copy_packages = TOOL["copy_packages"]
 
 
 def project(directory):
@@ -30,10 +27,3 @@ def test_both_distributions_have_the_same_licence(name):
 
 def test_no_command_of_one_distribution_is_in_the_other():
     assert project(ROOT)["scripts"].keys().isdisjoint(project(COMPARE)["scripts"])
-
-
-def test_files_of_a_project_are_not_shipped_with_its_package(tmp_path):
-    copy_packages(("integration",), ROOT, tmp_path, names={})
-    left_out = {"pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "NOTICE"}
-    assert left_out <= {path.name for path in COMPARE.iterdir()}
-    assert left_out.isdisjoint(path.name for path in (tmp_path / "integration").iterdir())

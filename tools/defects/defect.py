@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ROOT: Final = Path(__file__).parents[2]
+PACKAGE_FOLDERS: Final = ("integration", "purgatory")
+"""Folders of the repository that hold a package, each by its installed name."""
 ROOMS: Final = Path(__file__).with_name("rooms")
 
 
@@ -58,7 +60,7 @@ class Defect:
         module = path.stem.lstrip("_")
         named_after = [
             str(found.relative_to(tree))
-            for found in sorted((tree / "tests" / path.parent).glob("test_*.py"))
+            for found in sorted((tree / "tests" / _mirrored(self.file)).glob("test_*.py"))
             if _is_named_after(found.stem.removeprefix("test_"), module)
         ]
         return list(dict.fromkeys([*self.near, *named_after]))
@@ -83,14 +85,20 @@ class Defect:
         path.write_text(self.patched(path.read_text()))
 
 
+def _mirrored(file: str) -> Path:
+    """Return the folder below `tests` that mirrors the file's: those of packages in a folder leave its name out."""
+    folder = Path(file).parent
+    top, *rest = folder.parts
+    return Path(top, *rest[1:]) if top in PACKAGE_FOLDERS else folder
+
+
 def _is_named_after(tested: str, module: str) -> bool:
     return f"{tested}_".startswith(f"{module}_") or f"{module}_".startswith(f"{tested}_")
 
 
 def room_of(file: str) -> str:
     """Return the room of a file of the product: broker_sim/log for broker_sim/log/cleaner/x.py."""
-    parents = Path(file).parts[:-1]
-    return "/".join(parents[:2])
+    return "/".join(_mirrored(file).parts[:2])
 
 
 def read_defects(files: Iterable[Path] | None = None) -> list[Defect]:

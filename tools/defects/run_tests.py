@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tools.defects.defect import ROOT
+from tools.defects.defect import PACKAGE_FOLDERS, ROOT
 from tools.defects.tiers import TREE_TESTS
 from tools.defects.watch_plugin import EVENTS, TEST_LIMIT
 
@@ -55,6 +55,11 @@ def copy_project(target: Path) -> None:
     failure = run_tests(target, ["--collect-only", "tests"], limit_s=600, test_limit_s=600)
     if failure is not None:
         raise RunError(f"without a defect {failure.test} cannot be collected")
+
+
+def python_path(tree: Path) -> str:
+    """Return the PYTHONPATH with which a copy of the project is imported in place of the installed one."""
+    return os.pathsep.join(map(str, (tree, *(tree / folder for folder in PACKAGE_FOLDERS))))
 
 
 def copy_of(base: Path, target: Path) -> Path:
@@ -99,7 +104,7 @@ def end_all() -> None:
 def _environment(tree: Path) -> dict[str, str]:
     # Programs that the tests start import the copy too.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
-    return environment | {"PYTHONPATH": str(tree)}
+    return environment | {"PYTHONPATH": python_path(tree)}
 
 
 def _wait(process: subprocess.Popen[bytes], limit_s: int) -> int | None:

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from tools.defects.defect import ROOT, Defect, read_defects
+from tools.defects.run_tests import python_path
 from tools.power.worker import POWER_LOSS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PACKAGES: Final = ("broker_sim", "purgatory")
+FOLDERS: Final = ("broker_sim", "purgatory")
 MUTANTS: Final = Path(__file__).with_name("mutants.toml")
 UNCOUNTED: Final = Path(__file__).with_name("uncounted.toml")
 WITH_POWER_LOSS: Final = Path(__file__).with_name("power_loss.toml")
@@ -97,16 +98,16 @@ class Tree:
 
     def __init__(self, mutant: Defect) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="power-"))
-        for package in PACKAGES:
+        for folder in FOLDERS:
             # Native modules would be taken instead of the patched file.
             shutil.copytree(
-                ROOT / package, self._directory / package, ignore=shutil.ignore_patterns("__pycache__", "*.so")
+                ROOT / folder, self._directory / folder, ignore=shutil.ignore_patterns("__pycache__", "*.so")
             )
         mutant.put_into(self._directory)
         self._process = subprocess.Popen(
             [sys.executable, str(WORKER), *([POWER_LOSS] if mutant.id in loses_power() else [])],
             cwd=self._directory,
-            env=os.environ | {"PYTHONPATH": str(self._directory)},
+            env=os.environ | {"PYTHONPATH": python_path(self._directory)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _PACKAGED: Final = Path(__file__).with_name("differences.md")
-DOCUMENT: Final = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[2] / "docs" / "differences.md"
+DOCUMENT: Final = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "docs" / "differences.md"
 """A wheel carries a copy of it beside this module."""
 HEADER: Final = ("scenario", "step", "field", "simulator", "reason")
 

@@ -7,10 +7,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 NATIVE = ".venv-compiled"
 """Where `make compiled` leaves the native build."""
-PACKAGES = ("broker_sim", "purgatory")
+PACKAGES = ("broker_sim", "purgatory/broker_sim_purgatory")
 SOURCES = ("*.py", "*.jsonl")
 
 

@@ -33,7 +33,7 @@ EXECUTOR = ["--conf", "spark.executor.memory=500m"]
 def pipeline():
     """Return a function that runs the command in a process of its own."""
 
-    def run(*arguments, program=("-m", "integration.pipeline"), cwd=None, **environment):
+    def run(*arguments, program=("-m", "broker_sim_integration.pipeline"), cwd=None, **environment):
         return subprocess.run(
             [sys.executable, *program, *map(str, arguments)],
             cwd=cwd,
@@ -256,11 +256,11 @@ def test_the_archive_runs_a_simulation_by_itself(tmp_path):
     archive = tmp_path / "broker_sim.zip"
     assert {name.split("/")[0] for name in zipfile.ZipFile(archive).namelist()} == {
         "broker_sim",
-        "integration",
-        "purgatory",
+        "broker_sim_integration",
+        "broker_sim_purgatory",
     }
     code = (
-        "import integration.pipeline.jobs.sweep_run as run;"
+        "import broker_sim_integration.pipeline.jobs.sweep_run as run;"
         "print(run.__file__, run.simulate(run.SweepSettings(duration_ms=1000)).requests)"
     )
     done = subprocess.run(

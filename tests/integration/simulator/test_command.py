@@ -38,7 +38,7 @@ def test_auto_takes_the_native_build_of_the_same_sources(checkout):
     assert chosen.reason == "the native build in .venv-compiled"
 
 
-@pytest.mark.parametrize("changed", ["purgatory/clock.py", "broker_sim/protocol/schemas.jsonl"])
+@pytest.mark.parametrize("changed", ["purgatory/broker_sim_purgatory/clock.py", "broker_sim/protocol/schemas.jsonl"])
 def test_auto_leaves_a_native_build_of_other_sources(checkout, changed):
     with (checkout / changed).open("a", encoding="utf-8") as source:
         source.write("\n")
@@ -48,7 +48,7 @@ def test_auto_leaves_a_native_build_of_other_sources(checkout, changed):
 
 
 def test_auto_leaves_a_native_build_with_a_module_that_is_gone(checkout):
-    (checkout / "purgatory/loop_timer.py").unlink()
+    (checkout / "purgatory/broker_sim_purgatory/loop_timer.py").unlink()
     assert select_simulator("auto", checkout=checkout).arguments == own_command().arguments
 
 

@@ -199,7 +199,7 @@ def test_executors_need_nothing_of_this_project(require_spark, event, tmp_path):
     sent.write_bytes(cloudpickle.dumps(quick_lines._quick_batches))
     program = f"""
 import pickle, sys
-sys.modules["integration"] = None
+sys.modules["broker_sim_integration"] = None
 import pyarrow as pa
 read = pickle.loads(open({str(sent)!r}, "rb").read())
 lines = pa.RecordBatch.from_pydict({{"line": [{json.dumps(event())!r}, ""], "slot": [1, 2]}})

@@ -13,7 +13,9 @@ from broker_sim_integration.reference.clusters.node_config import (
     to_file,
 )
 
-ENTRYPOINT = Path(__file__).parents[4] / "integration" / "reference" / "node_files" / "entrypoint"
+ENTRYPOINT = (
+    Path(__file__).parents[4] / "integration" / "broker_sim_integration" / "reference" / "node_files" / "entrypoint"
+)
 
 NODES = [
     Node(
