@@ -26,7 +26,6 @@ from broker_sim.broker.guarded_apis import guarded_apis
 from broker_sim.broker.late_metadata import LateMetadata
 from broker_sim.broker.lifecycle import BrokerLifecycle, LifecycleState
 from broker_sim.broker.producer_ids import ProducerIds
-from broker_sim.broker.replica_server import ReplicaServer
 from broker_sim.broker.replication import make_alter_partition_manager, make_applier, make_replica_manager
 from broker_sim.broker.share_partitions import make_share_partition_manager
 from broker_sim.broker.streams_internal_topics import StreamsInternalTopics
@@ -41,7 +40,7 @@ from broker_sim.metadata.cache import MetadataCache
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.protocol.special_values import ACKS_ALL
 from broker_sim.quota import ConnectionQuotas, QuotaManagers, ReplicationQuotas
-from broker_sim.replica import Purgatories
+from broker_sim.replica import Purgatories, ReplicaServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from broker_sim.broker.coordinator_storage import ReplicatedStorage
 from broker_sim.broker.partition_metadata_client import PartitionMetadataClient
 from broker_sim.broker.txn_offset_verifier import TxnOffsetVerifier
-from broker_sim.group.environment import GroupEnvironment
+from broker_sim.errors import ApiError
+from broker_sim.group.environment import GroupEnvironment, LatestOffset
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
-from broker_sim.replica import TransactionalAppends
+from broker_sim.protocol.special_values import NO_OFFSET
+from broker_sim.replica import AddPartitionsToTxnManager, TransactionalAppends
 from broker_sim.share.coordinator import ShareCoordinator
 from broker_sim.share.environment import PersisterEnvironment, ShareCoordinatorEnvironment
 from broker_sim.share.state_apis import STATE_APIS
@@ -24,10 +25,9 @@ if TYPE_CHECKING:
 
     from broker_sim.broker.foundation import Foundation
     from broker_sim.broker.producer_ids import ProducerIds
-    from broker_sim.group.environment import LatestOffset
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol import messages
-    from broker_sim.replica import ReplicaManager
+    from broker_sim.replica import ReplicaManager, ReplicaServer
     from broker_sim.share.environment import ShareStateSender
     from broker_sim.share.persister import Persister
     from broker_sim.share.state_apis import StateApi
@@ -42,7 +42,7 @@ def make_group_coordinator(
     def latest_offsets(
         leader: int, keys: Sequence[TopicPartition], respond: Callable[[Sequence[LatestOffset]], object]
     ) -> None:
-        respond([peers[leader].replica_server.latest_offset(key) for key in keys])
+        respond([_latest_offset(peers[leader].replica_server, key) for key in keys])
 
     return GroupCoordinatorService(
         GroupEnvironment(
@@ -69,6 +69,13 @@ def make_group_coordinator(
             heartbeat=base.purgatories.make("Heartbeat"),
         )
     )
+
+
+def _latest_offset(leader: ReplicaServer, key: TopicPartition) -> LatestOffset:
+    try:
+        return LatestOffset(leader.latest_offset(key))
+    except ApiError as error:
+        return LatestOffset(NO_OFFSET, error.error_code)
 
 
 def make_transaction_coordinator(

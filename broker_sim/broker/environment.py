@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.broker.late_metadata import MetadataDelay
-    from broker_sim.broker.replica_server import ReplicaServer
     from broker_sim.controller import Controller
     from broker_sim.handlers import ApiTable
     from broker_sim.handlers.denial_log import DenialLog
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers.request_log import RequestLog
     from broker_sim.protocol import messages
     from broker_sim.quota import ControllerMutationQuotaManager
+    from broker_sim.replica import ReplicaServer
     from broker_sim.runtime.links import Links
     from broker_sim.runtime.purgatories import PurgatoryFactory
     from broker_sim.share.state_apis import StateApi

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker_sim.broker.leader_link import LeaderLink
-from broker_sim.broker.partition_store import LocalPartitionStore
 from broker_sim.config import RACK_AWARE_SELECTOR
 from broker_sim.replica import (
     AlterPartitionManager,
     FetcherManager,
+    LeaderLink,
     MetadataApplier,
+    PartitionStore,
     RackAwareReplicaSelector,
     ReplicaManager,
 )
@@ -52,16 +52,17 @@ def make_applier(
     follower_quota: ReplicaQuota,
 ) -> MetadataApplier:
     """Return what lets the partitions on this broker follow the metadata."""
+    peers = base.environment.peers
     fetchers = FetcherManager(
         base.broker_id,
         base.process,
         base.config,
-        LeaderLink(base.broker_id, base.environment.links, base.environment.peers),
+        LeaderLink(base.broker_id, base.environment.links, lambda leader_id: peers[leader_id].replica_server),
         broker_epoch=base.broker_epoch,
         complete_delayed_fetches=base.purgatories.fetch.check_and_complete,
         quota=follower_quota,
     )
-    store = LocalPartitionStore(
+    store = PartitionStore(
         base.broker_id,
         base.config,
         base.logs,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.coordinator.transactions import TransactionMarker
+from broker_sim.coordinator.storage import TransactionMarker
 from broker_sim.errors import ErrorCode
 from broker_sim.log import AppendOrigin
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC

@@ -5,13 +5,16 @@ there is no quorum and no metadata log. Every call takes effect at once, brokers
 through `publish`, and the image's version stands for the log's offset.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import Final
 
 from broker_sim_purgatory import Clock
 
 from broker_sim.config import BrokerConfig, Endpoint
+from broker_sim.controller.acl_control_manager import create_acls, delete_acls
+from broker_sim.controller.change_events import log_changes
 from broker_sim.controller.client_quota_control_manager import alter_client_quotas
 from broker_sim.controller.cluster_control_manager import BrokerControlState, ClusterControlManager
 from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
@@ -30,6 +33,7 @@ from broker_sim.controller.requests import (
     ConfigResource,
     CreatableTopic,
     CreateTopicResult,
+    DeletedAcls,
     DeleteTopicResult,
     ElectionType,
     FeatureUpdate,
@@ -41,19 +45,25 @@ from broker_sim.controller.requests import (
     PartitionOutcome,
     ProducerIdsBlock,
     Reassignment,
+    ScramDeletion,
+    ScramResults,
+    ScramUpsertion,
     free_of_charge,
 )
-from broker_sim.controller.security_requests import SecurityRequests
+from broker_sim.controller.scram_control_manager import alter_scram_credentials
 from broker_sim.controller.status import CONTROLLER_ID, ControllerStatus, QuorumStatus, controller_status
 from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
+from broker_sim.metadata.acl import Acl, AclFilter
+from broker_sim.metadata.delegation_token import DelegationToken
+from broker_sim.metadata.kafka_principal import KafkaPrincipal
 from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
 
 _FENCE_CHECKS_PER_SESSION: Final = 8
 
 
-class Controller(SecurityRequests):
+class Controller:
     """Decides on brokers, topics, leaders and configurations; owns the current `image`.
 
     All methods are synchronous. One that changes anything makes one new image and calls
@@ -87,8 +97,23 @@ class Controller(SecurityRequests):
         delta = MetadataDelta(restored or MetadataImage(0, cluster_id, features=features))
         if restored is None:
             self._configs.bootstrap(delta)
-        super().__init__(clock, delta.apply(), publish)
+        self._clock = clock
+        self._publish = publish
+        self.image = delta.apply()
         self._cluster.restore(self.image)
+
+    @contextmanager
+    def _change(self, validate_only: bool = False) -> Iterator[MetadataDelta]:
+        """Yield a delta and commit it at the end; an exception or `validate_only` discards it."""
+        delta = MetadataDelta(self.image)
+        yield delta
+        if not (validate_only or delta.is_empty):
+            image = delta.apply()
+            log_changes(self.image, image, self._clock)
+            self.image = image
+            self._publish(image)
+
+    # -- brokers --------------------------------------------------------------------------------
 
     def register_broker(
         self,
@@ -169,6 +194,8 @@ class Controller(SecurityRequests):
             self._cluster.unregister(delta, broker_id)
             self._replication.handle_broker_unregistered(delta, broker_id)
 
+    # -- periodic work --------------------------------------------------------------------------
+
     def tick(self) -> None:
         """Do the work that is due: fence brokers whose session has ended, balance and elect leaders."""
         with self._change() as delta:
@@ -177,6 +204,8 @@ class Controller(SecurityRequests):
     def next_deadline_ms(self) -> int:
         """Return the clock's time in ms at which `tick` has something to do."""
         return self._tasks.next_run_ms()
+
+    # -- topics and partitions --------------------------------------------------------------------
 
     def create_topics(
         self, topics: Sequence[CreatableTopic], validate_only: bool = False, charge: Charge = free_of_charge
@@ -221,6 +250,19 @@ class Controller(SecurityRequests):
         with self._change() as delta:
             return self._replication.elect_leaders(delta, election_type, partitions)
 
+    def alter_partition_reassignments(
+        self, reassignments: Sequence[Reassignment], allow_replication_factor_change: bool = True
+    ) -> list[PartitionOutcome]:
+        """Start or cancel reassignments; returns one outcome each in order."""
+        with self._change() as delta:
+            return self._reassignments.alter(
+                delta, reassignments, allow_replication_factor_change=allow_replication_factor_change
+            )
+
+    def list_partition_reassignments(self, partitions: Mapping[str, Sequence[int]] | None) -> list[OngoingReassignment]:
+        """Return the ongoing reassignments, with None of all topics."""
+        return ongoing_reassignments(self.image, partitions)
+
     def transfer_leadership(self, topic_partition: TopicPartition, leader: int) -> None:
         """Let an in-sync replica lead the partition, as an election does; Kafka has no such request.
 
@@ -261,6 +303,8 @@ class Controller(SecurityRequests):
             self._topics.create_one_by_one(delta, topics)
             self._cluster.renew_sessions()
 
+    # -- configurations, features, quotas ---------------------------------------------------------
+
     def incremental_alter_configs(
         self, changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]], validate_only: bool = False
     ) -> list[tuple[ConfigResource, Outcome]]:
@@ -275,19 +319,6 @@ class Controller(SecurityRequests):
         with self._change(validate_only) as delta:
             return self._configs.replace_all(delta, changes)
 
-    def alter_partition_reassignments(
-        self, reassignments: Sequence[Reassignment], allow_replication_factor_change: bool = True
-    ) -> list[PartitionOutcome]:
-        """Start or cancel reassignments; returns one outcome each in order."""
-        with self._change() as delta:
-            return self._reassignments.alter(
-                delta, reassignments, allow_replication_factor_change=allow_replication_factor_change
-            )
-
-    def list_partition_reassignments(self, partitions: Mapping[str, Sequence[int]] | None) -> list[OngoingReassignment]:
-        """Return the ongoing reassignments, with None of all topics."""
-        return ongoing_reassignments(self.image, partitions)
-
     def update_features(self, updates: Sequence[FeatureUpdate], validate_only: bool = False) -> None:
         """Change the finalized levels of features. Raises `ApiError`: all updates failed."""
         with self._change(validate_only) as delta:
@@ -300,6 +331,44 @@ class Controller(SecurityRequests):
         """Set and remove quotas, all of an entity or none; returns the outcome of each entity."""
         with self._change(validate_only) as delta:
             return alter_client_quotas(delta, alterations)
+
+    # -- access: SCRAM credentials, ACLs, delegation tokens -----------------------------------------
+
+    def alter_user_scram_credentials(
+        self, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
+    ) -> ScramResults:
+        """Delete and set SCRAM credentials, each for itself."""
+        with self._change() as delta:
+            return alter_scram_credentials(delta, deletions, upsertions)
+
+    def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
+        """Add rules of access control, each for itself; a rule that exists already is no error."""
+        with self._change() as delta:
+            return create_acls(delta, acls)
+
+    def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
+        """Remove the rules that each filter matches; one result per filter."""
+        with self._change() as delta:
+            return delete_acls(delta, filters)
+
+    def create_delegation_token(
+        self, owner: KafkaPrincipal, requester: KafkaPrincipal, renewers: Sequence[KafkaPrincipal], max_lifetime_ms: int
+    ) -> DelegationToken:
+        """Make a token for the owner. Raises ApiError."""
+        with self._change() as delta:
+            return self._tokens.create(delta, owner, requester, renewers, max_lifetime_ms)
+
+    def renew_delegation_token(self, principal: KafkaPrincipal, hmac: bytes, renew_period_ms: int) -> int:
+        """Renew the token of that HMAC; returns when it ends now. Raises ApiError."""
+        with self._change() as delta:
+            return self._tokens.renew(delta, principal, hmac, renew_period_ms)
+
+    def expire_delegation_token(self, principal: KafkaPrincipal, hmac: bytes, period_ms: int) -> int:
+        """Let the token of that HMAC end sooner, or at once; returns when it ends. Raises ApiError."""
+        with self._change() as delta:
+            return self._tokens.expire(delta, principal, hmac, period_ms)
+
+    # -- producer ids, status -----------------------------------------------------------------------
 
     def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
         """Return the broker's next block of producer ids; no id is given twice.

@@ -19,8 +19,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from broker_sim.coordinator.errors import AppendError, coordinator_error
-from broker_sim.coordinator.transactions import NO_TRANSACTION
+from broker_sim.coordinator.storage import NO_TRANSACTION, AppendError, coordinator_error
 from broker_sim.coordinator.write_buffer import WriteBuffer
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID, parse_header
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.environment import RuntimeEnvironment
     from broker_sim.coordinator.records import CoordinatorRecord
     from broker_sim.coordinator.result import Result, ShardRuntime
-    from broker_sim.coordinator.transactions import TransactionMarker, VerifiedTransaction
+    from broker_sim.coordinator.storage import TransactionMarker, VerifiedTransaction
 
     OnDone = Callable[[ErrorCode], object]
 

@@ -5,12 +5,14 @@ The first two bytes of a key tell the type of the record, those of a value its v
 
 from __future__ import annotations
 
+from json import loads
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.protocol.codec import decode, encode
-from broker_sim.protocol.message import Message  # noqa: TC001 - native code looks the types of fields up
+from broker_sim.protocol.message import Message, make_message_class
 from broker_sim.protocol.records import Record, iter_records
+from broker_sim.protocol.schema import parse_message, read_schema_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -95,3 +97,30 @@ class RecordSerde:
 def size_in_batch(record: Record) -> int:
     """Return at most how many bytes an encoded record takes in a batch."""
     return len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
+
+
+class RecordClasses:
+    """The classes of the keys and values of one module, made from schemas, beside which `record_schemas.jsonl` has their schemas."""
+
+    def __init__(self, module: str, loader: Any, directory: str) -> None:
+        """`loader` and `directory` are the module's, as for `read_schema_lines`."""
+        self._module = module
+        self._loader = loader
+        self._directory = directory
+        self._lines: dict[str, str] = {}
+
+    def _schemas(self) -> dict[str, str]:
+        if not self._lines:
+            self._lines = read_schema_lines(self._loader, self._directory, "record_schemas.jsonl")
+        return self._lines
+
+    def make(self, name: str) -> type[Message]:
+        """Return a new class for the schema of that name. Raises AttributeError without one."""
+        line = self._schemas().get(name)
+        if line is None:
+            raise AttributeError(f"module {self._module!r} has no attribute {name!r}")
+        return make_message_class(parse_message(loads(line)), self._module)
+
+    def names(self) -> list[str]:
+        """Return the names of all schemas."""
+        return list(self._schemas())

@@ -11,12 +11,13 @@ Deliberate difference: `TransactionStateManager` logs such an error and serves t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from broker_sim.coordinator.context import CoordinatorContext, CoordinatorState, Shard
-from broker_sim.coordinator.hashing import partition_of_key
-from broker_sim.coordinator.transactions import NO_TRANSACTION
+from broker_sim.coordinator.storage import NO_TRANSACTION
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.hash_order.hash_codes import INT_MASK, java_hash_code
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
 
     from broker_sim.coordinator.environment import RuntimeEnvironment
     from broker_sim.coordinator.result import Result, ShardRuntime
-    from broker_sim.coordinator.transactions import VerifiedTransaction
+    from broker_sim.coordinator.storage import VerifiedTransaction
     from broker_sim.metadata import ImageChanges, MetadataImage
 
 log = get_logger(__name__)
+
+_MAX_INT: Final = 0x7FFFFFFF
+_MIN_INT: Final = 0x80000000
 
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
@@ -186,3 +190,16 @@ class CoordinatorRuntime(Generic[S]):
         for context in self._contexts.values():
             context.state = CoordinatorState.CLOSED
         self._contexts.clear()
+
+
+@lru_cache(maxsize=4_096)
+def partition_of_key(key: str, partitions: int) -> int:
+    """Return the partition that a group or a transactional id of that name is in."""
+    return partition_of_hash(java_hash_code(key), partitions)
+
+
+def partition_of_hash(code: int, partitions: int) -> int:
+    """Return the partition for an unsigned hash code: Kafka's `Utils.abs` of it, which is signed."""
+    if code > _MAX_INT:
+        code = 0 if code == _MIN_INT else INT_MASK + 1 - code
+    return code % partitions

@@ -1,17 +1,20 @@
 """Where a coordinator's records go: the partitions of an internal topic.
 
-Mirrors `PartitionWriter` and the reading side of `CoordinatorLoaderImpl`; the broker implements it on
-its replica manager.
+Mirrors `PartitionWriter` and the reading side of `CoordinatorLoaderImpl`; the broker implements it on its replica
+manager. Here is also what a batch has to do with transactions, and what clients are told of a failed append.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from broker_sim.protocol.records import build_end_txn_marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from broker_sim.errors import ErrorCode
     from broker_sim.log import VerificationGuard
 
 
@@ -58,3 +61,61 @@ class CoordinatorStorage(Protocol):
 
     def read(self, partition: int) -> Iterator[bytes]:
         """Yield all batches of the partition's log, whole, from its start to its end."""
+
+
+class VerifiedTransaction(NamedTuple):
+    """The transaction that a batch belongs to, and what shows that its coordinator knows of it."""
+
+    producer_id: int
+    producer_epoch: int
+    verification_guard: VerificationGuard | None
+
+
+NO_TRANSACTION: Final = VerifiedTransaction(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, None)
+
+
+class TransactionMarker(NamedTuple):
+    """What ends a transaction in a partition; mirrors `WriteTxnMarkersRequest.TxnMarkerEntry`."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+    transaction_version: int
+
+    def batch(self, timestamp_ms: int) -> bytes:
+        """Return the marker as it stands in a log, with that timestamp (wall clock)."""
+        return build_end_txn_marker(
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            is_commit=self.is_commit,
+            timestamp=timestamp_ms,
+            coordinator_epoch=self.coordinator_epoch,
+        )
+
+
+_CLIENT_ERRORS: Final = {
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class AppendError(ApiError):
+    """Records were not appended, or not committed in time; its `error_code` is what clients are told."""
+
+    def __init__(self, append_error: ErrorCode) -> None:
+        """`append_error` is the error of the append as it is."""
+        super().__init__(coordinator_error(append_error))
+        self.append_error = append_error
+
+
+def coordinator_error(error_code: ErrorCode) -> ErrorCode:
+    """Return the error of an append as a client is told it."""
+    return _CLIENT_ERRORS.get(error_code, error_code)

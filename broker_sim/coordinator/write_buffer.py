@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.coordinator.records import size_in_batch
-from broker_sim.coordinator.transactions import NO_TRANSACTION
+from broker_sim.coordinator.storage import NO_TRANSACTION
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, NO_PRODUCER_ID
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from broker_sim.coordinator.environment import RuntimeEnvironment
     from broker_sim.coordinator.records import CoordinatorRecord
-    from broker_sim.coordinator.transactions import TransactionMarker, VerifiedTransaction
+    from broker_sim.coordinator.storage import TransactionMarker, VerifiedTransaction
     from broker_sim.protocol.records import Record
 
     OnAppended = Callable[[int], object]

@@ -10,8 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker_sim.coordinator.errors import coordinator_error
-from broker_sim.coordinator.transactions import VerifiedTransaction
+from broker_sim.coordinator.storage import VerifiedTransaction, coordinator_error
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.by_partition import describe_each, groups_by_partition
 from broker_sim.group.consumer.requests import check_heartbeat
@@ -27,7 +26,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from broker_sim.coordinator.transactions import TransactionMarker
+    from broker_sim.coordinator.storage import TransactionMarker
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.offset_commit import OffsetCommit

@@ -34,7 +34,9 @@ class Client(NamedTuple):
     client_id: str
 
 
-class _Sensor(Generic[Stat]):
+class Sensor(Generic[Stat]):
+    """What is measured of one client, and the bound of its quota."""
+
     __slots__ = ("bound", "last_used_ms", "stat")
 
     def __init__(self, stat: Stat, bound: float) -> None:
@@ -49,7 +51,7 @@ class Sensors(Generic[Stat]):
     def __init__(self, make: Callable[[], Stat], clock: Clock) -> None:
         self._make = make
         self._clock = clock
-        self._sensors: dict[Tags, _Sensor[Stat]] = {}
+        self._sensors: dict[Tags, Sensor[Stat]] = {}
         self.limits = QuotaLimits(())
 
     def __len__(self) -> int:
@@ -65,14 +67,14 @@ class Sensors(Generic[Stat]):
         limit = self.limits.limit(tags)
         return UNLIMITED if limit is None else limit
 
-    def find(self, client: Client) -> _Sensor[Stat]:
+    def find(self, client: Client) -> Sensor[Stat]:
         """Return what is measured of the client."""
         tags = self.limits.tags(*client)
         now_ms = self._clock.now_ms()
         sensor = self._sensors.get(tags)
         if sensor is None:
             self._forget_inactive(now_ms)
-            sensor = self._sensors[tags] = _Sensor(self._make(), self._bound(tags))
+            sensor = self._sensors[tags] = Sensor(self._make(), self._bound(tags))
         sensor.last_used_ms = now_ms
         return sensor
 

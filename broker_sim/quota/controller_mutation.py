@@ -7,7 +7,7 @@ long to wait. The controller keeps the buckets, so that they hold for the whole 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.quota.client_quota_manager import Sensors
@@ -19,13 +19,8 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import Clock
 
     from broker_sim.metadata.quota_entity import QuotaEntity
-    from broker_sim.quota.client_quota_manager import Client
+    from broker_sim.quota.client_quota_manager import Client, Sensor
     from broker_sim.quota.rate import Window
-
-
-class _Bucket(Protocol):
-    stat: TokenBucket
-    bound: float
 
 
 class ControllerMutationQuota:
@@ -33,7 +28,9 @@ class ControllerMutationQuota:
 
     __slots__ = ("_bucket", "_clock", "_is_strict", "_recorded_ms", "_throttle_time_ms")
 
-    def __init__(self, bucket: _Bucket | None = None, clock: Clock | None = None, *, is_strict: bool = False) -> None:
+    def __init__(
+        self, bucket: Sensor[TokenBucket] | None = None, clock: Clock | None = None, *, is_strict: bool = False
+    ) -> None:
         self._bucket = bucket
         self._clock = clock
         self._is_strict = is_strict

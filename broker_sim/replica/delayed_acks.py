@@ -6,7 +6,7 @@ Deliberate difference: Kafka's two classes repeat this code.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from broker_sim.errors import ErrorCode
 from broker_sim.runtime.delayed_request import DelayedRequest, first_error
@@ -17,12 +17,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.partition import Partition
 
-
-class PartitionLookup(Protocol):
-    """The replica manager, where an operation looks its partitions up."""
-
-    def get_partition_or_error(self, topic_partition: TopicPartition) -> Partition | ErrorCode:
-        """Return the hosted partition, or the error code if there is none."""
+    GetPartition = Callable[[TopicPartition], Partition | ErrorCode]
 
 
 class AwaitedPartition:
@@ -56,19 +51,20 @@ StatusT = TypeVar("StatusT", bound=AwaitedPartition)
 class DelayedAcks(DelayedRequest, Generic[StatusT]):
     """Waits until no partition is awaited any more, or for `delay_ms`."""
 
-    __slots__ = ("_partitions", "_response_callback", "_statuses")
+    __slots__ = ("_get_partition", "_response_callback", "_statuses")
 
     def __init__(
         self,
         delay_ms: int,
         statuses: dict[TopicPartition, StatusT],
-        partitions: PartitionLookup,
+        get_partition: GetPartition,
         response_callback: Callable[[dict[TopicPartition, StatusT]], None],
         client_id: str | None = None,
     ) -> None:
+        """`get_partition` returns a hosted partition, or the error code if there is none."""
         super().__init__(delay_ms, client_id)
         self._statuses = statuses
-        self._partitions = partitions
+        self._get_partition = get_partition
         self._response_callback = response_callback
         for status in statuses.values():
             if not status.is_satisfied:
@@ -84,7 +80,7 @@ class DelayedAcks(DelayedRequest, Generic[StatusT]):
         pending = False
         for topic_partition, status in self._statuses.items():
             if status.acks_pending:
-                partition = self._partitions.get_partition_or_error(topic_partition)
+                partition = self._get_partition(topic_partition)
                 self.try_partition(status, partition)
                 pending = pending or status.acks_pending
         return not pending and self.force_complete()

@@ -19,10 +19,9 @@ What a follower does not get now, because it is throttled, counts for neither F,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError
-from broker_sim.replica.delayed_acks import PartitionLookup
 from broker_sim.replica.partition import Partition
 from broker_sim.runtime.delayed_request import DelayedRequest
 
@@ -31,14 +30,8 @@ if TYPE_CHECKING:
 
     from broker_sim.log import PartitionLog
     from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.replica.delayed_acks import GetPartition
     from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
-
-
-class FetchedPartitions(PartitionLookup, Protocol):
-    """The replica manager, which knows which followers are throttled."""
-
-    def should_leader_throttle(self, partition: Partition, replica_id: int) -> bool:
-        """Whether a follower gets no records of the partition now."""
 
 
 class DelayedFetch(DelayedRequest):
@@ -47,7 +40,7 @@ class DelayedFetch(DelayedRequest):
     `infos` is read anew at each try; a follower's session changes it meanwhile.
     """
 
-    __slots__ = ("_complete", "_infos", "_params", "_partitions")
+    __slots__ = ("_complete", "_get_partition", "_infos", "_is_follower_throttled", "_params")
 
     api = "Fetch"
 
@@ -55,13 +48,16 @@ class DelayedFetch(DelayedRequest):
         self,
         params: FetchParams,
         infos: Iterable[tuple[TopicPartition, FetchPartition]],
-        partitions: FetchedPartitions,
+        get_partition: GetPartition,
+        is_follower_throttled: Callable[[Partition, int], bool],
         complete: Callable[[], None],
     ) -> None:
+        """`is_follower_throttled(partition, replica_id)` tells whether a follower gets no records of it now."""
         super().__init__(params.max_wait_ms, params.client_id)
         self._params = params
         self._infos = infos
-        self._partitions = partitions
+        self._get_partition = get_partition
+        self._is_follower_throttled = is_follower_throttled
         self._complete = complete
 
     def try_complete(self) -> bool:
@@ -75,7 +71,7 @@ class DelayedFetch(DelayedRequest):
         params = self._params
         accumulated_bytes = 0
         for topic_partition, fetch in self._infos:
-            partition = self._partitions.get_partition_or_error(topic_partition)
+            partition = self._get_partition(topic_partition)
             if not isinstance(partition, Partition):  # Cases B, C
                 return True
             try:
@@ -112,7 +108,7 @@ class DelayedFetch(DelayedRequest):
 
     def _is_throttled(self, partition: Partition) -> bool:
         params = self._params
-        return params.is_from_follower and self._partitions.should_leader_throttle(partition, params.replica_id)
+        return params.is_from_follower and self._is_follower_throttled(partition, params.replica_id)
 
     def on_expiration(self) -> None:
         """Do nothing: the answer is what can be read now."""

@@ -1,4 +1,6 @@
-"""Replication from one leader; mirrors `AbstractFetcherThread` and `ReplicaFetcherThread`.
+"""Replication from leaders; mirrors `AbstractFetcherThread`, `ReplicaFetcherThread` and `ReplicaFetcherManager`.
+
+There is one fetcher for every leader that this broker follows.
 
 One fetch is in flight at a time, for all partitions that this broker follows on that leader. It names
 those that the leader's session does not have yet, or has otherwise (KIP-227); a session ends with a fetch
@@ -16,25 +18,49 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import OffsetsOutOfOrderError, UnexpectedAppendOffsetError, suppress_storage_error
 from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition
-from broker_sim.replica.fetch_state import FetchState
 from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch
 from broker_sim.replica.replica_quota import UNBOUNDED_QUOTA, ReplicaQuota
-from broker_sim.replica.truncation import truncation_offset
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.config import BrokerConfig
+    from broker_sim.log import PartitionLog
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.fetch_params import FetchPartitionData
-    from broker_sim.replica.leader_endpoint import LeaderEndpoint
+    from broker_sim.replica.leader_link import LeaderLink
     from broker_sim.replica.partition import Partition
     from broker_sim.runtime.process import Handle, Process
 
 log = get_logger(__name__)
 
 MIN_PAUSE_MS = 1
+
+
+class FetchState:
+    """The position in one followed partition; mirrors `PartitionFetchState`. `fetch` is replaced, never changed.
+
+    `sent` is what the leader's session has of it, `lag` how many records it lacked of those below the leader's
+    high watermark when it got some last; None before it has heard.
+    """
+
+    __slots__ = ("delayed_until_ms", "fetch", "lag", "partition", "sent")
+
+    def __init__(self, partition: Partition, fetch: FetchPartition) -> None:
+        self.partition = partition
+        self.fetch = fetch
+        self.sent: FetchPartition | None = None
+        self.delayed_until_ms = 0
+        self.lag: int | None = None
+
+    def is_sent(self) -> bool:
+        """Return whether the leader's session has it as it is."""
+        return self.fetch is self.sent
+
+    def is_in_sync(self) -> bool:
+        """Return whether it has all that it has heard of."""
+        return self.lag is not None and self.lag <= 0
 
 
 class ReplicaFetcher:
@@ -45,7 +71,7 @@ class ReplicaFetcher:
         leader_id: int,
         process: Process,
         config: BrokerConfig,
-        endpoint: LeaderEndpoint,
+        leaders: LeaderLink,
         *,
         replica_id: int,
         broker_epoch: Callable[[], int],
@@ -55,7 +81,7 @@ class ReplicaFetcher:
         self.leader_id = leader_id
         self._process = process
         self._config = config
-        self._endpoint = endpoint
+        self._leaders = leaders
         # A pause of 0 ms would let fetches follow each other without end in one moment of virtual time.
         self._backoff_ms = max(config.replica_fetch_backoff_ms, MIN_PAUSE_MS)
         self._replica_id = replica_id
@@ -147,7 +173,7 @@ class ReplicaFetcher:
         self._sent_ms = now_ms
         if self._timeout is None:
             self._timeout = self._process.call_later(self._config.replica_socket_timeout_ms, self._check_timeout)
-        self._endpoint.fetch(
+        self._leaders.fetch(
             self.leader_id, fetch, partial(self._on_response, request), partial(self._on_failure, request)
         )
 
@@ -366,6 +392,70 @@ class ReplicaFetcher:
             state.delayed_until_ms = 0
             self._end_backoff()
 
-        self._endpoint.fetch_log_bounds(
+        self._leaders.fetch_log_bounds(
             self.leader_id, topic_partition, sent.current_leader_epoch, on_bounds, lambda: None
         )
+
+
+def truncation_offset(log: PartitionLog, leader_epoch: int, leader_end_offset: int) -> int:
+    """Return the offset from which on the leader does not have the log; mirrors `getOffsetTruncationState`."""
+    end_offset = log.log_end_offset
+    epoch, epoch_end_offset = log.leader_epoch_cache.end_offset_for(leader_epoch, end_offset)
+    if epoch < 0:
+        return min(leader_end_offset, end_offset)
+    if epoch != leader_epoch:
+        return min(epoch_end_offset, end_offset)
+    return min(epoch_end_offset, leader_end_offset, end_offset)
+
+
+class FetcherManager:
+    """Starts and stops the replication of partitions, and moves it to new leaders."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        process: Process,
+        config: BrokerConfig,
+        leaders: LeaderLink,
+        *,
+        broker_epoch: Callable[[], int],
+        complete_delayed_fetches: Callable[[TopicPartition], object],
+        quota: ReplicaQuota,
+    ) -> None:
+        self._broker_id = broker_id
+        self._process = process
+        self._config = config
+        self._leaders = leaders
+        self._broker_epoch = broker_epoch
+        self._complete_delayed_fetches = complete_delayed_fetches
+        self._quota = quota
+        self._fetchers: dict[int, ReplicaFetcher] = {}
+
+    def follow(self, partition: Partition) -> None:
+        """Fetch the partition from its current leader only."""
+        self.unfollow(partition.topic_partition)
+        fetcher = self._fetchers.get(partition.leader_id)
+        if fetcher is None:
+            fetcher = self._fetchers[partition.leader_id] = ReplicaFetcher(
+                partition.leader_id,
+                self._process,
+                self._config,
+                self._leaders,
+                replica_id=self._broker_id,
+                broker_epoch=self._broker_epoch,
+                complete_delayed_fetches=self._complete_delayed_fetches,
+                quota=self._quota,
+            )
+        fetcher.add(partition)
+
+    def unfollow(self, topic_partition: TopicPartition) -> None:
+        """Stop fetching the partition."""
+        for fetcher in self._fetchers.values():
+            fetcher.remove(topic_partition)
+
+    def shutdown_idle_fetchers(self) -> None:
+        """Remove the fetchers without partitions."""
+        for leader_id, fetcher in list(self._fetchers.items()):
+            if not len(fetcher):
+                fetcher.shutdown()
+                del self._fetchers[leader_id]

@@ -5,7 +5,7 @@ It decides which followers should join or leave the ISR; the partition sends tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.replica.isr_state import CommittedIsr, IsrState, PendingIsr
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from broker_sim_purgatory import Clock
+
+    from broker_sim.metadata.cache import MetadataCache
 
 _NONE: Final[frozenset[int]] = frozenset()
 
@@ -31,25 +33,12 @@ STATE_IS_OLD = frozenset(
 """Refusals that mean that the leader's metadata is old: it waits for newer metadata."""
 
 
-class MetadataView(Protocol):
-    """The questions of a partition to the broker's metadata."""
-
-    def is_isr_eligible(self, broker_id: int, stored_epoch: int | None) -> bool:
-        """Whether the broker is active, in the epoch in which it last fetched."""
-
-    def is_alive(self, broker_id: int) -> bool:
-        """Whether the broker is registered and unfenced."""
-
-    def is_stale_epoch(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether the broker has registered again since `broker_epoch` (-1: unknown)."""
-
-
 class LeaderReplicas:
     """The followers of one partition, as their leader knows them, and the ISR."""
 
     __slots__ = ("_broker_id", "_clock", "_lag_time_max_ms", "_metadata", "followers", "isr_state")
 
-    def __init__(self, broker_id: int, clock: Clock, lag_time_max_ms: int, metadata: MetadataView) -> None:
+    def __init__(self, broker_id: int, clock: Clock, lag_time_max_ms: int, metadata: MetadataCache) -> None:
         self.followers: dict[int, Replica] = {}
         self.isr_state: IsrState = CommittedIsr(frozenset())
         self._broker_id = broker_id

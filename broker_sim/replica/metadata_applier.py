@@ -2,31 +2,104 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from broker_sim.log import suppress_storage_error
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.replica.partition_listeners import PartitionListeners
+from broker_sim.replica.partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker_sim.config import TopicConfig
+    from broker_sim_purgatory import Clock
+
+    from broker_sim.config import BrokerConfig, TopicConfig
+    from broker_sim.log import LogManager
     from broker_sim.metadata import ImageChanges, MetadataImage, PartitionState, TopicState
-    from broker_sim.replica.fetcher_manager import FetcherManager
-    from broker_sim.replica.partition import Partition
+    from broker_sim.metadata.cache import MetadataCache
+    from broker_sim.replica.fetcher import FetcherManager
+    from broker_sim.replica.isr_state import PendingIsr
     from broker_sim.replica.replica_manager import ReplicaManager
 
+    Listener = Callable[[], object]
 
-class PartitionStore(Protocol):
-    """Opens partitions with their logs, and deletes logs."""
+
+class PartitionStore:
+    """Makes partitions on the logs that the broker keeps, and deletes logs; part of `getOrCreatePartition`."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        config: BrokerConfig,
+        logs: LogManager,
+        metadata: MetadataCache,
+        *,
+        clock: Clock,
+        submit_alter_partition: Callable[[Partition, PendingIsr], None],
+        complete_delayed_requests: Callable[[TopicPartition], None],
+    ) -> None:
+        self._broker_id = broker_id
+        self._config = config
+        self._logs = logs
+        self._metadata = metadata
+        self._clock = clock
+        self._submit_alter_partition = submit_alter_partition
+        self._complete_delayed_requests = complete_delayed_requests
 
     def open_partition(self, topic_partition: TopicPartition, topic: TopicState) -> Partition:
-        """Return the partition with its log, which may be there since before a restart."""
+        """Return the partition on its log, which may have survived a restart."""
+        config = self._metadata.topic_config(topic)
+        return Partition(
+            topic_partition,
+            topic.topic_id,
+            self._broker_id,
+            self._logs.get_or_create(topic_partition, topic.topic_id, config),
+            config,
+            clock=self._clock,
+            replica_lag_time_max_ms=self._config.replica_lag_time_max_ms,
+            metadata=self._metadata,
+            submit_alter_partition=self._submit_alter_partition,
+            complete_delayed_requests=self._complete_delayed_requests,
+        )
 
     def delete_log(self, topic_partition: TopicPartition) -> None:
-        """Delete the partition's log."""
+        """Delete the log of a deleted partition."""
+        self._logs.delete(topic_partition)
+
+
+class PartitionListeners:
+    """Who is told that this broker leads a partition no more; mirrors `PartitionListener` and its calls.
+
+    Callbacks stay until they are removed, or the partition is.
+    """
+
+    __slots__ = ("_listeners",)
+
+    def __init__(self) -> None:
+        self._listeners: dict[TopicPartition, list[Listener]] = {}
+
+    def add(self, key: TopicPartition, listener: Listener) -> None:
+        """Call `listener()` when the broker follows the partition, deletes it, or its log fails."""
+        self._listeners.setdefault(key, []).append(listener)
+
+    def remove(self, key: TopicPartition, listener: Listener) -> None:
+        """Call it no more, if it is called yet."""
+        listeners = self._listeners.get(key)
+        if listeners is not None and listener in listeners:
+            listeners.remove(listener)
+            if not listeners:
+                del self._listeners[key]
+
+    def became_follower(self, key: TopicPartition) -> None:
+        """Tell that the broker follows the partition now."""
+        for listener in tuple(self._listeners.get(key, ())):
+            listener()
+
+    def removed(self, key: TopicPartition) -> None:
+        """Tell that the partition is here no more."""
+        for listener in self._listeners.pop(key, ()):
+            listener()
 
 
 class MetadataApplier:

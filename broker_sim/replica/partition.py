@@ -15,7 +15,7 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import AppendOrigin, UnexpectedAppendOffsetError
 from broker_sim.protocol.special_values import ACKS_ALL, NO_EPOCH
 from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition, FetchPartitionData
-from broker_sim.replica.leader_replicas import LeaderReplicas, MetadataView
+from broker_sim.replica.leader_replicas import LeaderReplicas
 from broker_sim.replica.partition_events import PartitionEvents
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from broker_sim.config import TopicConfig
     from broker_sim.log import Appendable, LogAppendInfo, PartitionLog, VerificationGuard
     from broker_sim.metadata import PartitionState
+    from broker_sim.metadata.cache import MetadataCache
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.isr_state import IsrState, PendingIsr
     from broker_sim.replica.replica import Replica
@@ -52,7 +53,7 @@ class Partition:
         *,
         clock: Clock,
         replica_lag_time_max_ms: int,
-        metadata: MetadataView,
+        metadata: MetadataCache,
         submit_alter_partition: Callable[[Partition, PendingIsr], None],
         complete_delayed_requests: Callable[[TopicPartition], None],
     ) -> None:

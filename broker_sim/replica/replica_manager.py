@@ -117,7 +117,7 @@ class ReplicaManager:
             if not status.error_code:
                 appended += 1
         if required_acks == ACKS_ALL and appended and self._must_wait(statuses):
-            operation = DelayedProduce(timeout_ms, statuses, self, response_callback, client_id)
+            operation = DelayedProduce(timeout_ms, statuses, self.get_partition_or_error, response_callback, client_id)
             self.purgatories.produce.try_complete_else_watch(operation, list(statuses))
         else:
             response_callback(statuses)
@@ -185,7 +185,7 @@ class ReplicaManager:
             on_done(error_code)
 
         status = ProducePartitionStatus(ErrorCode.NONE, required_offset=end_offset)
-        operation = DelayedProduce(timeout_ms, {topic_partition: status}, self, done)
+        operation = DelayedProduce(timeout_ms, {topic_partition: status}, self.get_partition_or_error, done)
         self.purgatories.produce.try_complete_else_watch(operation, [topic_partition])
 
     def _append_to_local_log(
@@ -250,7 +250,11 @@ class ReplicaManager:
             response_callback(results)
             return
         operation = DelayedFetch(
-            params, infos, self, lambda: response_callback(self.read_from_log(params, infos, update_fetch_state=False))
+            params,
+            infos,
+            self.get_partition_or_error,
+            self.should_leader_throttle,
+            lambda: response_callback(self.read_from_log(params, infos, update_fetch_state=False)),
         )
         self.purgatories.fetch.try_complete_else_watch(operation, [key for key, _ in infos])
 
@@ -273,7 +277,9 @@ class ReplicaManager:
             results = self.read_from_log(params, unread, update_fetch_state=False)
             response_callback(session.answer(results))
 
-        operation = DelayedFetch(params, session.unread.items(), self, complete)
+        operation = DelayedFetch(
+            params, session.unread.items(), self.get_partition_or_error, self.should_leader_throttle, complete
+        )
         self.purgatories.fetch.try_complete_else_watch(operation, session.keys)
 
     def should_leader_throttle(self, partition: Partition, replica_id: int) -> bool:
@@ -359,7 +365,9 @@ class ReplicaManager:
         if all(status.is_satisfied for status in statuses.values()):
             response_callback(statuses)
             return
-        operation = DelayedDeleteRecords(timeout_ms, statuses, self, response_callback, client_id)
+        operation = DelayedDeleteRecords(
+            timeout_ms, statuses, self.get_partition_or_error, response_callback, client_id
+        )
         self.purgatories.delete_records.try_complete_else_watch(operation, list(statuses))
 
     # -- upkeep ---------------------------------------------------------------------------------

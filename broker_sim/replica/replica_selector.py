@@ -6,24 +6,18 @@ replica; the consumer then asks that broker until it is told otherwise.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.replica.fetch_params import FetchPartitionData
 
 if TYPE_CHECKING:
     from broker_sim.log import PartitionLog
+    from broker_sim.metadata.cache import MetadataCache
     from broker_sim.replica.fetch_params import FetchParams, FetchPartition
     from broker_sim.replica.partition import Partition
 
 NO_REPLICA: Final = -1
-
-
-class BrokerRacks(Protocol):
-    """The broker's metadata."""
-
-    def rack_of(self, broker_id: int) -> str | None:
-        """Return the rack of a live broker; None without one, and for a broker that is not alive."""
 
 
 class RackAwareReplicaSelector:
@@ -32,12 +26,12 @@ class RackAwareReplicaSelector:
     Of several the one with the most records, then the one that was last known to have caught up.
     """
 
-    def __init__(self, racks: BrokerRacks) -> None:
-        self._racks = racks
+    def __init__(self, metadata: MetadataCache) -> None:
+        self._metadata = metadata
 
     def select(self, partition: Partition, fetch_offset: int, rack_id: str) -> int:
         """Return the follower to read from, -1 for the leader itself; `partition` is led here."""
-        rack_of = self._racks.rack_of
+        rack_of = self._metadata.rack_of
         if not rack_id or rack_of(partition.broker_id) == rack_id:
             return NO_REPLICA
         in_sync = partition.isr_state.isr

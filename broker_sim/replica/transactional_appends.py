@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.log import Appendable, ProducerStateManagerConfig, VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.replica.add_partitions_to_txn_manager import (
+        AddPartitionsToTxnManager,
+        TransactionSupportedOperation,
+    )
     from broker_sim.replica.replica_manager import ProduceCallback, ReplicaManager
-    from broker_sim.replica.transaction_verifier import TransactionSupportedOperation, TransactionVerifier
     from broker_sim.runtime.action_queue import ActionQueue
 
     Errors = Mapping[TopicPartition, ErrorCode]
@@ -57,7 +60,7 @@ class TransactionalAppends:
     def __init__(
         self,
         replica_manager: ReplicaManager,
-        verifier: TransactionVerifier,
+        verifier: AddPartitionsToTxnManager,
         actions: ActionQueue,
         config: BrokerConfig,
         producers: ProducerStateManagerConfig,

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.coordinator.environment import RuntimeEnvironment
-from broker_sim.coordinator.errors import AppendError
 from broker_sim.coordinator.runtime import CoordinatorRuntime
+from broker_sim.coordinator.storage import AppendError
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.metadata.feature_names import SHARE_VERSION
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC

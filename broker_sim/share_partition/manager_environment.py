@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from broker_sim_purgatory import DelayedOperationPurgatory
 
-    from broker_sim.replica.partition_listeners import PartitionListeners
+    from broker_sim.replica.metadata_applier import PartitionListeners
     from broker_sim.runtime.delayed_request import DelayedRequest
     from broker_sim.share_partition.log_reader import LogReader
 

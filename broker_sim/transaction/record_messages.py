@@ -8,7 +8,7 @@ in snake_case. `record_messages.pyi` has the static types. Kafka: the generated 
 import os
 from typing import Any
 
-from broker_sim.coordinator.record_classes import RecordClasses
+from broker_sim.coordinator.records import RecordClasses
 
 _classes = RecordClasses(__name__, __spec__.loader, os.path.dirname(__file__))  # noqa: PTH120 - see RecordClasses
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker_sim.coordinator.transactions import TransactionMarker
+from broker_sim.coordinator.storage import TransactionMarker
 from broker_sim.coordinator.write_buffer import WriteBuffer
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.compression import CompressionCodec

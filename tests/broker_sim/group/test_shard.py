@@ -5,8 +5,8 @@ import random
 import pytest
 
 from broker_sim.coordinator.context import CoordinatorState
-from broker_sim.coordinator.errors import coordinator_error
 from broker_sim.coordinator.result import Result
+from broker_sim.coordinator.storage import coordinator_error
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.records import GroupRecord

@@ -8,7 +8,7 @@ from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.result import Result
-from broker_sim.coordinator.transactions import NO_TRANSACTION, TransactionMarker, VerifiedTransaction
+from broker_sim.coordinator.storage import NO_TRANSACTION, TransactionMarker, VerifiedTransaction
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.environment import GroupEnvironment

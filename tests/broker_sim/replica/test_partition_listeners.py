@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.replica.partition_listeners import PartitionListeners
+from broker_sim.replica.metadata_applier import PartitionListeners
 
 KEY, OTHER = TopicPartition("topic", 0), TopicPartition("topic", 1)
 

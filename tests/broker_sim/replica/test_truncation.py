@@ -7,7 +7,7 @@ from broker_sim.config import TopicConfig
 from broker_sim.log import PartitionLog
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
-from broker_sim.replica.truncation import truncation_offset
+from broker_sim.replica.fetcher import truncation_offset
 
 
 @pytest.fixture

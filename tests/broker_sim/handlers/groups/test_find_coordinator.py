@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.coordinator.hashing import partition_of_hash
+from broker_sim.coordinator.runtime import partition_of_hash
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.api_table import ApiTable
 from broker_sim.hash_order.hash_codes import java_hash_code

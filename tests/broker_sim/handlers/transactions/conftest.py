@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
-from broker_sim.coordinator.hashing import partition_of_hash
+from broker_sim.coordinator.runtime import partition_of_hash
 from broker_sim.errors import ErrorCode
 from broker_sim.hash_order.hash_codes import java_hash_code
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC

@@ -9,15 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.environment import LatestOffset
-from broker_sim.protocol.special_values import NO_EPOCH, NO_OFFSET
-from broker_sim.replica import INITIAL_EPOCH, FollowerSession
+from broker_sim.protocol.special_values import NO_EPOCH
+from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.replica import FetchPartitionData, FollowerFetch, ReplicaManager
+    from broker_sim.replica.fetch_params import FetchPartitionData
+    from broker_sim.replica.follower_session import FollowerFetch
+    from broker_sim.replica.replica_manager import ReplicaManager
     from broker_sim.runtime.action_queue import ActionQueue
 
 
@@ -42,15 +43,12 @@ class ReplicaServer:
         session.update(request)
         self._actions.serve(self._replica_manager.fetch_for_follower, request.params, session, on_result)
 
-    def latest_offset(self, key: TopicPartition) -> LatestOffset:
-        """Tell a group coordinator what a client that reads all records gets from ListOffsets."""
-        try:
-            partition = self._replica_manager.get_partition(key)
-            log = partition.local_log(NO_EPOCH, require_leader=True)
-            partition.check_high_watermark()
-        except ApiError as error:
-            return LatestOffset(NO_OFFSET, error.error_code)
-        return LatestOffset(log.high_watermark)
+    def latest_offset(self, key: TopicPartition) -> int:
+        """Return what a client that reads all records gets from ListOffsets. Raises `ApiError`."""
+        partition = self._replica_manager.get_partition(key)
+        log = partition.local_log(NO_EPOCH, require_leader=True)
+        partition.check_high_watermark()
+        return log.high_watermark
 
     def _session_of(self, request: FollowerFetch) -> FollowerSession | None:
         follower_id = request.params.replica_id

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import pytest
 from broker_sim_purgatory import VirtualClock
 
-from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import MetadataImage
 from broker_sim.metadata.image import BrokerState, PartitionState, TopicState
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
+from broker_sim.replica.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from broker_sim.runtime.inter_broker_sender import InterBrokerSender
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

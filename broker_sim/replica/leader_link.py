@@ -5,22 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from broker_sim.broker.environment import Peer
     from broker_sim.errors import ErrorCode
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.replica import FetchPartitionData, FollowerFetch
+    from broker_sim.replica.fetch_params import FetchPartitionData
+    from broker_sim.replica.follower_session import FollowerFetch
+    from broker_sim.replica.replica_server import ReplicaServer
     from broker_sim.runtime.links import Links
 
 
 class LeaderLink:
-    """The `LeaderEndpoint` over links."""
+    """Sends a follower's requests to leaders; exactly one callback of each is called, unless this broker is killed."""
 
-    def __init__(self, broker_id: int, links: Links, peers: Mapping[int, Peer]) -> None:
+    def __init__(self, broker_id: int, links: Links, server_of: Callable[[int], ReplicaServer]) -> None:
+        """`server_of(leader_id)` is called in the leader's process, when a request has arrived there."""
         self._broker_id = broker_id
         self._links = links
-        self._peers = peers
+        self._server_of = server_of
 
     def fetch(
         self,
@@ -29,11 +31,14 @@ class LeaderLink:
         on_response: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]] | None], None],
         on_failure: Callable[[], None],
     ) -> None:
-        """Send a fetch to the leader's broker."""
+        """Send a fetch to the leader's broker.
+
+        The response has the partitions of the session with news; it is None if the leader does not have the session.
+        """
         self._links.call(
             self._broker_id,
             leader_id,
-            lambda on_result: self._peers[leader_id].replica_server.serve_fetch(request, on_result),
+            lambda on_result: self._server_of(leader_id).serve_fetch(request, on_result),
             on_response,
             on_failure,
         )
@@ -49,6 +54,6 @@ class LeaderLink:
         """Ask for the leader's log start and end offset."""
 
         def serve(on_result: Callable[[tuple[ErrorCode, int, int]], None]) -> None:
-            self._peers[leader_id].replica_server.serve_log_bounds(topic_partition, current_leader_epoch, on_result)
+            self._server_of(leader_id).serve_log_bounds(topic_partition, current_leader_epoch, on_result)
 
         self._links.call(self._broker_id, leader_id, serve, lambda bounds: on_response(*bounds), on_failure)

@@ -13,6 +13,7 @@ go together, in one request at a time; of each transactional id there is at most
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,6 +33,33 @@ if TYPE_CHECKING:
 
 Transaction = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 Topic = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+
+
+class TransactionSupportedOperation(Enum):
+    """What a client that writes to a transaction can handle; `AddPartitionsToTxnManager`'s."""
+
+    DEFAULT_ERROR = "errors of before KIP-890"
+    GENERIC_ERROR_SUPPORTED = "TRANSACTION_ABORTABLE too"
+    ADD_PARTITION = "it leaves to the leader to add the partition (transaction version 2)"
+
+    @property
+    def supports_epoch_bump(self) -> bool:
+        """Whether the producer's epoch grows with each transaction."""
+        return self is TransactionSupportedOperation.ADD_PARTITION
+
+    @classmethod
+    def of_produce(cls, version: int) -> TransactionSupportedOperation:
+        """Return what the version of a produce request tells."""
+        if version >= 12:
+            return cls.ADD_PARTITION
+        return cls.GENERIC_ERROR_SUPPORTED if version == 11 else cls.DEFAULT_ERROR
+
+    @classmethod
+    def of_txn_offset_commit(cls, version: int) -> TransactionSupportedOperation:
+        """Return what the version of a request to commit offsets in a transaction tells."""
+        if version >= 5:
+            return cls.ADD_PARTITION
+        return cls.GENERIC_ERROR_SUPPORTED if version == 4 else cls.DEFAULT_ERROR
 
 
 class _Question(NamedTuple):
@@ -56,7 +84,7 @@ class _Question(NamedTuple):
 
 
 class AddPartitionsToTxnManager:
-    """The `TransactionVerifier` over links. Thread rule: the broker's loop."""
+    """Asks the coordinators of transactions over links. Thread rule: the broker's loop."""
 
     def __init__(
         self,

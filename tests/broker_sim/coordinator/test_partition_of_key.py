@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.coordinator.hashing import partition_of_hash
+from broker_sim.coordinator.runtime import partition_of_hash
 
 
 @pytest.mark.parametrize(
