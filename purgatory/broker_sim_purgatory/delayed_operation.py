@@ -1,12 +1,11 @@
 """An operation that waits until it can be completed, at most `delay_ms`.
 
-Mirrors org.apache.kafka.server.purgatory.DelayedOperation. Deliberate differences: the right to
-complete is won under the purgatory's lock, where the operation leaves the timer in the same step
-(Kafka's is an atomic flag of its own); an operation may do without a lock; it has an id, so that it
-can be shown while it is parked.
+Mirrors org.apache.kafka.server.purgatory.DelayedOperation. Deliberate differences: the operation
+leaves the timer in the step that completes it, under the purgatory's lock; an operation may do without
+a lock; it has an id, so that it can be shown while it is parked.
 """
 
-from _thread import RLock
+from _thread import LockType, RLock
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final, Protocol, cast, final
@@ -17,7 +16,7 @@ from broker_sim_purgatory.timer_task import TimerTask
 
 
 class OperationLock(Protocol):
-    """What makes the attempts at an operation exclusive; threading's locks fit as they are."""
+    """What makes attempts at an operation and its completion exclusive: a reentrant lock, as threading.RLock."""
 
     def acquire(self) -> object:
         """Wait until no other thread holds it."""
@@ -37,11 +36,12 @@ class DelayedOperation(TimerTask):
     `on_complete` runs exactly once, in the thread that wins: a `try_complete` that found
     its condition met and called `force_complete`, or the expiry.
 
-    Any thread may call anything. `lock` makes attempts exclusive: a reentrant lock of its own
-    unless given. Give several operations the same reentrant lock when their conditions are guarded
-    by it, as Kafka's group joins do. An operation with `one_thread=True` has no lock: one thread
-    parks it, announces its events and expires it. Then nothing can happen between two tries, so it
-    is not tried a second time.
+    Any thread may call anything. `lock` is held while the operation is tried and while `on_complete`
+    runs, so these never overlap: a reentrant lock of its own unless given. Give several operations the
+    same reentrant lock when their conditions are guarded by it, as Kafka's group joins do; a lock that
+    is not reentrant raises ValueError. An operation with `one_thread=True` has no lock: one thread parks
+    it, announces its events and expires it. Then nothing can happen between two tries, so it is not
+    tried a second time.
     """
 
     __slots__ = ("completed", "lock", "one_thread", "operation_id", "watch_number")
@@ -55,7 +55,12 @@ class DelayedOperation(TimerTask):
         self.next = None
         self.prev = None
         self.completed = False
-        self.lock: OperationLock | None = RLock() if lock is None and not one_thread else lock
+        if lock is None:
+            self.lock: OperationLock | None = None if one_thread else RLock()
+        elif type(lock) is LockType:
+            raise ValueError("lock is not reentrant: give a threading.RLock, because on_complete runs while it is held")
+        else:
+            self.lock = lock
         self.one_thread = one_thread
         self.operation_id = 0
         self.watch_number = 0
@@ -87,36 +92,44 @@ class DelayedOperation(TimerTask):
     def force_complete(self) -> bool:
         """Complete it unless it is completed; True for the one caller that did.
 
-        Leaves the timer, then runs `on_complete`, whose exceptions pass through. Waits for no
-        lock of an operation, so it may be called whatever locks the caller holds.
+        Waits for the operation's lock, so call it holding no lock that `try_complete` wants. Leaves the
+        timer, then runs `on_complete` under the operation's lock; its exceptions pass through.
         """
-        asks_for_purge = False
-        has_moved = True
-        while has_moved:
-            owner = cast("TaskOwner", self.owner)  # an operation always has one
-            lock = owner.lock
+        if self.completed:
+            return False
+        lock = self.lock
+        if lock is not None:
             lock.acquire()
-            try:
-                # Between the read and the lock it may have been parked: look again.
-                has_moved = owner is not self.owner
-                if not has_moved:
-                    if self.completed:
-                        return False
-                    self.completed = True
-                    self.cancelled = True
-                    self.remove()
-                    asks_for_purge = owner.count < owner.purge_below and owner.asks_for_purge()
-            finally:
-                lock.release()
-        if asks_for_purge and owner.on_purge_due is not None:
-            owner.on_purge_due()
-        if owner.journal is None:
-            self.on_complete()
-        else:
-            try:
+        try:
+            asks_for_purge = False
+            has_moved = True
+            while has_moved:
+                owner = cast("TaskOwner", self.owner)  # an operation always has one
+                owner.lock.acquire()
+                try:
+                    # Between the read and the lock it may have been parked: look again.
+                    has_moved = owner is not self.owner
+                    if not has_moved:
+                        if self.completed:
+                            return False
+                        self.completed = True
+                        self.cancelled = True
+                        self.remove()
+                        asks_for_purge = owner.count < owner.purge_below and owner.asks_for_purge()
+                finally:
+                    owner.lock.release()
+            if asks_for_purge and owner.on_purge_due is not None:
+                owner.on_purge_due()
+            if owner.journal is None:
                 self.on_complete()
-            finally:
-                owner.journal.ended(self)
+            else:
+                try:
+                    self.on_complete()
+                finally:
+                    owner.journal.ended(self)
+        finally:
+            if lock is not None:
+                lock.release()
         return True
 
     @final

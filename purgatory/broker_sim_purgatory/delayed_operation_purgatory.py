@@ -54,7 +54,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     #   timer.owner.lock     one per purgatory: watch lists, wheel, delay queue, the figures, and
     #                        `completed` and the links of the operations
     # The second is a leaf: while it is held no other lock is taken and no method of an operation is
-    # called; of the user's code only keys are hashed and compared, and clocks are read. An operation that has never been in a purgatory is guarded by UNPARKED.lock instead.
+    # called; of the user's code only keys are hashed and compared, and clocks are read. An operation
+    # that has never been in a purgatory is guarded by UNPARKED.lock instead.
     # An observed purgatory has a third lock, its journal's, which is taken between the two.
     #
     # 1) try_complete_else_watch makes the operation the purgatory's (TaskOwner.adopt). From now on
@@ -69,13 +70,13 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     # 7) check_and_complete copies the list of the key under the purgatory's lock, releases it, and
     #    tries one operation after the other, each under the operation's lock. It waits for that
     #    lock, so it never misses that the condition is met because another attempt is under way.
-    # 8) force_complete takes the purgatory's lock and, in one step, sets `completed` and takes the
-    #    operation out of the timer. A thread that finds it set has lost. Only then, without the purgatory's
-    #    lock, on_complete runs; under the operation's lock if a try completed it, under none if the
-    #    expiry did.
+    # 8) force_complete takes the operation's lock, so that it never overlaps with a try. Then it takes the
+    #    purgatory's lock and, in one step, sets `completed` and takes the operation out of the timer. A
+    #    thread that finds it set has lost; it looks before it waits for the operation's lock, too.
+    #    on_complete runs under the operation's lock, without the purgatory's.
     # 9) advance_clock takes the purgatory's lock, waits on it as a condition, empties the buckets
     #    that are due, and releases it. Only then the expired operations go to the executor, which
-    #    calls force_complete.
+    #    calls force_complete as in 8, and on_expiration under no lock.
     #
     # Nothing above relies on an interpreter that runs one thread at a time. Without the lock are
     # read: `completed`, to skip an operation early, which 8 decides again; `owner`, which is
@@ -95,7 +96,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     # What remains is the caller's part: an event must not be announced under an exclusive lock.
     # a) thread A parks an operation, holds its lock, and its try_complete wants lock L
     # b) thread B holds L and calls check_and_complete, which wants the operation's lock
-    # So: call check_and_complete holding no exclusive lock. Queue the call and make it after.
+    # The same holds for force_complete and for shutdown(complete_parked=True), which take it as well.
+    # So: call them holding no exclusive lock. Queue the call and make it after.
 
     __slots__ = ("_forgotten_total", "_journal", "_last_id", "_lock", "_owner", "_purge_interval", "_purged",
                  "_purges", "_reaper", "_watchers", "is_observed", "name", "timer")  # fmt: skip
@@ -172,8 +174,9 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     def postpone(self, operation: OperationT, delay_ms: int | None = None) -> bool:
         """Let a parked `operation` wait its whole delay again from now; return whether it does.
 
-        With `delay_ms` its delay is that from now on. It stays under its keys and is not tried. False where it waits no more, and in an observed
-        purgatory, whose observer is told of each wait: complete it there and park another.
+        With `delay_ms` its delay is that from now on. It stays under its keys and is not tried. False where
+        it waits no more, and in an observed purgatory, whose observer is told of each wait: complete it there
+        and park another.
         """
         return self._journal is None and self.timer.postpone(operation, delay_ms)
 

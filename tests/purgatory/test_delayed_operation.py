@@ -1,6 +1,7 @@
 """One operation by itself: who completes it, under which lock, and in which order."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from broker_sim_purgatory import DelayedOperation, DelayedOperationPurgatory
@@ -23,7 +24,7 @@ class _WatchedLock:
 
 
 class _Scripted(DelayedOperation):
-    """Answers each try from a script and notes what is called, with the lock's depth."""
+    """Answers each try from a script and notes what is called, and whether the lock is held."""
 
     def __init__(self, *answers):
         self.watched_lock = _WatchedLock()
@@ -32,14 +33,14 @@ class _Scripted(DelayedOperation):
         self.calls = []
 
     def try_complete(self):
-        self.calls.append(("try", self.watched_lock.depth))
+        self.calls.append(("try", self.watched_lock.depth > 0))
         return self.answers.pop(0) and self.force_complete()
 
     def on_complete(self):
-        self.calls.append(("complete", self.watched_lock.depth))
+        self.calls.append(("complete", self.watched_lock.depth > 0))
 
     def on_expiration(self):
-        self.calls.append(("expiration", self.watched_lock.depth))
+        self.calls.append(("expiration", self.watched_lock.depth > 0))
 
 
 def test_only_the_first_force_complete_wins():
@@ -48,7 +49,7 @@ def test_only_the_first_force_complete_wins():
     assert op.force_complete() is True
     assert op.is_completed()
     assert op.force_complete() is False
-    assert op.calls == [("complete", 0)]
+    assert op.calls == [("complete", True)]
 
 
 def test_force_complete_leaves_the_timer_before_on_complete(timer):
@@ -65,17 +66,34 @@ def test_force_complete_leaves_the_timer_before_on_complete(timer):
     assert sizes == [0]
 
 
+def test_lock_that_is_not_reentrant_is_refused(operation):
+    with pytest.raises(ValueError, match=r"^lock is not reentrant: give a threading.RLock"):
+        operation(lock=threading.Lock())
+
+
+@pytest.mark.threads
+def test_completed_operation_is_not_waited_for():
+    op = _Scripted()
+    op.force_complete()
+    with ThreadPoolExecutor(1) as other_thread:
+        op.watched_lock.acquire()
+        try:
+            assert other_thread.submit(op.force_complete).result(timeout=30) is False
+        finally:
+            op.watched_lock.release()
+
+
 def test_expiry_completes_and_then_reports_the_expiration():
     op = _Scripted()
     op.run()
-    assert op.calls == [("complete", 0), ("expiration", 0)]
+    assert op.calls == [("complete", True), ("expiration", False)]
 
 
 def test_expiry_of_a_completed_operation_does_nothing():
     op = _Scripted()
     op.force_complete()
     op.run()
-    assert op.calls == [("complete", 0)]
+    assert op.calls == [("complete", True)]
 
 
 def test_an_operation_has_a_reentrant_lock_of_its_own_unless_it_is_of_one_thread(operation):
@@ -108,23 +126,23 @@ def test_safe_try_complete_holds_the_lock():
     op = _Scripted(False, True)
     assert op.safe_try_complete() is False
     assert op.safe_try_complete() is True
-    assert op.calls == [("try", 1), ("try", 1), ("complete", 1)]
+    assert op.calls == [("try", True), ("try", True), ("complete", True)]
     assert op.watched_lock.depth == 0
 
 
 @pytest.mark.parametrize(
     ("answers", "result", "calls"),
     [
-        ((True,), True, [("try", 1), ("complete", 1)]),
-        ((False, True), True, [("try", 1), ("else", 1), ("try", 1), ("complete", 1)]),
-        ((False, False), False, [("try", 1), ("else", 1), ("try", 1)]),
+        ((True,), True, [("try", True), ("complete", True)]),
+        ((False, True), True, [("try", True), ("else", True), ("try", True), ("complete", True)]),
+        ((False, False), False, [("try", True), ("else", True), ("try", True)]),
     ],
 )
 def test_safe_try_complete_or_else_tries_again_after_the_action(answers, result, calls):
     op = _Scripted(*answers)
 
     def action():
-        op.calls.append(("else", op.watched_lock.depth))
+        op.calls.append(("else", op.watched_lock.depth > 0))
 
     assert op.safe_try_complete_or_else(action) is result
     assert op.calls == calls
@@ -172,4 +190,4 @@ def test_one_of_many_threads_completes():
         for thread in threads:
             thread.join(30)
         assert sorted(results) == [False] * 7 + [True]
-        assert op.calls == [("complete", 0)]
+        assert op.calls == [("complete", True)]

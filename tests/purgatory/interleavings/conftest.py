@@ -234,17 +234,23 @@ class _Operation(DelayedOperation):
         self.ready = False
         self.completions = 0
         self.expirations = 0
+        self.threads_in_try = []
         super().__init__(10, None if lock in {"own", "none"} else lock)
         if lock == "none":
             self.lock = None
 
     def try_complete(self):
+        self.threads_in_try.append(_thread.get_ident())
         ready = self.ready
         self.explorer.pause()
-        return ready and self.force_complete()
+        completed = ready and self.force_complete()
+        self.threads_in_try.remove(_thread.get_ident())
+        return completed
 
     def on_complete(self):
         self.completions += 1
+        if self.lock is not None:
+            assert set(self.threads_in_try) <= {_thread.get_ident()}, "it completes while another thread tries it"
         self.explorer.pause()
 
     def on_expiration(self):
@@ -358,6 +364,9 @@ class _World:
 
     def shutdown(self):
         self.purgatory.shutdown()
+
+    def shutdown_completing(self):
+        self.purgatory.shutdown(complete_parked=True)
 
     def is_whole(self):
         """Check that each operation has ended once, or waits in the timer and under its keys."""
