@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from broker_sim.log import LogManager
     from broker_sim.replica import ReplicaManager
     from broker_sim.runtime.process import Process
-    from broker_sim.share.coordinator import ShareCoordinator
+    from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
     from broker_sim.transaction.coordinator import TransactionCoordinator
 
 LONGEST_PERIOD_MS: Final = 1 << 40

@@ -13,10 +13,11 @@ from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.protocol.special_values import NO_OFFSET
 from broker_sim.replica import AddPartitionsToTxnManager, TransactionalAppends
-from broker_sim.share.coordinator import ShareCoordinator
-from broker_sim.share.environment import PersisterEnvironment, ShareCoordinatorEnvironment
+from broker_sim.share.coordinator.environment import ShareCoordinatorEnvironment
+from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
+from broker_sim.share.persister.environment import PersisterEnvironment
+from broker_sim.share.persister.state_persister import StatePersister
 from broker_sim.share.state_apis import STATE_APIS
-from broker_sim.share.state_persister import StatePersister
 from broker_sim.transaction.coordinator import TransactionCoordinator
 from broker_sim.transaction.environment import TransactionEnvironment
 
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol import messages
     from broker_sim.replica import ReplicaManager, ReplicaServer
-    from broker_sim.share.environment import ShareStateSender
-    from broker_sim.share.persister import Persister
+    from broker_sim.share.persister.environment import ShareStateSender
+    from broker_sim.share.share_state import Persister
     from broker_sim.share.state_apis import StateApi
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from broker_sim.share_partition import (
+from broker_sim.share.partition import (
     LogReader,
     ShareGroupSettings,
     SharePartitionEnvironment,
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from broker_sim.broker.foundation import Foundation
     from broker_sim.replica import MetadataApplier, ReplicaManager
-    from broker_sim.share.persister import Persister, SharePartitionKey
+    from broker_sim.share.share_state import Persister, SharePartitionKey
 
 
 def make_share_partition_manager(

@@ -30,7 +30,7 @@ from broker_sim.group.share.persister_calls import (
 from broker_sim.group.share.requests import check_heartbeat
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
-from broker_sim.share.persister import UNINITIALIZED_EPOCH, UNINITIALIZED_START_OFFSET, SharePartitionKey
+from broker_sim.share.share_state import UNINITIALIZED_EPOCH, UNINITIALIZED_START_OFFSET, SharePartitionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from broker_sim.group.share.share_groups import HeartbeatAnswer, StateToInitialize
     from broker_sim.group.share.share_states import AlteredOffsets, DeletedOffsets
     from broker_sim.group.share.state_partitions import Numbers
-    from broker_sim.share.persister import StateOutcome, StateSummary
+    from broker_sim.share.share_state import StateOutcome, StateSummary
 
     OnError = Callable[[ApiError], object]
     DeletedTopic = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.replica import ReplicaManager, TransactionalAppends
     from broker_sim.security import KafkaPrincipal
-    from broker_sim.share.coordinator import ShareCoordinator
+    from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
+    from broker_sim.share.partition import SharePartitionManager
     from broker_sim.share.state_apis import StateApi
-    from broker_sim.share_partition import SharePartitionManager
     from broker_sim.transaction.coordinator import TransactionCoordinator
 
     Respond = Callable[[Any], None]

@@ -1,1 +1,7 @@
-"""The persisted state of share groups: the share coordinator, its log, and the way to it."""
+"""Share groups (KIP-932), apart from their members: who has which records, and where that is kept.
+
+session/      which partitions a member fetches from this broker
+partition/    which records of a partition are in flight, with whom and for how long
+persister/    the way from there, and from the groups, to the share coordinators
+coordinator/  the share coordinator, which keeps the state of share partitions in `__share_group_state`
+"""

@@ -15,7 +15,7 @@ from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
 from broker_sim.hash_order.java_order import HashTable
 from broker_sim.metadata.topic_partition import by_topic
 from broker_sim.protocol import messages
-from broker_sim.share.persister import (
+from broker_sim.share.share_state import (
     ReadState,
     SharePartitionKey,
     StateBatch,

@@ -1,7 +1,7 @@
 """What a share partition has to do, record by record: the model that random runs compare it with."""
 
-from broker_sim.share.state_batches import combine_state_batches
-from tests.broker_sim.share_partition.conftest import Bench, Coordinator
+from broker_sim.share.coordinator.state_batches import combine_state_batches
+from tests.broker_sim.share.partition.conftest import Bench, Coordinator
 
 LOCK_MS = 30_000
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = "AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVED"

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share_partition.acknowledgement import FailedRequestError
+from broker_sim.share.partition.acknowledgement import FailedRequestError
 from tests.properties.share_partition_model import (
     ACQUIRED,
     ARCHIVED,

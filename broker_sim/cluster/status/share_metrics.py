@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.cluster.status.metric_families import counter, gauge
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
-from broker_sim.share_partition import AcknowledgeType
+from broker_sim.share.partition import AcknowledgeType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

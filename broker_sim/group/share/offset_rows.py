@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ERROR_TEXTS
 from broker_sim.protocol import messages
-from broker_sim.share.persister import UNINITIALIZED_DELIVERY_COMPLETE_COUNT, UNINITIALIZED_START_OFFSET
+from broker_sim.share.share_state import UNINITIALIZED_DELIVERY_COMPLETE_COUNT, UNINITIALIZED_START_OFFSET
 
 if TYPE_CHECKING:
     from broker_sim.group.environment import LatestOffset
-    from broker_sim.share.persister import StateSummary
+    from broker_sim.share.share_state import StateSummary
 
 Row = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition
 

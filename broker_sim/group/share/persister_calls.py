@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
 from broker_sim.hash_order.java_order import HashTable
-from broker_sim.share.persister import SharePartitionKey
+from broker_sim.share.share_state import SharePartitionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from broker_sim.errors import ErrorCode
     from broker_sim.group.share.state_partitions import Numbers
-    from broker_sim.share.persister import StateOutcome
+    from broker_sim.share.share_state import StateOutcome
 
 A = TypeVar("A")
 K = TypeVar("K", bound="Hashable")

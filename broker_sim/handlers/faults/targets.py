@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from broker_sim.fetch_session import INITIAL_EPOCH
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.share_session import ShareSessionKey
+from broker_sim.share.session import ShareSessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -25,7 +25,7 @@ from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STA
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import NO_NODE
-from broker_sim.share.persister import SharePartitionKey
+from broker_sim.share.share_state import SharePartitionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.handlers.share.partition_order import in_mutable_map_order, in_to_map_order
 from broker_sim.handlers.support.injected_error import denied_or_injected_error
 from broker_sim.metadata.topic_partition import TopicIdPartition
-from broker_sim.share_partition.acknowledgement import AcknowledgementBatch
-from broker_sim.share_partition.record_state import AcknowledgeType
-from broker_sim.share_session import ShareSessionKey
+from broker_sim.share.partition.acknowledgement import AcknowledgementBatch
+from broker_sim.share.partition.record_state import AcknowledgeType
+from broker_sim.share.session import ShareSessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

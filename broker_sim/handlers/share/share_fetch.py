@@ -27,16 +27,16 @@ from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.protocol import messages
 from broker_sim.replica import FetchIsolation, FetchParams
-from broker_sim.share_partition import FailedRequestError, ShareFetch, SharePartitionData, WantedRecords, rotate
-from broker_sim.share_session import ShareSessionKey
+from broker_sim.share.partition import FailedRequestError, ShareFetch, SharePartitionData, WantedRecords, rotate
+from broker_sim.share.session import ShareSessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import RequestContext
-    from broker_sim.share_partition.acknowledgement import AcknowledgementBatch
-    from broker_sim.share_session import ShareFetchContext
+    from broker_sim.share.partition.acknowledgement import AcknowledgementBatch
+    from broker_sim.share.session import ShareFetchContext
 
     Respond = Callable[[messages.ShareFetchResponse], None]
     Fetched = Mapping[TopicIdPartition, SharePartitionData]

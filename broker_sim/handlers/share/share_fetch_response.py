@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata.topic_partition import TopicIdPartition
-    from broker_sim.share_partition import SharePartitionData
-    from broker_sim.share_session import ShareFetchContext
+    from broker_sim.share.partition import SharePartitionData
+    from broker_sim.share.session import ShareFetchContext
 
     Fetched = Mapping[TopicIdPartition, SharePartitionData]
     Acknowledged = Mapping[TopicIdPartition, ApiError | None]

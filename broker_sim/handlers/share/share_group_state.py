@@ -6,7 +6,7 @@ and clients that may act for the cluster can, too.
 
 Behaviour:
 * to others each partition is CLUSTER_AUTHORIZATION_FAILED, with a text
-* each share partition is served by itself, see `broker_sim.share.shard`
+* each share partition is served by itself, see `broker_sim.share.coordinator.shard`
 * a request without a group, or with a topic without partitions, has an empty answer
 * answered once what it has changed is committed
 * a read notes the leader epoch that it names, which fences leaders before it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.protocol import messages
-from broker_sim.share.persister import SharePartitionKey
+from broker_sim.share.share_state import SharePartitionKey
 from broker_sim_integration.acls.names import MEMBER, SHARE_GROUP, STATE_GROUP, TOPIC
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from broker_sim.chaos import InvariantError
 from broker_sim.errors import ErrorCode, WrongStateError
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.protocol import messages
-from broker_sim.share.shard import ShareShard
-from broker_sim.share_partition.record_state import AcknowledgeType, RecordState
+from broker_sim.share.coordinator.shard import ShareShard
+from broker_sim.share.partition.record_state import AcknowledgeType, RecordState
 
 from .raw_connection import Connection
 

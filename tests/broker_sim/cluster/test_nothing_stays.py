@@ -11,10 +11,10 @@ from broker_sim.group.streams.streams_group import StreamsGroup
 from broker_sim.metadata.image import TopicState
 from broker_sim.network.connection import Connection
 from broker_sim.protocol import messages
-from broker_sim.share.share_group_offset import ShareGroupOffset
-from broker_sim.share_partition.acquisition_lock import AcquisitionLockTimerTask
-from broker_sim.share_partition.share_partition import SharePartition
-from broker_sim.share_session.session import ShareSession
+from broker_sim.share.coordinator.share_group_offset import ShareGroupOffset
+from broker_sim.share.partition.acquisition_lock import AcquisitionLockTimerTask
+from broker_sim.share.partition.share_partition import SharePartition
+from broker_sim.share.session.session import ShareSession
 
 ROUNDS = 5
 KINDS = (

@@ -23,7 +23,7 @@ from broker_sim.metadata import (
 )
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import encode
-from broker_sim.share.persister import StateOutcome, StateSummary
+from broker_sim.share.share_state import StateOutcome, StateSummary
 from tests.broker_sim.coordinator_log import CoordinatorLog
 
 GROUP = "group"

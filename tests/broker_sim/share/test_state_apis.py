@@ -1,7 +1,7 @@
 """Outcomes stand in an answer as in Kafka's hash tables; seen at 4.3.1 for topics of random ids."""
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share.persister import SharePartitionKey, StateOutcome
+from broker_sim.share.share_state import SharePartitionKey, StateOutcome
 from broker_sim.share.state_apis import DELETE
 
 FIRST, SECOND = bytes(15) + b"\x09", bytes(15) + b"\x02"

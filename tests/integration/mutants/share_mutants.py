@@ -4,9 +4,9 @@ import asyncio
 import inspect
 
 from broker_sim.group.share.share_groups import ShareGroups
-from broker_sim.share_partition.acquisition_lock import AcquisitionLocks
-from broker_sim.share_partition.delayed_share_fetch import DelayedShareFetch
-from broker_sim.share_partition.share_partition_manager import SharePartitionManager
+from broker_sim.share.partition.acquisition_lock import AcquisitionLocks
+from broker_sim.share.partition.delayed_share_fetch import DelayedShareFetch
+from broker_sim.share.partition.share_partition_manager import SharePartitionManager
 
 WAIT_LATE_MS = 20
 WOKEN_LATE_MS = 50

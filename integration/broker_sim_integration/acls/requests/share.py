@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.protocol import messages
-from broker_sim.share.persister import SharePartitionKey, WrittenState
+from broker_sim.share.share_state import SharePartitionKey, WrittenState
 from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
 from broker_sim_integration.acls.names import (
     CLUSTER_RESOURCE,

@@ -5,8 +5,8 @@ import pytest
 from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.protocol import messages
-from broker_sim.share.persister import SharePartitionKey
-from broker_sim.share_partition import AcknowledgeType
+from broker_sim.share.partition import AcknowledgeType
+from broker_sim.share.share_state import SharePartitionKey
 
 UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
 LEADERS = "kafka_server_replicamanager_leadercount"

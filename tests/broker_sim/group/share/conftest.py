@@ -4,7 +4,7 @@ import pytest
 
 from broker_sim.group.group_client import GroupClient
 from broker_sim.protocol import messages
-from broker_sim.share.persister import SharePartitionKey
+from broker_sim.share.share_state import SharePartitionKey
 
 GROUP = "share"
 HOST = "localhost/127.0.0.1"

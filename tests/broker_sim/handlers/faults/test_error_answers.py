@@ -10,7 +10,7 @@ from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey, request_class, response_class
 from broker_sim.protocol.headers import decode_response, encode_response
-from broker_sim.share.persister import SharePartitionKey, WrittenState
+from broker_sim.share.share_state import SharePartitionKey, WrittenState
 from broker_sim.share.state_apis import (
     DELETE,
     INITIALIZE,

@@ -8,7 +8,7 @@ from broker_sim.metadata import GROUP_RESOURCE
 from broker_sim.metadata.acl import CLUSTER_NAME, WILDCARD, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import parse_header, split_batches
-from broker_sim.share.persister import SharePartitionKey
+from broker_sim.share.share_state import SharePartitionKey
 
 GROUP = "share"
 TOPIC = "topic"

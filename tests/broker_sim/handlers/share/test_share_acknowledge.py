@@ -1,4 +1,4 @@
-"""ShareAcknowledge: what is valid, how a session goes on and ends, and who may. See also share_partition/."""
+"""ShareAcknowledge: what is valid, how a session goes on and ends, and who may. See also share/partition/."""
 
 import pytest
 

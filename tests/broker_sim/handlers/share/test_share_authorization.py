@@ -8,7 +8,7 @@ import pytest
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
-from broker_sim.share.persister import SharePartitionKey, WrittenState
+from broker_sim.share.share_state import SharePartitionKey, WrittenState
 from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
 from tests.broker_sim.handlers.share.conftest import GROUP, TOPIC, acquired, answers
 

@@ -1,9 +1,9 @@
-"""ShareFetch: what is acquired, when it is answered, and what the member is told. See also share_partition/."""
+"""ShareFetch: what is acquired, when it is answered, and what the member is told. See also share/partition/."""
 
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share_partition.share_partition_manager import MOST_TRIED_ONE_BY_ONE
+from broker_sim.share.partition.share_partition_manager import MOST_TRIED_ONE_BY_ONE
 from tests.broker_sim.handlers.share.conftest import VERSION, WAIT_MS, acquired, answers, batches_of
 
 LOCK_MS = 30_000

@@ -7,7 +7,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
-from broker_sim.share.persister import ReadState, SharePartitionKey, StateBatch, WrittenState
+from broker_sim.share.share_state import ReadState, SharePartitionKey, StateBatch, WrittenState
 from broker_sim.share.state_apis import READ, WRITE, ReaderEpoch
 
 SHARE = 2

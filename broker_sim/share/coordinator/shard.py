@@ -1,0 +1,277 @@
+"""The share partitions of one partition of `__share_group_state`; mirrors `ShareCoordinatorShard`.
+
+What changes a share partition is a record: a snapshot of all that there is, or an update of the last
+snapshot. Operations return the records that they need, with what is answered. The runtime appends them
+and replays them here, as it replays those that it loads from the log.
+
+Errors of an operation are in what is answered. As in Kafka they wait, like everything else, until all that
+was written before is committed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.coordinator.result import Result
+from broker_sim.errors import ERROR_TEXTS, ErrorCode
+from broker_sim.protocol.record_batch import NO_PRODUCER_ID
+from broker_sim.share.coordinator import record_messages, records
+from broker_sim.share.coordinator.redundant_records import RedundantRecords
+from broker_sim.share.coordinator.share_group_offset import NO_CHANGE, ShareGroupOffset
+from broker_sim.share.coordinator.state_batches import combine_state_batches
+from broker_sim.share.share_state import ReadState, SharePartitionKey, StateOutcome, StateSummary, WrittenState
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from broker_sim.coordinator.records import CoordinatorRecord
+    from broker_sim.share.coordinator.environment import ShareCoordinatorEnvironment
+
+NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
+UNINITIALIZED: Final = "{} operation on uninitialized share partition not allowed."
+MOST_STATE_BATCHES: Final = 20_000
+"""So many ranges of records of one share partition may stand differently; twice as many as locks can be allowed."""
+TOO_MANY_BATCHES: Final = f"A share partition may have {MOST_STATE_BATCHES} state batches."
+REVERSED_BATCH: Final = "The batch from offset {} to {} ends before it begins."
+
+
+class ShareShard:
+    """The state of the share partitions, by their keys."""
+
+    def __init__(self, partition: int, environment: ShareCoordinatorEnvironment) -> None:
+        self.partition = partition
+        self.states: dict[SharePartitionKey, ShareGroupOffset] = {}
+        self.leader_epochs: dict[SharePartitionKey, int] = {}
+        """The highest leader epoch that each was read or written in."""
+        self.state_epochs: dict[SharePartitionKey, int] = {}
+        """The highest epoch that each was initialized in."""
+        self.redundant = RedundantRecords()
+        self.pruned_offset = -1
+        """The offset before which records were deleted last."""
+        self._updates: dict[SharePartitionKey, int] = {}
+        """How many updates there are since the last snapshot that came because of them."""
+        self._environment = environment
+
+    def _now_ms(self) -> int:
+        return self._environment.clock.wall_clock_ms()
+
+    @property
+    def _most_updates(self) -> int:
+        return self._environment.config.share_coordinator_snapshot_update_records_per_snapshot
+
+    # -- operations -----------------------------------------------------------------------------
+
+    def initialize_state(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> Result[StateOutcome]:
+        """Begin the state, also in the place of one that is there.
+
+        Errors: INVALID_REQUEST, FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        error = self._negative(key) or self._fenced_state(key, state_epoch) or self._unknown(key)
+        if error is not None:
+            return Result(error)
+        old = self.states.get(key)
+        begun = ShareGroupOffset.initialized(
+            0 if old is None else old.snapshot_epoch + 1, state_epoch, start_offset, self._now_ms()
+        )
+        return Result(StateOutcome(), [records.snapshot(key, begun)])
+
+    def write_state(self, key: SharePartitionKey, written: WrittenState) -> Result[StateOutcome]:
+        """Take in what the leader of the share partition writes.
+
+        Errors: INVALID_REQUEST (also for one that is not initialized), FENCED_LEADER_EPOCH,
+        FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION. Deliberate difference: a batch that ends before it
+        begins is refused. In Kafka, combining it with others may never end. And a state may have no more than
+        `MOST_STATE_BATCHES`, UNKNOWN_SERVER_ERROR, as Kafka answers where the record would be too large.
+        """
+        self._environment.counters.writes += 1
+        error = (
+            self._negative(key)
+            or self._uninitialized(key, "Write")
+            or self._fenced_leader(key, written.leader_epoch)
+            or self._fenced_state(key, written.state_epoch)
+            or self._unknown(key)
+            or _reversed_batch(written)
+            or self._too_many_batches(key, written)
+        )
+        if error is not None:
+            return Result(error)
+        record = self._record(key, written, self.states[key].leader_epoch)
+        return Result(StateOutcome(), [record], shares_batch=True)
+
+    def read_state(self, key: SharePartitionKey, leader_epoch: int) -> Result[ReadState]:
+        """Return the state; a leader epoch that is new is noted, which fences older leaders.
+
+        Errors: INVALID_REQUEST (also for one that is not initialized), FENCED_LEADER_EPOCH,
+        UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        error = (
+            self._negative(key)
+            or self._uninitialized(key, "Read")
+            or self._fenced_leader(key, leader_epoch)
+            or self._unknown(key)
+        )
+        if error is not None:
+            return Result(ReadState(*error))
+        state = self.states[key]
+        read = ReadState(
+            state_epoch=state.state_epoch, start_offset=state.start_offset, state_batches=state.state_batches
+        )
+        if leader_epoch in {NO_CHANGE, self.leader_epochs.get(key)}:
+            return Result(read)
+        self._environment.counters.writes += 1
+        same = WrittenState(state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ())
+        return Result(read, [self._record(key, same, leader_epoch)])
+
+    def read_summary(self, key: SharePartitionKey) -> Result[StateSummary]:
+        """Return where the share partition stands; one that is not initialized has no offset.
+
+        Errors: INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        error = self._negative(key) or self._unknown(key)
+        if error is not None:
+            return Result(StateSummary(*error))
+        state = self.states.get(key)
+        if state is None:
+            return Result(StateSummary())
+        return Result(
+            StateSummary(
+                state_epoch=state.state_epoch,
+                leader_epoch=state.leader_epoch,
+                start_offset=state.start_offset,
+                delivery_complete_count=state.delivery_complete_count,
+            )
+        )
+
+    def delete_state(self, key: SharePartitionKey) -> Result[StateOutcome]:
+        """Delete the state, if there is some. Errors: INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION."""
+        error = self._negative(key) or self._unknown(key)
+        if error is not None:
+            return Result(error)
+        return Result(StateOutcome(), [records.tombstone(key)] if key in self.states else ())
+
+    def _record(self, key: SharePartitionKey, written: WrittenState, leader_epoch: int) -> CoordinatorRecord:
+        """Return an update, or a snapshot after enough of them."""
+        state = self.states[key]
+        if self._updates.get(key, 0) >= self._most_updates:
+            now_ms = self._now_ms()
+            return records.snapshot(key, state.snapshot_of(written, leader_epoch, now_ms))
+        return records.update(key, state.update_of(written, leader_epoch))
+
+    # -- checks ---------------------------------------------------------------------------------
+
+    def _negative(self, key: SharePartitionKey) -> StateOutcome | None:
+        if key.partition < 0:
+            return StateOutcome(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION)
+        return None
+
+    def _uninitialized(self, key: SharePartitionKey, operation: str) -> StateOutcome | None:
+        if key not in self.states:
+            return StateOutcome(ErrorCode.INVALID_REQUEST, UNINITIALIZED.format(operation))
+        return None
+
+    def _fenced_leader(self, key: SharePartitionKey, leader_epoch: int) -> StateOutcome | None:
+        if leader_epoch != NO_CHANGE and self.leader_epochs.get(key, leader_epoch) > leader_epoch:
+            return _failed(ErrorCode.FENCED_LEADER_EPOCH)
+        return None
+
+    def _fenced_state(self, key: SharePartitionKey, state_epoch: int) -> StateOutcome | None:
+        if state_epoch != NO_CHANGE and self.state_epochs.get(key, state_epoch) > state_epoch:
+            return _failed(ErrorCode.FENCED_STATE_EPOCH)
+        return None
+
+    def _unknown(self, key: SharePartitionKey) -> StateOutcome | None:
+        topic = self._environment.image().topic_by_id(key.topic_id)
+        if topic is None or key.partition >= len(topic.partitions):
+            return _failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return None
+
+    def _too_many_batches(self, key: SharePartitionKey, written: WrittenState) -> StateOutcome | None:
+        state = self.states[key]
+        count = len(written.state_batches)
+        if count <= MOST_STATE_BATCHES:
+            count += len(state.state_batches)
+            if count <= MOST_STATE_BATCHES:
+                return None
+            start_offset = written.start_offset
+            if start_offset == NO_CHANGE:
+                start_offset = state.start_offset
+            both = combine_state_batches(state.state_batches, written.state_batches, start_offset)
+            if len(both) <= MOST_STATE_BATCHES:
+                return None
+        return StateOutcome(ErrorCode.UNKNOWN_SERVER_ERROR, TOO_MANY_BATCHES)
+
+    # -- upkeep ---------------------------------------------------------------------------------
+
+    def snapshot_cold_partitions(self) -> Result[None]:
+        """Write snapshots of those that have none for a while, so that older records can be deleted.
+
+        Where all that there is was written so before, nobody uses it, and nothing is done.
+        """
+        if all(state.create_timestamp_ms != state.write_timestamp_ms for state in self.states.values()):
+            return Result()
+        now_ms = self._now_ms()
+        interval_ms = self._environment.config.share_coordinator_cold_partition_snapshot_interval_ms
+        return Result(
+            records=[
+                records.snapshot(
+                    key, state._replace(snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now_ms)
+                )
+                for key, state in self.states.items()
+                if now_ms - state.write_timestamp_ms >= interval_ms
+            ]
+        )
+
+    def topics_deleted(self, topic_ids: Container[bytes]) -> Result[None]:
+        """Delete the state of all share partitions of topics that are gone."""
+        return Result(records=[records.tombstone(key) for key in self.states if key.topic_id in topic_ids])
+
+    # -- replay ---------------------------------------------------------------------------------
+
+    def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Take in a record that is in the log at that offset; see `Shard`."""
+        del producer_id
+        if isinstance(record.key, record_messages.ShareUpdateKey):
+            if record.value is not None:
+                assert isinstance(record.value, record_messages.ShareUpdateValue)
+                self._replay_update(records.key_of(record.key), records.update_of(record.value))
+            return
+        assert isinstance(record.key, record_messages.ShareSnapshotKey)
+        key = records.key_of(record.key)
+        if record.value is None:
+            for known in (self.states, self.leader_epochs, self.state_epochs, self._updates):
+                known.pop(key, None)
+            self.redundant.deleted(key, record_offset)
+            return
+        assert isinstance(record.value, record_messages.ShareSnapshotValue)
+        state = records.snapshot_of(record.value)
+        self._raise_epoch(self.leader_epochs, key, state.leader_epoch)
+        self._raise_epoch(self.state_epochs, key, state.state_epoch)
+        self.states[key] = state
+        if self._updates.get(key, 0) >= self._most_updates:
+            self._updates[key] = 0
+        self.redundant.snapshot_written(key, record_offset)
+
+    def _replay_update(self, key: SharePartitionKey, update: ShareGroupOffset) -> None:
+        self._raise_epoch(self.leader_epochs, key, update.leader_epoch)
+        state = self.states.get(key)
+        self.states[key] = update if state is None else state.merged(update)
+        self._updates[key] = self._updates.get(key, 0) + 1
+
+    @staticmethod
+    def _raise_epoch(epochs: dict[SharePartitionKey, int], key: SharePartitionKey, to: int) -> None:
+        epochs[key] = max(epochs.get(key, to), to)
+
+    def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
+        """Do nothing: no transaction writes here."""
+
+
+def _reversed_batch(written: WrittenState) -> StateOutcome | None:
+    for batch in written.state_batches:
+        if batch.last_offset < batch.first_offset:
+            text = REVERSED_BATCH.format(batch.first_offset, batch.last_offset)
+            return StateOutcome(ErrorCode.INVALID_REQUEST, text)
+    return None
+
+
+def _failed(error_code: ErrorCode) -> StateOutcome:
+    return StateOutcome(error_code, ERROR_TEXTS[error_code])

@@ -1,0 +1,90 @@
+"""The persisted state of one share partition; mirrors `ShareGroupOffset`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker_sim.share.coordinator.state_batches import combine_state_batches
+from broker_sim.share.share_state import (
+    UNINITIALIZED_DELIVERY_COMPLETE_COUNT,
+    UNINITIALIZED_EPOCH,
+    UNINITIALIZED_START_OFFSET,
+    StateBatch,
+    WrittenState,
+)
+
+NO_TIMESTAMP = 0
+NO_CHANGE = -1
+"""Stands for a start offset or an epoch that a write leaves as it is."""
+
+
+class ShareGroupOffset(NamedTuple):
+    """What a snapshot holds, and what updates make of it.
+
+    Three epochs: `snapshot_epoch` counts the snapshots, `state_epoch` the initializations (it is the group
+    epoch of the last one), `leader_epoch` is that of the partition's leader which has read the state last.
+    """
+
+    snapshot_epoch: int = 0
+    state_epoch: int = UNINITIALIZED_EPOCH
+    leader_epoch: int = UNINITIALIZED_EPOCH
+    start_offset: int = UNINITIALIZED_START_OFFSET
+    delivery_complete_count: int = UNINITIALIZED_DELIVERY_COMPLETE_COUNT
+    """How many records from the start offset on are done with; -1 while nothing has been read."""
+    state_batches: tuple[StateBatch, ...] = ()
+    create_timestamp_ms: int = NO_TIMESTAMP
+    """When the state was made (wall clock); 0 in an update."""
+    write_timestamp_ms: int = NO_TIMESTAMP
+    """When it was last written as a snapshot (wall clock)."""
+
+    @classmethod
+    def initialized(cls, snapshot_epoch: int, state_epoch: int, start_offset: int, now_ms: int) -> ShareGroupOffset:
+        """Return the state of a share partition that begins."""
+        is_open = start_offset == UNINITIALIZED_START_OFFSET
+        return cls(
+            snapshot_epoch=snapshot_epoch,
+            state_epoch=state_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=UNINITIALIZED_DELIVERY_COMPLETE_COUNT if is_open else 0,
+            create_timestamp_ms=now_ms,
+            write_timestamp_ms=now_ms,
+        )
+
+    def snapshot_of(self, written: WrittenState, leader_epoch: int, now_ms: int) -> ShareGroupOffset:
+        """Return the next snapshot, which takes in what is written."""
+        start_offset = self.start_offset
+        if written.start_offset != NO_CHANGE:
+            start_offset = written.start_offset
+        return self._replace(
+            snapshot_epoch=self.snapshot_epoch + 1,
+            leader_epoch=leader_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=written.delivery_complete_count,
+            state_batches=combine_state_batches(self.state_batches, written.state_batches, start_offset),
+            create_timestamp_ms=now_ms,
+            write_timestamp_ms=now_ms,
+        )
+
+    def update_of(self, written: WrittenState, leader_epoch: int) -> ShareGroupOffset:
+        """Return an update of this snapshot: only what is written."""
+        return ShareGroupOffset(
+            snapshot_epoch=self.snapshot_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=written.start_offset,
+            delivery_complete_count=written.delivery_complete_count,
+            state_batches=combine_state_batches((), written.state_batches, written.start_offset),
+        )
+
+    def merged(self, update: ShareGroupOffset) -> ShareGroupOffset:
+        """Return the state after an update of it."""
+        start_offset, leader_epoch = self.start_offset, self.leader_epoch
+        if update.start_offset != NO_CHANGE:
+            start_offset = update.start_offset
+        if update.leader_epoch != NO_CHANGE:
+            leader_epoch = update.leader_epoch
+        return self._replace(
+            leader_epoch=leader_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=update.delivery_complete_count,
+            state_batches=combine_state_batches(self.state_batches, update.state_batches, start_offset),
+        )

@@ -1,0 +1,277 @@
+"""How a member acquires what was read for it; mirrors `SharePartition.acquire`.
+
+The log has whole batches, and so has what is in flight: a member gets all records of a batch, more than it asked
+for, unless it limits the records (KIP-1206). Then a batch is split, and the rest of it stays available.
+
+1. What was fetched, from its first batch on, is laid over what is in flight.
+2. Where there is nothing in flight, new batches begin: behind the last one, and in the gap window.
+3. Batches in flight that are available are delivered once more. A batch that is only partly wanted, or partly
+   available, is split.
+4. Records that were delivered often already are delivered in ever smaller numbers, and the last time one by one:
+   a member that fails on one record does not take the others down with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.share.partition.fetched_records import AcquiredRange
+from broker_sim.share.partition.in_flight_batch import InFlightBatch
+from broker_sim.share.partition.in_flight_state import InFlightState
+from broker_sim.share.partition.record_state import RecordState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker_sim.share.partition.acquisition_lock import AcquisitionLocks
+    from broker_sim.share.partition.fetched_records import FetchedRecords
+    from broker_sim.share.partition.in_flight_records import InFlightRecords
+
+MINIMUM_THROTTLE_LIMIT: Final = 2
+"""From how many deliveries on, at least, records are delivered in smaller numbers."""
+
+
+class WantedRecords(NamedTuple):
+    """What a member asks for."""
+
+    member_id: str
+    max_records: int
+    batch_size: int
+    """How many records it wants to acknowledge together."""
+    is_limit: bool = False
+    """Whether it gets no more than `max_records`, even if that splits a batch (`share.acquire.mode`)."""
+
+
+class Acquisition:
+    """One acquisition, made for one call of `run`."""
+
+    __slots__ = (
+        "_acquired",
+        "_fetched",
+        "_first_offset",
+        "_last_offset",
+        "_locks",
+        "_max_delivery_count",
+        "_records",
+        "_remaining",
+        "_throttle_limit",
+        "_wanted",
+    )
+
+    def __init__(
+        self,
+        records: InFlightRecords,
+        locks: AcquisitionLocks,
+        wanted: WantedRecords,
+        fetched: FetchedRecords,
+        max_delivery_count: int,
+    ) -> None:
+        self._records = records
+        self._locks = locks
+        self._wanted = wanted
+        self._fetched = fetched
+        self._max_delivery_count = max_delivery_count
+        self._throttle_limit = max(MINIMUM_THROTTLE_LIMIT, (max_delivery_count + 1) // 2)
+        self._first_offset = fetched.batches[0].base_offset
+        self._last_offset = fetched.batches[-1].last_offset
+        self._remaining = 0
+        self._acquired: list[AcquiredRange] = []
+
+    def run(self, fetch_offset: int, max_in_flight_records: int) -> list[AcquiredRange]:
+        """Acquire; return what the member has now of what was fetched from the offset."""
+        records = self._records
+        if self._last_offset < records.start_offset or not self._limit(fetch_offset, max_in_flight_records):
+            return []
+        records.archive_stale(fetch_offset, self._first_offset, self._locks)
+        base_offset = self._base_offset()
+        overlapping = records.batches.between(min(self._first_offset, base_offset), self._last_offset)
+        if not overlapping:
+            self._acquire_new(base_offset, self._last_offset)
+            return self._acquired
+        end_of_overlap = overlapping[-1].last_offset
+        self._acquire_again(base_offset, overlapping)
+        if self._remaining > 0 and end_of_overlap < self._last_offset:
+            self._acquire_new(end_of_overlap + 1, self._last_offset)
+        if self._acquired:
+            records.narrow_gap_window(self._acquired[-1].last_offset + 1)
+        return self._acquired
+
+    def _limit(self, fetch_offset: int, max_in_flight_records: int) -> bool:
+        """Set how many records may be acquired, and up to where; return False if there are none.
+
+        While as many are in flight as allowed, only those can be acquired that are in flight already.
+        """
+        records, wanted = self._records, self._wanted.max_records
+        self._remaining = min(wanted, max_in_flight_records - records.count)
+        if self._remaining <= 0 and fetch_offset <= records.end_offset:
+            self._remaining = min(wanted, records.end_offset - fetch_offset + 1)
+            self._last_offset = min(self._last_offset, records.end_offset)
+        return self._remaining > 0
+
+    def _base_offset(self) -> int:
+        """Return where what was fetched begins, at the boundaries of what is in flight."""
+        floor = self._records.batches.floor(self._first_offset)
+        if floor is None:
+            return max(self._first_offset, self._records.start_offset)
+        if floor.last_offset >= self._first_offset:
+            return floor.first_offset
+        return self._first_offset
+
+    # -- batches that are in flight -------------------------------------------------------------
+
+    def _acquire_again(self, base_offset: int, overlapping: Sequence[InFlightBatch]) -> None:
+        """Acquire what is available of these batches, and what is between them in the gap window."""
+        gap_start = base_offset
+        for batch in overlapping:
+            if self._remaining <= 0:
+                return
+            if self._records.active_gap_window is not None:
+                if gap_start < batch.first_offset:
+                    self._acquire_new(gap_start, batch.first_offset - 1)
+                gap_start = batch.last_offset + 1
+                if self._remaining <= 0:
+                    return
+            is_throttled = self._is_throttled(batch)
+            if is_throttled and self._acquired:
+                self._remaining = 0
+                return
+            count = self._acquire_batch(batch, is_throttled)
+            if is_throttled and count > 0:
+                self._remaining = 0
+                return
+            self._remaining -= count
+
+    def _acquire_batch(self, batch: InFlightBatch, is_throttled: bool) -> int:
+        """Acquire the batch, or those of its records that are wanted; return how many that are."""
+        whole = batch.batch_state
+        if whole is not None and not whole.is_acquirable:
+            return 0
+        is_limited = self._wanted.is_limit and batch.record_count > self._remaining
+        is_wanted = batch.is_within(self._first_offset, self._last_offset)
+        if whole is None or not is_wanted or is_limited or is_throttled:
+            batch.split(self._locks)
+            return self._acquire_some(batch)
+        whole.acquire(self._wanted.member_id)
+        whole.lock = self._locks.lock(self._wanted.member_id, batch.first_offset, batch.last_offset)
+        self._acquired.append(AcquiredRange(batch.first_offset, batch.last_offset, whole.delivery_count))
+        return batch.record_count
+
+    def _acquire_some(self, batch: InFlightBatch) -> int:
+        """Acquire the available records of a split batch; return how many that are."""
+        member_id = self._wanted.member_id
+        isolates_last = self._max_delivery_count > MINIMUM_THROTTLE_LIMIT
+        most = self._remaining if self._wanted.is_limit else batch.record_count
+        is_throttled = False
+        count = 0
+        acquired: list[AcquiredRange] = []
+        for first_offset, last_offset, state in batch.parts_in(self._first_offset, self._last_offset):
+            if not state.is_acquirable:
+                continue
+            deliveries = state.delivery_count
+            is_last_delivery = isolates_last and deliveries == self._max_delivery_count - 1
+            if is_last_delivery and acquired:
+                break  # it is delivered alone, the next time
+            if deliveries >= self._throttle_limit and not is_throttled:
+                is_throttled = True
+                halvings = deliveries - self._throttle_limit + 1
+                throttled = max(1, batch.record_count >> halvings)
+                if throttled > count:
+                    most = min(most, throttled)
+            taken = 1 if is_last_delivery else min(last_offset - first_offset + 1, most - count)
+            last_taken = first_offset + taken - 1
+            own = batch.cut_out(first_offset, last_taken, self._locks)
+            own.acquire(member_id)
+            own.lock = self._locks.lock(member_id, first_offset, last_taken)
+            acquired.append(AcquiredRange(first_offset, last_taken, own.delivery_count))
+            count += taken
+            if is_last_delivery or count == most:
+                break
+        accumulate(self._acquired, acquired)
+        return count
+
+    def _is_throttled(self, batch: InFlightBatch) -> bool:
+        """Whether the batch has records that were delivered so often that they are isolated."""
+        if batch.batch_state is not None:
+            states = [batch.batch_state]
+        else:
+            in_range = batch.parts_in(self._first_offset, self._last_offset)
+            states = [state for _, _, state in in_range]
+        return any(state.delivery_count >= self._throttle_limit for state in states if state.is_acquirable)
+
+    # -- new batches ----------------------------------------------------------------------------
+
+    def _acquire_new(self, first_offset: int, last_offset: int) -> None:
+        """Begin batches for records that were never in flight here."""
+        records, wanted = self._records, self._wanted
+        if not records.batches and records.end_offset > first_offset:
+            first_offset = records.end_offset  # what was before is done
+        limit = self._remaining
+        if limit < last_offset - first_offset + 1:
+            end_of_batch = self._fetched.last_offset_of_batch_with(first_offset + limit - 1)
+            in_window = records.active_gap_window is not None
+            last_offset = min(end_of_batch, last_offset) if in_window else end_of_batch
+        if wanted.is_limit:
+            acquired = [self._begin_limited(first_offset, last_offset, limit)]
+        else:
+            acquired = self._divide(first_offset, last_offset)
+            for one in acquired:
+                self._begin(one.first_offset, one.last_offset)
+        if records.batches.first.first_offset == first_offset:
+            records.start_offset = first_offset
+        records.end_offset = max(records.end_offset, last_offset)
+        if wanted.is_limit:
+            last_offset = acquired[0].last_offset
+        records.narrow_gap_window(last_offset + 1)
+        self._acquired += acquired
+        self._remaining -= last_offset - first_offset + 1
+
+    def _divide(self, first_offset: int, last_offset: int) -> list[AcquiredRange]:
+        """Return ranges of about `batch_size` records that begin where batches of the log do."""
+        batch_size = self._wanted.batch_size
+        ranges: list[AcquiredRange] = []
+        start = first_offset
+        if last_offset - first_offset + 1 > batch_size:
+            batches = self._fetched.batches
+            for index in range(max(self._fetched.index_of(first_offset), 0), len(batches)):
+                base_offset = batches[index].base_offset
+                if base_offset > last_offset:
+                    break
+                if base_offset - start >= batch_size:
+                    ranges.append(AcquiredRange(start, base_offset - 1, 1))
+                    start = base_offset
+        ranges.append(AcquiredRange(start, last_offset, 1))
+        return ranges
+
+    def _begin_limited(self, first_offset: int, last_offset: int, limit: int) -> AcquiredRange:
+        """Begin one batch, of which the member gets no more than `limit` records."""
+        if last_offset - first_offset + 1 <= limit:
+            self._begin(first_offset, last_offset)
+            return AcquiredRange(first_offset, last_offset, 1)
+        last_acquired = first_offset + limit - 1
+        state = InFlightState(RecordState.ACQUIRED, 1, self._wanted.member_id)
+        batch = InFlightBatch(first_offset, last_offset, state)
+        batch.split_after(last_acquired, self._locks)
+        self._records.finds_next_fetch_offset = True
+        self._records.batches.put(batch)
+        return AcquiredRange(first_offset, last_acquired, 1)
+
+    def _begin(self, first_offset: int, last_offset: int) -> None:
+        member_id = self._wanted.member_id
+        lock = self._locks.lock(member_id, first_offset, last_offset)
+        state = InFlightState(RecordState.ACQUIRED, 1, member_id, lock)
+        self._records.batches.put(InFlightBatch(first_offset, last_offset, state))
+
+
+def accumulate(ranges: list[AcquiredRange], more: Sequence[AcquiredRange]) -> None:
+    """Add ranges, those next to each other with the same number of deliveries as one."""
+    whole: AcquiredRange | None = None
+    for one in more:
+        if whole is None:
+            whole = one
+        elif one.first_offset == whole.last_offset + 1 and one.delivery_count == whole.delivery_count:
+            whole = whole._replace(last_offset=one.last_offset)
+        else:
+            ranges.append(whole)
+            whole = one
+    if whole is not None:
+        ranges.append(whole)

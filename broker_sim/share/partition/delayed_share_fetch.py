@@ -1,0 +1,248 @@
+"""A share fetch that waits for records to acquire; mirrors `kafka.server.share.DelayedShareFetch`.
+
+A try goes three steps:
+
+1. It takes the fetch lock of each share partition from which records may be acquired now. One that is being
+   initialised, that another fetch has, or that has as many records in flight as allowed, is left out.
+2. Where the log has the next fetch offset is known from an earlier try, or is read.
+3. It completes if a read failed, or if the partitions have `min_bytes` together. Else it gives the locks back.
+
+When it completes, it reads what it has not read, lets the member acquire it, and gives the locks back. When its time
+is over without that, it tries the first step once more and answers what there is, as a rule nothing.
+
+It is watched by each share partition, which is announced when a lock on records times out, when the start offset
+moves, when a fetch lock is given back and when the share partition is initialised or fenced; and by each partition,
+which is announced when the high watermark moves and when this broker stops to lead it. Members that release records
+announce them too, but while that is being written: as in Kafka a fetch is not woken when they are available.
+
+Deliberate difference: there is no tiered storage.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.runtime.delayed_request import DelayedRequest
+from broker_sim.share.partition.fetched_records import FetchedRecords
+from broker_sim.share.partition.partition_max_bytes import uniform_max_bytes
+from broker_sim.share.partition.share_fetch import SharePartitionData
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterable, Mapping
+
+    from broker_sim.metadata.topic_partition import TopicIdPartition
+    from broker_sim.replica import FetchPartitionData
+    from broker_sim.share.partition.log_reader import LogReader
+    from broker_sim.share.partition.share_fetch import ShareFetch
+    from broker_sim.share.partition.share_partition import SharePartition
+
+
+class FetchedSharePartitions(Protocol):
+    """The share partition manager, as an operation sees it."""
+
+    round: int
+    """Which tries belong together; each operation tries once in a round. 0 for a try by itself."""
+
+    def handle_error(self, group_id: str, partition: TopicIdPartition, error: ApiError) -> None:
+        """Fence the share partition, if this broker has no right to it any more."""
+
+    def fetch_locks_released(self, group_id: str, partitions: Iterable[TopicIdPartition]) -> None:
+        """Try the share fetches that wait for these, after the running handler has returned."""
+
+
+class DelayedShareFetch(DelayedRequest):
+    """Waits until records can be acquired, or for `max_wait_ms`."""
+
+    __slots__ = ("_acquired", "_fetch", "_manager", "_partitions", "_read", "_reader", "_rng", "_tried_in")
+
+    api = "ShareFetch"
+
+    def __init__(
+        self,
+        fetch: ShareFetch,
+        partitions: Mapping[TopicIdPartition, SharePartition],
+        reader: LogReader,
+        manager: FetchedSharePartitions,
+        rng: random.Random,
+    ) -> None:
+        super().__init__(fetch.params.max_wait_ms, fetch.params.client_id)
+        self._fetch = fetch
+        self._partitions = partitions
+        self._reader = reader
+        self._manager = manager
+        self._rng = rng
+        self._tried_in = 0
+        """The round of the last try."""
+        self._acquired: dict[TopicIdPartition, int] = {}
+        """The partitions whose fetch locks it has when it completes, with the offsets to fetch from."""
+        self._read: dict[TopicIdPartition, FetchPartitionData] = {}
+        """What a try has read of them already."""
+
+    @property
+    def error_code(self) -> ErrorCode | None:
+        """The first error of a partition once it is completed, None before."""
+        return self._fetch.first_error if self.is_completed() else None
+
+    # -- trying ---------------------------------------------------------------------------------
+
+    def try_complete(self) -> bool:
+        """Complete if a read fails, or if there are `min_bytes` to acquire."""
+        tried_in, self._tried_in = self._tried_in, self._manager.round
+        if tried_in and tried_in == self._tried_in:
+            return False
+        offsets = self._acquirable_partitions()
+        if not offsets:
+            return False
+        try:
+            read = self._read_where_unknown(offsets)
+            is_satisfied = any(data.error_code for data in read.values()) or self._is_min_bytes_satisfied(offsets)
+        except ApiError:
+            self._release_fetch_locks(offsets)
+            return self.force_complete()
+        if not is_satisfied:
+            self._release_fetch_locks(offsets)
+            return False
+        self._acquired, self._read = offsets, read
+        return self.force_complete()
+
+    def _acquirable_partitions(self) -> dict[TopicIdPartition, int]:
+        """Take the fetch locks that are free; return where to fetch from."""
+        offsets: dict[TopicIdPartition, int] = {}
+        for partition, share_partition in self._partitions.items():
+            if share_partition.maybe_acquire_fetch_lock(self):
+                if share_partition.can_acquire_records():
+                    offsets[partition] = share_partition.records.next_fetch_offset()
+                else:
+                    share_partition.release_fetch_lock(self)
+        return offsets
+
+    def _read_where_unknown(
+        self, offsets: Mapping[TopicIdPartition, int]
+    ) -> dict[TopicIdPartition, FetchPartitionData]:
+        """Read where it is not known where the log has the offset, and note that."""
+        unknown = {
+            partition: offset
+            for partition, offset in offsets.items()
+            if self._known_metadata_offset(partition) != offset
+        }
+        read = self._read_from_log(unknown, len(offsets))
+        for partition, data in read.items():
+            if not data.error_code:
+                self._partitions[partition].fetch_offset_metadata = self._reader.offset_metadata(
+                    partition.topic_partition, offsets[partition]
+                )
+        return read
+
+    def _known_metadata_offset(self, partition: TopicIdPartition) -> int:
+        metadata = self._partitions[partition].fetch_offset_metadata
+        return -1 if metadata is None else metadata.offset
+
+    def _read_from_log(
+        self, offsets: Mapping[TopicIdPartition, int], acquired_count: int
+    ) -> dict[TopicIdPartition, FetchPartitionData]:
+        """Read those that are not answered with an error already. Raises ApiError."""
+        fetch = self._fetch
+        wanted = {partition: offset for partition, offset in offsets.items() if not fetch.is_erroneous(partition)}
+        if not wanted:
+            return {}
+        return self._reader.read(fetch.params, wanted, self._max_bytes(offsets, acquired_count))
+
+    def _max_bytes(self, partitions: Iterable[TopicIdPartition], acquired_count: int) -> dict[TopicIdPartition, int]:
+        max_bytes = self._fetch.params.max_bytes
+        return uniform_max_bytes(max_bytes, list(partitions), acquired_count, self._rng)
+
+    def _is_min_bytes_satisfied(self, offsets: Mapping[TopicIdPartition, int]) -> bool:
+        """Whether what the partitions have is enough; it is assumed that all of it can be acquired."""
+        params = self._fetch.params
+        max_bytes = self._max_bytes(offsets, len(offsets))
+        accumulated_bytes = 0
+        for partition, offset in offsets.items():
+            try:
+                end = self._reader.end_offset_metadata(partition.topic_partition, params)
+            except ApiError as error:
+                self._fetch.add_erroneous([partition], error)
+                self._manager.handle_error(self._fetch.group_id, partition, error)
+                continue
+            start = self._partitions[partition].fetch_offset_metadata
+            if start is None or start.offset != offset:
+                continue
+            if offset > end.offset:
+                return True
+            if offset < end.offset:
+                if start.segment_base_offset < end.segment_base_offset:
+                    return True
+                available_bytes = end.position - start.position
+                accumulated_bytes += min(available_bytes, max_bytes[partition])
+        return accumulated_bytes >= params.min_bytes
+
+    # -- completing -----------------------------------------------------------------------------
+
+    def on_expiration(self) -> None:
+        """Do nothing: the answer is what can be acquired now."""
+
+    def on_complete(self) -> None:
+        """Read, let the member acquire what was read, and answer."""
+        offsets = self._acquired or self._acquirable_partitions()
+        if not offsets:
+            self._fetch.maybe_complete({})
+            return
+        try:
+            missing = {partition: offset for partition, offset in offsets.items() if partition not in self._read}
+            read = {**self._read_from_log(missing, len(offsets)), **self._read}
+            answers = self._acquire(offsets, read)
+        except ApiError as error:
+            for partition in offsets:
+                self._manager.handle_error(self._fetch.group_id, partition, error)
+            self._fetch.add_erroneous(offsets, error)
+            answers = {}
+        try:
+            self._fetch.maybe_complete(answers)
+        finally:
+            self._release_fetch_locks(offsets)
+            self._manager.fetch_locks_released(self._fetch.group_id, offsets)
+
+    def _acquire(
+        self, offsets: Mapping[TopicIdPartition, int], read: Mapping[TopicIdPartition, FetchPartitionData]
+    ) -> dict[TopicIdPartition, SharePartitionData]:
+        """Let the member acquire what was read, up to as many records as it wants."""
+        answers: dict[TopicIdPartition, SharePartitionData] = {}
+        wanted = self._fetch.wanted
+        for partition, data in read.items():
+            share_partition = self._partitions[partition]
+            if data.error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                if self._follow_log_start(partition, share_partition):
+                    answers[partition] = SharePartitionData()
+                continue
+            if data.error_code:
+                answers[partition] = SharePartitionData(data.error_code)
+                continue
+            fetched = FetchedRecords(
+                data.records,
+                data.aborted_transactions,
+                last_offset=share_partition.last_acquirable_offset(offsets[partition], wanted.max_records),
+            )
+            acquired = share_partition.acquire(wanted, offsets[partition], fetched)
+            if not acquired:
+                answers[partition] = SharePartitionData()
+                continue
+            records = fetched.slice(acquired[0].first_offset, acquired[-1].last_offset)
+            answers[partition] = SharePartitionData(records=records, acquired=acquired)
+            count = sum(one.record_count for one in acquired)
+            wanted = wanted._replace(max_records=wanted.max_records - count)
+        return answers
+
+    def _follow_log_start(self, partition: TopicIdPartition, share_partition: SharePartition) -> bool:
+        """Begin where the log begins now, so that the next fetch finds it; return False if that is not known."""
+        try:
+            share_partition.log_start_moved(share_partition.log_start_offset())
+        except ApiError as error:
+            self._fetch.add_erroneous([partition], error)
+            self._manager.handle_error(self._fetch.group_id, partition, error)
+            return False
+        return True
+
+    def _release_fetch_locks(self, partitions: Iterable[TopicIdPartition]) -> None:
+        for partition in partitions:
+            self._partitions[partition].release_fetch_lock(self)

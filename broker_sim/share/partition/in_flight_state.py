@@ -1,0 +1,173 @@
+"""The state of a record or of a batch of them; mirrors `InFlightState`.
+
+A member's acknowledgement changes the state at once, and `complete_state_transition` decides later whether
+that holds: when the state has been written, or could not be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.share.partition.record_state import TERMINAL_STATES, RecordState
+
+if TYPE_CHECKING:
+    from broker_sim.share.partition.acquisition_lock import AcquisitionLocks, AcquisitionLockTimerTask
+
+EMPTY_MEMBER_ID: Final = ""
+"""Stands for no member: nobody has acquired the record."""
+
+
+class InFlightState:
+    """State, number of deliveries, owner and lock."""
+
+    __slots__ = ("_before", "_is_archived_for_good", "delivery_count", "lock", "member_id", "parts_cut_off", "state")
+
+    def __init__(
+        self,
+        state: RecordState,
+        delivery_count: int,
+        member_id: str = EMPTY_MEMBER_ID,
+        lock: AcquisitionLockTimerTask | None = None,
+    ) -> None:
+        self.state = state
+        self.delivery_count = delivery_count
+        self.member_id = member_id
+        self.lock = lock
+        """When the member's time is over; None while nobody has acquired the record."""
+        self._before: tuple[RecordState, str, int] | None = None
+        """State and owner before a change that is being written, and the limit of deliveries then."""
+        self._is_archived_for_good = False
+        self.parts_cut_off: tuple[InFlightState, ...] = ()
+        """What was cut off while a change was being written, which ends with this one's."""
+
+    def __repr__(self) -> str:
+        return f"InFlightState({self.state.name}, {self.delivery_count}, {self.member_id!r})"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the record is never delivered again, if a change that is being written holds."""
+        return self.state in TERMINAL_STATES
+
+    @property
+    def has_ongoing_state_transition(self) -> bool:
+        """Whether a change of the state is being written."""
+        return self._before is not None
+
+    @property
+    def is_acquirable(self) -> bool:
+        """Whether a member may have the record now."""
+        return self.state is RecordState.AVAILABLE and self._before is None
+
+    def acquire(self, member_id: str) -> bool:
+        """Deliver the record to the member once more; return False if it may not have it."""
+        if not self.is_acquirable:
+            return False
+        self.state = RecordState.ACQUIRED
+        self.delivery_count += 1
+        self.member_id = member_id
+        return True
+
+    def try_update_state(self, new_state: RecordState, max_delivery_count: int) -> bool:
+        """Take the record from its member; return False if it may not get this state.
+
+        A record that was delivered as often as allowed is archived and not made available.
+        """
+        if self._before is not None:
+            return False
+        if new_state is RecordState.AVAILABLE and self.delivery_count >= max_delivery_count:
+            new_state = RecordState.ARCHIVED
+        if not self.state.allows(new_state):
+            return False
+        self.state = new_state
+        self.member_id = EMPTY_MEMBER_ID
+        return True
+
+    def start_state_transition(self, new_state: RecordState, max_delivery_count: int) -> bool:
+        """Do as `try_update_state`, until `complete_state_transition` decides."""
+        state, member_id = self.state, self.member_id
+        if not self.try_update_state(new_state, max_delivery_count):
+            return False
+        self._before = (state, member_id, max_delivery_count)
+        return True
+
+    def complete_state_transition(self, *, commit: bool) -> bool:
+        """Keep the change, or take it back; return whether any of the records is available now.
+
+        What was archived meanwhile stays so. If the member's time was over meanwhile, it does not get the records
+        back.
+        """
+        is_available = False
+        pending = [self]
+        while pending:
+            state = pending.pop()
+            pending += state.parts_cut_off
+            state.parts_cut_off = ()
+            state.end_state_transition(commit=commit)
+            is_available = is_available or state.state is RecordState.AVAILABLE
+        return is_available
+
+    def end_state_transition(self, *, commit: bool) -> None:
+        """Keep or take back the change of these records only."""
+        before = self._before
+        self._before = None
+        if commit or self._is_archived_for_good:
+            self.end_lock()
+            return
+        assert before is not None
+        state, member_id, max_delivery_count = before
+        if self.lock is not None and self.lock.has_expired:
+            is_last = self.delivery_count >= max_delivery_count
+            self.state = RecordState.ARCHIVED if is_last else RecordState.AVAILABLE
+            self.member_id = EMPTY_MEMBER_ID
+            self.end_lock()
+        else:
+            self.state = state
+            self.member_id = member_id
+
+    def archive(self) -> None:
+        """Never deliver the record again, whatever becomes of a change that is being written."""
+        self._is_archived_for_good = True
+        self.state = RecordState.ARCHIVED
+        self.member_id = EMPTY_MEMBER_ID
+        self.end_lock()
+
+    def end_lock(self) -> None:
+        """Cancel the lock, if there is one."""
+        if self.lock is not None:
+            self.lock.cancel()
+            self.lock = None
+
+    # -- parts of a batch -----------------------------------------------------------------------
+
+    def cut_off(self, offset: int, locks: AcquisitionLocks) -> InFlightState:
+        """Return the same state for the records from the offset on; a lock then ends there, too."""
+        rest = InFlightState(self.state, self.delivery_count, self.member_id)
+        if self.lock is not None:
+            rest.lock = locks.cut_off(self.lock, offset)
+        rest._is_archived_for_good = self._is_archived_for_good
+        if self._before is not None:
+            rest._before = self._before
+            self.parts_cut_off = (*self.parts_cut_off, rest)
+        return rest
+
+    def can_take_over(self, following: InFlightState) -> bool:
+        """Whether the records behind these stand alike, and nothing of either is being written."""
+        if (
+            self.state is not following.state
+            or self.delivery_count != following.delivery_count
+            or self.member_id != following.member_id
+            or self._before is not None
+            or following._before is not None
+            or self._is_archived_for_good is not following._is_archived_for_good
+        ):
+            return False
+        lock, other = self.lock, following.lock
+        if lock is None or other is None:
+            return lock is other
+        return lock.can_take_over(other)
+
+    def take_over(self, following: InFlightState) -> None:
+        """Be the state of the records behind these, too, as `can_take_over` allows."""
+        if self.lock is not None and following.lock is not None:
+            self.lock.last_offset = following.lock.last_offset
+            following.end_lock()

@@ -1,0 +1,108 @@
+"""What one share fetch asks for, and its answer; mirrors `ShareFetch` and `PartitionRotateStrategy`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from broker_sim.errors import ApiError
+    from broker_sim.metadata.topic_partition import TopicIdPartition
+    from broker_sim.replica import FetchParams
+    from broker_sim.share.partition.acquisition import WantedRecords
+    from broker_sim.share.partition.fetched_records import AcquiredRange
+
+    OnFetched = Callable[[Mapping["TopicIdPartition", "SharePartitionData"]], object]
+
+
+class SharePartitionData:
+    """The answer for one partition: an error, or what was acquired, with its records."""
+
+    __slots__ = ("acquired", "error_code", "records")
+
+    def __init__(
+        self,
+        error_code: ErrorCode = ErrorCode.NONE,
+        records: Sequence[bytes | memoryview] = (),
+        acquired: Sequence[AcquiredRange] = (),
+    ) -> None:
+        self.error_code = error_code
+        self.records = records
+        self.acquired = acquired
+
+    @property
+    def has_records(self) -> bool:
+        """Whether there are records in it."""
+        return bool(self.records)
+
+    @property
+    def has_error(self) -> bool:
+        """Whether it is an error."""
+        return self.error_code is not ErrorCode.NONE
+
+
+class ShareFetch:
+    """A request to fetch for a member; `on_done` is called once, with the partitions that have news."""
+
+    __slots__ = ("_erroneous", "_on_done", "group_id", "is_completed", "params", "partitions", "wanted")
+
+    def __init__(
+        self,
+        group_id: str,
+        params: FetchParams,
+        wanted: WantedRecords,
+        partitions: Sequence[TopicIdPartition],
+        on_done: OnFetched,
+    ) -> None:
+        self.group_id = group_id
+        self.params = params
+        self.wanted = wanted
+        self.partitions = partitions
+        self.is_completed = False
+        self._erroneous: dict[TopicIdPartition, ErrorCode] = {}
+        self._on_done = on_done
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to fetch, and so nothing to wait for."""
+        return not self.partitions or self.wanted.max_records == 0 or self.params.max_bytes == 0
+
+    @property
+    def has_error_in_all_partitions(self) -> bool:
+        """Whether no partition is left to be fetched."""
+        return len(self._erroneous) == len(self.partitions)
+
+    @property
+    def first_error(self) -> ErrorCode:
+        """The first error, NONE without one."""
+        return next(iter(self._erroneous.values()), ErrorCode.NONE)
+
+    def is_erroneous(self, partition: TopicIdPartition) -> bool:
+        """Whether the partition is answered with an error already."""
+        return partition in self._erroneous
+
+    def add_erroneous(self, partitions: Iterable[TopicIdPartition], error: ApiError) -> None:
+        """Answer these partitions with the error, when all is answered."""
+        for partition in partitions:
+            self._erroneous[partition] = error.error_code
+
+    def maybe_complete(self, data: Mapping[TopicIdPartition, SharePartitionData]) -> None:
+        """Answer, unless that was done before."""
+        if self.is_completed:
+            return
+        self.is_completed = True
+        answers = dict(data)
+        for partition, error_code in self._erroneous.items():
+            answers[partition] = SharePartitionData(error_code)
+        self._on_done(answers)
+
+
+def rotate(partitions: Sequence[TopicIdPartition], session_epoch: int) -> list[TopicIdPartition]:
+    """Return the partitions, with each request of a session another one first, so that none starves."""
+    if session_epoch < 1 or not partitions:
+        return list(partitions)
+    at = session_epoch % len(partitions)
+    return [*partitions[at:], *partitions[:at]]

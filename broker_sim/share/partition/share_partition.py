@@ -1,0 +1,370 @@
+"""A partition of a topic as one share group reads it; mirrors `kafka.server.share.SharePartition`.
+
+The leader of the partition keeps in memory which member has which records, see `InFlightRecords`, and lets the
+share coordinator keep what has become of them, see `Persister`. A change goes three steps:
+
+1. The states change at once, so that nobody else can change them.
+2. The changes are written.
+3. They hold, and the start offset may move; or they could not be written, and are taken back.
+
+A lock that times out does not wait for step 2: the records are available at once, and what could not be
+written is lost for the next leader only.
+
+Deliberate difference: a broker's state lives on one loop, so there is no read and write lock.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol.special_values import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from broker_sim.runtime.event_log import get_logger
+from broker_sim.share.partition.aborted_batches import leave_out_aborted
+from broker_sim.share.partition.acknowledgement import Acknowledging, Changes
+from broker_sim.share.partition.acquisition import Acquisition
+from broker_sim.share.partition.acquisition_lock import AcquisitionLocks
+from broker_sim.share.partition.in_flight_batch import InFlightBatch
+from broker_sim.share.partition.in_flight_records import GapWindow, InFlightRecords
+from broker_sim.share.partition.in_flight_state import InFlightState
+from broker_sim.share.partition.lock_timeout import time_out
+from broker_sim.share.partition.record_state import TERMINAL_STATES, RecordState
+from broker_sim.share.partition.state_update import StateUpdate, joined
+from broker_sim.share.share_state import UNINITIALIZED_START_OFFSET, WrittenState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.share.partition.acknowledgement import AcknowledgementBatch
+    from broker_sim.share.partition.acquisition import WantedRecords
+    from broker_sim.share.partition.acquisition_lock import AcquisitionLockTimerTask
+    from broker_sim.share.partition.environment import OffsetLookup, SharePartitionEnvironment
+    from broker_sim.share.partition.fetched_records import AcquiredRange, FetchedRecords
+    from broker_sim.share.partition.log_reader import LogOffsetMetadata
+    from broker_sim.share.share_state import ReadState, SharePartitionKey, StateBatch, StateOutcome
+
+    OnDone = Callable[[ApiError | None], object]
+
+log = get_logger(__name__)
+
+_ERROR_OF_PERSISTER = {
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+"""What clients are told of an error of the share coordinator; of others UNKNOWN_SERVER_ERROR."""
+
+
+class SharePartitionState(Enum):
+    """Whether the share partition can be used."""
+
+    EMPTY = "empty"
+    INITIALIZING = "initializing"
+    ACTIVE = "active"
+    FAILED = "failed"
+    FENCED = "fenced"
+
+
+class SharePartition:
+    """One share partition, from when it is first fetched to when this broker stops leading it."""
+
+    def __init__(
+        self,
+        key: SharePartitionKey,
+        topic_partition: TopicPartition,
+        leader_epoch: int,
+        environment: SharePartitionEnvironment,
+        find_offset: OffsetLookup,
+    ) -> None:
+        self.key = key
+        self.topic_partition = topic_partition
+        self.leader_epoch = leader_epoch
+        self.state = SharePartitionState.EMPTY
+        self.state_epoch = 0
+        self.records = InFlightRecords()
+        self.fetch_offset_metadata: LogOffsetMetadata | None = None
+        """Where the log has the next fetch offset, as of the last read from there."""
+        self.lock_timeouts = 0
+        """Records whose lock was over."""
+        self._environment = environment
+        self._settings = environment.settings
+        self._find_offset = find_offset
+        self._fetch_lock: object | None = None
+        self._locks = AcquisitionLocks(
+            environment.timer,
+            environment.clock,
+            lambda: self._settings.record_lock_duration_ms(key.group_id),
+            self._on_lock_timeout,
+        )
+
+    @property
+    def max_delivery_count(self) -> int:
+        """How often a record is delivered at most."""
+        return self._settings.delivery_count_limit(self.key.group_id)
+
+    # -- initialisation -------------------------------------------------------------------------
+
+    def maybe_initialize(self, on_done: OnDone) -> None:
+        """Read the state, if that was not done; `on_done` is told of an error.
+
+        LEADER_NOT_AVAILABLE while it is read for another request; that one waits too.
+        """
+        name = f"{self.key.group_id}-{self.topic_partition}"
+        if self.state is SharePartitionState.ACTIVE:
+            on_done(None)
+        elif self.state is SharePartitionState.FAILED:
+            text = f"Share partition failed to load {name}"
+            on_done(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text))
+        elif self.state is SharePartitionState.EMPTY:
+            self.state = SharePartitionState.INITIALIZING
+            self._environment.persister.read_state(
+                self.key, self.leader_epoch, lambda read: self._initialize(read, on_done)
+            )
+        else:
+            what = "fenced" if self.state is SharePartitionState.FENCED else "already initializing"
+            text = f"Share partition is {what} {name}"
+            on_done(ApiError(ErrorCode.LEADER_NOT_AVAILABLE, text))
+
+    def _initialize(self, read: ReadState, on_done: OnDone) -> None:
+        try:
+            self._take_state(read)
+        except ApiError as error:
+            self.state = SharePartitionState.FAILED
+            self._log_failure("share_partition_not_initialized", error)
+            on_done(error)
+        else:
+            self.state = SharePartitionState.ACTIVE
+            on_done(None)
+
+    def _take_state(self, read: ReadState) -> None:
+        """Begin with what the leader before has written. Raises ApiError."""
+        if read.error_code:
+            raise _persister_error(read)
+        records = self.records
+        start_offset = read.start_offset
+        if start_offset == UNINITIALIZED_START_OFFSET:
+            start_offset = self._first_start_offset()
+        records.start_offset = records.end_offset = start_offset
+        self.state_epoch = read.state_epoch
+        gap_start = self._take_batches(read.state_batches)
+        if records.batches:
+            records.finds_next_fetch_offset = True
+            records.end_offset = records.batches.last.last_offset
+            if gap_start is not None:
+                records.gap_window = GapWindow(records.end_offset, gap_start)
+            records.maybe_move_start_offset()
+
+    def _take_batches(self, batches: Sequence[StateBatch]) -> int | None:
+        """Put the batches in flight; return where the first gap between them begins, if there is one."""
+        records = self.records
+        gap_start: int | None = None
+        expected = records.start_offset
+        for first_offset, last_offset, delivery_state, delivery_count in batches:
+            if first_offset < records.start_offset or last_offset < first_offset:
+                name = f"{self.key.group_id}-{self.topic_partition}"
+                text = f"Failed to initialize the share partition {name}"
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
+            if gap_start is None and first_offset > expected:
+                gap_start = expected
+            expected = last_offset + 1
+            state = RecordState.of_number(delivery_state)
+            records.batches.put(InFlightBatch(first_offset, last_offset, InFlightState(state, delivery_count)))
+            if state in TERMINAL_STATES:
+                records.delivery_complete_count += last_offset - first_offset + 1
+        return gap_start
+
+    def _first_start_offset(self) -> int:
+        """Return where the group begins, which has never read the partition."""
+        reset = self._settings.auto_offset_reset(self.key.group_id)
+        if reset.duration_ms is not None:
+            return self._find_offset(self._environment.clock.wall_clock_ms() - reset.duration_ms)
+        return self._find_offset(EARLIEST_TIMESTAMP if reset.is_earliest else LATEST_TIMESTAMP)
+
+    def mark_fenced(self) -> None:
+        """Refuse everything from now on: this broker has no right to the share partition any more."""
+        self.state = SharePartitionState.FENCED
+
+    # -- fetching -------------------------------------------------------------------------------
+
+    def maybe_acquire_fetch_lock(self, fetch: object) -> bool:
+        """Let nobody else fetch until `release_fetch_lock`; return False if somebody does."""
+        if self.state is not SharePartitionState.ACTIVE or self._fetch_lock is not None:
+            return False
+        self._fetch_lock = fetch
+        return True
+
+    def release_fetch_lock(self, fetch: object) -> None:
+        """Let others fetch."""
+        assert self._fetch_lock is fetch, "only who has the fetch lock releases it"
+        self._fetch_lock = None
+
+    def can_acquire_records(self) -> bool:
+        """Whether fewer records are in flight than allowed, or some of them are available again."""
+        records = self.records
+        if records.next_fetch_offset() != records.end_offset + 1:
+            return True
+        return records.count < self._settings.partition_max_record_locks(self.key.group_id)
+
+    def last_acquirable_offset(self, fetch_offset: int, max_records: int) -> int:
+        """Return up to where a fetch from there may acquire, which is no further than locks are allowed."""
+        most = self._settings.partition_max_record_locks(self.key.group_id)
+        return self.records.last_acquirable_offset(fetch_offset, min(max_records, most))
+
+    def acquire(self, wanted: WantedRecords, fetch_offset: int, fetched: FetchedRecords) -> list[AcquiredRange]:
+        """Let a member have what was fetched for it; return what it has of that."""
+        if self.state is not SharePartitionState.ACTIVE or wanted.max_records <= 0 or not fetched.batches:
+            return []
+        acquisition = Acquisition(self.records, self._locks, wanted, fetched, self.max_delivery_count)
+        acquired = acquisition.run(fetch_offset, self._settings.partition_max_record_locks(self.key.group_id))
+        if acquired and fetched.aborted_transactions:
+            return leave_out_aborted(self.records, self._locks, fetched, acquired)
+        return acquired
+
+    def log_start_offset(self) -> int:
+        """Return where the log starts now. Raises ApiError where this broker does not lead it in that epoch."""
+        return self._find_offset(EARLIEST_TIMESTAMP)
+
+    def log_start_moved(self, log_start_offset: int) -> None:
+        """Follow a log that now starts later; what is acquired stays with its members."""
+        self.records.log_start_moved(log_start_offset, self._locks)
+
+    # -- acknowledging --------------------------------------------------------------------------
+
+    def acknowledge(
+        self, member_id: str, batches: Sequence[AcknowledgementBatch], changes: Changes, on_done: OnDone
+    ) -> None:
+        """Change the states as the member says, and write that. Raises FailedRequestError, without `on_done`."""
+        acknowledging = self._acknowledging(member_id, changes)
+        try:
+            acknowledging.acknowledge(batches)
+        except ApiError as error:
+            self._roll_back(acknowledging.updates)
+            on_done(error)
+        else:
+            self._write_updates(acknowledging.updates, on_done)
+
+    def release_acquired_records(self, member_id: str, on_done: OnDone) -> None:
+        """Make available what the member has acquired: its session has ended."""
+        acknowledging = self._acknowledging(member_id, Changes())
+        try:
+            acknowledging.release_all()
+        except ApiError as error:
+            self._roll_back(acknowledging.updates)
+            on_done(error)
+        else:
+            self._write_updates(acknowledging.updates, on_done)
+
+    def _acknowledging(self, member_id: str, changes: Changes) -> Acknowledging:
+        return Acknowledging(
+            self.records,
+            self._locks,
+            member_id,
+            self.max_delivery_count,
+            changes,
+            is_renewable=self._settings.is_renew_acknowledge_enabled(self.key.group_id),
+        )
+
+    def _write_updates(self, updates: Sequence[StateUpdate], on_done: OnDone) -> None:
+        """Write the changes; then they hold, or are taken back."""
+        if not updates:
+            on_done(None)
+            return
+
+        def written(error: ApiError | None) -> None:
+            has_moved = False
+            if error is not None:
+                self._roll_back(updates)
+            else:
+                self._complete(updates, commit=True)
+                self._merge(updates)
+                has_moved = self.records.maybe_move_start_offset()
+            on_done(error)
+            if has_moved:
+                self._environment.announce(self.key)
+
+        self._write([update.written for update in updates], written)
+
+    def _roll_back(self, updates: Sequence[StateUpdate]) -> None:
+        """Take the changes back, and do not count those as done that were counted."""
+        self._complete(updates, commit=False)
+        records = self.records
+        for state, written in updates:
+            if written.delivery_state in TERMINAL_STATES and not state.is_terminal:
+                records.delivery_complete_count -= records.count_in(written.first_offset, written.last_offset)
+        self._merge(updates)
+
+    def _complete(self, updates: Sequence[StateUpdate], *, commit: bool) -> None:
+        for state, _ in updates:
+            if state.complete_state_transition(commit=commit):
+                self.records.finds_next_fetch_offset = True
+
+    def _merge(self, updates: Sequence[StateUpdate]) -> None:
+        """Keep no more parts of batches than stand differently now."""
+        if updates:
+            first, last = updates[0].written.first_offset, updates[-1].written.last_offset
+            self.records.merge(first, last)
+
+    def _write(self, batches: Sequence[StateBatch], on_done: OnDone) -> None:
+        def written(outcome: StateOutcome) -> None:
+            error = _persister_error(outcome) if outcome.error_code else None
+            if error is not None:
+                self._log_failure("share_group_state_not_written", error)
+            on_done(error)
+
+        state = WrittenState(
+            self.state_epoch,
+            self.leader_epoch,
+            self.records.start_offset,
+            self.records.delivery_complete_count,
+            joined(batches),
+        )
+        self._environment.persister.write_state(self.key, state, written)
+
+    # -- locks ----------------------------------------------------------------------------------
+
+    def _on_lock_timeout(self, task: AcquisitionLockTimerTask) -> None:
+        """Take the records from their member; those delivered often enough are archived.
+
+        In Kafka the records of a split batch have a lock each, and after each of them share fetches are tried. So
+        such a fetch gets the first record by itself, if there is one.
+        """
+        first_offset, last_offset = task.first_offset, task.last_offset
+        self.lock_timeouts += last_offset - first_offset + 1
+        if task.cancelled:
+            return
+        floor = self.records.batches.floor(first_offset)
+        is_split = floor is not None and floor.batch_state is None
+        end = first_offset if is_split else last_offset
+        while first_offset <= last_offset:
+            completed = self._time_out(first_offset, end)
+            first_offset, end = end + 1, end + 1 if completed else last_offset
+
+    def _time_out(self, first_offset: int, last_offset: int) -> int:
+        """Take these records from their member; return how many share fetches that has completed."""
+        updates = time_out(self.records, self._locks, first_offset, last_offset, self.max_delivery_count)
+        if not updates:
+            return 0
+        self._write([update.written for update in updates], lambda _error: self.records.maybe_move_start_offset())
+        return self._environment.complete_delayed_share_fetch(self.key)
+
+    def _log_failure(self, event: str, error: ApiError) -> None:
+        log.bind(self._environment.clock, partition=str(self.topic_partition)).warning(
+            event, group_id=self.key.group_id, error=error.error_code.name
+        )
+
+
+def _persister_error(failed: ReadState | StateOutcome) -> ApiError:
+    """Return what clients are told of an error of the share coordinator."""
+    code = _ERROR_OF_PERSISTER.get(failed.error_code)
+    if code is not None:
+        return ApiError(code, failed.error_message or "")
+    if failed.error_code in (ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.UNSUPPORTED_VERSION):
+        text = "Unable to complete operation due to server error."
+        return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
+    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, failed.error_message or "")

@@ -1,0 +1,151 @@
+"""One partition of `__share_group_state` alone, in virtual time; the test plays callers, log and replicas."""
+
+from random import Random
+
+import pytest
+from broker_sim_purgatory import VirtualClock
+
+from broker_sim.config import BrokerConfig
+from broker_sim.coordinator.context import CoordinatorState
+from broker_sim.errors import ErrorCode
+from broker_sim.metadata import MetadataImage, PartitionState, TopicState
+from broker_sim.protocol.record_batch import parse_header
+from broker_sim.share.coordinator.environment import ShareCoordinatorEnvironment
+from broker_sim.share.coordinator.records import serde
+from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
+from broker_sim.share.share_state import SharePartitionKey, WrittenState
+from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
+from tests.broker_sim.coordinator_log import CoordinatorLog
+
+GROUP = "group"
+WALL_START_MS = 1_000_000
+TOPIC_ID = Random(1).randbytes(16)
+KEY = SharePartitionKey(GROUP, TOPIC_ID, 0)
+
+
+def image_with(topics, version=1):
+    """Return an image with topics of these ids, of two partitions each, and with share groups."""
+    state = PartitionState((1,), (1,), 1, 0, 0)
+    return MetadataImage(
+        version,
+        "cluster",
+        topics={
+            f"t{number}": TopicState(f"t{number}", topic_id, (state, state)) for number, topic_id in enumerate(topics)
+        },
+        topic_names={topic_id: f"t{number}" for number, topic_id in enumerate(topics)},
+        features={"share.version": 1},
+    )
+
+
+class Log(CoordinatorLog):
+    """The `ShareStorage` of one partition, which can be deleted from its start on."""
+
+    def __init__(self):
+        super().__init__(serde)
+        self.deleted = []
+
+    def read(self, partition):
+        """Return the batches that were not deleted."""
+        start = max(self.deleted, default=0)
+        kept = [batch for batch in self.batches if parse_header(batch).last_offset >= start]
+        return map(bytes, kept)
+
+    def delete_records(self, partition, before_offset, on_done):
+        self.deleted.append(before_offset)
+        on_done(ErrorCode.NONE)
+
+
+class Bench:
+    """A share coordinator that leads the one partition of its topic."""
+
+    def __init__(self, **configs):
+        self.log = Log()
+        self.clock = VirtualClock(wall_start_ms=WALL_START_MS)
+        self.image = image_with([TOPIC_ID])
+        self._soon = []
+        values = {"share.coordinator.state.topic.num.partitions": 1}
+        values |= {name.replace("_", "."): value for name, value in configs.items()}
+        self.config = BrokerConfig.from_mapping(values)
+        self.coordinator = self.new_coordinator()
+
+    def new_coordinator(self):
+        """Return a coordinator that loads what is in the log."""
+        coordinator = ShareCoordinator(
+            ShareCoordinatorEnvironment(
+                broker_id=1,
+                config=self.config,
+                clock=self.clock,
+                call_later=self._call_later,
+                image=lambda: self.image,
+                storage=self.log,
+            )
+        )
+        coordinator.runtime.elected(0, 1)
+        self.turn()
+        assert coordinator.runtime.get(0).state is CoordinatorState.ACTIVE
+        return coordinator
+
+    def _call_later(self, delay_ms, callback, *args):
+        assert delay_ms == 0
+        self._soon.append((callback, args))
+
+    def turn(self):
+        """Run what is due in the next turn of the event loop."""
+        soon, self._soon = self._soon, []
+        for callback, args in soon:
+            callback(*args)
+
+    @property
+    def shard(self):
+        return self.coordinator.runtime.get(0).shard
+
+    def ask(self, api, asked, *, group=GROUP):
+        """Return the response, None while it is not there."""
+        answers = []
+        self.coordinator.serve(api, api.request_of(group, asked), answers.append)
+        self.turn()
+        return answers[0] if answers else None
+
+    def _ask_one(self, api, asked, key):
+        response = self.ask(api, [(key, asked)], group=key.group_id)
+        return None if response is None else api.outcomes_of(key.group_id, response)[key]
+
+    def initialize(self, state_epoch=1, start_offset=-1, key=KEY):
+        return self._ask_one(INITIALIZE, InitialState(state_epoch, start_offset), key)
+
+    def write(self, *batches, key=KEY, state_epoch=1, leader_epoch=0, start_offset=0, complete=0):
+        written = WrittenState(state_epoch, leader_epoch, start_offset, complete, batches)
+        return self._ask_one(WRITE, written, key)
+
+    def read(self, leader_epoch=0, key=KEY):
+        return self._ask_one(READ, ReaderEpoch(leader_epoch), key)
+
+    def summary(self, key=KEY):
+        return self._ask_one(SUMMARY, ReaderEpoch(-1), key)
+
+    def delete(self, key=KEY):
+        return self._ask_one(DELETE, NothingMore(), key)
+
+
+@pytest.fixture
+def make_bench():
+    """Return what makes a coordinator, with configurations by their attributes' names."""
+    return Bench
+
+
+@pytest.fixture
+def bench():
+    """Return a coordinator without share partitions."""
+    return Bench()
+
+
+@pytest.fixture
+def key():
+    """The share partition that a test uses unless it says so."""
+    return KEY
+
+
+@pytest.fixture
+def make_image():
+    """Return what makes metadata with topics of these ids."""
+    return image_with

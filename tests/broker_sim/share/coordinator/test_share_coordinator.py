@@ -1,0 +1,113 @@
+"""Claims about requests to the share coordinator as a whole."""
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+from broker_sim.metadata import changes_between
+from broker_sim.share.share_state import StateBatch, StateOutcome, StateSummary
+from broker_sim.share.state_apis import DELETE, INITIALIZE, STATE_APIS, SUMMARY, InitialState
+
+NOTHING = (0, None)
+
+
+def test_share_partitions_of_one_request_are_served_each_by_itself(bench, key):
+    unknown = key._replace(partition=7)
+    asked = [(key, InitialState(1, -1)), (unknown, InitialState(1, -1))]
+    response = bench.ask(INITIALIZE, asked)
+    (topic,) = response.results
+    assert [(p.partition, ErrorCode(p.error_code)) for p in topic.partitions] == [
+        (0, ErrorCode.NONE),
+        (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+
+
+@pytest.mark.parametrize("api", STATE_APIS)
+def test_request_without_a_group_or_topics_has_an_empty_answer(bench, api, key):
+    assert bench.ask(api, []).results == []
+    asked = [(key, api.asked(*range(len(api.asked._fields))))]
+    if api.verb != "write state":
+        assert bench.ask(api, asked, group="").results == []
+
+
+@pytest.mark.parametrize("api", STATE_APIS)
+def test_topic_without_partitions_empties_the_answer_but_of_initialize(bench, api, key):
+    request = api.request_of(key.group_id, [])
+    request.topics = [api.asked_topic(key.topic_id, [])]
+    answers = []
+    bench.coordinator.serve(api, request, answers.append)
+    assert answers[0].results == []
+
+
+@pytest.mark.parametrize("api", STATE_APIS)
+def test_topic_without_partitions_beside_another_one(bench, api, key):
+    values = {"initialize state": (1, -1), "write state": (1, 0, 0, 0, ()), "delete state": ()}
+    request = api.request_of(key.group_id, [(key, api.asked(*values.get(api.verb, (0,))))])
+    request.topics.append(api.asked_topic(bytes(16), []))
+    answers = []
+    bench.coordinator.serve(api, request, answers.append)
+    assert bool(answers[0].results) == (api is INITIALIZE)
+
+
+def test_answer_waits_for_the_replicas(bench, key):
+    bench.log.is_held = True
+    answers = []
+    request = INITIALIZE.request_of(key.group_id, [(key, InitialState(1, -1))])
+    bench.coordinator.serve(INITIALIZE, request, answers.append)
+    assert bench.summary() is None
+    assert answers == []
+    bench.log.release()
+    assert INITIALIZE.outcomes_of(key.group_id, answers[0]) == {key: StateOutcome()}
+    assert bench.summary().state_epoch == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ErrorCode.NOT_ENOUGH_REPLICAS, "Messages are rejected since there are fewer in-sync replicas than required."),
+        (
+            ErrorCode.REQUEST_TIMED_OUT,
+            "CoordinatorWriteEvent(name=initialize-share-group-state) timed out after 5000ms",
+        ),
+    ],
+)
+def test_failed_append_is_told_and_changes_nothing(bench, error, text):
+    bench.log.fails_with = error
+    assert bench.initialize() == (
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        f"Unable to initialize share group state: {text}",
+    )
+    bench.log.fails_with = ErrorCode.NONE
+    assert bench.summary() == StateSummary()
+
+
+def test_broker_that_does_not_lead_is_no_coordinator(bench):
+    bench.coordinator.runtime.resigned(0)
+    assert bench.delete() == (
+        ErrorCode.NOT_COORDINATOR,
+        "Unable to delete share group state: This is not the correct coordinator.",
+    )
+    assert bench.summary()[:2] == (
+        ErrorCode.NOT_COORDINATOR,
+        "Unable to read share group state summary: This is not the correct coordinator.",
+    )
+
+
+def test_loading_coordinator_asks_to_come_again(bench, key):
+    bench.coordinator.runtime.resigned(0)
+    bench.coordinator.runtime.elected(0, 2)
+    answers = []
+    asked = [(key, SUMMARY.asked(-1))]
+    bench.coordinator.serve(SUMMARY, SUMMARY.request_of(key.group_id, asked), answers.append)
+    (outcome,) = SUMMARY.outcomes_of(key.group_id, answers[0]).values()
+    assert outcome.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_state_of_deleted_topics_is_deleted(bench, key, make_image):
+    bench.initialize()
+    bench.write(StateBatch(0, 4, 2, 1))
+    before, bench.image = bench.image, make_image([], version=2)
+    bench.coordinator.on_image(changes_between(before, bench.image), bench.image)
+    assert bench.log.records[-1].value is None
+    assert bench.shard.states == {}
+    bench.image = make_image([key.topic_id], version=3)
+    assert bench.ask(DELETE, [(key, DELETE.asked())]).results[0].partitions[0].error_code == 0

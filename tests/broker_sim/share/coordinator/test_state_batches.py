@@ -1,0 +1,75 @@
+"""Claims about batches of records and how they are combined."""
+
+from random import Random
+
+import pytest
+
+from broker_sim.share.coordinator.state_batches import combine_state_batches
+from broker_sim.share.share_state import StateBatch
+
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+
+
+@pytest.mark.parametrize(
+    ("so_far", "new", "combined"),
+    [
+        # alike: side by side, overlapping, one in the other, with a gap
+        ([(0, 4, 2, 1)], [(5, 9, 2, 1)], [(0, 9, 2, 1)]),
+        ([(0, 4, 2, 1)], [(3, 9, 2, 1)], [(0, 9, 2, 1)]),
+        ([(0, 9, 2, 1)], [(3, 5, 2, 1)], [(0, 9, 2, 1)]),
+        ([(0, 4, 2, 1)], [(6, 9, 2, 1)], [(0, 4, 2, 1), (6, 9, 2, 1)]),
+        # different: side by side, equal, in the middle, at the start, at the end, beyond it
+        ([(0, 4, 0, 1)], [(5, 9, 2, 1)], [(0, 4, 0, 1), (5, 9, 2, 1)]),
+        ([(0, 4, 0, 1)], [(0, 4, 2, 1)], [(0, 4, 2, 1)]),
+        ([(0, 9, 0, 1)], [(3, 5, 2, 1)], [(0, 2, 0, 1), (3, 5, 2, 1), (6, 9, 0, 1)]),
+        ([(0, 9, 0, 1)], [(0, 5, 2, 1)], [(0, 5, 2, 1), (6, 9, 0, 1)]),
+        ([(0, 9, 0, 1)], [(5, 9, 0, 2)], [(0, 4, 0, 1), (5, 9, 0, 2)]),
+        ([(0, 5, 0, 1)], [(3, 9, 0, 2)], [(0, 2, 0, 1), (3, 9, 0, 2)]),
+        # the higher delivery count wins, whichever came first
+        ([(0, 5, 0, 2)], [(3, 9, 4, 1)], [(0, 5, 0, 2), (6, 9, 4, 1)]),
+        ([(3, 5, 0, 2)], [(0, 9, 4, 1)], [(0, 2, 4, 1), (3, 5, 0, 2), (6, 9, 4, 1)]),
+    ],
+)
+def test_two_batches_combine(so_far, new, combined):
+    found = combine_state_batches([StateBatch(*batch) for batch in so_far], [StateBatch(*batch) for batch in new], -1)
+    assert list(found) == combined
+
+
+def test_what_is_before_the_start_offset_is_dropped():
+    batches = [StateBatch(0, 9, ACKNOWLEDGED, 1), StateBatch(10, 19, ARCHIVED, 1)]
+    assert combine_state_batches(batches, (), 10) == (batches[1],)
+    assert combine_state_batches(batches, (), 9) == (StateBatch(9, 9, ACKNOWLEDGED, 1), batches[1])
+    assert combine_state_batches(batches, (), 20) == ()
+    assert combine_state_batches(batches, (), -1) == tuple(batches)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_each_offset_has_its_highest_delivery(seed):
+    rng = Random(seed)
+
+    def some(most):
+        for _ in range(rng.randrange(most)):
+            first = rng.randrange(40)
+            state = rng.choice((AVAILABLE, ACKNOWLEDGED, ARCHIVED))
+            yield StateBatch(first, first + rng.randrange(12), state, rng.randrange(1, 4))
+
+    so_far, new = list(some(8)), list(some(8))
+    start_offset = rng.choice((-1, 0, 17))
+    best = {}
+    for batch in so_far + new:
+        for offset in range(max(batch.first_offset, start_offset), batch.last_offset + 1):
+            delivery = (batch.delivery_count, batch.delivery_state)
+            best[offset] = max(best.get(offset, delivery), delivery)
+    found = {}
+    for batch in combine_state_batches(so_far, new, start_offset):
+        assert batch.first_offset > max(found, default=-1)
+        assert batch.last_offset >= batch.first_offset
+        for offset in range(batch.first_offset, batch.last_offset + 1):
+            found[offset] = (batch.delivery_count, batch.delivery_state)
+    assert found == best
+
+
+def test_batch_that_is_whole_before_its_neighbour_stays_as_it_is():
+    # As in Kafka: the first one was done with when the others became one that stands alike.
+    batches = [StateBatch(0, 7, 0, 3), StateBatch(8, 9, 0, 1), StateBatch(8, 10, 0, 3)]
+    assert combine_state_batches(batches, (), -1) == (batches[0], batches[2])

@@ -1,0 +1,159 @@
+"""A share coordinator against a model, with snapshots, pruned logs and reloads; the test's id has its seed."""
+
+from random import Random
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+from broker_sim.share.share_state import StateBatch
+
+SEEDS = 12
+STEPS = 90
+CONFIGS = {
+    "share_coordinator_snapshot_update_records_per_snapshot": 3,
+    "share_coordinator_cold_partition_snapshot_interval_ms": 1_000,
+}
+NONE = ErrorCode.NONE
+
+
+class Known:
+    """What the model knows of a share partition."""
+
+    def __init__(self):
+        self.exists = False
+        self.highest_state_epoch = self.highest_leader_epoch = None
+
+    def begin(self, state_epoch, start_offset):
+        self.exists = True
+        self.state_epoch, self.leader_epoch = state_epoch, 0
+        self.start_offset = start_offset
+        self.complete = -1 if start_offset == -1 else 0
+        self.deliveries = {}
+        self.highest_state_epoch = max(self.highest_state_epoch or state_epoch, state_epoch)
+        self.highest_leader_epoch = max(self.highest_leader_epoch or 0, 0)
+
+    def is_fenced(self, *, state=-1, leader=-1):
+        if leader != -1 and self.exists and self.highest_leader_epoch > leader:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if state != -1 and self.exists and self.highest_state_epoch > state:
+            return ErrorCode.FENCED_STATE_EPOCH
+        return NONE
+
+    def write(self, batches, start_offset, complete):
+        if start_offset != -1:
+            self.start_offset = start_offset
+        self.complete = complete
+        for batch in batches:
+            for offset in range(batch.first_offset, batch.last_offset + 1):
+                delivery = (batch.delivery_count, batch.delivery_state)
+                self.deliveries[offset] = max(self.deliveries.get(offset, delivery), delivery)
+        self.deliveries = {n: each for n, each in self.deliveries.items() if n >= self.start_offset}
+
+    def read(self, leader_epoch):
+        if leader_epoch not in {-1, self.highest_leader_epoch}:
+            self.leader_epoch = self.highest_leader_epoch = leader_epoch
+
+
+class Run:
+    """Random operations on two share partitions; each answer is compared."""
+
+    def __init__(self, bench, key, seed):
+        self.bench = bench
+        self.rng = Random(seed)
+        self.known = {each: Known() for each in (key, key._replace(partition=1))}
+
+    def step(self):
+        key = self.rng.choice(list(self.known))
+        known = self.known[key]
+        operations = [self.initialize, self.delete, *[self.read] * 3, *[self.write] * 8]
+        self.rng.choice([*operations, self.upkeep, self.upkeep])(key, known)
+
+    def initialize(self, key, known):
+        epoch, start = self.rng.choice((0, 1, 2, 3, -1)), self.rng.choice((-1, 0, 10))
+        expected = known.is_fenced(state=epoch)
+        assert self.bench.initialize(epoch, start, key).error_code == expected
+        if not expected:
+            known.begin(epoch, start)
+
+    def delete(self, key, known):
+        assert self.bench.delete(key).error_code == NONE
+        known.__init__()
+
+    def read(self, key, known):
+        epoch = self.rng.choice((0, 1, 2, 3, -1))
+        expected = known.is_fenced(leader=epoch) if known.exists else ErrorCode.INVALID_REQUEST
+        told = self.bench.read(epoch, key)
+        assert told.error_code == expected
+        if expected:
+            return
+        known.read(epoch)
+        assert (told.state_epoch, told.start_offset) == (known.state_epoch, known.start_offset)
+        assert deliveries_of(told.state_batches) == known.deliveries
+
+    def write(self, key, known):
+        rng = self.rng
+        state, leader = rng.choice((1, 2, 3, -1, -1)), rng.choice((0, 1, 2, 3, -1, -1))
+        start, complete = rng.choice((-1, -1, 0, 5, 10, 20)), rng.randrange(9)
+        batches = []
+        for _ in range(rng.randrange(3)):
+            first = rng.randrange(40)
+            last = first + rng.randrange(9)
+            batches.append(StateBatch(first, last, rng.choice((0, 2, 4)), rng.randrange(1, 5)))
+        expected = ErrorCode.INVALID_REQUEST
+        if known.exists:
+            expected = known.is_fenced(state=state, leader=leader)
+        told = self.bench.write(
+            *batches, key=key, state_epoch=state, leader_epoch=leader, start_offset=start, complete=complete
+        )
+        assert told.error_code == expected
+        if not expected:
+            known.write(batches, start, complete)
+
+    def upkeep(self, key, known):
+        """Write snapshots of what is cold, delete what is not needed any more, and load what is left."""
+        self.bench.clock.advance(self.rng.choice((1, 500, 1_000)))
+        self.bench.coordinator.snapshot_cold_partitions()
+        self.bench.coordinator.prune_records()
+        if self.rng.random() < 0.5:
+            before = self.bench.shard
+            self.bench.coordinator = self.bench.new_coordinator()
+            assert self.bench.shard.states == before.states
+            self.forget_epochs()
+        self.summarize()
+
+    def forget_epochs(self):
+        """Who loads the log may not find the highest epochs in it, if they are those of records that were deleted."""
+        shard = self.bench.shard
+        for key, known in self.known.items():
+            if known.exists:
+                leader, state = shard.leader_epochs[key], shard.state_epochs[key]
+                assert known.leader_epoch <= leader <= known.highest_leader_epoch
+                assert known.state_epoch <= state <= known.highest_state_epoch
+                known.highest_leader_epoch, known.highest_state_epoch = leader, state
+
+    def summarize(self):
+        for key, known in self.known.items():
+            told = self.bench.summary(key)
+            assert told.error_code == NONE
+            if known.exists:
+                assert told[2:] == (known.state_epoch, known.leader_epoch, known.start_offset, known.complete)
+            else:
+                assert told[2:] == (0, 0, -1, -1)
+
+
+def deliveries_of(batches):
+    """Return delivery count and state by offset."""
+    return {
+        offset: (batch.delivery_count, batch.delivery_state)
+        for batch in batches
+        for offset in range(batch.first_offset, batch.last_offset + 1)
+    }
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_coordinator_does_as_the_model(make_bench, key, seed):
+    run = Run(make_bench(**CONFIGS), key, seed)
+    for _ in range(STEPS):
+        run.step()
+    run.upkeep(key, None)
+    assert run.bench.log.deleted

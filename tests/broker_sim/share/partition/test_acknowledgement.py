@@ -1,0 +1,203 @@
+"""What members say of the records that they have, and how it is written and taken back."""
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, Changes, FailedRequestError
+from tests.broker_sim.share.partition.conftest import KEY, MEMBER, code_of
+
+GAP, ACCEPT, RELEASE, REJECT = range(4)
+STATES = {GAP: 4, ACCEPT: 2, RELEASE: 0, REJECT: 4}
+OTHER = "other"
+
+
+@pytest.mark.parametrize("type_", [GAP, ACCEPT, REJECT])
+def test_whole_batch_that_is_done_moves_the_start_offset(bench, type_):
+    bench.acquire((0, 4))
+    assert bench.acknowledge(0, 4, type_) is None
+    assert bench.last_written == (0, [(0, 4, STATES[type_], 1)])
+    assert bench.states == {}
+    assert bench.offsets == (5, 5, 5)
+    assert bench.woken == [KEY]
+
+
+def test_released_batch_is_available(bench):
+    bench.acquire((0, 4))
+    assert bench.acknowledge(0, 4, RELEASE) is None
+    assert bench.last_written == (0, [(0, 4, 0, 1)])
+    assert bench.states == {(0, 4): ("AVAILABLE", 1, "")}
+    assert bench.woken == []
+
+
+def test_each_record_has_its_own_type(bench):
+    bench.acquire((0, 4))
+    assert bench.acknowledge(0, 4, ACCEPT, REJECT, RELEASE, GAP, ACCEPT) is None
+    written = [(0, 0, 2, 1), (1, 1, 4, 1), (2, 2, 0, 1), (3, 3, 4, 1), (4, 4, 2, 1)]
+    assert bench.last_written == (0, written)
+    assert bench.offsets == (2, 4, 2)
+    assert bench.records.delivery_complete_count == 2
+    assert bench.acquire((0, 4)) == [(2, 2, 2)]
+    assert bench.acknowledge(2, 2, ACCEPT) is None
+    assert bench.last_written == (2, [(2, 2, 2, 2)])
+    assert bench.offsets == (5, 5, 5)
+    assert bench.records.delivery_complete_count == 0
+
+
+def test_start_offset_stays_until_the_first_record_is_done(bench):
+    bench.acquire((0, 4))
+    bench.acquire((5, 9))
+    bench.acknowledge(5, 9, ACCEPT)
+    assert bench.offsets == (0, 9, 10)
+    assert bench.records.delivery_complete_count == 5
+    bench.acknowledge(0, 4, ACCEPT)
+    assert bench.offsets == (10, 10, 10)
+
+
+def test_done_batches_are_forgotten_and_half_done_ones_are_not(bench):
+    for batch in ((0, 4), (5, 9), (10, 14)):
+        bench.acquire(batch)
+    bench.acknowledge(0, 6, ACCEPT)
+    assert bench.offsets == (7, 14, 15)
+    assert min(bench.states) == (5, 5)
+    bench.acknowledge(7, 9, ACCEPT)
+    assert bench.offsets == (10, 14, 15)
+    assert list(bench.states) == [(10, 14)]
+
+
+def test_range_over_several_batches(bench):
+    for batch in ((0, 4), (5, 9), (10, 14)):
+        bench.acquire(batch)
+    assert bench.acknowledge(3, 11, ACCEPT) is None
+    assert bench.last_written == (0, [(3, 11, 2, 1)])
+    assert bench.states[2, 2] == ("ACQUIRED", 1, MEMBER)
+    assert bench.states[5, 9] == ("ACKNOWLEDGED", 1, "")
+    assert bench.states[12, 12] == ("ACQUIRED", 1, MEMBER)
+
+
+def test_records_of_others_cannot_be_acknowledged(bench):
+    bench.acquire((0, 4), member=OTHER)
+    assert bench.acknowledge(0, 4, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
+    assert bench.acknowledge(2, 3, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
+    bench.acknowledge(1, 1, RELEASE, member=OTHER)
+    assert bench.acknowledge(2, 2, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
+    assert len(bench.coordinator.written) == 1
+
+
+def test_records_that_are_not_acquired_cannot_be_acknowledged(bench):
+    bench.acquire((0, 4))
+    bench.acknowledge(0, 4, RELEASE)
+    assert bench.acknowledge(0, 4, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
+    bench.acquire((0, 4))
+    bench.acknowledge(2, 2, RELEASE)
+    assert bench.acknowledge(2, 2, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
+
+
+def test_offsets_that_were_never_in_flight(make_bench):
+    bench = make_bench().open(start_offset=10)
+    assert bench.acknowledge(10, 14, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
+    bench.acquire((10, 14))
+    assert bench.acknowledge(15, 19, ACCEPT) == ErrorCode.INVALID_REQUEST
+    assert bench.acknowledge(10, 19, ACCEPT) == ErrorCode.INVALID_REQUEST
+    assert bench.states == {(10, 14): ("ACQUIRED", 1, MEMBER)}
+
+
+def test_what_is_before_the_start_offset_is_done(bench):
+    bench.acquire((0, 4))
+    bench.acknowledge(0, 4, ACCEPT)
+    assert bench.acknowledge(0, 4, ACCEPT) is None
+    assert len(bench.coordinator.written) == 1
+
+
+def test_request_with_one_error_is_taken_back_as_a_whole(bench):
+    bench.acquire((0, 4))
+    bench.acquire((5, 9), member=OTHER)
+    batches = [AcknowledgementBatch(0, 4, [ACCEPT]), AcknowledgementBatch(5, 9, [ACCEPT])]
+    result = bench.result(bench.partition.acknowledge, MEMBER, batches, Changes())
+    assert code_of(result) == ErrorCode.INVALID_RECORD_STATE
+    assert str(result) == "Member is not the owner of batch record"
+    assert bench.states[0, 4] == ("ACQUIRED", 1, MEMBER)
+    assert bench.records.delivery_complete_count == 0
+    assert bench.coordinator.written == []
+    assert bench.acknowledge(0, 4, ACCEPT) is None
+
+
+def test_state_holds_when_it_is_written(bench):
+    bench.acquire((0, 4))
+    bench.coordinator.is_held = True
+    assert bench.acknowledge(0, 4, ACCEPT) == "pending"
+    assert bench.offsets == (0, 4, 5)
+    assert bench.woken == []
+    assert bench.acknowledge(0, 4, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
+    bench.coordinator.release()
+    assert bench.offsets == (5, 5, 5)
+    assert bench.woken == [KEY]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.GROUP_ID_NOT_FOUND),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (ErrorCode.FENCED_STATE_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_state_that_could_not_be_written_is_taken_back(bench, said, told):
+    bench.acquire((0, 4))
+    bench.coordinator.fails_with = said
+    assert bench.acknowledge(0, 4, ACCEPT) == told
+    assert bench.states == {(0, 4): ("ACQUIRED", 1, MEMBER)}
+    assert bench.records.delivery_complete_count == 0
+    bench.coordinator.fails_with = ErrorCode.NONE
+    assert bench.acknowledge(0, 4, ACCEPT) is None
+
+
+def test_start_offset_stops_at_what_is_being_written(bench):
+    bench.acquire((0, 4))
+    bench.acquire((5, 9))
+    bench.coordinator.is_held = True
+    assert bench.acknowledge(5, 9, ACCEPT) == "pending"
+    bench.coordinator.is_held = False
+    assert bench.acknowledge(0, 4, ACCEPT) is None
+    assert bench.offsets == (5, 9, 10)
+    bench.coordinator.release(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert bench.states == {(5, 9): ("ACQUIRED", 1, MEMBER)}
+    assert bench.acknowledge(5, 9, ACCEPT) is None
+    assert bench.offsets == (10, 10, 10)
+
+
+def test_records_around_the_start_offset_where_nothing_is_in_flight(make_bench):
+    """As by Kafka, which finds no batch there and does not expect that."""
+    bench = make_bench().open(start_offset=10)
+    with pytest.raises(FailedRequestError):
+        bench.acknowledge(8, 12, ACCEPT)
+
+
+def test_end_of_session_releases_what_the_member_has(bench):
+    bench.acquire((0, 4))
+    bench.acquire((5, 9), member=OTHER)
+    bench.acquire((10, 14))
+    bench.acknowledge(11, 11, ACCEPT)
+    assert bench.release() is None
+    assert bench.last_written == (0, [(0, 4, 0, 1), (10, 10, 0, 1), (12, 14, 0, 1)])
+    assert bench.states[5, 9] == ("ACQUIRED", 1, OTHER)
+    assert bench.offsets == (0, 14, 0)
+
+
+def test_end_of_session_of_a_member_without_records_writes_nothing(bench):
+    bench.acquire((0, 4))
+    assert bench.release(OTHER) is None
+    assert bench.coordinator.written == []
+
+
+def test_released_for_the_last_time(bench):
+    bench.configs["share.delivery.count.limit"] = "2"
+    bench.acquire((0, 4))
+    bench.release()
+    bench.acquire((0, 4))
+    assert bench.release() is None
+    assert bench.last_written == (0, [(0, 4, 4, 2)])
+    assert bench.offsets == (5, 5, 5)

@@ -1,0 +1,129 @@
+"""Locks of acquired records end in virtual time, to the millisecond."""
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+from tests.broker_sim.share.partition.conftest import KEY, MEMBER
+
+LOCK_MS = 30_000
+ACCEPT, RELEASE, RENEW = 1, 2, 4
+
+
+def test_records_are_available_again_when_lock_is_over(bench):
+    bench.acquire((0, 4))
+    bench.timer.advance(LOCK_MS - 1)
+    assert bench.states == {(0, 4): ("ACQUIRED", 1, MEMBER)}
+    assert bench.offsets == (0, 4, 5)
+    assert bench.woken == []
+    bench.timer.advance(1)
+    assert bench.states == {(0, 4): ("AVAILABLE", 1, "")}
+    assert bench.offsets == (0, 4, 0)
+    assert bench.last_written == (0, [(0, 4, 0, 1)])
+    assert bench.woken == [KEY]
+    assert bench.partition.lock_timeouts == 5
+    bench.timer.advance(LOCK_MS)
+    assert len(bench.coordinator.written) == 1
+
+
+def test_group_configures_its_own_duration(bench):
+    bench.configs["share.record.lock.duration.ms"] = "15000"
+    bench.acquire((0, 4))
+    bench.timer.advance(14_999)
+    assert bench.states == {(0, 4): ("ACQUIRED", 1, MEMBER)}
+    bench.timer.advance(1)
+    assert bench.states == {(0, 4): ("AVAILABLE", 1, "")}
+
+
+def test_acknowledged_records_have_no_lock(bench):
+    bench.acquire((0, 4))
+    bench.acknowledge(0, 4, ACCEPT)
+    assert bench.timer.size() == 0
+
+
+def test_split_batch_keeps_the_end_of_its_lock(bench):
+    bench.acquire((0, 4))
+    bench.timer.advance(10_000)
+    assert bench.acknowledge(1, 2, ACCEPT) is None
+    assert bench.timer.size() == 2
+    bench.timer.advance(LOCK_MS - 10_001)
+    assert bench.states[3, 3] == ("ACQUIRED", 1, MEMBER)
+    bench.timer.advance(1)
+    assert [state for state, *_ in bench.states.values()] == [
+        "AVAILABLE", "ACKNOWLEDGED", "ACKNOWLEDGED", "AVAILABLE", "AVAILABLE",
+    ]  # fmt: skip
+    assert bench.offsets == (0, 4, 0)
+
+
+def test_last_delivery_ends_archived_and_start_offset_moves(bench):
+    bench.configs["share.delivery.count.limit"] = "2"
+    for deliveries in (1, 2):
+        assert bench.acquire((0, 0), at=0) == [(0, 0, deliveries)]
+        bench.timer.advance(LOCK_MS)
+    assert bench.last_written == (0, [(0, 0, 4, 2)])
+    assert bench.states == {}
+    assert bench.offsets == (1, 1, 1)
+
+
+def test_renewed_lock_begins_anew(bench):
+    bench.acquire((0, 4))
+    bench.timer.advance(LOCK_MS - 1)
+    assert bench.acknowledge(0, 4, RENEW) is None
+    bench.timer.advance(LOCK_MS - 1)
+    assert bench.states == {(0, 4): ("ACQUIRED", 1, MEMBER)}
+    bench.timer.advance(1)
+    assert bench.states == {(0, 4): ("AVAILABLE", 1, "")}
+    assert len(bench.coordinator.written) == 1
+
+
+def test_part_of_batch_is_renewed(bench):
+    bench.acquire((0, 2))
+    bench.timer.advance(LOCK_MS - 1)
+    assert bench.acknowledge(0, 2, ACCEPT, RENEW, RELEASE) is None
+    bench.timer.advance(LOCK_MS - 1)
+    assert bench.states == {
+        (0, 0): ("ACKNOWLEDGED", 1, ""),
+        (1, 1): ("ACQUIRED", 1, MEMBER),
+        (2, 2): ("AVAILABLE", 1, ""),
+    }
+    bench.timer.advance(1)
+    assert bench.states[1, 1] == ("AVAILABLE", 1, "")
+
+
+def test_group_forbids_renewal(bench):
+    bench.configs["share.renew.acknowledge.enable"] = "false"
+    bench.acquire((0, 4))
+    assert bench.acknowledge(0, 4, RENEW) == ErrorCode.INVALID_RECORD_STATE
+    assert bench.acknowledge(1, 1, RENEW) == ErrorCode.INVALID_RECORD_STATE
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_write_that_fails_gives_records_back_only_within_lock(bench, is_late):
+    bench.acquire((0, 4))
+    bench.timer.advance(LOCK_MS - 1)
+    bench.coordinator.is_held = True
+    assert bench.acknowledge(0, 4, ACCEPT) == "pending"
+    bench.timer.advance(1 if is_late else 0)
+    bench.coordinator.release(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    owner = ("AVAILABLE", 1, "") if is_late else ("ACQUIRED", 1, MEMBER)
+    assert bench.states == {(0, 4): owner}
+    assert bench.offsets == (0, 4, 0 if is_late else 5)
+    assert bench.records.delivery_complete_count == 0
+
+
+def test_lock_that_ends_while_write_succeeds_changes_nothing(bench):
+    bench.acquire((0, 4))
+    bench.coordinator.is_held = True
+    bench.acknowledge(0, 4, ACCEPT)
+    bench.timer.advance(LOCK_MS)
+    bench.coordinator.release()
+    assert bench.states == {}
+    assert bench.offsets == (5, 5, 5)
+    assert len(bench.coordinator.written) == 1
+
+
+def test_timeout_holds_although_it_could_not_be_written(bench):
+    bench.acquire((0, 4))
+    bench.coordinator.fails_with = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    bench.timer.advance(LOCK_MS)
+    assert bench.states == {(0, 4): ("AVAILABLE", 1, "")}
+    assert bench.woken == [KEY]

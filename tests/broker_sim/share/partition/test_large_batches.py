@@ -1,0 +1,124 @@
+"""What one member may cost the others: work grows with what stands differently, not with the number of records."""
+
+from broker_sim.errors import ErrorCode
+from broker_sim.share.partition.acknowledgement import MOST_CHANGES, AcknowledgementBatch, Changes
+
+ACCEPT, RELEASE, REJECT = 1, 2, 3
+OTHER = "other"
+LOCK_MS = 30_000
+HUGE = 10**12
+
+
+def parts(bench):
+    """Return the ranges in flight that have a state of their own."""
+    return [(first, last, state.state.name) for batch in bench.records.batches for first, last, state in batch.parts()]
+
+
+def test_batch_of_any_size_is_cut_into_what_stands_differently(make_bench):
+    bench = make_bench().open((0, HUGE, 0, 1))
+    assert bench.acquire((0, 4)) == [(0, 4, 2)]
+    assert parts(bench) == [(0, 4, "ACQUIRED"), (5, HUGE, "AVAILABLE")]
+    assert bench.timer.size() == 1
+    assert bench.acknowledge(1, 2, ACCEPT) is None
+    assert parts(bench) == [
+        (0, 0, "ACQUIRED"), (1, 2, "ACKNOWLEDGED"), (3, 4, "ACQUIRED"), (5, HUGE, "AVAILABLE"),
+    ]  # fmt: skip
+    bench.timer.advance(LOCK_MS)
+    assert bench.offsets == (0, HUGE, 0)
+    bench.partition.log_start_moved(HUGE - 1)
+    assert bench.offsets == (HUGE - 1, HUGE, HUGE - 1)
+
+
+def test_records_that_stand_alike_again_are_one_part(bench):
+    bench.acquire((0, 99))
+    for offset in range(10, 20):
+        bench.acknowledge(offset, offset, ACCEPT)
+    assert parts(bench) == [
+        (0, 9, "ACQUIRED"), (10, 19, "ACKNOWLEDGED"), (20, 99, "ACQUIRED"),
+    ]  # fmt: skip
+    bench.coordinator.fails_with = ErrorCode.NOT_COORDINATOR
+    bench.acknowledge(30, 33, ACCEPT, REJECT, ACCEPT, RELEASE)
+    assert parts(bench)[2:] == [(20, 99, "ACQUIRED")]
+    assert bench.timer.size() == 2
+    bench.timer.advance(LOCK_MS)
+    assert parts(bench)[2:] == [(20, 99, "AVAILABLE")]
+
+
+def test_done_records_before_the_start_offset_are_one_part(bench):
+    bench.acquire((0, 99))
+    bench.acknowledge(0, 5, ACCEPT, REJECT, ACCEPT, REJECT, ACCEPT, REJECT)
+    assert bench.offsets == (6, 99, 100)
+    assert [(first, last) for first, last, _ in parts(bench)] == [(0, 5), (6, 99)]
+
+
+def test_batches_of_a_request_that_say_the_same_are_one_change(make_bench):
+    end = MOST_CHANGES + 200
+    batches = ((0, end - 51), (end - 50, end + 49), (end + 50, end + 149))
+    bench = make_bench().open(*((first, last, 0, 1) for first, last in batches))
+    bench.acquire(*batches, max_records=2 * end)
+    asked = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(50, end)]
+    assert bench.acknowledge_all(*asked) is None
+    assert bench.last_written == (0, [(50, end - 1, 2, 2)])
+    # As in Kafka a batch in flight of which each record is named by itself is not whole any more.
+    assert [batch.batch_state is None for batch in bench.records.batches] == [True, True, False]
+
+
+def test_batches_that_say_the_same_fail_where_nothing_is_in_flight(bench):
+    """A natural gap may be in an acknowledgement, but not be one."""
+    bench.acquire((0, 4))
+    bench.acquire((6, 9))
+    asked = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(10)]
+    assert bench.acknowledge_all(*asked) == ErrorCode.INVALID_REQUEST
+    asked[4:6] = [AcknowledgementBatch(4, 6, [ACCEPT])]
+    del asked[5]
+    assert bench.acknowledge_all(*asked) is None
+    assert bench.offsets == (10, 10, 10)
+
+
+def test_request_with_too_many_changes_fails_and_is_taken_back(bench):
+    count = MOST_CHANGES + 1
+    bench.acquire((0, count))
+    types = [ACCEPT if offset % 2 else REJECT for offset in range(count)]
+    assert bench.acknowledge(0, count - 1, *types) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert parts(bench) == [(0, count, "ACQUIRED")]
+    assert bench.records.delivery_complete_count == 0
+    assert bench.coordinator.written == []
+    changes = Changes()
+    batch = AcknowledgementBatch(0, count - 2, types[:-1])
+    assert bench.acknowledge_all(batch, changes=changes) is None
+    # What the request has changed elsewhere counts, too.
+    batch = AcknowledgementBatch(count, count, [ACCEPT])
+    assert bench.acknowledge_all(batch, changes=changes) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_waiting_fetch_gets_the_first_record_of_a_split_batch_whose_lock_ends(bench):
+    """As in Kafka, where each record of it has a lock, and fetches are tried after each."""
+    bench.acquire((0, 9))
+    bench.acknowledge(0, 1, ACCEPT)
+    got = []
+
+    def fetch():
+        if len(got) < 2:
+            got.append(bench.acquire((0, 9), member=OTHER))
+            return 1
+        return 0
+
+    bench.on_woken = fetch
+    bench.timer.advance(LOCK_MS)
+    assert got == [[(2, 2, 2)], [(3, 3, 2)]]
+    assert parts(bench)[-1] == (4, 9, "AVAILABLE")
+    assert bench.partition.lock_timeouts == 8
+    # When the start offset moved, then for two records, for the third, and for the rest.
+    assert len(bench.woken) == 5
+
+
+def test_released_records_that_the_log_loses_meanwhile_are_not_given_back(bench):
+    bench.acquire((0, 9))
+    bench.acknowledge(9, 9, ACCEPT)
+    bench.coordinator.is_held = True
+    bench.acknowledge(2, 7, RELEASE)
+    bench.partition.log_start_moved(5)
+    bench.coordinator.release(ErrorCode.NOT_COORDINATOR)
+    assert parts(bench) == [
+        (0, 1, "ACQUIRED"), (2, 4, "ARCHIVED"), (5, 8, "ACQUIRED"), (9, 9, "ACKNOWLEDGED"),
+    ]  # fmt: skip

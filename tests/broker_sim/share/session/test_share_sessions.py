@@ -1,0 +1,224 @@
+"""Share sessions: their epochs, what members are told, and how they end."""
+
+import pytest
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata.topic_partition import TopicIdPartition
+from broker_sim.share.session import ShareSessionCache, ShareSessionKey, ShareSessions
+
+KEY = ShareSessionKey("group", "member")
+OTHER = ShareSessionKey("group", "other")
+FIRST, SECOND, THIRD = (TopicIdPartition(b"t" * 16, number, "topic") for number in range(3))
+
+
+class Connection:
+    def __init__(self):
+        self._callbacks = []
+
+    def when_lost(self, callback):
+        self._callbacks.append(callback)
+
+    def lose(self):
+        assert len(self._callbacks) == 1
+        self._callbacks.pop()()
+
+
+class Answer:
+    def __init__(self, *, has_records=False, has_error=False):
+        self.has_records = has_records
+        self.has_error = has_error
+
+
+NOTHING = Answer()
+
+
+class Bench:
+    def __init__(self, max_entries=10):
+        self.cache = ShareSessionCache(max_entries)
+        self.sessions = ShareSessions(self.cache)
+        self.connection = Connection()
+        self.left, self.empty = [], []
+        self.cache.on_member_leave = lambda group, member: self.left.append((group, member))
+        self.cache.on_group_empty = self.empty.append
+
+    def context(self, epoch, *asked, key=KEY, forgotten=(), acknowledges=False, connection=None):
+        return self.sessions.new_context(
+            key, epoch, asked, forgotten, connection or self.connection, has_acknowledgements=acknowledges
+        )
+
+    def error(self, method, *arguments, **options):
+        with pytest.raises(ApiError) as caught:
+            method(*arguments, **options)
+        return caught.value.error_code
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+def told(context, **answers):
+    return set(context.update({FIRST: answers.get("first", NOTHING)}))
+
+
+def test_session_begins_with_what_is_asked(bench):
+    context = bench.context(0, FIRST, SECOND)
+    assert list(context.partitions) == [FIRST, SECOND]
+    assert bench.cache.get(KEY).epoch == 1
+    assert bench.cache.partition_count == 2
+    assert set(context.update({FIRST: NOTHING, SECOND: NOTHING})) == {FIRST, SECOND}
+
+
+def test_session_changes_by_what_is_asked_and_forgotten(bench):
+    bench.context(0, FIRST, SECOND)
+    context = bench.context(1, THIRD, SECOND, forgotten=[FIRST])
+    assert list(context.partitions) == [SECOND, THIRD]
+    assert bench.cache.get(KEY).epoch == 2
+    assert bench.cache.partition_count == 2
+
+
+@pytest.mark.parametrize("epoch", [0, 1, -1])
+def test_other_epoch_than_the_next_one(bench, epoch):
+    bench.context(0, FIRST)
+    bench.context(1)
+    if epoch > 0:
+        code = ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        assert bench.error(bench.context, epoch) == code
+        assert bench.error(bench.sessions.acknowledge_update, KEY, epoch) == code
+    else:
+        bench.context(epoch)
+        assert bench.cache.get(KEY).epoch == (1 if epoch == 0 else 2)
+
+
+@pytest.mark.parametrize("epoch", [1, -1])
+def test_session_that_there_is_not(bench, epoch):
+    code = ErrorCode.SHARE_SESSION_NOT_FOUND
+    assert bench.error(bench.context, epoch) == code
+    assert bench.error(bench.sessions.acknowledge_update, KEY, epoch) == code
+
+
+def test_first_request_has_nothing_to_acknowledge(bench):
+    assert bench.error(bench.context, 0, acknowledges=True) == ErrorCode.INVALID_REQUEST
+    assert bench.error(bench.sessions.acknowledge_update, KEY, 0) == (ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+
+
+def test_first_request_that_names_a_partition_twice(bench):
+    bench.context(0, FIRST)
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    assert bench.error(bench.context, 0, FIRST, SECOND, FIRST) == code
+    assert bench.cache.get(KEY) is None
+
+
+def test_request_that_acknowledges_moves_the_session_on(bench):
+    bench.context(0, FIRST)
+    bench.sessions.acknowledge_update(KEY, 1)
+    assert bench.cache.get(KEY).epoch == 2
+    bench.sessions.acknowledge_update(KEY, -1)
+    assert bench.cache.get(KEY).epoch == 2
+
+
+def test_epoch_after_the_last_one_is_one(bench):
+    bench.context(0, FIRST)
+    bench.cache.get(KEY).epoch = 2**31 - 1
+    bench.context(2**31 - 1)
+    assert bench.cache.get(KEY).epoch == 1
+
+
+def test_no_room_for_another_session():
+    bench = Bench(max_entries=1)
+    bench.context(0, FIRST)
+    assert bench.error(bench.context, 0, key=OTHER) == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    bench.context(0, FIRST)
+    bench.cache.remove(KEY)
+    bench.context(0, key=OTHER)
+
+
+def test_member_is_told_of_records_errors_and_what_is_new(bench):
+    bench.context(0, FIRST, SECOND)
+    context = bench.context(1, THIRD)
+    answers = {FIRST: NOTHING, SECOND: Answer(has_records=True), THIRD: NOTHING}
+    assert set(context.news(answers)) == {SECOND, THIRD}
+    assert set(context.update(answers)) == {SECOND, THIRD}
+    assert list(bench.cache.get(KEY)) == [FIRST, THIRD, SECOND]
+    assert set(bench.context(2).update(answers)) == {SECOND}
+
+
+def test_partition_is_told_of_again_after_an_error(bench):
+    bench.context(0, FIRST)
+    assert told(bench.context(1)) == set()
+    assert told(bench.context(2), first=Answer(has_error=True)) == {FIRST}
+    assert told(bench.context(3)) == {FIRST}
+    assert told(bench.context(4)) == set()
+
+
+def test_session_that_another_request_has_continued(bench):
+    first = bench.context(0, FIRST)
+    second = bench.context(1)
+    assert not first.has_moved_on
+    assert not second.has_moved_on
+    bench.context(2)
+    assert second.has_moved_on
+
+
+def test_lost_connection_ends_its_session(bench):
+    bench.context(0, FIRST)
+    bench.context(0, FIRST, key=OTHER, connection=Connection())
+    bench.connection.lose()
+    assert bench.left == [KEY]
+    assert bench.cache.get(KEY) is None
+    assert bench.cache.evictions == 1
+    assert bench.empty == []
+
+
+def test_last_lost_connection_empties_the_group(bench):
+    bench.context(0, FIRST)
+    bench.cache.remove(KEY)
+    assert bench.empty == []
+    bench.connection.lose()
+    assert (bench.left, bench.empty) == ([], ["group"])
+    assert bench.cache.evictions == 0
+
+
+def test_new_session_does_not_end_with_the_old_connection(bench):
+    bench.context(0, FIRST)
+    bench.context(0, FIRST, connection=Connection())
+    bench.connection.lose()
+    assert bench.cache.get(KEY) is not None
+    assert (bench.left, bench.empty) == ([], [])
+
+
+def test_new_session_on_the_same_connection_ends_with_it(bench):
+    bench.context(0, FIRST)
+    bench.context(0, FIRST)
+    bench.connection.lose()
+    assert bench.left == [KEY]
+    assert bench.empty == ["group"]
+
+
+def test_partitions_of_ended_sessions_are_not_counted(bench):
+    bench.context(0, FIRST, SECOND)
+    bench.context(0, FIRST, key=OTHER, connection=Connection())
+    assert bench.cache.partition_count == 3
+    bench.cache.remove(KEY)
+    assert bench.cache.partition_count == 1
+    bench.context(0, FIRST, SECOND)
+    bench.connection.lose()
+    assert bench.cache.partition_count == 1
+
+
+def test_end_of_all_sessions(bench):
+    bench.context(0, FIRST)
+    bench.cache.remove_all()
+    assert (len(bench.cache), bench.cache.partition_count) == (0, 0)
+    bench.connection.lose()
+    assert bench.left == []
+
+
+def test_nothing_is_kept_of_groups_whose_sessions_have_ended_on_a_connection_that_stays(bench):
+    for number in range(3):
+        key = ShareSessionKey(f"group-{number}", "member")
+        bench.context(0, FIRST, key=key)
+        bench.cache.remove(key)
+    assert not bench.cache._members
+    bench.connection.lose()
+    assert bench.empty == ["group-2"]
