@@ -7,18 +7,18 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim.chaos.faults.cluster_faults import ClusterFaults
+from broker_sim.chaos.faults.faults import Faults
 from broker_sim.chaos.timeline import FAULT, Timeline
 from broker_sim.chaos.worker import Worker, cause_of, error_text, is_of_the_environment
 from broker_sim.chaos.worker_faults import WorkerFaults
-from broker_sim.cluster.faults.cluster_faults import ClusterFaults
-from broker_sim.cluster.faults.faults import Faults
 from broker_sim.runtime.virtual.current_process import PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from broker_sim.chaos.faults.action import Action
     from broker_sim.chaos.schedule import Schedule
-    from broker_sim.cluster.faults.action import Action
     from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.processes import Process

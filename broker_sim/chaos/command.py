@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.chaos import RECOVERY_S
 from broker_sim.chaos.command_faults import CommandFaults
+from broker_sim.chaos.faults.action import ScheduleError
+from broker_sim.chaos.faults.cluster_faults import ClusterFaults
+from broker_sim.chaos.faults.faults import Faults
+from broker_sim.chaos.faults.kinds import KINDS, kinds_beside_a_command
+from broker_sim.chaos.faults.socket_network import SocketNetwork
 from broker_sim.chaos.observer import Leaders
 from broker_sim.chaos.run import CONFIGS
 from broker_sim.chaos.timeline import FAULT, Timeline, timeline_text
 from broker_sim.cluster.async_cluster import AsyncCluster
-from broker_sim.cluster.faults.action import ScheduleError
-from broker_sim.cluster.faults.cluster_faults import ClusterFaults
-from broker_sim.cluster.faults.faults import Faults
-from broker_sim.cluster.faults.kinds import KINDS, kinds_beside_a_command
-from broker_sim.cluster.faults.socket_network import SocketNetwork
 from broker_sim.errors import ClusterTimeoutError
 
 if TYPE_CHECKING:

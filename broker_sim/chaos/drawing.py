@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.chaos.faults.drawing import draw_action
+from broker_sim.chaos.faults.kinds import weights_of
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, Schedule
-from broker_sim.cluster.faults.drawing import draw_action
-from broker_sim.cluster.faults.kinds import weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

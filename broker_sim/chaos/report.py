@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.chaos.faults.as_test import as_test
 from broker_sim.chaos.timeline import timeline_text
-from broker_sim.cluster.faults.as_test import as_test
 
 if TYPE_CHECKING:
     from broker_sim.chaos.run import Outcome

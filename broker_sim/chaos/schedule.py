@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args
 
-from broker_sim.cluster.faults.action import Action, ScheduleError
-from broker_sim.cluster.faults.schedule import FaultSchedule
+from broker_sim.chaos.faults.action import Action, ScheduleError
+from broker_sim.chaos.faults.schedule import FaultSchedule
 from broker_sim.runtime.virtual.loop import Order
 from broker_sim.runtime.virtual.task_order import ARRIVAL, ORDER, Deviation
 

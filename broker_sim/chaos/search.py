@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from broker_sim.chaos.drawing import calm_schedule, draw_schedule
 from broker_sim.chaos.exploring import MAX_RUNS, Exploration, explore, explored_by
+from broker_sim.chaos.faults.kinds import weights_of
 from broker_sim.chaos.report import Failure
 from broker_sim.chaos.run import ChaosRun, run_chaos
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS
 from broker_sim.chaos.shrink import shrink
-from broker_sim.cluster.faults.kinds import weights_of
 from broker_sim.runtime.process_pool import run_on_processes
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.faults.shrink import MAX_MS, Shrunk, make_smaller
+from broker_sim.chaos.faults.shrink import MAX_MS, Shrunk, make_smaller
 from broker_sim.minimize import Minimizer
 
 if TYPE_CHECKING:

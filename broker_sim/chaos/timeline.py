@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.cluster.faults.action import Action
+    from broker_sim.chaos.faults.action import Action
 
 FAULT = "FAULT"
 ORDER = "ORDER"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.faults.action import BROKERS
+from broker_sim.chaos.faults.action import BROKERS
 from broker_sim.errors import WrongStateError
 from broker_sim.runtime.virtual.network import ANY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from broker_sim.chaos.faults.cluster_faults import ClusterFaults
     from broker_sim.chaos.worker import Worker
-    from broker_sim.cluster.faults.cluster_faults import ClusterFaults
     from broker_sim.runtime.virtual.network import Network
 
     Undo = Callable[[], object]

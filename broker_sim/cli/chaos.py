@@ -13,12 +13,12 @@ import click
 from rich.console import Console
 
 from broker_sim.chaos.exploring import MAX_RUNS
+from broker_sim.chaos.faults.action import ScheduleError
+from broker_sim.chaos.faults.kinds import KINDS
 from broker_sim.chaos.schedule import Schedule
 from broker_sim.chaos.search import ChaosTest, NoSuchTestError, SeedOutcome, examine, examine_failed, run_seeds
 from broker_sim.cli import chaos_command
 from broker_sim.cli.progress import progress_bar
-from broker_sim.cluster.faults.action import ScheduleError
-from broker_sim.cluster.faults.kinds import KINDS
 from broker_sim.runtime.virtual import pin_hash_seed
 
 if TYPE_CHECKING:

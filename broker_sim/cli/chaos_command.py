@@ -13,12 +13,12 @@ import click
 
 from broker_sim.chaos.command import CommandRun
 from broker_sim.chaos.drawing import MOST_FAULTS, draw_schedule
+from broker_sim.chaos.faults.action import ScheduleError
+from broker_sim.chaos.faults.kinds import kinds_beside_a_command, weights_beside_a_command
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, Schedule
 from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.cli.parameters import check_topics, parse_configs
 from broker_sim.cluster.cluster import new_event_loop
-from broker_sim.cluster.faults.action import ScheduleError
-from broker_sim.cluster.faults.kinds import kinds_beside_a_command, weights_beside_a_command
 from broker_sim.errors import ApiError, ConfigError, MissingExtraError
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from broker_sim.chaos.faults.as_test import as_test
+from broker_sim.chaos.random_run import RunSummary, draw_schedule
+from broker_sim.chaos.random_run.checks.history import lost_text
+from broker_sim.chaos.random_run.many import SeedResult, run_seeds
+from broker_sim.chaos.random_run.schedule import DEFAULT_DURATION_MS
+from broker_sim.chaos.random_run.shrink import shrink
 from broker_sim.cli.progress import progress_bar
-from broker_sim.cluster.faults.as_test import as_test
-from broker_sim.cluster.random_run import RunSummary, draw_schedule
-from broker_sim.cluster.random_run.checks.history import lost_text
-from broker_sim.cluster.random_run.many import SeedResult, run_seeds
-from broker_sim.cluster.random_run.schedule import DEFAULT_DURATION_MS
-from broker_sim.cluster.random_run.shrink import shrink
 from broker_sim.runtime.quiet_logs import quiet_logs
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _print_shrunk(result: SeedResult, duration_ms: int, power_loss: bool, consol
         + as_test(
             shrunk.schedule,
             result.invariant,
-            "from broker_sim.cluster.random_run import Schedule, run_schedule",
+            "from broker_sim.chaos.random_run import Schedule, run_schedule",
             "run_schedule(schedule)",
         )
     )

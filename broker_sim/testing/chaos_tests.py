@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, get_args
 from broker_sim.chaos import Schedule, ScheduleError, draw_schedule
 from broker_sim.chaos.drawing import calm_schedule
 from broker_sim.chaos.exploring import MAX_RUNS, Exhaustive, explore, explored_by
+from broker_sim.chaos.faults.kinds import weights_of
 from broker_sim.chaos.report import repairs_text, shrunk_text
 from broker_sim.chaos.run import ChaosRun, Outcome
 from broker_sim.chaos.shrink import shrink
 from broker_sim.chaos.timeline import timeline_text
-from broker_sim.cluster.faults.kinds import weights_of
 from broker_sim.runtime.virtual.loop import Order
 from broker_sim.testing.explored import EXPLORED
 from broker_sim.testing.options import BadOptionError, ClusterOptions, check_count

@@ -12,14 +12,14 @@ from pathlib import Path
 import broker_sim_purgatory as purgatory
 
 import broker_sim
-from broker_sim.cluster.random_run import draw_schedule, run_schedule
+from broker_sim.chaos.random_run import draw_schedule, run_schedule
 
 ROOT = Path(__file__).parents[2]
 SEEDS = (1, 2, 3, 7) if broker_sim.compiled else (7,)
 DIGESTS = """
 import json, sys
 import broker_sim, purgatory
-from broker_sim.cluster.random_run import draw_schedule, run_schedule
+from broker_sim.chaos.random_run import draw_schedule, run_schedule
 assert not broker_sim.compiled and not purgatory.compiled
 seeds = map(int, sys.argv[1:])
 print(json.dumps([run_schedule(draw_schedule(seed)).digest for seed in seeds]))

@@ -71,7 +71,8 @@ def test_seed_is_found_alone_if_it_passes_without_the_invariant():
 def invariants_of_the_code():
     """Return the names of all invariants that the product looks at in random runs."""
     names = set()
-    for path in (ROOT / "broker_sim" / "cluster").rglob("*.py"):
+    rooms = [ROOT / "broker_sim" / room for room in ("cluster", "chaos")]
+    for path in (path for room in rooms for path in room.rglob("*.py")):
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and getattr(call.func, "id", getattr(call.func, "attr", "")) in {
                 "violated",

@@ -10,8 +10,8 @@ import logging
 import sys
 import time
 
-from broker_sim.cluster.random_run.many import run_seed
-from broker_sim.cluster.random_run.schedule import DEFAULT_DURATION_MS
+from broker_sim.chaos.random_run.many import run_seed
+from broker_sim.chaos.random_run.schedule import DEFAULT_DURATION_MS
 from broker_sim.cluster.virtual.invariants import left_out
 
 POWER_LOSS = "--power-loss"

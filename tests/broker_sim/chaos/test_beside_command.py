@@ -12,8 +12,8 @@ import pytest
 
 from broker_sim.chaos import Schedule, ScheduleError
 from broker_sim.chaos.command import CommandOutcome, CommandRun, check_schedule
+from broker_sim.chaos.faults.kinds import weights_beside_a_command
 from broker_sim.cli import chaos
-from broker_sim.cluster.faults.kinds import weights_beside_a_command
 
 PYTHON = [sys.executable, "-IS", "-c"]
 CONNECT = """

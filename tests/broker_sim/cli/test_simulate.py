@@ -8,9 +8,9 @@ from dataclasses import fields
 
 from click.testing import CliRunner
 
+from broker_sim.chaos.random_run import draw_schedule, run
+from broker_sim.chaos.random_run.many import SeedResult
 from broker_sim.cli.simulate import command
-from broker_sim.cluster.random_run import draw_schedule, run
-from broker_sim.cluster.random_run.many import SeedResult
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 
 FIRST = next(seed for seed in range(100) if draw_schedule(seed).transactional)

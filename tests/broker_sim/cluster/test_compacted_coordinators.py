@@ -8,8 +8,8 @@ from itertools import count, islice
 
 import pytest
 
-from broker_sim.cluster.random_run.clients.transactional_requests import TransactionalRequests
-from broker_sim.cluster.random_run.schedule import TOPIC
+from broker_sim.chaos.random_run.clients.transactional_requests import TransactionalRequests
+from broker_sim.chaos.random_run.schedule import TOPIC
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition

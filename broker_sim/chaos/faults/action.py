@@ -1,0 +1,94 @@
+"""An action of a schedule: something that is done to a cluster, or to a program beside it, as data and as text.
+
+    3200 crash worker-1 for=3000
+    8100 error broker-2 for=1000 value=Produce/NOT_LEADER_OR_FOLLOWER
+    9000 kill leader for=500
+
+It says when it begins, its kind, on whom, for how long, and with what.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Self
+
+BROKERS: Final = "brokers"
+"""Stands for every broker: as the far end of a cut, or for requests to whichever serves them."""
+CONTROLLER: Final = "controller"
+"""The controller as an end of a link."""
+LEADER: Final = "leader"
+"""Whoever leads partition 0 of the first topic when the action is due."""
+FOLLOWER: Final = "follower"
+"""The first other replica of that partition."""
+THIRD: Final = "third"
+"""The second other replica of that partition."""
+GROUPS: Final = "groups"
+"""Whoever coordinates the groups."""
+TRANSACTIONS: Final = "transactions"
+"""Whoever coordinates the transactions."""
+
+_FOR: Final = "for="
+_VALUE: Final = "value="
+
+
+class ScheduleError(ValueError):
+    """A schedule or an action cannot be read; the text is one line."""
+
+
+class Action(NamedTuple):
+    """Something that is done at `at_ms`, and undone `for_ms` later if it lasts.
+
+    `on` names who it concerns: `worker-1`, `broker-2`, or what a broker is at that moment, as `leader`.
+    For kinds and values see `broker_sim.chaos.faults.kinds`.
+    """
+
+    at_ms: int
+    kind: str
+    on: tuple[str, ...] = ()
+    for_ms: int = 0
+    value: str = ""
+
+    def __str__(self) -> str:
+        words = [str(self.at_ms), self.kind, *self.on]
+        if self.for_ms:
+            words.append(f"{_FOR}{self.for_ms}")
+        if self.value:
+            words.append(f"{_VALUE}{self.value}")
+        return " ".join(words)
+
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """Return the action of a line. Raises ScheduleError."""
+        at, *words = line.split()
+        on = [word for word in words[1:] if "=" not in word]
+        given = {"for": "0", "value": ""}
+        for word in words[1:]:
+            name, equals, value = word.partition("=")
+            if equals and name not in given:
+                raise ScheduleError(f"{line!r}: there is {_FOR} and {_VALUE}, but no {name!r}")
+            if equals:
+                given[name] = value
+        if not words or not at.isdecimal() or not given["for"].isdecimal():
+            raise ScheduleError(f"{line!r}: write an action as '3200 crash worker-1 for=3000', in ms")
+        return cls(int(at), words[0], tuple(on), int(given["for"]), given["value"])
+
+    def describe(self) -> str:
+        """Return what it does, for a time line."""
+        value = f" {self.value}" if self.value else ""
+        lasts = f" for {self.for_ms / 1000:g} s" if self.for_ms else ""
+        return f"{self.kind}{value} {' '.join(self.on)}{lasts}"
+
+
+def broker_name(broker_id: int) -> str:
+    """Return the name of a broker in actions."""
+    return f"broker-{broker_id}"
+
+
+def is_broker(name: str) -> bool:
+    """Whether the name is that of a broker, as `broker-2`."""
+    stem, _, number = name.partition("-")
+    return stem == "broker" and number.isdecimal()
+
+
+def broker_names(count: int) -> list[str]:
+    """Return the names of all brokers of a cluster that has so many."""
+    return [broker_name(number) for number in range(1, count + 1)]

@@ -1,0 +1,304 @@
+"""What can happen to a cluster, in real time as in virtual time; who uses it meanwhile does not matter.
+
+A method begins it at once and returns what ends it; one that moves something returns nothing. Several
+may concern the same broker or link, and each ends by itself: a broker starts when the last one that holds
+it down ends. ApiError or WrongStateError is raised for what does not fit the state of the cluster by
+then, such as to pause a dead broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.chaos.faults.combined_faults import CombinedFaults
+from broker_sim.chaos.faults.roles import clients_topics
+from broker_sim.chaos.faults.stalls import stalls
+from broker_sim.cluster.status.coordinator_status import groups_status
+from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
+from broker_sim.errors import ClusterTimeoutError, WrongStateError
+from broker_sim.handlers.faults import Fault
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from broker_sim.runtime.links import LinkFault
+from broker_sim.runtime.process import ProcessState
+from broker_sim.runtime.virtual.network import ANY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from broker_sim.chaos.faults.combined_faults import ClientNetwork
+    from broker_sim.cluster.async_cluster import AsyncCluster
+
+    Undo = Callable[[], object]
+
+HALT_MS = 100
+"""So long after its disk is full a broker halts."""
+HITS = 3
+"""So many requests an `error`, `lose` or `delay` hits before it ends."""
+
+
+def _nothing(_broker_id: int) -> None:
+    """Do nothing."""
+
+
+class ClusterFaults:
+    """The faults of one cluster. Thread rule: the cluster's event loop."""
+
+    def __init__(
+        self,
+        kafka: AsyncCluster,
+        network: ClientNetwork,
+        *,
+        on_stopped: Callable[[int], object] = _nothing,
+        on_start: Callable[[int], object] = _nothing,
+        on_started: Callable[[int], object] = _nothing,
+    ) -> None:
+        """`on_stopped` hears of brokers that have shut down; `on_start`, `on_started` of their starts."""
+        self.shutting_down = 0
+        """How many brokers shut down at the moment, which may take as long as the controller is far."""
+        self.starting = 0
+        """How many starts of brokers are under way."""
+        self.combined = CombinedFaults(kafka.nodes, network)
+        self.nodes = kafka.nodes
+        self._kafka = kafka
+        self._on_stopped = on_stopped
+        self._on_start = on_start
+        self._on_started = on_started
+        self._holding_down: Counter[int] = Counter()
+        """How many faults hold each broker down."""
+
+    # -- processes --------------------------------------------------------------------------------
+
+    def pause(self, broker_id: int) -> Undo:
+        """Let a broker stand still."""
+        self.nodes.pause(broker_id)
+        process = self.nodes.node(broker_id).process
+        assert process is not None
+        return process.resume
+
+    def kill(self, broker_id: int) -> Undo:
+        """Kill a broker, and start it again."""
+        self._kafka.kill(broker_id)
+        return self._hold_down(broker_id)
+
+    def lose_power(self, *broker_ids: int) -> Undo:
+        """Turn the power of brokers off at once, and start them again. Raises WrongStateError without simulated disks."""
+        if not isinstance(self._kafka, SimulatedCluster):
+            raise WrongStateError("there are no simulated disks")
+        self._kafka.lose_power(*broker_ids)
+        return self._hold_down(*broker_ids)
+
+    def stop(self, broker_id: int) -> Undo:
+        """Shut a broker down as for a roll, and start it again."""
+        node = self.nodes.running(broker_id)
+        if node.on_stopped is not None:
+            raise WrongStateError(f"broker {broker_id} is shutting down already")
+        stopping = self._spawn(self._stop_if_running(broker_id))
+        self.shutting_down += 1
+        stopping.add_done_callback(lambda _: self._stopped(broker_id))
+        start = self._hold_down(broker_id)
+
+        def start_when_stopped() -> None:
+            # It may wait for the controller as long as that is cut off.
+            if stopping.done():
+                start()
+            else:
+                stopping.add_done_callback(lambda _: start())
+
+        return start_when_stopped
+
+    async def _stop_if_running(self, broker_id: int) -> None:
+        # Asked again: another action of the same moment may have been first.
+        with suppress(WrongStateError):
+            await self._kafka.stop(broker_id)
+
+    def _stopped(self, broker_id: int) -> None:
+        self.shutting_down -= 1
+        self._on_stopped(broker_id)
+
+    def roll(self, broker_id: int | None) -> None:
+        """Restart all brokers one after the other, or this one; each when the last is back in every ISR."""
+        broker_ids = list(self.nodes.nodes) if broker_id is None else [broker_id]
+        for each in broker_ids:
+            if self.nodes.running(each).on_stopped is not None:
+                raise WrongStateError(f"broker {each} is shutting down")
+        self.starting += 1
+        self._spawn(self._roll(broker_ids))
+
+    async def _roll(self, broker_ids: list[int]) -> None:
+        try:
+            for broker_id in broker_ids:
+                # Other faults may have taken it meanwhile, and keep the others from coming back.
+                with suppress(WrongStateError, ClusterTimeoutError):
+                    await self._kafka.stop(broker_id)
+                    if not self._holding_down[broker_id]:
+                        await self._start(broker_id, wait=True)
+                    await self._kafka.wait_until_in_sync()
+        finally:
+            self.starting -= 1
+
+    def _hold_down(self, *broker_ids: int) -> Undo:
+        """Keep brokers down; return what starts those of them that nothing else keeps down."""
+        self._holding_down.update(broker_ids)
+
+        def start() -> None:
+            self._holding_down.subtract(broker_ids)
+            self.starting += 1
+            self._spawn(self._start_all(broker_ids))
+
+        return start
+
+    async def _start_all(self, broker_ids: tuple[int, ...]) -> None:
+        try:
+            for broker_id in broker_ids:
+                # Asked only now: several actions on the broker may end at the same moment.
+                is_dead = self.nodes.node(broker_id).state is ProcessState.DEAD
+                if is_dead and not self._holding_down[broker_id]:
+                    await self._start(broker_id, wait=False)
+        finally:
+            self.starting -= 1
+
+    async def _start(self, broker_id: int, *, wait: bool) -> None:
+        self._on_start(broker_id)
+        await self._kafka.start(broker_id, wait=wait)
+        self._on_started(broker_id)
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(coroutine)
+
+    def slow_disk(self, broker_id: int, stall_ms: str) -> Undo:
+        """Let a broker wait for its disk again and again, each time so long, and run a little between."""
+        process = self.nodes.running(broker_id).process
+        assert process is not None
+        return stalls(process, self.nodes.scheduler, int(stall_ms))
+
+    def full_disk(self, broker_id: int) -> Undo:
+        """Refuse what producers send to a broker; then it halts, as without any log directory, until there is room."""
+        self.nodes.running(broker_id)
+        refused = self._inject(Fault(api="Produce", broker=broker_id, error="KAFKA_STORAGE_ERROR"))
+        halt = self.nodes.scheduler.call_later(HALT_MS, self._kill_if_alive, broker_id)
+        start = self._hold_down(broker_id)
+
+        def make_room() -> None:
+            halt.cancel()
+            refused()
+            start()
+
+        return make_room
+
+    def _kill_if_alive(self, broker_id: int) -> None:
+        if self.nodes.node(broker_id).state is not ProcessState.DEAD:
+            self._kafka.kill(broker_id)
+
+    def shift_clock(self, broker_id: int, shift_ms: int | str) -> Undo:
+        """Let the wall clock of a broker's machine be off."""
+        clock = self.nodes.node(broker_id).clock
+        clock.shift(int(shift_ms))
+        return lambda: clock.shift(-int(shift_ms))
+
+    # -- links and clients' connections -------------------------------------------------------------
+
+    def isolate(self, broker_id: int) -> Undo:
+        """Cut a broker off from the other brokers and the controller."""
+        return self._fault_all_links(broker_id, LinkFault(drop=True))
+
+    def lag(self, broker_id: int, delay_ms: str) -> Undo:
+        """Let messages between a broker and the other nodes take longer."""
+        return self._fault_all_links(broker_id, LinkFault(delay_ms=int(delay_ms)))
+
+    def cut_link(self, source: int, target: int) -> Undo:
+        """Let a node not hear another one."""
+        return self._fault_link(source, target, LinkFault(drop=True))
+
+    def slow_link(self, source: int, target: int, delay_ms: str) -> Undo:
+        """Let messages from one node to another take longer."""
+        return self._fault_link(source, target, LinkFault(delay_ms=int(delay_ms)))
+
+    def _fault_link(self, source: int, target: int, fault: LinkFault) -> Undo:
+        if source == target:
+            raise WrongStateError("a node has no link to itself")
+        return self.combined.fault_links([(source, target)], fault)
+
+    def _fault_all_links(self, broker_id: int, fault: LinkFault) -> Undo:
+        links = self.combined.links_of(self.nodes.node(broker_id).broker_id)
+        return self.combined.fault_links(links, fault)
+
+    def deaf(self, broker_id: int) -> Undo:
+        """Let a broker not hear its clients."""
+        return self.combined.cut_clients((ANY, self.address(broker_id)))
+
+    def mute(self, broker_id: int) -> Undo:
+        """Let clients not hear a broker."""
+        return self.combined.cut_clients((self.address(broker_id), ANY))
+
+    def unreachable(self, broker_id: int) -> Undo:
+        """Let nothing pass between a broker and its clients."""
+        address = self.address(broker_id)
+        return self.combined.cut_clients((ANY, address), (address, ANY))
+
+    def address(self, broker_id: int) -> str:
+        """Return the end of a broker on the clients' network."""
+        host, port = self._kafka.address(broker_id)
+        return f"{host}:{port}"
+
+    # -- leaders ----------------------------------------------------------------------------------
+
+    def transfer(self, broker_id: int, number: str) -> None:
+        """Let a broker lead one of the partitions of clients' topics, counted in the order of their names."""
+        topics = self.nodes.controller.image.topics
+        partitions = [
+            (name, partition)
+            for name in clients_topics(self.nodes)
+            for partition in range(len(topics[name].partitions))
+        ]
+        topic, partition = partitions[int(number) % len(partitions)]
+        self.nodes.transfer_leadership(topic, partition, broker_id)
+
+    def move_groups(self, broker_id: int) -> None:
+        """Let a broker coordinate the groups."""
+        self._move(GROUP_METADATA_TOPIC, broker_id)
+
+    def move_transactions(self, broker_id: int) -> None:
+        """Let a broker coordinate the transactions."""
+        self._move(TRANSACTION_STATE_TOPIC, broker_id)
+
+    def _move(self, topic: str, broker_id: int) -> None:
+        state = self.nodes.controller.image.topics.get(topic)
+        if state is None:
+            raise WrongStateError("nobody has asked for a coordinator yet")
+        for partition in range(len(state.partitions)):
+            self.nodes.transfer_leadership(topic, partition, broker_id)
+
+    def rebalance(self, _broker_id: int | None, number: str) -> None:
+        """Remove a member from each group, counted as they have come; it joins again when it hears of it."""
+        removed = 0
+        for group in groups_status(self.nodes):
+            process = self.nodes.node(group.coordinator).process
+            if group.members and process is not None and process.runs:
+                member = group.members[int(number) % len(group.members)]
+                broker = self.nodes.brokers[group.coordinator]
+                process.deliver(broker.remove_member, group.id, member.id)
+                removed += 1
+        if not removed:
+            raise WrongStateError("no group has members")
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def error(self, broker_id: int | None, value: str) -> Undo:
+        """Let some requests of an API be answered with an error."""
+        api, _, error = value.partition("/")
+        return self._inject(Fault(api=api, broker=broker_id, error=error, count=HITS))
+
+    def lose(self, broker_id: int | None, api: str) -> Undo:
+        """Let some requests of an API be done, and their answers be lost."""
+        return self._inject(Fault(api=api, broker=broker_id, lose="response", count=HITS))
+
+    def delay(self, broker_id: int | None, value: str) -> Undo:
+        """Let some requests of an API be answered late."""
+        api, _, delay_ms = value.partition("/")
+        return self._inject(Fault(api=api, broker=broker_id, delay_ms=int(delay_ms), count=HITS))
+
+    def _inject(self, fault: Fault) -> Undo:
+        return self._kafka.inject(fault).remove

@@ -1,0 +1,148 @@
+"""Carries the actions of a schedule out when their time has come, in virtual time and in real time."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, ScheduleError, broker_name, is_broker
+from broker_sim.chaos.faults.kinds import KINDS
+from broker_sim.chaos.faults.roles import ROLES, who_is
+from broker_sim.errors import ApiError, WrongStateError
+from broker_sim.runtime.links import CONTROLLER_ID
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterable
+
+    from broker_sim.chaos.faults.action import Action
+    from broker_sim.chaos.faults.cluster_faults import ClusterFaults
+    from broker_sim.chaos.faults.kinds import Kind
+
+    Undo = Callable[[], object]
+
+_EXAMPLES: Final = {
+    "worker": "which worker, as worker-1",
+    "broker": "which broker, as broker-1",
+    "brokers": "which broker, as broker-1",
+    "link": "which link, as broker-1 controller",
+}
+
+
+class FaultListener(Protocol):
+    """Hears of faults; brokers are named by their numbers then."""
+
+    def begun(self, action: Action) -> None:
+        """Hear of what was done just now."""
+
+    def ended(self, action: Action) -> None:
+        """Hear of what is undone now."""
+
+    def not_done(self, action: Action, error: Exception) -> None:
+        """Hear of what does not fit the state of the cluster, and is not done."""
+
+
+class Faults:
+    """The faults of one run: those of its cluster, and those of the programs beside it.
+
+    `programs` has a method for each kind that is on a worker.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, cluster: ClusterFaults, listener: FaultListener, programs: object = None
+    ) -> None:
+        self._loop = loop
+        self._cluster = cluster
+        self._listener = listener
+        self._programs = programs
+        self._in_force = 0
+
+    @property
+    def are_in_force(self) -> bool:
+        """Whether any is under way, brokers that shut down or start among them."""
+        cluster = self._cluster
+        return bool(self._in_force or cluster.shutting_down or cluster.starting)
+
+    def schedule(self, actions: Iterable[Action]) -> None:
+        """Carry each action out when its time has come, counted from now. Raises ScheduleError."""
+        for action in actions:
+            kind = KINDS.get(action.kind)
+            if kind is None:
+                raise ScheduleError(f"{action}: there is no kind {action.kind!r}; see {', '.join(KINDS)}")
+            if not _names_who(action, kind):
+                raise ScheduleError(f"{action}: say on {_EXAMPLES[kind.on]}")
+            if kind.on == "worker" and self._programs is None:
+                raise ScheduleError(f"{action}: there are no workers here")
+            if not _has_value(action, kind):
+                example = f"a value, as value={kind.values[0]}" if kind.values else "no value"
+                raise ScheduleError(f"{action}: give {example}")
+            self._loop.call_later(action.at_ms / 1000, self._begin, action, kind)
+
+    def _begin(self, action: Action, kind: Kind) -> None:
+        try:
+            action = action._replace(on=tuple(map(self._resolved, action.on)))
+            undo = self._carry_out(action, kind)
+        except (ApiError, WrongStateError) as error:
+            self._listener.not_done(action, error)
+            return
+        self._listener.begun(action)
+        if undo is not None:
+            self._in_force += 1
+            self._loop.call_later(action.for_ms / 1000, partial(self._end, action, undo))
+
+    def _resolved(self, name: str) -> str:
+        return broker_name(who_is(self._cluster.nodes, name)) if name in ROLES else name
+
+    def _carry_out(self, action: Action, kind: Kind) -> Undo | None:
+        """Do it; return what undoes it. Raises ApiError or WrongStateError."""
+        method = getattr(self._programs if kind.on == "worker" else self._cluster, action.kind)
+        on: list[Any] = [_number(name) for name in action.on or (BROKERS,)]
+        if kind.whole_side:
+            on[1:] = action.on[1:] or [BROKERS]
+        undo: Undo | None = method(*on, *([action.value] if kind.values else []))
+        return undo
+
+    def _end(self, action: Action, undo: Undo) -> None:
+        self._listener.ended(action)
+        undo()
+        self._in_force -= 1
+
+
+def _names_who(action: Action, kind: Kind) -> bool:
+    """Whether the action names as many as its kind concerns, and such ones."""
+    names = action.on
+    if kind.on == BROKERS and names in {(), (BROKERS,)}:
+        return True
+    if kind.whole_side:
+        names = names[:1]
+    if len(names) < kind.at_least or (len(names) > kind.at_least and not kind.several):
+        return False
+    return all(_is_a(name, kind.on) for name in names)
+
+
+def _has_value(action: Action, kind: Kind) -> bool:
+    """Whether the action has a value if its kind needs one: a number, if those of the kind are numbers."""
+    if not kind.values:
+        return not action.value
+    if not kind.values[0].removeprefix("-").isdecimal():
+        return bool(action.value)
+    digits = action.value.removeprefix("-")
+    if kind.on == "worker":  # its times may have fractions
+        digits = digits.replace(".", "", 1)
+    return digits.isdecimal()
+
+
+def _is_a(name: str, place: str) -> bool:
+    if place == "link" and name == CONTROLLER:
+        return True
+    if place != "worker":
+        return name in ROLES or is_broker(name)
+    stem, _, number = name.partition("-")
+    return stem == "worker" and number.isdecimal()
+
+
+def _number(name: str) -> int | None:
+    """Return the number of a worker or a node; None for all brokers."""
+    if name == BROKERS:
+        return None
+    return CONTROLLER_ID if name == CONTROLLER else int(name.partition("-")[2])

@@ -1,0 +1,110 @@
+"""What is done to a cluster and to who uses it, and when: as data, and as text.
+
+    seed=7 brokers=3 latency_ms=5 duration_ms=20000
+    8100 error broker-2 for=1000 value=Produce/NOT_LEADER_OR_FOLLOWER
+
+The first line says what the run is made of; each line below it is one action. `str` writes it,
+`FaultSchedule.parse` reads it. Who uses the cluster is added by subclasses, as fields of the first line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from broker_sim.chaos.faults.action import Action, ScheduleError, broker_names, is_broker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from dataclasses import Field
+
+_YES_OR_NO: Final = ("no", "yes")
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSchedule:
+    """One run: its cluster, and the actions in the order of their time.
+
+    Raises ScheduleError for an action on a broker that the cluster does not have.
+    """
+
+    HEAD: ClassVar[tuple[str, ...]] = ("seed", "brokers", "latency_ms", "duration_ms")
+    """The fields that are always written, in this order; others are if they are not as usual."""
+    LINES: ClassVar[tuple[str, ...]] = ("actions",)
+    """The fields whose items have a line each."""
+    CHOICES: ClassVar[Mapping[str, Sequence[str]]] = MappingProxyType({})
+    """What fields that are words may be."""
+
+    seed: int
+    brokers: int = 3
+    latency_ms: int = 0
+    """How long a message takes at most, one way."""
+    duration_ms: int = 20_000
+    """In this time faults happen."""
+    actions: tuple[Action, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = broker_names(self.brokers)
+        for action in self.actions:
+            for name in filter(is_broker, action.on):
+                if name not in names:
+                    raise ScheduleError(f"{action}: there is no {name}: the cluster has {', '.join(names)}")
+
+    def __str__(self) -> str:
+        words = [f"{name}={_written(getattr(self, name))}" for name in self.HEAD]
+        for name, field in self._head_fields().items():
+            value = getattr(self, name)
+            if name not in self.HEAD and value != field.default:
+                words.append(f"{name}={_written(value)}")
+        lines = [str(item) for name in self.LINES for item in getattr(self, name)]
+        return "\n".join((" ".join(words), *lines))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the schedule of a text; empty lines and what follows a # are left out.
+
+        Raises ScheduleError.
+        """
+        lines = [line for each in text.splitlines() if (line := each.partition("#")[0].strip())]
+        if not lines:
+            raise ScheduleError("an empty schedule: its first line is seed=N brokers=N ...")
+        given = dict(word.partition("=")[::2] for word in lines[0].split())
+        known = cls._head_fields()
+        if "seed" not in given or not given.keys() <= known.keys():
+            wanted = ", ".join(name for name in known if name != "seed")
+            raise ScheduleError(f"{lines[0]!r}: give a number for seed, and what else of {wanted}")
+        values = {name: cls._read(known[name], text, lines[0]) for name, text in given.items()}
+        return cls(**values, **cls._read_lines(lines[1:]))
+
+    @classmethod
+    def _head_fields(cls) -> dict[str, Field[Any]]:
+        return {field.name: field for field in fields(cls) if field.name not in cls.LINES}
+
+    @classmethod
+    def _read(cls, field: Field[Any], text: str, line: str) -> Any:
+        name, usual = field.name, field.default
+        choices = _YES_OR_NO if isinstance(usual, bool) else cls.CHOICES.get(name)
+        words = [word for word in text.split(",") if word]
+        if choices is not None:
+            if not set(words) <= set(choices):
+                raise ScheduleError(f"{line!r}: {name} is one of {', '.join(choices)}")
+        elif not all(map(str.isdecimal, words)):
+            raise ScheduleError(f"{line!r}: give numbers for {name}")
+        values = words if choices is not None else [int(word) for word in words]
+        if isinstance(usual, tuple):
+            return tuple(values)
+        if len(values) != 1:
+            raise ScheduleError(f"{line!r}: give numbers for {name}, one of them")
+        return values[0] == "yes" if isinstance(usual, bool) else values[0]
+
+    @classmethod
+    def _read_lines(cls, lines: Sequence[str]) -> dict[str, Any]:
+        """Return the fields of `LINES`. Raises ScheduleError."""
+        return {"actions": tuple(sorted(map(Action.parse, lines)))}
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return _YES_OR_NO[value] if isinstance(value, bool) else str(value)

@@ -1,0 +1,147 @@
+"""A client of a random run: a coroutine that sends one request after the other, and rests between them.
+
+It is run by the callback that ends its wait, at once, not as a task of the virtual loop: that would
+look one step later, behind whatever else is ready, and much is checked by comparing an answer with what
+the brokers are when it comes. A client's error ends the run where it is raised. Tasks were measured: as
+quick, with a fifth more steps.
+
+A client keeps the leader that it knows until a broker refuses it, does not answer, or is gone, as
+real clients do. So after a failover it may speak to the old leader. Each has random numbers of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.chaos.random_run.schedule import TOPIC
+from broker_sim.cluster.requests import FETCH_VERSION, OFFSET_FETCH_VERSION, PRODUCE_VERSION
+from broker_sim.cluster.virtual.invariants import violated
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Coroutine, Generator, Mapping
+
+    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.cluster.virtual.virtual_client import PendingResponse
+
+TIMEOUTS_MS: Final = (20, 300, 1_500, 1_500)
+ANSWER_SLACK_MS: Final = 1_000
+"""How much longer than a broker may take a client waits before it breaks the connection off."""
+REFRESH_SHARE: Final = 0.1
+"""How often a client asks for the leader although nothing has refused it: its metadata gets old."""
+VERSIONS: Final[Mapping[type, int]] = {
+    messages.FetchRequest: FETCH_VERSION,
+    messages.ProduceRequest: PRODUCE_VERSION,
+    messages.OffsetFetchRequest: OFFSET_FETCH_VERSION,
+    messages.OffsetCommitRequest: 9,
+    messages.InitProducerIdRequest: 5,
+    messages.AddPartitionsToTxnRequest: 3,
+    messages.AddOffsetsToTxnRequest: 3,
+}
+"""In which versions requests are sent; others are in their newest. Topics have names in these, not ids."""
+
+
+class _Wait:
+    """Suspends a client until its timer or its answer."""
+
+    def __await__(self) -> Generator[None, Any, Any]:
+        return (yield)
+
+
+_WAIT: Final = _Wait()
+
+
+class Client:
+    """A client; `_live` is what it does as long as the run goes on."""
+
+    def __init__(self, around: Surroundings, name: str) -> None:
+        self._around = around
+        self._name = name
+        self._versions = VERSIONS
+        self._rng = random.Random(f"{around.schedule.seed}/{name}")
+        self._client = around.cluster.client()
+        self._leaders: dict[int, tuple[int, int]] = {}
+        """The leader of each partition and its epoch, as this client knows them."""
+        self._life: Coroutine[Any, Any, None] | None = None
+        self._resting: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin to live, anew if it lives; then nothing of it must be on its way to a broker."""
+        if self._resting is not None:
+            self._resting.cancel()
+        self._life = self._live()
+        self._resume()
+
+    async def _live(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether it sends new requests."""
+        return self._around.running
+
+    @property
+    def _wall_clock_ms(self) -> int:
+        return self._around.cluster.scheduler.clock.wall_clock_ms()
+
+    def _record(self, *what: Any) -> None:
+        """Add to the trace of the run."""
+        self._around.cluster.trace.record(*what)
+
+    # -- waiting ------------------------------------------------------------------------------------
+
+    def _resume(self, result: Any = None) -> None:
+        assert self._life is not None
+        try:
+            self._life.send(result)
+        except StopIteration:
+            self._life = None
+
+    async def _rest(self, longest_ms: int) -> None:
+        """Do nothing for a while: for ever, if the run is over by then."""
+        delay_ms = self._rng.randint(1, longest_ms)
+        self._resting = self._around.cluster.scheduler.call_later(delay_ms, self._wake)
+        await _WAIT
+
+    def _wake(self) -> None:
+        if self._goes_on:
+            self._resume()
+
+    async def _send(self, broker_id: int, message: Any, timeout_ms: int) -> PendingResponse:
+        """Return a request once it was answered, or its connection was lost."""
+        around = self._around
+        timer = around.cluster.scheduler.call_later(
+            timeout_ms + ANSWER_SLACK_MS, lambda: self._give_up(broker_id, pending)
+        )
+        around.waiting += 1
+        version = self._versions.get(type(message), message.MAX_VERSION)
+        pending = self._client.send(broker_id, message, version, self._resume)
+        await _WAIT
+        timer.cancel()
+        around.waiting -= 1
+        return pending
+
+    def _give_up(self, broker_id: int, pending: PendingResponse) -> None:
+        quiet_since_ms = self._around.disturbances.quiet_since_ms
+        if quiet_since_ms is not None and quiet_since_ms <= pending.sent_ms:
+            violated(
+                "requests-are-answered",
+                f"{self._name} waits since {pending.sent_ms} ms for broker {broker_id} to answer "
+                f"{pending.api_key.name}",
+            )
+        self._client.disconnect(broker_id)
+
+    # -- partitions ---------------------------------------------------------------------------------
+
+    def _leader(self, partition: int) -> tuple[int, int]:
+        """Return the leader and its epoch; any broker, and -1 for the epoch, without one."""
+        known = self._leaders.get(partition)
+        if known is None or self._rng.random() < REFRESH_SHARE:
+            state = self._around.cluster.nodes.controller.image.topics[TOPIC].partitions[partition]
+            if not state.has_leader:
+                self._leaders.pop(partition, None)
+                return self._rng.randint(1, self._around.schedule.brokers), -1
+            known = self._leaders[partition] = (state.leader, state.leader_epoch)
+        return known

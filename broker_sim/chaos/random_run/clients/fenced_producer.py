@@ -1,0 +1,105 @@
+"""A producer that was fenced and has not heard of it: what it does then must be refused."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.chaos.random_run.checks.transaction_history import group_of
+from broker_sim.chaos.random_run.clients.coordinated_client import AgainError, CoordinatedClient
+from broker_sim.chaos.random_run.clients.transactional_requests import TransactionalRequests
+from broker_sim.cluster.virtual.invariants import violated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+
+LONGEST_ABSENCE_MS: Final = 2_000
+LONGEST_PARKED_MS: Final = 1_500
+LONGEST_HAUNT: Final = 4
+WRITE: Final = "a write"
+OFFSET: Final = "an offset"
+COMMIT: Final = "a commit"
+ZOMBIE_OFFSET: Final = 1_000_000
+"""No transaction commits it."""
+
+
+class FencedProducer(CoordinatedClient):
+    """A transactional producer, which may have been fenced."""
+
+    parked_ms = find_parked_ms = LONGEST_PARKED_MS
+    short_rest_ms = 30
+
+    def __init__(self, around: Surroundings, number: int, id_number: int) -> None:
+        super().__init__(around, f"transactional-{number}", f"transactional/{number}")
+        version = around.schedule.transaction_version
+        self._transactional_id = f"id-{id_number}"
+        self._requests = TransactionalRequests(self._transactional_id, version)
+        self._versions = self._requests.versions
+        self._history = around.transactions
+        self._group = group_of(self._transactional_id)
+        self._begun_epoch = -1
+        """The epoch that InitProducerId has answered; later ones are of its own transactions."""
+        self._sequences: dict[int, int] = {}
+
+    @property
+    def _is_replaced(self) -> bool:
+        return self._history.is_replaced(self._transactional_id, self._begun_epoch)
+
+    @contextmanager
+    def _fenced_if_replaced(self, what: str) -> Iterator[None]:
+        """Raise if what is done here succeeds, although another producer had begun before."""
+        was_replaced = self._is_replaced
+        yield
+        if was_replaced:
+            violated(
+                "fenced-producers-stay-fenced",
+                f"{self._name} was replaced before it asked for {what}, which has succeeded",
+            )
+
+    async def _haunt(self) -> None:
+        """Go on as if nothing had been: write, commit an offset, or commit what it was fenced in."""
+        while self._chance.random() >= 1 / LONGEST_HAUNT:
+            what = self._chance.choice((WRITE, OFFSET, COMMIT))
+            if what == COMMIT and not self._is_replaced:
+                # It has timed out: what tells it so may not be written yet.
+                self._rest_ms = 50
+            else:
+                with suppress(AgainError), self._fenced_if_replaced(what):
+                    error_code = await self._do_as_zombie(what)
+                    self._record(self._name, what, error_code)
+                    if error_code:
+                        raise AgainError
+            await self._rest(self._rest_ms)
+        await self._rest(LONGEST_ABSENCE_MS)
+
+    async def _do_as_zombie(self, what: str) -> Any:
+        """Return the error with which it is answered."""
+        if what == WRITE:
+            return await self._write_as_zombie()
+        if what == OFFSET:
+            request = self._requests.commit_offset(self._group, 0, ZOMBIE_OFFSET)
+            response = await self._ask_coordinator(self._group, request)
+            return response.topics[0].partitions[0].error_code
+        end = self._requests.end(is_commit=True)
+        return (await self._ask_coordinator(self._transactional_id, end)).error_code
+
+    async def _write_as_zombie(self) -> Any:
+        number = self._chance.randrange(self._around.schedule.partitions)
+        transaction = self._history.add_zombie(self._transactional_id, self._name)
+        value = b"%s/zombie/%d" % (self._name.encode(), transaction.number)
+        self._history.add_value(transaction, value)
+        batch = self._batch(number, [value])
+        leader, _ = self._leader(number)
+        request = self._requests.produce(number, batch, LONGEST_PARKED_MS)
+        try:
+            response = await self._ask(leader, request, 60, LONGEST_PARKED_MS)
+        except AgainError:
+            self._leaders.pop(number, None)
+            raise
+        return response.responses[0].partition_responses[0].error_code
+
+    def _batch(self, number: int, values: list[bytes]) -> bytes:
+        """Return the next batch of a partition."""
+        return self._requests.batch(values, self._sequences.get(number, 0), self._wall_clock_ms)

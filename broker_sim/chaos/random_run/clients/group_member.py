@@ -1,0 +1,179 @@
+"""What members of both protocols have in common: they join, take part, commit offsets, and look at them.
+
+Offsets that a member commits only grow.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from broker_sim.chaos.random_run.checks.coordinators import informed_coordinator, newest_coordinator
+from broker_sim.chaos.random_run.clients.coordinated_client import AgainError, CoordinatedClient, StepError, T
+from broker_sim.chaos.random_run.schedule import TOPIC
+from broker_sim.cluster.requests import offset_fetch_request
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol import messages
+from broker_sim.protocol.special_values import NO_EPOCH
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from broker_sim.chaos.random_run.checks.group_history import GroupHistory
+    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+
+SESSION_TIMEOUT_MS: Final = 1_000
+REBALANCE_TIMEOUT_MS: Final = 1_500
+LONGEST_PARKED_MS: Final = 2 * REBALANCE_TIMEOUT_MS
+LONGEST_ABSENCE_MS: Final = 2_500
+ASKS_AGAIN_SHARE: Final = 0.3
+"""How often a member that might commit an offset looks whether those it has committed are there."""
+STABLE_SHARE: Final = 0.5
+"""How often an OffsetFetch has `require_stable`."""
+
+WRONG_BROKER: Final = frozenset(
+    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+)
+
+
+class JoinAgainError(StepError):
+    """It is no member any more, or one of an old generation."""
+
+
+class GroupMember(CoordinatedClient):
+    """A member of a group."""
+
+    parked_ms = LONGEST_PARKED_MS
+    strays_share: ClassVar[float]
+    """How often it leaves; as often it dies, and as often it is silent."""
+    commits_share: ClassVar[float]
+
+    def __init__(self, around: Surroundings, name: str, group: str, chance: str, history: GroupHistory) -> None:
+        super().__init__(around, name, chance)
+        self._group = group
+        self._history = history
+        self._member_id = ""
+        self._epoch = NO_EPOCH
+        """Its generation, or its member epoch."""
+        self._positions: dict[int, int | None] = {}
+        """What it may commit for each partition that it owns; None until it has asked."""
+
+    async def _live(self) -> None:
+        while True:
+            try:
+                await self._join()
+                while True:
+                    await self._take_step(self._take_part)
+            except JoinAgainError:
+                await self._rest(self._rest_ms)
+
+    async def _take_step(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Take a step with the coordinator of the time, until it is done."""
+
+        async def with_coordinator() -> T:
+            await self._coordinator(self._group)
+            return await step()
+
+        return await self._repeat(with_coordinator)
+
+    async def _join(self) -> None:
+        raise NotImplementedError
+
+    async def _beat(self) -> None:
+        raise NotImplementedError
+
+    def _leaving(self) -> Any:
+        """Return the request with which it leaves."""
+        raise NotImplementedError
+
+    def _begin_anew(self) -> None:
+        """Go on as a new process would."""
+        raise NotImplementedError
+
+    def _check(self, error_code: int) -> None:
+        """Raise what an error asks for."""
+        if error_code in WRONG_BROKER:
+            self._forget(self._group)
+            raise AgainError
+
+    @property
+    def _owner(self) -> str:
+        """As whom it owns partitions."""
+        return self._member_id
+
+    async def _request(self, message: Any) -> Any:
+        """Return what the coordinator answers."""
+        return await self._ask_coordinator(self._group, message)
+
+    # -- taking part ------------------------------------------------------------------------------
+
+    async def _take_part(self) -> None:
+        """Beat, commit, leave, die, or be silent and go on as if nothing had been."""
+        chance, share = self._chance.random(), self.strays_share
+        if chance < share:
+            await self._leave()
+        elif chance < share + share:
+            self._die()
+        elif chance < share + share + share:
+            self._rest_ms = LONGEST_ABSENCE_MS
+        elif self._positions and chance < self.commits_share:
+            await self._commit(self._chance.choice(list(self._positions)))
+        else:
+            await self._beat()
+
+    async def _leave(self) -> None:
+        request = self._leaving()
+        self._begin_anew()
+        with suppress(AgainError):
+            response = await self._request(request)
+            if response.error_code in WRONG_BROKER:
+                self._forget(self._group)
+        raise JoinAgainError
+
+    def _die(self) -> None:
+        """Be silent for a while, perhaps for longer than the session, and come back as another."""
+        self._client.disconnect(self._coordinators[self._group])
+        self._begin_anew()
+        self._rest_ms = LONGEST_ABSENCE_MS
+        raise JoinAgainError
+
+    # -- offsets ----------------------------------------------------------------------------------
+
+    async def _commit(self, partition: int) -> None:
+        """Commit the next offset; who does not know where to begin asks first, and others now and then."""
+        position = self._positions[partition]
+        if position is None or self._is_drawn(ASKS_AGAIN_SHARE):
+            await self._fetch_offset(partition)
+            return
+        self._positions[partition] = offset = position + self._chance.randint(1, 9)
+        request = messages.OffsetCommitRequest
+        committed = request.OffsetCommitRequestPartition(partition, offset)
+        commit = request(
+            group_id=self._group,
+            generation_id_or_member_epoch=self._epoch,
+            member_id=self._member_id,
+            topics=[request.OffsetCommitRequestTopic(name=TOPIC, partitions=[committed])],
+        )
+        response = await self._request(commit)
+        self._check(response.topics[0].partitions[0].error_code)
+        self._history.add_commit(partition, offset)
+
+    async def _fetch_offset(self, partition: int) -> None:
+        is_stable = self._is_drawn(STABLE_SHARE)
+        response, counts = await self._ask_newest(
+            self._group,
+            self._offset_request(partition, is_stable),
+            newest_coordinator if is_stable else informed_coordinator,
+        )
+        (answer,) = response.groups
+        self._check(answer.error_code)
+        found = answer.topics[0].partitions[0]
+        self._check(found.error_code)
+        if not counts:
+            return  # It asks again: going on from there might commit an older offset.
+        self._history.check_committed(self._owner, self._epoch, partition, found.committed_offset)
+        if self._positions[partition] is None:
+            self._positions[partition] = max(found.committed_offset, 0)
+
+    def _offset_request(self, partition: int, is_stable: bool) -> messages.OffsetFetchRequest:
+        return offset_fetch_request(self._group, (TOPIC, partition), require_stable=is_stable)

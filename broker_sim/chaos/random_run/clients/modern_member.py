@@ -1,0 +1,178 @@
+"""Members of groups whose coordinator assigns (KIP-848, KIP-1071) in a random run.
+
+Each does what Kafka's `AbstractMembershipManager` does: it sends heartbeats, gives up what is not in its
+assignment and says so, and begins anew when it is fenced. Some take long to give up. What members learn is
+kept in a `ModernHistory`, which says what may never happen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.chaos.random_run.checks.group_history import Term
+from broker_sim.chaos.random_run.clients.coordinated_client import AgainError
+from broker_sim.chaos.random_run.clients.group_member import (
+    REBALANCE_TIMEOUT_MS,
+    SESSION_TIMEOUT_MS,
+    GroupMember,
+    JoinAgainError,
+)
+from broker_sim.cluster.virtual.invariants import violated
+from broker_sim.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from broker_sim.chaos.random_run.checks.group_history import ModernHistory
+    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.protocol import messages
+
+IS_SLOW_SHARE: Final = 0.2
+"""How often a member does not give up at once what it has lost."""
+GIVES_UP_SHARE: Final = 0.1
+"""How often it then does before a heartbeat; others are fenced when the rebalance timeout is over."""
+JOINS: Final = 0
+"""The epoch of a member that joins."""
+
+FENCED: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+)
+LATER: Final = frozenset({ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.STALE_MEMBER_EPOCH})
+"""Errors after which it goes on: another one has its instance id yet, or its next heartbeat helps."""
+
+
+class ModernMember(GroupMember):
+    """One member; subclasses know how a heartbeat says what."""
+
+    strays_share = 0.02
+    commits_share = 0.4
+
+    _history: ModernHistory
+
+    def __init__(self, around: Surroundings, name: str, group: str, chance: str, history: ModernHistory) -> None:
+        super().__init__(around, name, group, chance, history)
+        self._lives = 0
+        self._assigned: tuple[int, ...] = ()
+        """What it owns as soon as it has given up the rest."""
+        self._tells_all = True
+        self._tells_owned = True
+        self._asked_ms: int | None = None
+        """When it sent the first heartbeat whose answer might have taken partitions that it owns yet."""
+        self._safe_until_ms: int | None = None
+        """Until when no coordinator may fence it; None if an answer was lost, and its epoch may be old."""
+        self._safe_since_ms = 0
+        """When it sent the heartbeat that says so: an admin client may have removed it since."""
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._lives += 1
+        self._member_id = f"{self._name}-{self._lives}"
+        self._lose_all()
+
+    def _lose_all(self) -> None:
+        self._positions = {}
+        self._epoch = JOINS
+        self._assigned = ()
+        self._tells_all = True
+        self._asked_ms = self._safe_until_ms = None
+
+    def _check(self, error_code: int) -> None:
+        if not error_code:
+            return
+        self._record(self._name, error_code, self._epoch)
+        super()._check(error_code)
+        if error_code in FENCED:
+            self._history.give_up(self._owner)
+            self._lose_all()
+            raise JoinAgainError
+        if error_code not in LATER:
+            violated("errors-are-expected", f"{self._name} got {ErrorCode(error_code).name}")
+        raise AgainError
+
+    # -- heartbeats -------------------------------------------------------------------------------
+
+    async def _join(self) -> None:
+        await self._take_step(self._beat)
+
+    async def _beat(self) -> None:
+        if self._is_giving_up and self._is_drawn(GIVES_UP_SHARE):
+            self._take_assigned()
+        request = self._heartbeat()
+        sent_ms = self._around.cluster.now_ms
+        if self._asked_ms is None:
+            self._asked_ms = sent_ms
+        safe_until_ms = self._safe_until_ms
+        # It is unsure until the answer is there.
+        self._tells_all, self._safe_until_ms = True, None
+        response, is_newest = await self._ask_newest(self._group, request)
+        if is_newest and response.error_code in FENCED:
+            self._check_may_be_fenced(response.error_code, safe_until_ms)
+        self._check(response.error_code)
+        self._take_answer(response, sent_ms, is_newest=is_newest)
+
+    @property
+    def _may_have_missed(self) -> bool:
+        """Whether it might have been given or have lost something without hearing of it."""
+        return False
+
+    @property
+    def _is_giving_up(self) -> bool:
+        """Whether it owns what is not assigned to it any more."""
+        return not self._positions.keys() <= set(self._assigned)
+
+    def _heartbeat(self) -> Any:
+        """Return what it has to tell: all after a lost answer, otherwise what has changed."""
+        raise NotImplementedError
+
+    def _assigned_in(self, response: Any) -> tuple[int, ...] | None:
+        """Return which partitions an answer gives it; None if they are the same as before."""
+        raise NotImplementedError
+
+    def _check_may_be_fenced(self, error_code: int, safe_until_ms: int | None) -> None:
+        now_ms = self._around.cluster.now_ms
+        if safe_until_ms is None or self._history.may_be_removed_since(self._safe_since_ms):
+            return
+        if now_ms < safe_until_ms:
+            violated(
+                "live-members-stay",
+                f"{self._name} got {ErrorCode(error_code).name} in epoch {self._epoch}, "
+                f"{safe_until_ms - now_ms} ms before it may be fenced",
+            )
+
+    def _take_answer(self, response: Any, sent_ms: int, *, is_newest: bool) -> None:
+        if is_newest and response.member_epoch < self._epoch:
+            violated("member-epochs-grow", f"{self._name} was in epoch {self._epoch} and got {response.member_epoch}")
+        self._epoch = response.member_epoch
+        self._tells_all = self._tells_owned = False
+        assigned = self._assigned_in(response)
+        if assigned is not None:
+            self._take_assignment(assigned)
+        self._record(self._name, self._epoch, *self._positions)
+        assert self._asked_ms is not None
+        until_ms = min(sent_ms + SESSION_TIMEOUT_MS, self._asked_ms + REBALANCE_TIMEOUT_MS)
+        self._safe_since_ms = sent_ms
+        if not self._is_giving_up and not self._tells_owned and not self._may_have_missed:
+            self._asked_ms = None
+        if is_newest:
+            self._safe_until_ms = until_ms
+            now_ms, term = self._around.cluster.now_ms, Term(sent_ms, until_ms)
+            self._history.add_owner(self._owner, self._epoch, self._positions, now_ms, term)
+
+    def _take_assignment(self, assigned: tuple[int, ...]) -> None:
+        self._assigned = assigned
+        if not (self._is_giving_up and self._is_drawn(IS_SLOW_SHARE)):
+            self._take_assigned()
+
+    def _take_assigned(self) -> None:
+        """Own what is assigned, and nothing else; the next heartbeat says so."""
+        self._positions = {number: self._positions.get(number) for number in self._assigned}
+        self._tells_owned = True
+
+    def _offset_request(self, partition: int, is_stable: bool) -> messages.OffsetFetchRequest:
+        request = super()._offset_request(partition, is_stable)
+        request.groups[0].member_id = self._member_id
+        request.groups[0].member_epoch = self._epoch
+        return request

@@ -1,0 +1,82 @@
+"""Members of a streams group (KIP-1071) in a random run: a topology that reads the topic, one task a partition.
+
+A real coordinator tells a member its tasks in the one answer after they have changed. Who has lost an answer may
+not know of a task, so it joins again; some members first go on for a while in the epoch that they know.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.chaos.random_run.clients.group_member import REBALANCE_TIMEOUT_MS
+from broker_sim.chaos.random_run.clients.modern_member import JOINS, ModernMember
+from broker_sim.chaos.random_run.schedule import TOPIC
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+
+STREAMS_GROUP: Final = "streams-group"
+SUBTOPOLOGY: Final = "0"
+JOINS_AGAIN_SHARE: Final = 0.5
+"""How often a member that has lost an answer joins again before a heartbeat."""
+Request = messages.StreamsGroupHeartbeatRequest
+
+
+class StreamsMember(ModernMember):
+    """One member, in a process of its own."""
+
+    def __init__(self, around: Surroundings, number: int) -> None:
+        self._has_missed = False
+        name, chance = f"streams-member-{number}", f"streams/{number}"
+        super().__init__(around, name, STREAMS_GROUP, chance, around.streams_history)
+
+    @property
+    def tasks(self) -> tuple[int, ...]:
+        """The partitions whose tasks it runs."""
+        return tuple(self._positions)
+
+    @property
+    def _may_have_missed(self) -> bool:
+        return self._has_missed
+
+    async def _take_part(self) -> None:
+        if self._around.is_steady:
+            await self._beat()
+        else:
+            await super()._take_part()
+
+    def _lose_all(self) -> None:
+        super()._lose_all()
+        self._has_missed = False
+
+    def _leaving(self) -> Any:
+        self._history.give_up(self._owner)
+        return Request(group_id=self._group, member_id=self._member_id, member_epoch=LEAVE_GROUP_EPOCH)
+
+    def _heartbeat(self) -> messages.StreamsGroupHeartbeatRequest:
+        if self._tells_all and self._epoch != JOINS:
+            self._has_missed = True
+        if self._has_missed and self._is_drawn(JOINS_AGAIN_SHARE):
+            self._history.give_up(self._owner)
+            self._lose_all()
+        request = Request(group_id=self._group, member_id=self._member_id, member_epoch=self._epoch)
+        if self._tells_all:
+            request.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
+            request.process_id = self._name
+        if self._epoch == JOINS:
+            reads = Request.Subtopology(SUBTOPOLOGY, source_topics=[TOPIC])
+            request.topology = Request.Topology(0, [reads])
+        if self._tells_all or self._tells_owned:
+            owned = [Request.TaskIds(SUBTOPOLOGY, sorted(self._positions))]
+            request.active_tasks = owned if self._positions else []
+            request.standby_tasks, request.warmup_tasks = [], []
+            self._history.give_up(self._owner, self._positions)
+        return request
+
+    def _assigned_in(self, response: messages.StreamsGroupHeartbeatResponse) -> tuple[int, ...] | None:
+        if response.active_tasks is None:
+            return None
+        self._has_missed = False
+        return tuple(number for tasks in response.active_tasks for number in tasks.partitions)
