@@ -13,7 +13,6 @@ FROM ${PYTHON_IMAGE} AS build
 ARG PIP_INDEX_URL
 WORKDIR /src
 COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE NOTICE ./
-COPY tools/__init__.py tools/own_names.py tools/wheel_sources.py tools/
 COPY purgatory purgatory
 COPY broker_sim broker_sim
 RUN python3 -m venv /opt/broker-sim \

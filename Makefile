@@ -3,21 +3,23 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark images pipeline demo compare run test test-fast soak test-pythons compiled-build compiled bench lint format clean
+.PHONY: help setup setup-spark images pipeline demo compare run test test-fast soak test-pythons compiled bench lint format clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-COMPILED := $(VENV)-compiled/bin
 STAMP := $(VENV)/.broker-sim-installed
 SPARK_STAMP := $(VENV)/.broker-sim-spark-installed
-COMPILED_STAMP := $(VENV)-compiled/.broker-sim-installed
-SOURCES := $(shell find broker_sim purgatory integration -type f -not -name '*.pyc')
+NATIVE := $(CURDIR)/build/native
+NATIVE_STAMP := $(NATIVE)/.built
 FAST := "not (soak or real_kafka or clients or threads or spark or install)"
+# What `make compiled` runs, and with which marks.
+NATIVE_TESTS := tests/purgatory tests/properties/test_purgatory_properties.py tests/properties/test_timing_wheel_properties.py
+MARKS := $(FAST)
 # Tests run on all processors, whole files on each; in the order of LONGEST in tests/conftest.py.
 PYTEST := -m pytest -n auto --no-loadscope-reorder
 JAVA := $(or $(JAVA_HOME),$(shell command -v java))
-# Types differ between Pythons, and the native build of each stops at one that is wrong.
+# Types differ between Pythons.
 NEWEST_PYTHON := 3.14
 # The Pythons of test-pythons: all, or the newest one of this machine.
 PYTHONS ?= all
@@ -34,15 +36,14 @@ setup: ## Make .venv with both packages and all tools; nothing to do when it exi
 	@$(BIN)/python -c '' 2> /dev/null || rm -f $(STAMP)
 	@$(MAKE) -s --no-print-directory $(STAMP)
 
-$(STAMP): pyproject.toml hatch_build.py integration/pyproject.toml integration/hatch_build.py \
-    tools/own_names.py tools/wheel_sources.py constraints.txt
+$(STAMP): pyproject.toml integration/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "Python 3.11 or newer is needed: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || { \
 	    echo "python3-venv is missing: apt-get install -y --no-install-recommends python3-venv" >&2; exit 1; }
 	@$(BIN)/python -c '' 2> /dev/null || $(PYTHON) -m venv --clear $(VENV)
 	@echo "installing into $(VENV)"
-	@BROKER_SIM_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    -c constraints.txt -e '.[dev]' -e ./integration
 	@touch $@
 
@@ -51,15 +52,15 @@ setup-spark: setup ## Add Spark to .venv (a download of 500 MB), for the pipelin
 
 $(SPARK_STAMP): $(STAMP)
 	@echo "installing Spark into $(VENV): 500 MB are downloaded, once"
-	@BROKER_SIM_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    -c constraints.txt -e '.[dev]' -e './integration[spark]'
 	@touch $@
 
 demo: setup ## Compare with a real Kafka what shows the point, in a minute, into out/demo
-	$(BIN)/broker-sim-compare --demo --reference auto --simulator auto --out out/demo $(ARGS)
+	$(BIN)/broker-sim-compare --demo --reference auto --out out/demo $(ARGS)
 
 compare: setup ## Compare all scenarios, in some minutes: make compare ARGS="--reference jvm"
-	$(BIN)/broker-sim-compare --reference auto --simulator auto --out out/compare $(ARGS)
+	$(BIN)/broker-sim-compare --reference auto --out out/compare $(ARGS)
 
 pipeline: setup-spark ## Trace a cluster under load, run every job on Spark, leave out/pipeline/report.html
 	$(BIN)/python -m broker_sim_integration.pipeline.demo $(ARGS)
@@ -87,20 +88,13 @@ test-pythons: setup ## Run the fast tests on every other Python from 3.11 on tha
 	    $(VENV)-$$version/bin/python $(PYTEST) -m $(FAST) $(ARGS) < /dev/null; \
 	done
 
-compiled-build: setup
-	@$(MAKE) -s --no-print-directory $(COMPILED_STAMP)
-
-$(COMPILED_STAMP): $(STAMP) $(SOURCES)
-	@test -x $(COMPILED)/python || $(PYTHON) -m venv --clear $(VENV)-compiled
-	@echo "building the native modules into $(VENV)-compiled: two to three minutes"
-	@BROKER_SIM_COMPILE=1 BROKER_SIM_SOURCE_NAMES=1 $(COMPILED)/python -m pip install --quiet --disable-pip-version-check \
-	    -c constraints.txt '.[dev]' ./integration
-	@$(COMPILED)/python -P -c 'import broker_sim, purgatory; \
-	    assert broker_sim.compiled and purgatory.compiled, "it is pure Python"'
+$(NATIVE_STAMP): $(STAMP) hatch_build.py $(wildcard purgatory/broker_sim_purgatory/*.py)
+	@echo "compiling the purgatory into build/native: half a minute"
+	@rm -rf $(NATIVE) && mkdir -p $(NATIVE) && $(BIN)/python hatch_build.py $(NATIVE)
 	@touch $@
 
-compiled: compiled-build ## Build the native modules into .venv-compiled, run the fast tests on them
-	$(COMPILED)/python -P $(PYTEST) -m $(FAST) $(ARGS)
+compiled: setup $(NATIVE_STAMP) ## Compile the purgatory, run its tests on the native modules, in a minute
+	PYTHONPATH=$(NATIVE) $(BIN)/python $(PYTEST) -m $(MARKS) $(NATIVE_TESTS) $(ARGS)
 
 images: setup ## Make the image of a real Kafka that the comparison starts, if Docker has it not yet
 	$(BIN)/python -m broker_sim_integration.reference.image

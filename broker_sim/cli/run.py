@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from broker_sim_purgatory import compiled
 
-from broker_sim import compiled
 from broker_sim.cli.ending import Ending
 from broker_sim.cli.logs import FORMATS, LEVELS, logs_on_stderr
 from broker_sim.cli.parameters import USERS_VARIABLE, check_topics, parse_configs, parse_memory, parse_users
@@ -215,7 +215,7 @@ def command(*, log_level: str, log_format: str, control_token_file: str | None, 
     """Start a cluster and serve until SIGINT or SIGTERM.
 
     Prints {"bootstrap_servers", "control", "build", "pid", "memory_limit_bytes"} as one line of JSON
-    when it is ready; build is native or pure. With several listeners, "listeners" has the servers of each.
+    when it is ready; build tells whether the purgatory is native or pure. With several listeners, "listeners" has the servers of each.
     """
     if options["port"] + options["brokers"] > LAST_PORT + 1:
         raise click.UsageError(

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from broker_sim_purgatory import DelayedOperation
-from broker_sim_purgatory.native import mypyc_attr
 
 from broker_sim.errors import ErrorCode
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedRequest(DelayedOperation):
     """Parks the answer to a request of `api` (Kafka's name) by the client `client_id`."""
 

@@ -70,7 +70,7 @@ FILES: Final = {
     "asked_simulator",
     default="own",
     show_default=True,
-    help="own (of this Python), auto (the native build of this checkout, else own), or a command.",
+    help="own (of this Python) or a command.",
 )
 @click.option(
     "--out",

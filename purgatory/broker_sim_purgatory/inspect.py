@@ -14,6 +14,17 @@ from broker_sim_purgatory.snapshots import PurgatoryStatistics
 from broker_sim_purgatory.system_timer import Timer
 from broker_sim_purgatory.timer_task import TimerTask
 
+__all__ = [
+    "BucketSnapshot",
+    "PurgatorySnapshot",
+    "TaskSnapshot",
+    "TimerSnapshot",
+    "WatchListSnapshot",
+    "WheelSnapshot",
+    "inspect_purgatory",
+    "inspect_timer",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class TaskSnapshot:

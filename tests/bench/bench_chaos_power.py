@@ -12,7 +12,6 @@ from pathlib import Path
 from statistics import median
 
 from options import Options
-from peers import build_of
 from report import OURS, Report
 
 from broker_sim.chaos.search import ChaosTest
@@ -40,7 +39,6 @@ TINY = Sizes(starts=1, twins=1)
 
 def run(options: Options, report: Report) -> None:
     """Look for the bug of each example."""
-    report.say(f"simulator: the {build_of(sys.executable)} build")
     sys.path.insert(0, str(EXAMPLES))
     sizes = options.choose(FULL, TINY)
     names = sorted(path.stem for path in EXAMPLES.glob("*_*.py"))

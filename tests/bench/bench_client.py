@@ -5,7 +5,6 @@ of the rounds. The client takes most of the time of mass production, so the proc
 brokers need per message stands beside it.
 """
 
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,11 +17,9 @@ from peers import (
     KFAKE,
     Peer,
     PeerMissingError,
-    build_of,
     kafka,
     kfake,
     librdkafka_mock,
-    native_simulator,
     simulator,
 )
 from report import Report
@@ -52,10 +49,9 @@ def run(options: Options, report: Report) -> None:
     with ExitStack() as stack:
         peers = []
         built = [kfake] if options.peers else []
-        starters = [simulator, native_simulator, *built, librdkafka_mock]
+        starters = [simulator, *built, librdkafka_mock]
         if options.kafka:
             starters.append(kafka)
-        report.say(f"simulator: the {build_of(sys.executable)} build")
         for start in starters:
             try:
                 peers.append(stack.enter_context(start()))

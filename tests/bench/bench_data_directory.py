@@ -8,7 +8,6 @@ read of the same bytes. All of it may be in the page cache.
 import os
 import signal
 import socket
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -20,7 +19,7 @@ from statistics import median
 from broker_connection import encode_frame
 from client_work import consume, produce, topic
 from options import Options
-from peers import Peer, build_of, simulator
+from peers import Peer, simulator
 from report import OURS, Report
 
 from broker_sim.protocol import messages
@@ -74,7 +73,6 @@ TINY = Sizes(total_bytes=4 * 1024**2, many_partitions=20, messages=1_000)
 
 def run(options: Options, report: Report) -> None:
     """Fill a directory, start on it again and again, then measure clients."""
-    report.say(f"simulator: the {build_of(sys.executable)} build")
     sizes = options.choose(FULL, TINY)
     with tempfile.TemporaryDirectory(prefix="broker-sim-bench-") as parent:
         directory = Path(parent, "full")

@@ -12,7 +12,6 @@ begins a generation with those who are there already makes the others join again
 """
 
 import asyncio
-import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ from broker_connection import Connection, coordinator_of
 from client_work import PARTITIONS, leader_of, topic
 from group_load import Group
 from options import Options
-from peers import KAFKA, KFAKE, Peer, build_of
+from peers import KAFKA, KFAKE, Peer
 from report import Report
 from turns import Samples, measure_in_turns, starters
 
@@ -125,7 +124,6 @@ Add = Callable[..., None]
 def run(options: Options, report: Report) -> None:
     """Measure all peers that there are, one after the other, so that only one is running."""
     sizes = options.choose(FULL, TINY_WITH_PEERS if options.peers else TINY)
-    report.say(f"simulator: the {build_of(sys.executable)} build")
     report.say(f"{INITIAL_DELAY} is 0 for the simulator and Kafka, so no time here is that delay")
     configs = {INITIAL_DELAY: "0"}
     if options.tiny:

@@ -5,7 +5,6 @@ virtual minute of a `VirtualCluster` with as many. All processes rest side by si
 has its own processor time.
 """
 
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from options import Options
-from peers import Peer, build_of, simulator
+from peers import Peer, simulator
 from report import OURS, Report
 
 from broker_sim import VirtualCluster
@@ -46,7 +45,6 @@ TINY = Sizes(partitions=(3,), on_disk=3, settle_s=0.0, idle_s=0.2)
 
 def run(options: Options, report: Report) -> None:
     """Measure each number of partitions once: half a minute of rest is long enough."""
-    report.say(f"simulator: the {build_of(sys.executable)} build")
     sizes = options.choose(FULL, TINY)
     with ExitStack() as running:
         directory = running.enter_context(tempfile.TemporaryDirectory(prefix="broker-sim-bench-"))

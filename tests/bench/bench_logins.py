@@ -20,7 +20,7 @@ from typing import Any
 from broker_connection import FramedConnection
 from login_attack import RAMP_S, ROOT, attacked, encode, unverified_tls
 from options import Options
-from peers import Peer, build_of, resident_mb, simulator
+from peers import Peer, resident_mb, simulator
 from report import OURS, Report
 
 from broker_sim.protocol import messages
@@ -52,7 +52,6 @@ TINY = Sizes(parallel=5, seconds=0.2)
 
 def run(options: Options, report: Report) -> None:
     """Attack by each mechanism, in turns with the others."""
-    report.say(f"simulator: the {build_of(sys.executable)} build")
     sizes = options.choose(FULL, TINY)
     for name, mechanism, security in ROUTES if options.peers else ROUTES[:1]:
         _measure(name, mechanism, security, sizes, options.rounds, report)

@@ -27,10 +27,10 @@ from statistics import median
 
 from confluent_kafka import Producer
 from options import Options
-from peers import FamilyCpu, PeerMissingError, compiled_python, native_simulator, simulator
+from peers import FamilyCpu, simulator
 from pipeline_data import write_parquet, write_trace
 from pipeline_peers import PERCENTILES, Answers, Stopwatch, with_duckdb, with_pandas
-from report import NATIVE, OURS, Report
+from report import OURS, Report
 from task_sizes import TaskSize, largest_task
 
 SUITE = "pipeline"
@@ -280,36 +280,29 @@ def _driver_mb(directory: str, events: int) -> tuple[float, float]:
 
 
 def _tracing(options: Options, messages: dict[str, int], report: Report) -> None:
-    """Produce to clusters that trace and to one that does not, in turns, in both builds."""
-    builds = {OURS: simulator}
-    try:
-        compiled_python()
-    except PeerMissingError as missing:
-        report.say(f"without {NATIVE}: {missing}")
-    else:
-        builds[NATIVE] = native_simulator
-    rates: dict[tuple[str, str, str], list[float]] = {}
-    cpu_us: dict[tuple[str, str, str], list[float]] = {}
+    """Produce to clusters that trace and to one that does not, in turns."""
+    rates: dict[tuple[str, str], list[float]] = {}
+    cpu_us: dict[tuple[str, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as directory:
         for _ in range(options.rounds):
-            for build, trace in product(builds, TRACES):
+            for trace, arguments in TRACES.items():
                 path = [f"{directory}/trace.jsonl"] if trace == "file" else []
-                with builds[build]("--topic", "bench:3:3", *TRACES[trace], *path) as peer:
+                with simulator("--topic", "bench:3:3", *arguments, *path) as peer:
                     for load, count in messages.items():
                         before_s = peer.cpu_s()
                         batched = "batches" in load
                         rate = _produce(peer.bootstrap_servers, count, batched=batched)
                         used_us = (peer.cpu_s() - before_s) * 1e6 / count
-                        rates.setdefault((build, load, trace), []).append(rate)
-                        cpu_us.setdefault((build, load, trace), []).append(used_us)
-    for (build, load, trace), found in rates.items():
+                        rates.setdefault((load, trace), []).append(rate)
+                        cpu_us.setdefault((load, trace), []).append(used_us)
+    for (load, trace), found in rates.items():
         what, rate = f"{load}, trace: {trace}", median(found)
-        report.add(SUITE, what, "1/s", build, rate)
-        used_us = median(cpu_us[build, load, trace])
-        report.add(SUITE, f"{what}, brokers' CPU", "µs/msg", build, used_us, lower=True)
+        report.add(SUITE, what, "1/s", OURS, rate)
+        used_us = median(cpu_us[load, trace])
+        report.add(SUITE, f"{what}, brokers' CPU", "µs/msg", OURS, used_us, lower=True)
         if trace != "without":
-            cost = 100 * (1 - rate / median(rates[build, load, "without"]))
-            report.add(SUITE, f"cost, {what}", "%", build, cost, lower=True)
+            cost = 100 * (1 - rate / median(rates[load, "without"]))
+            report.add(SUITE, f"cost, {what}", "%", OURS, cost, lower=True)
     for load, trace in product(messages, TRACES):
         report.bar_below(SUITE, f"cost, {load}, trace: {trace}", 10)
 

@@ -3,13 +3,14 @@
 A heap with lazy deletion is the usual timer of Python programs: cancelling sets a flag, and the
 entry stays until its time has come. It is no purgatory, and neither is asyncio: those lines have
 only Kafka as a peer. Kafka's classes run on the local Java, warm.
-The native build of the same purgatory takes part where `make compiled` has made it.
+The native build of the same purgatory takes part where `make compiled` has built it.
 """
 
 import asyncio
 import heapq
 import itertools
 import json
+import os
 import random
 import subprocess
 import sys
@@ -39,7 +40,7 @@ WARM_UP_ROUNDS = 2
 JAVA_TIMEOUT_S = 300
 KEYS = 100
 JAVA_SOURCE = Path(__file__).with_name("KafkaPurgatory.java")
-COMPILED_PYTHON = Path(__file__).parents[2] / ".venv-compiled" / "bin" / "python"
+NATIVE_PACKAGE = Path(__file__).parents[2] / "build" / "native"
 COMPILED, KAFKA = "compiled", "Kafka"
 NAMES = {
     "add": "timer: add",
@@ -97,7 +98,7 @@ def run(options: Options, report: Report) -> None:
     sizes = options.choose(FULL, TINY)
     subjects = {OURS: ours, "heapq": heap, "asyncio": event_loop}
     samples: dict[tuple[str, str], list[float]] = defaultdict(list)
-    if COMPILED_PYTHON.exists():
+    if NATIVE_PACKAGE.exists():
         subjects[COMPILED] = compiled
     else:
         report.say("without the native build: make compiled")
@@ -181,9 +182,10 @@ def watch_and_complete(keys_per_operation: int, count: int) -> float:
 
 
 def compiled(chance: random.Random, count: int) -> Costs:
-    """Return what `ours` costs in the environment of the native build."""
-    command = [str(COMPILED_PYTHON), __file__, str(chance.randrange(1_000)), str(count)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    """Return what `ours` costs with the native build."""
+    command = [sys.executable, __file__, str(chance.randrange(1_000)), str(count)]
+    env = os.environ | {"PYTHONPATH": str(NATIVE_PACKAGE)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 

@@ -2,8 +2,7 @@
 
 Nanoseconds are processor time of a thread: the least of what several processes found as a median,
 because what else the machine does can only add to it. The processes of one subject and size are
-minutes apart. The simulator is what this Python has installed; a native build beside it (`make
-compiled`) takes part. `out/bench/purgatory.svg` is the plot, `out/bench/purgatory.md` the tables and
+minutes apart. The native purgatory takes part where `make compiled` has built it. `out/bench/purgatory.svg` is the plot, `out/bench/purgatory.md` the tables and
 bars.
 """
 
@@ -28,7 +27,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 WORK = HERE / "purgatory_work.py"
 JAVA_WORK = HERE / "java" / "PurgatoryWork.java"
-COMPILED_PYTHON = ROOT / ".venv-compiled" / "bin" / "python"
+NATIVE_PACKAGE = ROOT / "build" / "native"
+"""Where `make compiled` leaves the native purgatory."""
 
 SUITE = "purgatory growth"
 ROUNDS = 3
@@ -102,7 +102,7 @@ def measure(report: Report, subject: str, what: str, *counts: int) -> dict[str, 
     RuntimeError if this very Python fails: nothing that it needs can be missing.
     """
     try:
-        command = _command(subject, what)
+        command, path = _command(subject, what)
     except ReferenceUnavailableError as missing:
         report.say(f"without {subject}: {missing}")
         return {}
@@ -111,7 +111,7 @@ def measure(report: Report, subject: str, what: str, *counts: int) -> dict[str, 
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
-        env=os.environ | {"PYTHONPATH": str(HERE)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))},
         check=False,
     )
     if done.returncode != 0:
@@ -124,16 +124,17 @@ def measure(report: Report, subject: str, what: str, *counts: int) -> dict[str, 
     return found
 
 
-def _command(subject: str, what: str) -> list[str]:
+def _command(subject: str, what: str) -> tuple[list[str], list[Path]]:
+    """Return the command, and the directories of its PYTHONPATH."""
     if subject == KAFKA:
-        return [find_java(), "-Xmx4g", "-cp", f"{kafka_jars()}/*", str(JAVA_WORK), what]
-    python = sys.executable
+        return [find_java(), "-Xmx4g", "-cp", f"{kafka_jars()}/*", str(JAVA_WORK), what], []
+    path = [HERE]
     if subject in {NATIVE, PENDING}:
-        if not COMPILED_PYTHON.exists():
+        if not NATIVE_PACKAGE.exists():
             raise ReferenceUnavailableError("make compiled builds it")
-        python = str(COMPILED_PYTHON)
+        path.append(NATIVE_PACKAGE)
     name = "purgatory" if subject in {OURS, NATIVE, PENDING} else subject
-    return [python, "-P", str(WORK), what, name]
+    return [sys.executable, "-P", str(WORK), what, name], path
 
 
 def as_markdown(growth: Figures) -> str:

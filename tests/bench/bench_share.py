@@ -6,7 +6,6 @@ only Kafka is asked of: there each acknowledgement is appended and replicated, a
 """
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from broker_connection import NONE, Connection
 from client_work import leader_of, topic
 from options import Options
-from peers import KAFKA, Peer, build_of
+from peers import KAFKA, Peer
 from report import Report
 from share_load import CONFIGS, FETCH_BYTES, MOST_LOCKS, WAIT_MS, Address, ShareMember, accept, accept_and_reject, count
 from turns import Samples, measure_in_turns, starters
@@ -87,7 +86,6 @@ class Place:
 def run(options: Options, report: Report) -> None:
     """Measure all peers that there are, one after the other, so that only one is running."""
     sizes = options.choose(FULL, TINY)
-    report.say(f"simulator: the {build_of(sys.executable)} build")
     measured = measure_in_turns(
         starters(options, CONFIGS), options.rounds, lambda peer, samples: _round(peer, sizes, samples), report
     )

@@ -15,15 +15,12 @@ from statistics import median
 from options import Options
 from peers import (
     PeerMissingError,
-    build_of,
-    compiled_python,
     kafka,
     kfake,
     librdkafka_mock,
-    native_simulator,
     simulator,
 )
-from report import NATIVE, OURS, Report
+from report import OURS, Report
 
 SUITE = "startup"
 IN_PROCESS = """
@@ -67,10 +64,9 @@ TINY = Sizes(starts=1, settle_s=0.0)
 
 def run(options: Options, report: Report) -> None:
     """Start everything often, in turns; what takes seconds once."""
-    report.say(f"simulator: the {build_of(sys.executable)} build")
     sizes = options.choose(FULL, TINY)
     built = [kfake] if options.peers else []
-    starters = [simulator, native_simulator, *built, librdkafka_mock]
+    starters = [simulator, *built, librdkafka_mock]
     peers = {start.__name__: start for start in starters}
     ready_ms: dict[str, list[float]] = {}
     cpu_ms: dict[str, list[float]] = {}
@@ -87,8 +83,6 @@ def run(options: Options, report: Report) -> None:
         report.add(SUITE, READY, "ms", name, median(times_ms), lower=True)
         report.add(SUITE, CPU, "ms", name, median(cpu_ms[name]), lower=True)
     _in_process(report, OURS, sys.executable, sizes.starts)
-    if NATIVE in ready_ms:
-        _in_process(report, NATIVE, str(compiled_python()), sizes.starts)
     if options.kafka:
         peers["kafka"] = kafka
     else:

@@ -7,7 +7,6 @@ application. kfake has no coordinator's log and no replicas, and ends a transact
 peer at replication factor 1, where nobody has replicas.
 """
 
-import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any
 from client_work import PARTITIONS, TIMEOUT_S, VALUE, topic
 from confluent_kafka import Consumer, Producer, TopicPartition
 from options import Options
-from peers import KAFKA, KFAKE, Peer, PeerMissingError, build_of, kafka, kfake, native_simulator, simulator
+from peers import KAFKA, KFAKE, Peer, PeerMissingError, kafka, kfake, simulator
 from report import Report
 from turns import Samples
 
@@ -51,7 +50,6 @@ def run(options: Options, report: Report) -> None:
     """Measure the peers of each replication factor, all running, in turns; the medians count."""
     sizes = options.choose(FULL, TINY)
     samples = Samples()
-    report.say(f"simulator: the {build_of(sys.executable)} build")
     for factor in REPLICATION_FACTORS:
         with ExitStack() as stack:
             peers = _start(stack, factor, options, report)
@@ -82,7 +80,6 @@ def _start(stack: ExitStack, factor: int, options: Options, report: Report) -> l
     given = [word for key, value in configs.items() for word in ("--config", f"{key}={value}")]
     starters: dict[str, Any] = {
         "simulator": partial(simulator, *given),
-        "native simulator": partial(native_simulator, *given),
     }
     if factor == 1 and options.peers:
         starters["kfake"] = kfake

@@ -4,7 +4,6 @@ A peer that cannot run here raises `PeerMissingError` with the reason; what was 
 its process id.
 """
 
-import filecmp
 import json
 import os
 import shutil
@@ -13,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,13 +21,12 @@ from pathlib import Path
 from broker_sim_integration.reference.cache import cached_directory
 from broker_sim_integration.reference.clusters.jvm import JvmCluster
 from broker_sim_integration.reference.errors import ReferenceClusterError
-from report import NATIVE, OURS
+from report import OURS
 
 BUILD_TIMEOUT_S = 300
 READY_TIMEOUT_S = 120
 END_TIMEOUT_S = 10
 ROOT = Path(__file__).parents[2]
-COMPILED_PYTHON = ROOT / ".venv-compiled" / "bin" / "python"
 KFAKE_SOURCE = Path(__file__).with_name("kfake")
 MOCK = Path(__file__).with_name("librdkafka_mock.py")
 KFAKE, MOCK_NAME, KAFKA = "kfake", "librdkafka mock", "Kafka"
@@ -122,39 +120,9 @@ def resident_mb(pid: int) -> float:
 @contextmanager
 def simulator(*arguments: str) -> Iterator[Peer]:
     """Run `broker-sim run` of this virtual environment with three brokers."""
-    with _running(OURS, _broker_sim(Path(sys.executable), arguments)) as peer:
+    command = [str(Path(sys.executable).with_name("broker-sim")), "run", "--brokers", "3", *arguments]
+    with _running(OURS, command) as peer:
         yield peer
-
-
-@contextmanager
-def native_simulator(*arguments: str) -> Iterator[Peer]:
-    """Run the same of the native build that `make compiled` has made."""
-    with _running(NATIVE, _broker_sim(compiled_python(), arguments)) as peer:
-        yield peer
-
-
-def _broker_sim(python: Path, arguments: Iterable[str]) -> list[str]:
-    return [str(python.with_name("broker-sim")), "run", "--brokers", "3", *arguments]
-
-
-def compiled_python() -> Path:
-    """Return the Python that has the native build of these very sources."""
-    if not COMPILED_PYTHON.exists():
-        raise PeerMissingError("there is none: make compiled")
-    (installed,) = COMPILED_PYTHON.parents[1].glob("lib/python*/site-packages")
-    for package in ("broker_sim", "purgatory"):
-        for source in (ROOT / package).rglob("*.py"):
-            copy = installed / source.relative_to(ROOT)
-            if not copy.exists() or not filecmp.cmp(source, copy, shallow=False):
-                raise PeerMissingError(f"{source.name} has changed since: make compiled")
-    return COMPILED_PYTHON
-
-
-def build_of(python: str) -> str:
-    """Return "pure" or "native": what that Python has installed."""
-    program = "import broker_sim; print('native' if broker_sim.compiled else 'pure')"
-    done = subprocess.run([python, "-P", "-c", program], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-OURS, NATIVE = "simulator", "simulator, native"
-"""This environment's build, and the native one beside it."""
+OURS = "simulator"
 
 
 @dataclass
@@ -61,12 +60,11 @@ class Report:
         return None if metric is None else metric.values.get(subject)
 
     def bar_below(self, suite: str, name: str, limit: float) -> None:
-        """Judge a figure that must be below a fixed limit, in both builds."""
-        for build in (OURS, NATIVE):
-            ours = self.value(suite, name, build)
-            if ours is not None:
-                claim = f"{build}: {name} < {limit:g} {self.metrics[suite, name].unit}"
-                self.bars.append(Bar(claim, _number(ours), ours < limit))
+        """Judge a figure that must be below a fixed limit."""
+        ours = self.value(suite, name)
+        if ours is not None:
+            claim = f"{name} < {limit:g} {self.metrics[suite, name].unit}"
+            self.bars.append(Bar(claim, _number(ours), ours < limit))
 
     def bar_ratio(
         self, suite: str, name: str, peer: str, peer_name: str, *, at_most: float = 0.0, at_least: float = 1.0
@@ -74,27 +72,18 @@ class Report:
         """Judge ours / theirs: at most `at_most`, or at least `at_least` where more is better."""
         theirs = self.value(suite, peer_name, peer)
         wanted = f"at most {at_most:g} x" if at_most else f"at least {at_least:g} x"
-        for build in (OURS, NATIVE):
-            ours = self.value(suite, name, build)
-            if not ours or not theirs:
-                continue
+        ours = self.value(suite, name)
+        if ours and theirs:
             ratio = ours / theirs
-            self.bars.append(
-                Bar(
-                    f"{build}: {name}: {wanted} {peer}'s {peer_name}",
-                    f"{ratio:.2f} x",
-                    ratio <= at_most if at_most else ratio >= at_least,
-                )
-            )
+            holds = ratio <= at_most if at_most else ratio >= at_least
+            self.bars.append(Bar(f"{name}: {wanted} {peer}'s {peer_name}", f"{ratio:.2f} x", holds))
 
     def bar_unmoved(self, suite: str, name: str, before: str, *, at_most: float) -> None:
-        """Judge a figure of the simulator beside another one of the same build."""
-        for build in (OURS, NATIVE):
-            ours, wanted = self.value(suite, name, build), self.value(suite, before, build)
-            if ours and wanted:
-                claim = f"{build}: {name}: at most {at_most:g} x {before}"
-                ratio = ours / wanted
-                self.bars.append(Bar(claim, f"{ratio:.2f} x", ratio <= at_most))
+        """Judge a figure of the simulator beside another one of it."""
+        ours, limit = self.value(suite, name), self.value(suite, before)
+        if ours and limit:
+            ratio = ours / limit
+            self.bars.append(Bar(f"{name}: at most {at_most:g} x {before}", f"{ratio:.2f} x", ratio <= at_most))
 
     def say(self, text: str) -> None:
         """Print one line, such as that a peer is missing."""
@@ -104,7 +93,7 @@ class Report:
         """Print the suite's table: figures, and how many times better the simulator is."""
         metrics = [metric for metric in self.metrics.values() if metric.suite == suite]
         subjects = list(dict.fromkeys(name for metric in metrics for name in metric.values))
-        subjects.sort(key=lambda subject: (subject != OURS, subject != NATIVE))
+        subjects.sort(key=lambda subject: subject != OURS)
         table = Table(title=f"{suite} (in brackets: how many times better the simulator is)")
         table.add_column("what", no_wrap=True)
         table.add_column("unit", no_wrap=True)

@@ -7,7 +7,7 @@ from functools import partial
 from statistics import median
 
 from options import Options
-from peers import Peer, PeerMissingError, kafka, kfake, native_simulator, simulator
+from peers import Peer, PeerMissingError, kafka, kfake, simulator
 from report import Report
 
 Start = Callable[[], AbstractContextManager[Peer]]
@@ -35,7 +35,6 @@ def starters(options: Options, configs: Mapping[str, str]) -> list[Start]:
     given = [word for item in configs.items() for word in ("--config", "=".join(item))]
     return [
         partial(simulator, *given),
-        partial(native_simulator, *given),
         *([kfake] if options.peers else []),
         *([partial(kafka, configs)] if options.kafka else []),
     ]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-import broker_sim
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.runtime.virtual import run
 
@@ -25,7 +24,7 @@ CONFIGS = {"offsets.topic.num.partitions": 1, "group.initial.rebalance.delay.ms"
 def path_of(name):
     return next(
         path
-        for top in (Path(broker_sim.__file__).parent, ROOT / "purgatory" / "broker_sim_purgatory")
+        for top in (ROOT / "broker_sim", ROOT / "purgatory" / "broker_sim_purgatory")
         if (path := top / name).exists()
     )
 
@@ -99,7 +98,6 @@ def test_each_step_is_a_function_of_that_file(title):
         assert function in functions(path_of(path)), path
 
 
-@pytest.mark.skipif(broker_sim.compiled, reason="calls of native modules are not told")
 @pytest.mark.parametrize("title", REQUESTS)
 def test_a_request_takes_the_steps_in_their_order(title):
     steps = TOURS[title]

@@ -171,8 +171,7 @@ def compare_wheel(build_wheel, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def native_wheel(build_wheel, tmp_path_factory):
-    directory = tmp_path_factory.mktemp("native")
-    return build_wheel(directory, ROOT, BROKER_SIM_COMPILE="1", BROKER_SIM_OPT_LEVEL="0")
+    return build_wheel(tmp_path_factory.mktemp("native"), ROOT, BROKER_SIM_COMPILE="1")
 
 
 @pytest.fixture

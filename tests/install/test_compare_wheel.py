@@ -39,11 +39,16 @@ def test_wheel_has_one_package(compare_wheel):
     assert compare_wheel.name == "broker_sim_compare-0.1.0-py3-none-any.whl"
 
 
-def test_recording_is_gzipped_where_it_is_installed(compare_wheel):
-    sizes = {info.filename: info.file_size for info in zipfile.ZipFile(compare_wheel).infolist()}
-    recorded = {Path(name).name for name in sizes if "/recorded/" in name}
-    assert recorded == {"observations.jsonl.gz", "recording.json"}
-    assert sum(sizes.values()) < 2_200_000
+def test_every_file_is_that_of_the_repository(compare_wheel):
+    archive = zipfile.ZipFile(compare_wheel)
+    files = [name for name in archive.namelist() if ".dist-info/" not in name]
+    assert "broker_sim_integration/comparison/differences.md" in files
+    assert [name for name in files if archive.read(name) != (ROOT / "integration" / name).read_bytes()] == []
+
+
+def test_wheel_is_small_where_it_is_installed(compare_wheel):
+    assert sum(info.file_size for info in zipfile.ZipFile(compare_wheel).infolist()) < 6_500_000
+    assert compare_wheel.stat().st_size < 900_000
 
 
 def test_commands_have_help_and_everything_required_is_installed(installed):

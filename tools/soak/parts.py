@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Final, NamedTuple
 
 PYTEST: Final = (sys.executable, "-m", "pytest", "-q")
-NATIVE_COMPARE: Final = ".venv-compiled/bin/broker-sim-compare"
+BIN: Final = Path(sys.executable).parent
+COMPARE: Final = str(BIN / "broker-sim-compare")
 SIMULATE: Final = (
-    *(".venv-compiled/bin/broker-sim", "simulate", "--jobs", str(os.cpu_count() or 1)),
+    *(str(BIN / "broker-sim"), "simulate", "--jobs", str(os.cpu_count() or 1)),
     *("--seed", os.environ.get("BROKER_SIM_SEED", "0")),
 )
 
@@ -49,7 +51,7 @@ def _marked(part: str) -> tuple[str, ...]:
 
 
 def _chaos(example: str) -> tuple[str, ...]:
-    command = ("../../.venv-compiled/bin/broker-sim", "chaos", f"{example}:test_mended")
+    command = (str(BIN / "broker-sim"), "chaos", f"{example}:test_mended")
     results = f"../../{KEPT}/{example}.jsonl"
     return ("env", "--chdir=examples/chaos", *command, "--seeds", "10000", "--results", results)
 
@@ -64,23 +66,21 @@ PARTS: Final = {
             _make("images"),
             (sys.executable, "-m", "broker_sim_integration.reference.python_image"),
             _marked("scenarios"),
-            _make("compiled-build"),
-            (NATIVE_COMPARE, "--out", "out/soak/compare", "--record", "--record-to", "out/recording"),
-            (NATIVE_COMPARE, "drift", "out/recording"),
-            (NATIVE_COMPARE, "--reference", "recorded", "--out", "out/soak/recorded"),
+            (COMPARE, "--out", "out/soak/compare", "--record", "--record-to", "out/recording"),
+            (COMPARE, "drift", "out/recording"),
+            (COMPARE, "--reference", "recorded", "--out", "out/soak/recorded"),
         ),
     ),
     "fuzz": Part(
         "980 random sequences of requests do the same here and on a real Kafka",
         (
             _make("images"),
-            _make("compiled-build"),
             (
-                *(NATIVE_COMPARE, "fuzz", "--seeds", "120", "--out", "out/soak/fuzz"),
+                *(COMPARE, "fuzz", "--seeds", "120", "--out", "out/soak/fuzz"),
                 *("--areas", FUZZED_WITHOUT_FAULTS),
             ),
             (
-                *(NATIVE_COMPARE, "fuzz", "--seeds", "10", "--out", "out/soak/fuzz"),
+                *(COMPARE, "fuzz", "--seeds", "10", "--out", "out/soak/fuzz"),
                 *("--areas", "replication,elections"),
             ),
         ),
@@ -92,7 +92,7 @@ PARTS: Final = {
     ),
     "runs": Part(
         "random runs in virtual time, with and without power losses",
-        (_make("compiled-build"), (*SIMULATE, "--runs", "2000"), (*SIMULATE, "--runs", "300", "--power-loss")),
+        ((*SIMULATE, "--runs", "2000"), (*SIMULATE, "--runs", "300", "--power-loss")),
     ),
     "power": Part(
         "random runs find defects put in on purpose in few seeds, and every invariant one of its own",
@@ -100,7 +100,7 @@ PARTS: Final = {
     ),
     "chaos": Part(
         "the bugs of the example applications are found, and their mended twins pass 10 000 seeds",
-        (_marked("chaos"), _make("compiled-build"), *(_chaos(example) for example in EXAMPLES)),
+        (_marked("chaos"), *(_chaos(example) for example in EXAMPLES)),
     ),
     "kills": Part(
         "nothing acknowledged is lost by 200 rounds of kill -9, and damaged logs are told",
@@ -113,14 +113,7 @@ PARTS: Final = {
     "logins": Part("100 000 mutated handshakes get nobody in", (_marked("logins"),)),
     "pythons": Part("the fast tests on every Python of this machine", (_make("test-pythons"),)),
     "native": Part(
-        "the tests on native modules, those with a clock and outside clients too",
-        (
-            _make("compiled"),
-            (
-                *(".venv-compiled/bin/python", "-P", "-m", "pytest", "-q"),
-                *("-m", "(threads or clients) and not (soak or real_kafka or spark or install)"),
-            ),
-        ),
+        "the purgatory's tests on native modules, those with a clock too", (_make("compiled", 'MARKS="not soak"'),)
     ),
     "wheels": Part("what is installed works on every Python, with every extra", (_marked("wheels"),)),
     "spark": Part("the pipeline in all its ways", (_make("setup-spark"), _marked("spark"))),

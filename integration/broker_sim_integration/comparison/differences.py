@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-_PACKAGED: Final = Path(__file__).with_name("differences.md")
-DOCUMENT: Final = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "docs" / "differences.md"
-"""A wheel carries a copy of it beside this module."""
+DOCUMENT: Final = Path(__file__).with_name("differences.md")
+"""In the repository a link to docs/differences.md; a wheel has the page itself."""
 HEADER: Final = ("scenario", "step", "field", "simulator", "reason")
 
 

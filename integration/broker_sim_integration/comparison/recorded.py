@@ -1,13 +1,11 @@
 """Observations of a real run on disk: written by `--record`, read by `--reference recorded`.
 
-A recording is two files. `observations.jsonl` has a line per observation; a wheel ships it gzipped.
-`recording.json` lists the runs that they are from, each with its facts (Kafka's version, date, machine, control timer) and its
-scenarios with their versions and durations. A scenario that was recorded at another version is not played.
+A recording is two files. `observations.jsonl` has a line per observation. `recording.json` lists the runs that they are
+from, each with its facts (Kafka's version, date, machine, control timer) and its scenarios with their versions and durations. A scenario that was recorded at another version is not played.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 RECORDING: Final = Path(__file__).parents[1] / "reference" / "recorded"
 FACTS_FILE: Final = "recording.json"
 OBSERVATIONS_FILE: Final = "observations.jsonl"
-GZIPPED_FILE: Final = f"{OBSERVATIONS_FILE}.gz"
 CONTROL: Final = "control_timer_ms"
 HOW_TO_RECORD: Final = "broker-sim-compare --reference jvm --record records all, with --scenario NAME only that one"
 
@@ -65,9 +62,9 @@ class RecordedSide:
                 self.durations_ms[name] = recorded["duration_ms"]
         self._version_of = version_of
         self._observations: dict[str, list[Observation]] = {name: [] for name in self.versions}
-        for line in _read_lines(directory):
-            seen = json.loads(line)
-            self._observations[seen["scenario"]].append(Observation.from_json(seen))
+        with (directory / OBSERVATIONS_FILE).open(encoding="utf-8") as lines:
+            for seen in map(json.loads, lines):
+                self._observations[seen["scenario"]].append(Observation.from_json(seen))
 
     @property
     def control(self) -> Distribution | None:
@@ -154,16 +151,6 @@ def _write(
     document = json.dumps({"runs": runs}, indent=1)
     (directory / FACTS_FILE).write_text(document + "\n", encoding="utf-8")
     (directory / OBSERVATIONS_FILE).write_text("".join(lines), encoding="utf-8")
-    (directory / GZIPPED_FILE).unlink(missing_ok=True)
-
-
-def _read_lines(directory: Path) -> Iterator[str]:
-    """Yield the lines of the observations, whether they are gzipped or not."""
-    plain = directory / OBSERVATIONS_FILE
-    with (
-        plain.open(encoding="utf-8") if plain.exists() else gzip.open(directory / GZIPPED_FILE, "rt", encoding="utf-8")
-    ) as lines:
-        yield from lines
 
 
 def _line(scenario: str, seen: Observation) -> str:

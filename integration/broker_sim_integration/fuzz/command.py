@@ -32,7 +32,7 @@ TROUBLE = 2
 @click.option("--first", default=1, show_default=True, help="The first seed.")
 @click.option("--areas", default=",".join(AREAS), show_default=True, help="With commas between.")
 @click.option("--reference", default="auto", show_default=True, help="auto, containers, jvm or bootstrap=HOST:PORT.")
-@click.option("--simulator", default="own", show_default=True, help="own, auto or a command.")
+@click.option("--simulator", default="own", show_default=True, help="own (of this Python) or a command.")
 @click.option(
     "--play",
     "files",

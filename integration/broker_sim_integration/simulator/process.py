@@ -76,7 +76,7 @@ class SimulatorProcess:
             ready: dict[str, Any] = json.loads(line)
             self.bootstrap_servers: str = ready["bootstrap_servers"]
             self.build: str = ready["build"]
-            """Whether it is native or pure."""
+            """Whether its purgatory is native or pure."""
             self.pid: int = ready["pid"]
             self.control = ControlClient(ready["control"])
         except (ValueError, KeyError, TypeError) as error:

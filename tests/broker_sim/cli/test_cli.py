@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from broker_sim_purgatory import compiled
 
-from broker_sim import Cluster, compiled
+from broker_sim import Cluster
 from broker_sim.cli import main
 from broker_sim.control.client import ControlClient
 from broker_sim.runtime.acceptor import RETRY_DELAY_S

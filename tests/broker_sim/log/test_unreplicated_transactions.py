@@ -2,7 +2,6 @@ import random
 
 import pytest
 
-import broker_sim
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 from broker_sim.log.producer_state_manager import ProducerStateManager
 from broker_sim.log.unreplicated_transactions import UnreplicatedTransactions
@@ -50,7 +49,6 @@ def test_lowest_first_offset_is_that_of_a_simple_model(seed):
     assert (transactions.lowest(), len(transactions)) == (None, 0)
 
 
-@pytest.mark.skipif(broker_sim.compiled, reason="native code does not ask an int how it compares")
 def test_work_for_a_log_of_transactions_grows_with_their_number():
     """A log that is opened after a kill has them all at once, and no high watermark yet."""
     Offset.compared = 0

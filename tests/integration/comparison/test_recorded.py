@@ -1,4 +1,3 @@
-import gzip
 import json
 
 import pytest
@@ -132,24 +131,3 @@ def test_what_json_would_change_is_refused_and_the_recording_stays(record, side,
     with pytest.raises(ValueError, match=r"changed, step 'b': JSON changes .* use lists"):
         record(result_of((changed, changed), name="changed"))
     assert list(side().versions) == ["kept"]
-
-
-@pytest.fixture
-def gzipped(recording, tmp_path):
-    """A recording as a wheel ships it."""
-    plain = tmp_path / "observations.jsonl"
-    (tmp_path / "observations.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
-    plain.unlink()
-
-
-@pytest.mark.usefixtures("gzipped")
-def test_gzipped_observations_are_read(side, see):
-    assert side().observations_of("recorded") == [see("a", base_offset=1), see("b")]
-
-
-@pytest.mark.usefixtures("gzipped")
-def test_new_recording_replaces_gzipped_observations(record, side, three, tmp_path):
-    first, *_ = three(7)
-    record(first)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["observations.jsonl", "recording.json"]
-    assert side().observations_of("a")[0].base_offset == 7

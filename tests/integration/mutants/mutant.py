@@ -1,6 +1,6 @@
 """A `broker-sim` with a defect on purpose: `python mutant.py NAME run ...`.
 
-The defect is put into this process only, by replacing a method; that needs the pure build.
+The defect is put into this process only, by replacing a method.
 """
 
 from __future__ import annotations

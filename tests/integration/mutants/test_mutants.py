@@ -26,8 +26,6 @@ from broker_sim_integration.reference.selection import select_reference
 from broker_sim_integration.scenarios.catalogue import select
 from broker_sim_integration.simulator.command import SimulatorCommand
 
-import broker_sim
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -43,7 +41,6 @@ TIMES = frozenset({"late", "lateness"})
 pytestmark = [
     pytest.mark.soak(part="mutants"),
     pytest.mark.threads,
-    pytest.mark.skipif(broker_sim.compiled, reason="the methods of native classes cannot be replaced"),
 ]
 
 

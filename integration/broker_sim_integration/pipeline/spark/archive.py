@@ -30,7 +30,7 @@ if __name__ == "__main__":
 DATE: Final = (1980, 1, 1, 0, 0, 0)
 """A fixed date, so that the same code makes the same archive byte for byte."""
 DIGEST_DIGITS: Final = 16
-LEFT_OUT: Final = {".pyc", ".pyi"}
+LEFT_OUT: Final = {".pyc"}
 _NOT_A_USERS: Final = {"broker_sim", "broker_sim_integration", "broker_sim_purgatory", "site-packages"}
 """Folders whose modules executors have, or are sent by `ship_code`."""
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-import broker_sim
 from broker_sim.chaos.random_run import draw_schedule, run_schedule
 from broker_sim.chaos.random_run.checks.group_history import ClassicHistory
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
@@ -136,7 +135,6 @@ FOUND_BY = [
 ]
 
 
-@pytest.mark.skipif(broker_sim.compiled, reason="the methods of native classes cannot be replaced")
 @pytest.mark.parametrize(
     ("mutant", "schedules", "invariants"), FOUND_BY, ids=lambda each: getattr(each, "__name__", "")
 )

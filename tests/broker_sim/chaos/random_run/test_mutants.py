@@ -5,7 +5,6 @@ Each mutant takes pytest's `monkeypatch` and replaces one method of the product 
 
 import pytest
 
-import broker_sim
 from broker_sim.chaos.faults.action import CONTROLLER, broker_name
 from broker_sim.chaos.random_run import Action, Schedule, draw_schedule
 from broker_sim.chaos.random_run.shrink import failed_invariant
@@ -18,8 +17,6 @@ from broker_sim.replica.delayed_acks import DelayedAcks
 from broker_sim.replica.fetcher import ReplicaFetcher
 from broker_sim.replica.leader_replicas import LeaderReplicas
 from broker_sim.replica.partition import Partition
-
-pytestmark = pytest.mark.skipif(broker_sim.compiled, reason="the methods of native classes cannot be replaced")
 
 
 def high_watermark_ignores_the_slowest_follower(monkeypatch):

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-import broker_sim
 from broker_sim.chaos.random_run import FLUSHED, LYING, UNFLUSHED, Action, Schedule, draw_schedule, run_schedule
 from broker_sim.chaos.random_run.checks.history import lost_text
 from broker_sim.chaos.random_run.many import run_seeds
@@ -143,7 +142,6 @@ FOUND_BY = [
 ]
 
 
-@pytest.mark.skipif(broker_sim.compiled, reason="the methods of native classes cannot be replaced")
 @pytest.mark.parametrize(
     ("mutant", "schedules", "invariants"), FOUND_BY, ids=lambda each: getattr(each, "__name__", "")
 )

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-import broker_sim
 from broker_sim.chaos.random_run import draw_schedule, run_schedule
 from broker_sim.group.streams.current_assignment import Reconciliation
 from broker_sim.group.streams.settings import StreamsGroupSettings
@@ -74,7 +73,6 @@ FOUND_BY = [
 ]
 
 
-@pytest.mark.skipif(broker_sim.compiled, reason="the methods of native classes cannot be replaced")
 @pytest.mark.parametrize(
     ("mutant", "schedules", "invariants"), FOUND_BY, ids=lambda each: getattr(each, "__name__", "")
 )

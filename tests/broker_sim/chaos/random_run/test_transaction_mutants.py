@@ -7,7 +7,6 @@ from itertools import permutations
 
 import pytest
 
-import broker_sim
 from broker_sim.chaos.faults.action import broker_name, broker_names
 from broker_sim.chaos.random_run import Action, Schedule, draw_schedule
 from broker_sim.chaos.random_run.shrink import failed_invariant
@@ -22,8 +21,6 @@ from broker_sim.transaction import coordinator
 from broker_sim.transaction.coordinator import TransactionCoordinator
 from broker_sim.transaction.marker_channel import TransactionMarkerChannelManager
 from broker_sim.transaction.state_manager import TransactionStateManager
-
-pytestmark = pytest.mark.skipif(broker_sim.compiled, reason="the methods of native classes cannot be replaced")
 
 
 def fetch_ignores_the_last_stable_offset(monkeypatch):
