@@ -14,6 +14,8 @@ from importlib import import_module
 
 import click
 
+from broker_sim.cli.standard_streams import standard_streams
+
 __all__ = ["main"]
 
 COMMANDS = {
@@ -58,6 +60,11 @@ def main() -> None:
 
     An error is one line on stderr that says what to do.
     """
+    with standard_streams("broker-sim"):
+        sys.exit(_exit_code())
+
+
+def _exit_code() -> int:
     # Imported modules are never garbage, so collecting would only cost time.
     gc.disable()
     try:
@@ -72,7 +79,7 @@ def main() -> None:
         code = 130
     finally:
         gc.enable()
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
 
 
 def _one_line(error: click.ClickException) -> str:

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from broker_sim.cli.standard_streams import Program
 from broker_sim_integration.comparison.both_sides import compare_sides
 from broker_sim_integration.comparison.differences import read_known_differences
 from broker_sim_integration.comparison.distribution import Machines
@@ -57,7 +58,7 @@ FILES: Final = {
 """The files of a comparison, and what writes each."""
 
 
-@click.group(invoke_without_command=True)
+@click.group("broker-sim-compare", cls=Program, invoke_without_command=True)
 @click.option(
     "--reference",
     "asked",

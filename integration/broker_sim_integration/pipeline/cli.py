@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from broker_sim.cli.standard_streams import Program
 from broker_sim_integration.pipeline.errors import PipelineError, extras_or_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@click.group()
+@click.group("broker-sim-pipeline", cls=Program)
 def main() -> None:
     """Turn traces of delayed operations into answers, on Spark.
 

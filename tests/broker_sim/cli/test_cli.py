@@ -263,25 +263,47 @@ def test_log_says_in_json_what_the_brokers_do(running):
     assert {event["logger"] for event in events} == {"broker_sim.controller", "broker_sim.broker"}
 
 
+def redirected(redirection, *command):
+    """Return a shell's words that run a command with its streams redirected."""
+    return ["sh", "-c", f'exec "$@" {redirection}', "sh", *command]
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
-    ("redirection", "said"),
+    ("arguments", "redirection", "message"),
     [
-        (">&-", "broker-sim: stdout is closed"),
-        (">/dev/full", "broker-sim: cannot write the ready line to stdout: No space left on device"),
+        (["run", "--brokers", "1"], ">&-", "broker-sim: stdout is closed"),
+        (["run"], ">/dev/full", "broker-sim: cannot write the ready line to stdout: No space left on device"),
+        (["--version"], ">/dev/full", "broker-sim: cannot write the output: No space left on device"),
     ],
 )
-def test_stdout_that_takes_no_ready_line_is_one_line_that_says_what_to_do(redirection, said):
-    command = [*COMMAND, "run", "--brokers", "1"]
+def test_stdout_that_cannot_be_written_is_one_line_that_says_what_to_do(arguments, redirection, message, unbuffered):
     done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {redirection}', "sh", *command],
+        redirected(redirection, *COMMAND, *arguments),
         stderr=subprocess.PIPE,
         text=True,
         timeout=TIMEOUT_S,
         check=False,
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
     )
     assert done.returncode == 1
-    assert done.stderr.startswith(said)
+    assert done.stderr.startswith(message)
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("redirection", ["<&-", "2>&-", "<&- 2>&-"])
+def test_closed_standard_stream_is_no_socket_and_the_cluster_ends_cleanly(redirection):
+    command = redirected(redirection, *COMMAND, "run", "--brokers", "1")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert json.loads(process.stdout.readline())["pid"] == process.pid
+            files = [str(Path(f"/proc/{process.pid}/fd/{descriptor}").readlink()) for descriptor in (0, 2)]
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(TIMEOUT_S) == 0
+        finally:
+            process.kill()
+    assert os.devnull in files
+    assert not [file for file in files if file.startswith(("socket:", "anon_inode:"))]
 
 
 @pytest.mark.parametrize("host", ["nope.invalid", "192.0.2.1"])

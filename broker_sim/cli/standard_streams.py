@@ -1,0 +1,81 @@
+"""The standard streams of a command: closed ones are opened, and output that cannot be written is one line."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+UNWRITABLE = {errno.EIO, errno.ENOSPC, errno.EPIPE}
+"""Errors of a write to stdout, and of one to a file that is full; opening a file fails with its name."""
+
+
+class Program(click.Group):
+    """Commands of one program, called with `standard_streams`."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Parse the command line and run what it says."""
+        with standard_streams(str(self.name)):
+            return super().main(*arguments, **options)
+
+
+@contextlib.contextmanager
+def standard_streams(program: str) -> Iterator[None]:
+    """Run the main function of `program` in this context.
+
+    A standard stream that whoever started the process has closed is opened on the null device: otherwise the
+    next socket would get its descriptor, and what writes to stderr would write there. Output that cannot
+    be written (a full disk) ends the process with exit code 1 and one line on stderr, without a word where the
+    reader of a pipe has gone away.
+    """
+    _open_closed_descriptors()
+    code: int | str | None = 0
+    failure: OSError | None = None
+    try:
+        yield
+    except SystemExit as end:
+        code = end.code
+    except OSError as error:
+        if error.errno not in UNWRITABLE or error.filename is not None:
+            raise
+        failure = error
+    failure = _failure_of_flush() or failure
+    if failure is not None and code in {0, None}:
+        code = 1
+        if failure.errno != errno.EPIPE:
+            click.echo(f"{program}: cannot write the output: {failure.strerror}; write it to another disk", err=True)
+    sys.exit(code)
+
+
+def _open_closed_descriptors() -> None:
+    for descriptor in (STDIN, STDOUT, STDERR):  # in this order: open() takes the lowest one that is free
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = open(STDERR, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - as Python's own, to the end
+
+
+def _failure_of_flush() -> OSError | None:
+    """Write what stdout has buffered; if that fails, drop it, so that the interpreter's end does not fail too."""
+    if sys.stdout is None:
+        return None
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, STDOUT)
+        os.close(null)
+        sys.stdout.flush()
+        return error
+    return None
