@@ -13,12 +13,19 @@ both asks them one after the other:
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
 from broker_sim.group.by_partition import describe_each
-from broker_sim.group.share.offset_rows import has_lag, offsets_row
+from broker_sim.group.share.described_offsets import (
+    DescribedPartitions,
+    named_partitions,
+    offsets_group,
+    partitions_with_lag,
+    partitions_with_state,
+)
 from broker_sim.group.share.persister_calls import (
     ask_all,
     errors_by_topic,
@@ -28,15 +35,14 @@ from broker_sim.group.share.persister_calls import (
     topics_in_order,
 )
 from broker_sim.group.share.requests import check_heartbeat
-from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.share.share_state import UNINITIALIZED_EPOCH, UNINITIALIZED_START_OFFSET, SharePartitionKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from broker_sim.coordinator.result import Result
-    from broker_sim.group.environment import GroupEnvironment, LatestOffset
+    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.shard import GroupShard
     from broker_sim.group.shards import GroupShards
@@ -51,9 +57,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 Described = messages.ShareGroupDescribeResponse.DescribedGroup
-OffsetsGroup = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
-OffsetsTopic = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic
-OffsetsRow = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition
 DeletedRow = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
 
 
@@ -133,66 +136,44 @@ class ShareGroupService:
         on_group: Callable[[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup], object],
         on_error: OnError,
     ) -> None:
-        """Tell where share partitions of a group stand; of all that have state if no topics are named."""
-        image = self._environment.image()
-        group_id = asked.group_id
-        rows: list[OffsetsTopic] = []
-        numbers: dict[bytes, Collection[int]] = {}
-        if asked.topics is None:
-            try:
-                shard = self._shards.runtime.find(group_id).shard
-            except ApiError as error:
-                on_error(error)
-                return
-            known = shard.share_states.initialized_partitions(group_id)
-            numbers = {
-                topic_id: sorted(partitions) for topic_id, partitions in known.items() if topic_id in image.topic_names
-            }
-        for named in asked.topics or ():
-            topic = image.topics.get(named.topic_name)
-            if topic is not None:
-                if is_refused(group_id, {topic.topic_id: named.partitions}):
-                    on_error(_error(ErrorCode.UNKNOWN_SERVER_ERROR))  # the persister refuses it
-                    return
-                numbers[topic.topic_id] = [*numbers.get(topic.topic_id, ()), *named.partitions]
-            else:
-                # Where there is no offset; it is no error.
-                unknown = [OffsetsRow(number, UNINITIALIZED_START_OFFSET) for number in named.partitions]
-                rows.append(OffsetsTopic(named.topic_name, partitions=unknown))
-        names = image.topic_names
+        """Describe the offsets of a group, of all share partitions with state if no topics are named.
 
-        def read(summaries: Mapping[SharePartitionKey, StateSummary]) -> None:
-            wanted = {
-                key: TopicPartition(names[key.topic_id], key.partition)
-                for key, summary in summaries.items()
-                if has_lag(summary)
-            }
-            self._environment.latest_offsets(wanted.values(), lambda latest: tell(summaries, latest))
-
-        def tell(
-            summaries: Mapping[SharePartitionKey, StateSummary], latest: Mapping[TopicPartition, LatestOffset]
-        ) -> None:
-            found: list[OffsetsTopic] = []
-            for topic_id in topics_in_order(numbers):
-                name = names[topic_id]
-                told = [
-                    offsets_row(
-                        summaries[SharePartitionKey(group_id, topic_id, number)],
-                        number,
-                        latest.get(TopicPartition(name, number)),
-                    )
-                    for number in partitions_in_order(numbers[topic_id])
-                ]
-                found.append(OffsetsTopic(name, topic_id, told))
-            on_group(OffsetsGroup(group_id, found + rows))
-
-        if not numbers:
-            on_group(OffsetsGroup(group_id, rows))
+        1. Find the share partitions that are described.
+        2. Read the summary of each from its share coordinator.
+        3. Ask the leaders for the latest offsets of those that have a lag.
+        4. Answer with a row for each.
+        """
+        try:
+            described = self._described_partitions(asked)
+        except ApiError as error:
+            on_error(error)
             return
         ask_all(
-            keys_of(group_id, numbers),
+            keys_of(asked.group_id, described.numbers),
             lambda key, on_done: self._persister.read_summary(key, UNINITIALIZED_EPOCH, on_done),
-            read,
+            partial(self._ask_for_latest_offsets, described, on_group),
+        )
+
+    def _described_partitions(
+        self, asked: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    ) -> DescribedPartitions:
+        """Return the share partitions of a description. Raises ApiError."""
+        image, group_id = self._environment.image(), asked.group_id
+        if asked.topics is not None:
+            return named_partitions(group_id, asked.topics, image)
+        shard = self._shards.runtime.find(group_id).shard
+        return partitions_with_state(group_id, shard.share_states.initialized_partitions(group_id), image)
+
+    def _ask_for_latest_offsets(
+        self,
+        described: DescribedPartitions,
+        on_group: Callable[[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup], object],
+        summaries: Mapping[SharePartitionKey, StateSummary],
+    ) -> None:
+        """Answer once the leaders have told the latest offsets."""
+        self._environment.latest_offsets(
+            partitions_with_lag(described, summaries),
+            lambda latest_offsets: on_group(offsets_group(described, summaries, latest_offsets)),
         )
 
     def alter_offsets(
