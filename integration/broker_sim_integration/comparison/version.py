@@ -1,8 +1,8 @@
 """The version of a scenario: a hash of all that its recorded observations depend on.
 
-That is the whole module of the scenario, because its constants and helpers decide what is observed,
-the folder `support` beside it, and what all scenarios share: clients, cluster under test, helpers, normaliser, judgement. Docstrings,
-comments and layout do not count. The hash is equal on all versions of Python.
+That is the whole module of the scenario, because its constants and helpers decide what is observed, the folder `support`
+beside it, and what all scenarios share: clients, cluster under test, helpers, normaliser, judgement. Docstrings, comments
+and layout do not count. The hash is equal on all versions of Python.
 """
 
 from __future__ import annotations
@@ -60,9 +60,6 @@ def outline(source: str) -> str:
     """Return what the Python text `source` does: its syntax tree without docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            # A wheel's packages have names of their own; see tools/own_names.py.
-            node.module = node.module.removeprefix("broker_sim_")
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [statement for statement in node.body if not _is_text(statement)]
     return _shape(tree)
