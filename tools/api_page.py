@@ -26,8 +26,10 @@ HEAD = """# The Python API
 """
 VERBS = "broker_sim.cluster.verbs"
 INTERNAL = ("bind_verb", "nodes", "observer")
-HANDLES = ("ClientHost", "HookedRequest", "InjectedFault", "PendingResponse", "Scope", "SimulatedCluster", "SimulatedDisk",
-           "TraceSink", "VirtualClient")  # fmt: skip
+HANDLES = (
+    *("ClientHost", "HookedRequest", "InjectedFault", "PendingResponse", "Scope", "SimulatedCluster"),
+    *("SimulatedDisk", "TraceSink", "VirtualClient"),
+)
 """What a cluster gives; users do not make them."""
 ARGUMENTS = ("ControlServer", "SimulatedDisk")
 """What a cluster uses; users call nothing of them."""

@@ -50,7 +50,8 @@ class Timer:
     ) -> bool:
         """Let a task that waits wait its whole delay again from now; return whether it does.
 
-        With `delay_ms` its delay is that from now on. False stands for a timer that cannot: cancel the task there and add another.
+        With `delay_ms` its delay is that from now on. False stands for a timer that cannot: cancel the task there
+        and add another.
         """
         return False
 
@@ -189,10 +190,12 @@ class SystemTimer(Timer):
     def postpone(self, task: TimerTask, delay_ms: int | None = None) -> bool:
         """Let a task that waits wait its whole delay again from now; return whether it does.
 
-        With `delay_ms` its delay is that from now on. False for one that has been handed over, was cancelled or never added: nothing happens to it.
-        One whose whole delay is over within the current tick is handed over now, and that is False too.
+        With `delay_ms` its delay is that from now on. False for one that has been handed over, was cancelled or
+        never added: nothing happens to it. One whose whole delay is over within the current tick is handed over
+        now, and that is False too.
 
-        A task that is now due later stays in its bucket. When that bucket expires, the task moves on to where it belongs.
+        A task that is now due later stays in its bucket. When that bucket expires, the task moves on to where it
+        belongs.
         """
         if delay_ms is None:
             delay_ms = task.delay_ms

@@ -3,8 +3,9 @@
 A client that has logged in asks for metadata every two milliseconds: with nothing else to do, while the attack is
 on another cluster of the same machine (what its processor time costs), and while it is on its own cluster.
 
-On a busy machine the client, the attacker and the brokers wait for processors, for some milliseconds each. So the delay "of the
-loop's time" is measured apart (`login_loop.py`): what the loop does between the arrival of a request and its answer.
+On a busy machine the client, the attacker and the brokers wait for processors, for some milliseconds each. So the
+delay "of the loop's time" is measured apart (`login_loop.py`): what the loop does between the arrival of a request
+and its answer.
 """
 
 import asyncio

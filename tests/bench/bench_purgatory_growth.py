@@ -1,9 +1,9 @@
 """How the costs of timers grow with what is parked.
 
-Nanoseconds are processor time of a thread: the least of what several processes found as a median,
-because what else the machine does can only add to it. The processes of one subject and size are
-minutes apart. The native purgatory takes part where `make compiled` has built it. `out/bench/purgatory.svg` is the plot, `out/bench/purgatory.md` the tables and
-bars.
+Nanoseconds are processor time of a thread: the least of what several processes found as a median, because what else
+the machine does can only add to it. The processes of one subject and size are minutes apart. The native purgatory
+takes part where `make compiled` has built it. `out/bench/purgatory.svg` is the plot, `out/bench/purgatory.md` the
+tables and bars.
 """
 
 import json

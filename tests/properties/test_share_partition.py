@@ -211,7 +211,7 @@ class SharePartitionAgainstDictionary:
             record.leave(STATE_OF[kind], self.limit)
 
     def acknowledge_slowly(self, member, first, length, kind, late_ms, fails):
-        """The share coordinator takes its time; when it fails, the member has its records again, if they are still its."""
+        """The share coordinator is slow; when it fails, the member has its records again, if they are still its own."""
         first, length = self._own(member, first, length)
         last = first + length - 1
         wanted = None if self._has_gap(first, last) else self._owned(member, first, last)

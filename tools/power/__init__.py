@@ -3,7 +3,7 @@
 `mutants.toml` has defects that random runs have to find; `uncounted.toml` those that they hardly
 find, `only.toml` those that one invariant alone sees, and `power_loss.toml` those that need power losses.
 `python -m tools.power` puts each into a copy of the product and runs seeds from several starts until
-one fails. It shows the median number of seeds, the worst one, the processor time of the median, and which invariants failed.
+one fails. It shows the median number of seeds, the worst one, the processor time of the median, and the invariants.
 
     python -m tools.power                                    those of mutants.toml, 20 starts
     python -m tools.power isr_never_shrinks --starts 5       one of them

@@ -20,7 +20,8 @@ class NotReachedError(RuntimeError):
 def poll_until(condition: Callable[[], object], what: str, timeout_ms: float = TIMEOUT_MS) -> Moment:
     """Wait until `condition` holds; returns the moment at which it was seen to.
 
-    It may have begun to hold since the last time that it did not. `what` names it in the `NotReachedError` that is raised after `timeout_ms`.
+    It may have begun to hold since the last time that it did not. `what` names it in the `NotReachedError` that is
+    raised after `timeout_ms`.
     """
     began_ms = asked_ms = now_ms()
     deadline_ms = began_ms + timeout_ms

@@ -1,7 +1,8 @@
 """Observations of a real run on disk: written by `--record`, read by `--reference recorded`.
 
-A recording is two files. `observations.jsonl` has a line per observation. `recording.json` lists the runs that they are
-from, each with its facts (Kafka's version, date, machine, control timer) and its scenarios with their versions and durations. A scenario that was recorded at another version is not played.
+A recording is two files. `observations.jsonl` has a line per observation. `recording.json` lists the runs that they
+are from, each with its facts (Kafka's version, date, machine, control timer) and its scenarios with their versions
+and durations. A scenario that was recorded at another version is not played.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The version of a scenario: a hash of all that its recorded observations depend on.
 
-That is the whole module of the scenario, because its constants and helpers decide what is observed, the folder `support`
-beside it, and what all scenarios share: clients, cluster under test, helpers, normaliser, judgement. Docstrings, comments
-and layout do not count. The hash is equal on all versions of Python.
+That is the whole module of the scenario, because its constants and helpers decide what is observed, the folder
+`support` beside it, and what all scenarios share: clients, cluster under test, helpers, normaliser, judgement.
+Docstrings, comments and layout do not count. The hash is equal on all versions of Python.
 """
 
 from __future__ import annotations

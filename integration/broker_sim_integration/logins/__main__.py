@@ -1,4 +1,4 @@
-"""Record what a real Kafka answers: `python -m broker_sim_integration.logins` writes `recorded.jsonl`; it needs Docker."""
+"""Record a real Kafka's answers (needs Docker): `python -m broker_sim_integration.logins` writes `recorded.jsonl`."""
 
 from __future__ import annotations
 

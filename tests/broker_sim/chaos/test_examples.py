@@ -26,7 +26,7 @@ SMALLEST = {
         4000 lose brokers for=1000 value=Produce
     """,
 }
-"""A fault that shows each bug, like the one that the search leaves; longer where its moment depends on the hash seed."""
+"""A fault that shows each bug, like the one the search leaves; longer where its moment depends on the hash seed."""
 MOST = 40
 
 

@@ -1,4 +1,4 @@
-"""Groups, share partitions, transactions and producers as tables: on 80 columns they lose nothing, and what waits is first."""
+"""Tables of groups, share partitions, transactions and producers lose nothing on 80 columns; what waits is first."""
 
 import io
 

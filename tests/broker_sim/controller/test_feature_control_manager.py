@@ -48,8 +48,8 @@ def test_elr_needs_metadata_that_has_it(make_cluster, metadata_version, is_refus
     with pytest.raises(ApiError) as refused:
         cluster.controller.update_features([upgrade_of_elr()])
     assert refused.value.error_message == (
-        f"{ALL_FAILED}Invalid update version 1 for feature {ELIGIBLE_LEADER_REPLICAS_VERSION}. {ELIGIBLE_LEADER_REPLICAS_VERSION} could not be set "
-        "to 1 because it depends on metadata.version level 23"
+        f"{ALL_FAILED}Invalid update version 1 for feature {ELIGIBLE_LEADER_REPLICAS_VERSION}. "
+        f"{ELIGIBLE_LEADER_REPLICAS_VERSION} could not be set to 1 because it depends on metadata.version level 23"
     )
     assert cluster.image.features == {"metadata.version": 22}
 

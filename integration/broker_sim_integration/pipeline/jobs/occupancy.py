@@ -7,9 +7,9 @@ as one change. Time is cut into buckets:
     change  +1      +1      -2              +1                  0           0       2    1.2
     level    1   1   2   2   0   0   0   0   1   1              5           0       1    0.4
 
-The running sum is computed within each bucket (`levels`, by whole columns in the executors' Python) and
-then over the buckets, so that no single task has to sort all events of a purgatory. Buckets in which
-nothing changed have no row: their level is the `closing` of the row before them. A row with `key` null is the whole purgatory.
+The running sum is computed within each bucket (`levels`, by whole columns in the executors' Python) and then over
+the buckets, so that no single task has to sort all events of a purgatory. Buckets in which nothing changed have no
+row: their level is the `closing` of the row before them. A row with `key` null is the whole purgatory.
 """
 
 from __future__ import annotations

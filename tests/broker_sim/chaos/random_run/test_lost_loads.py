@@ -14,7 +14,8 @@ LOST = {
         2000 roll brokers
     """,
     "aborted by a coordinator that heard of the timeout in time, and then one that did not": """
-        seed=14828108 brokers=3 latency_ms=20 duration_ms=1600 producers= consumers=0 transactional=0 transaction_version=1
+        seed=14828108 brokers=3 latency_ms=20 duration_ms=1600 producers= consumers=0 \
+            transactional=0 transaction_version=1
         940 isolate broker-2 for=50
         1270 move_transactions broker-2
         1390 move_transactions broker-3
@@ -31,7 +32,8 @@ LOST = {
         2680 move_transactions broker-2
     """,
     "committed where only a coordinator that leads for a moment knows": """
-        seed=540604169 brokers=3 latency_ms=5 duration_ms=2000 partitions=2 replication_factor=2 min_insync_replicas=1 producers= consumers=0 transactional=0,1
+        seed=540604169 brokers=3 latency_ms=5 duration_ms=2000 partitions=2 \
+            replication_factor=2 min_insync_replicas=1 producers= consumers=0 transactional=0,1
         1000 move_transactions broker-1
         1000 slow_link transactions broker-3 for=1000 value=100
         1180 move_transactions broker-3

@@ -1,4 +1,4 @@
-"""A cluster of one broker with a data directory, and a client of it, which is a member of a share group and of a streams group."""
+"""A cluster of one broker with a data directory, and a client that is in a share group and in a streams group."""
 
 import socket
 

@@ -1,11 +1,11 @@
 """Members of groups that transform a topic into another in transactions.
 
-Such a member is told, after what all are told (../conftest.py), the topic to produce to, its name, by
-which its transactional id goes, and its transaction timeout in ms. It reads committed records from the
-earliest offset. For what it has at once it produces `done VALUE` for each value, sends the offsets, and
-commits, in one transaction, and tells `committed`; when that is not to be it aborts, with a new producer
-where it was fenced, goes back to the first of them, and tells `aborted`. At a value `hold NAME` with its name it tells `open` once records and
-offsets have been sent, and stays in that transaction until it is killed.
+Such a member is told, after what all are told (../conftest.py), the topic to produce to, its name, by which its
+transactional id goes, and its transaction timeout in ms. It reads committed records from the earliest offset. For
+what it has at once it produces `done VALUE` for each value, sends the offsets, and commits, in one transaction, and
+tells `committed`; when that is not to be it aborts, with a new producer where it was fenced, goes back to the first
+of them, and tells `aborted`. At a value `hold NAME` with its name it tells `open` once records and offsets have
+been sent, and stays in that transaction until it is killed.
 """
 
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Brokers that are unregistered. Kafka: ControllerApis.handleUnregisterBroker, ReplicationControlManager.unregisterBroker."""
+"""Brokers that are unregistered. Kafka: ControllerApis, ReplicationControlManager.unregisterBroker."""
 
 from __future__ import annotations
 

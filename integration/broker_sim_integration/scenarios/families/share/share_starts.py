@@ -1,4 +1,4 @@
-"""Where share groups begin, and what moves their start. Kafka: SharePartition.maybeInitialize, ShareCoordinatorShard."""
+"""Where share groups begin and what moves their start. Kafka: SharePartition.maybeInitialize, ShareCoordinatorShard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members of streams groups, heartbeat by heartbeat, and what is told of their groups. Kafka: KIP-1071, StreamsGroup."""
+"""Members of streams groups, heartbeat by heartbeat, and descriptions of the groups. Kafka: KIP-1071, StreamsGroup."""
 
 from __future__ import annotations
 

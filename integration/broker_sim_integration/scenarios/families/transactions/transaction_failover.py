@@ -1,4 +1,4 @@
-"""Transactions whose coordinator or leader goes away. Kafka: TransactionStateManager, TransactionMarkerChannelManager."""
+"""Transactions whose coordinator or leader fails. Kafka: TransactionStateManager, TransactionMarkerChannelManager."""
 
 from __future__ import annotations
 
