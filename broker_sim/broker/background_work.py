@@ -9,9 +9,8 @@ from broker_sim.runtime.process import PeriodicTask
 
 if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
-    from broker_sim.log import LogManager
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.replica import ReplicaManager
-    from broker_sim.runtime.process import Process
     from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
     from broker_sim.transaction.coordinator import TransactionCoordinator
 
@@ -24,19 +23,14 @@ class BackgroundWork:
 
     def __init__(
         self,
-        broker_id: int,
-        process: Process,
-        config: BrokerConfig,
-        *,
-        logs: LogManager,
+        broker: BrokerContext,
         replica_manager: ReplicaManager,
         transactions: TransactionCoordinator,
         share_coordinator: ShareCoordinator,
     ) -> None:
-        self.log_cleaner = LogCleaner(broker_id, process, config, logs)
-        self._process = process
-        self._config = config
-        self._logs = logs
+        self.log_cleaner = LogCleaner(broker.broker_id, broker.process, broker.config, broker.logs)
+        self._broker = broker
+        self._logs = broker.logs
         self._replica_manager = replica_manager
         self._transactions = transactions
         self._share_coordinator = share_coordinator
@@ -44,7 +38,7 @@ class BackgroundWork:
 
     def start(self) -> None:
         """Begin all of it."""
-        config = self._config
+        config, process = self._broker.config, self._broker.process
         periodic_work = (
             (config.replica_lag_time_max_ms // 2, self._replica_manager.maybe_shrink_isr),
             (config.replica_high_watermark_checkpoint_interval_ms, self._logs.checkpoint_high_watermarks),
@@ -70,13 +64,13 @@ class BackgroundWork:
             (config.log_flush_offset_checkpoint_interval_ms, self._logs.checkpoint_recovery_points),
             (config.log_flush_scheduler_interval_ms, self._logs.flush_dirty_logs),
         )
-        self._tasks = [PeriodicTask(self._process, period_ms, work) for period_ms, work in periodic_work]
+        self._tasks = [PeriodicTask(process, period_ms, work) for period_ms, work in periodic_work]
         self._tasks += [
-            PeriodicTask(self._process, period_ms, work, config.log_initial_task_delay_ms)
+            PeriodicTask(process, period_ms, work, config.log_initial_task_delay_ms)
             for period_ms, work in log_work
             if period_ms <= LONGEST_PERIOD_MS
         ]
-        self._logs.startup(self._process.call_later, config)
+        self._logs.startup(process.call_later, config)
         self.log_cleaner.startup()
 
     def reconfigure(self, config: BrokerConfig) -> None:

@@ -1,7 +1,7 @@
 """One broker: its partitions, purgatories and background work; mirrors `kafka.server.BrokerServer`.
 
-It is put together here, on its `Foundation`, and lives from `start` to `die`. What others ask of it has classes of its
-own: clients `RequestDispatcher`, followers `ReplicaServer`, partitions `MetadataCache`.
+It is put together here, its parts on one `BrokerContext`, and lives from `start` to `die`. Requests of clients go to
+`RequestDispatcher`, those of followers to `ReplicaServer`.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from broker_sim.broker.controller_link import ControllerLink
 from broker_sim.broker.coordinators import (
     make_group_coordinator,
     make_persister,
-    make_share_coordinator,
+    make_share_partition_manager,
+    make_storages,
     make_transaction_coordinator,
     make_transactional_appends,
 )
 from broker_sim.broker.dispatch import RequestDispatcher
 from broker_sim.broker.dynamic_broker_config import DynamicBrokerConfig
-from broker_sim.broker.foundation import Foundation
 from broker_sim.broker.guarded_apis import guarded_apis
 from broker_sim.broker.late_metadata import LateMetadata
 from broker_sim.broker.lifecycle import BrokerLifecycle, LifecycleState
 from broker_sim.broker.producer_ids import ProducerIds
 from broker_sim.broker.replication import make_alter_partition_manager, make_applier, make_replica_manager
-from broker_sim.broker.share_partitions import make_share_partition_manager
 from broker_sim.broker.streams_internal_topics import StreamsInternalTopics
 from broker_sim.broker.throttling import Throttling
 from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
+from broker_sim.coordinator.broker_context import BrokerContext
 from broker_sim.fetch_session import FetchManager
 from broker_sim.handlers.support.authorization import make_authorizer
 from broker_sim.handlers.support.auto_topic_creation import create_coordinators_topic
@@ -41,6 +41,7 @@ from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.protocol.special_values import ACKS_ALL
 from broker_sim.quota import ConnectionQuotas, QuotaManagers, ReplicationQuotas
 from broker_sim.replica import Purgatories, ReplicaServer
+from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -70,72 +71,72 @@ class Broker:
         endpoints: tuple[Endpoint, ...],
         environment: BrokerEnvironment,
     ) -> None:
+        # -- the node
         self.broker_id = broker_id
         self.config = config
         self.process = process
         self.clock = process.clock
-        self.logs = logs
-        self.random = environment.random
-        self.controller_quotas = environment.controller_quotas
         self.run_beside = process.run_beside
-        self._links = environment.links
-        self._on_change = environment.on_change
-        self._serve = process.actions.serve
-        self.authorizer = make_authorizer(config, environment.denials.add)
+        self.random = environment.random
+        self.logs = logs
+        logs.on_offline = lambda key: process.call_soon(self._take_offline, key)
+        self.lifecycle = BrokerLifecycle(broker_id, config, process, endpoints=endpoints, rng=environment.random)
         self.metadata = MetadataCache(broker_id, config, MetadataImage(version=-1, cluster_id=environment.cluster_id))
+        self._late_metadata = LateMetadata(process, environment.metadata_delay, self._hear)
+        self._on_change = environment.on_change
+        # -- what clients may do
+        self.authorizer = make_authorizer(config, environment.denials.add)
         self.dynamic_config = DynamicBrokerConfig(broker_id, config)
+        self.quotas = QuotaManagers(config, process.clock)
+        self.controller_quotas = environment.controller_quotas
+        self.connection_quotas = ConnectionQuotas(config, process.clock)
+        self.replication_quotas = ReplicationQuotas(config, process.clock, broker_id, self.metadata.configs_of_topic)
+        # -- partitions
         self.purgatories = Purgatories(
             lambda name, purge_interval: environment.make_purgatory(name, broker_id, process, purge_interval), config
         )
-        self.quotas = QuotaManagers(config, process.clock)
-        self.connection_quotas = ConnectionQuotas(config, process.clock)
-        self.replication_quotas = ReplicationQuotas(config, process.clock, broker_id, self.metadata.configs_of_topic)
-        self.lifecycle = BrokerLifecycle(broker_id, config, process, endpoints=endpoints, rng=environment.random)
-        base = Foundation(
-            broker_id=broker_id,
-            config=config,
-            process=process,
-            logs=logs,
-            environment=environment,
-            metadata=self.metadata,
-            purgatories=self.purgatories,
-            broker_epoch=lambda: self.lifecycle.broker_epoch,
+        self.replica_manager = make_replica_manager(
+            config, process, logs, self.metadata, self.purgatories, self.replication_quotas.leader
         )
-        self._late_metadata = LateMetadata(process, environment.metadata_delay, self._hear)
-        self.controller = ControllerLink(
-            process, broker_id, environment.links, environment.controller, base.broker_epoch
-        )
-        self.replica_manager = make_replica_manager(base, self.replication_quotas.leader)
         self.replica_server = ReplicaServer(self.replica_manager, process.actions)
-        self.alter_partition = make_alter_partition_manager(base, self.controller)
-        self._applier = make_applier(base, self.replica_manager, self.alter_partition, self.replication_quotas.follower)
-        logs.on_offline = lambda key: process.call_soon(self._take_offline, key)
+        context = self._context = self._make_context(environment)
+        self.controller = ControllerLink(context, environment.controller)
+        self.alter_partition = make_alter_partition_manager(context, self.controller)
+        self._applier = make_applier(
+            context, environment.peers, self.replica_manager, self.alter_partition, self.replication_quotas.follower
+        )
         self.fetch_manager = FetchManager(
-            process.clock,
-            config.max_incremental_fetch_session_cache_slots,
-            # The ids of a broker's earlier life must not come again.
-            lambda: random.Random(f"{environment.cluster_id} {broker_id} {base.broker_epoch()}"),
+            process.clock, config.max_incremental_fetch_session_cache_slots, self._session_ids
         )
-        self.producer_ids = ProducerIds(broker_id, self.controller, base.broker_epoch, process.clock)
-        self.transactions = make_transaction_coordinator(base, self.replica_manager, self.producer_ids)
-        self.transactional_appends = make_transactional_appends(base, self.replica_manager, self.transactions)
-        self.share_coordinator = make_share_coordinator(base, self.replica_manager)
-        self.persister = make_persister(
-            base, self.share_coordinator, partial(create_coordinators_topic, SHARE_GROUP_STATE_TOPIC, self)
+        # -- coordinators
+        peers = environment.peers
+        self.producer_ids = ProducerIds(context, self.controller)
+        self.transactions = make_transaction_coordinator(context, peers, self.producer_ids)
+        self.transactional_appends = make_transactional_appends(context, peers, self.replica_manager, self.transactions)
+        self.share_coordinator = ShareCoordinator(context)
+        create_state_topic = partial(create_coordinators_topic, SHARE_GROUP_STATE_TOPIC, self)
+        self.persister = make_persister(context, peers, self.share_coordinator, create_state_topic)
+        self.share_partitions = make_share_partition_manager(
+            context, environment, self.replica_manager, self._applier, self.persister
         )
-        self.share_partitions = make_share_partition_manager(base, self.replica_manager, self._applier, self.persister)
-        self.groups = make_group_coordinator(base, self.replica_manager, self.transactional_appends, self.persister)
+        self.groups = make_group_coordinator(context, peers, self.transactional_appends, self.persister)
         self.streams_internal_topics = StreamsInternalTopics(self)
         self._txn_markers = TxnMarkerWriter(self.replica_manager, self.groups, process.clock, config.request_timeout_ms)
         self._dispatcher = self._make_dispatcher(environment)
-        self.background_work = BackgroundWork(
-            broker_id,
-            process,
-            config,
-            logs=logs,
-            replica_manager=self.replica_manager,
-            transactions=self.transactions,
-            share_coordinator=self.share_coordinator,
+        self.background_work = BackgroundWork(context, self.replica_manager, self.transactions, self.share_coordinator)
+
+    def _make_context(self, environment: BrokerEnvironment) -> BrokerContext:
+        return BrokerContext(
+            broker_id=self.broker_id,
+            config=self.config,
+            process=self.process,
+            logs=self.logs,
+            metadata=self.metadata,
+            random=environment.random,
+            links=environment.links,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+            purgatory=self.purgatories.named,
+            storage=make_storages(self.replica_manager, self.process),
         )
 
     def _make_dispatcher(self, environment: BrokerEnvironment) -> RequestDispatcher:
@@ -146,9 +147,13 @@ class Broker:
             environment.faults,
             environment.requests,
             self.process.actions,
-            Throttling(self.quotas, self.purgatories.make("ThrottledChannel"), self.clock),
+            Throttling(self.quotas, self.purgatories.named("ThrottledChannel"), self.clock),
             self.process.call_later,
         )
+
+    def _session_ids(self) -> random.Random:
+        """Return the chance that ids of fetch sessions are drawn by; ids of an earlier life must not come again."""
+        return random.Random(f"{self.image.cluster_id} {self.broker_id} {self.lifecycle.broker_epoch}")
 
     @property
     def image(self) -> MetadataImage:
@@ -182,12 +187,12 @@ class Broker:
         """
         if key not in self.logs.offline:
             return
-        self._serve(self._applier.take_offline, key)
+        self.process.actions.serve(self._applier.take_offline, key)
         self.lifecycle.propagate_failure()
 
     def _accept(self) -> None:
         """Accept the calls of other brokers, and let the owner of the sockets accept clients."""
-        self._links.listen(self.broker_id)
+        self._context.links.listen(self.broker_id)
         self._on_change()
 
     def shutdown(self, on_stopped: Callable[[], object]) -> None:
@@ -240,7 +245,7 @@ class Broker:
             self.connection_quotas.update(image.client_quotas)
         if before.version < 0:
             self.logs.delete_strays(self.metadata.is_hosted)
-        self._serve(self._follow, changes, image)
+        self.process.actions.serve(self._follow, changes, image)
         self.lifecycle.on_image(image)
         self._on_change()
 
@@ -269,21 +274,21 @@ class Broker:
         respond: Callable[[messages.AddPartitionsToTxnResponse], object],
     ) -> None:
         """Serve the leader of a partition that a transaction writes to, as its coordinator."""
-        self._serve(serve_transactions, request.transactions, self.transactions, self.image, respond)
+        self.process.actions.serve(serve_transactions, request.transactions, self.transactions, self.image, respond)
 
     def write_txn_markers(
         self, request: messages.WriteTxnMarkersRequest, respond: Callable[[messages.WriteTxnMarkersResponse], object]
     ) -> None:
         """Append the markers of transactions to partitions led here, for a client or a coordinator."""
-        self._serve(self._txn_markers.write, request, respond)
+        self.process.actions.serve(self._txn_markers.write, request, respond)
 
     def serve_share_state(self, api: StateApi, request: Any, respond: Callable[[Any], object]) -> None:
         """Serve a client or a persister, as the coordinator of its share partitions."""
-        self._serve(self.share_coordinator.serve, api, request, respond)
+        self.process.actions.serve(self.share_coordinator.serve, api, request, respond)
 
     def remove_member(self, group_id: str, member_id: str) -> None:
         """Remove a member from a group of any kind that is coordinated here."""
-        self._serve(self.groups.remove_member, group_id, member_id)
+        self.process.actions.serve(self.groups.remove_member, group_id, member_id)
 
     def append_acked(
         self,
@@ -312,7 +317,7 @@ class Broker:
         timeout_ms: int,
         required_acks: int,
     ) -> None:
-        self._serve(
+        self.process.actions.serve(
             partial(
                 self.replica_manager.append_records,
                 {topic_partition: records},

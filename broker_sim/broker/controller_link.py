@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.controller import Controller
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.replica import IsrProposal
-    from broker_sim.runtime.links import Links
-    from broker_sim.runtime.process import Process
 
 Result = TypeVar("Result")
 
@@ -23,14 +22,10 @@ Result = TypeVar("Result")
 class ControllerLink:
     """The `ControllerChannel` over links, and the sender of ISR changes."""
 
-    def __init__(
-        self, process: Process, broker_id: int, links: Links, controller: Controller, broker_epoch: Callable[[], int]
-    ) -> None:
-        self._process = process
-        self._broker_id = broker_id
-        self._links = links
+    def __init__(self, broker: BrokerContext, controller: Controller) -> None:
+        self._broker_id = broker.broker_id
+        self._broker = broker
         self._controller = controller
-        self._broker_epoch = broker_epoch
 
     def call(
         self,
@@ -49,8 +44,8 @@ class ControllerLink:
             except ApiError as error:
                 refusal = error
             except Exception as error:  # noqa: BLE001 - whatever the reason is, the broker waits
-                message = f"the controller failed to serve {self._process.name}"
-                self._process.report_error(message, error)
+                message = f"the controller failed to serve {self._broker.process.name}"
+                self._broker.process.report_error(message, error)
                 refusal = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
             else:
                 return lambda: on_result(result)
@@ -62,13 +57,13 @@ class ControllerLink:
         def take(answer: Callable[[], None]) -> None:
             answer()
 
-        self._links.call(self._broker_id, CONTROLLER_ID, serve, take, lambda: None)
+        self._broker.links.call(self._broker_id, CONTROLLER_ID, serve, take, lambda: None)
 
     def send_isr_changes(
         self, proposals: Sequence[IsrProposal], on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None]
     ) -> None:
         """Send AlterPartition; the decisions come back in the order of the proposals."""
-        broker_epoch = self._broker_epoch()
+        broker_epoch = self._broker.broker_epoch()
         alterations = [self._alteration(proposal, broker_epoch) for proposal in proposals]
 
         def verb(controller: Controller) -> list[IsrDecision]:

@@ -103,7 +103,7 @@ class ReplicatedStorage:
         return 0 if hosted is None else hosted.log.high_watermark
 
     def delete_records(self, partition: int, before_offset: int, on_done: Callable[[ErrorCode], object]) -> None:
-        """Delete the records before the offset; see `ShareStorage.delete_records`."""
+        """Delete the records before the offset; see `CoordinatorStorage.delete_records`."""
         key = TopicPartition(self._topic, partition)
 
         def deleted(statuses: Mapping[TopicPartition, DeleteRecordsPartitionStatus]) -> None:

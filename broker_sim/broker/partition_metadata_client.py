@@ -17,13 +17,11 @@ from broker_sim.group.environment import LatestOffset
 from broker_sim.protocol.special_values import NO_OFFSET
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from broker_sim.metadata import MetadataImage
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.runtime.inter_broker_sender import InterBrokerSender
-    from broker_sim.runtime.process import CallLater
 
     Sender = InterBrokerSender[Sequence[TopicPartition], Sequence[LatestOffset]]
 
@@ -46,27 +44,16 @@ class _Pending:
 class PartitionMetadataClient:
     """The `ListLatestOffsets` of the groups. Thread rule: the broker's loop."""
 
-    def __init__(
-        self,
-        sender: Sender,
-        image: Callable[[], MetadataImage],
-        rng: random.Random,
-        call_later: CallLater,
-        serve: Callable[..., object],
-    ) -> None:
-        """`serve` runs a callback with its arguments as a handler, and then what it has completed."""
+    def __init__(self, broker: BrokerContext, sender: Sender) -> None:
+        self._broker = broker
         self._sender = sender
-        self._image = image
-        self._random = rng
-        self._call_later = call_later
-        self._serve = serve
         self._waiting: dict[int, deque[_Pending]] = {}
 
     def __call__(
         self, keys: Iterable[TopicPartition], on_result: Callable[[Mapping[TopicPartition, LatestOffset]], object]
     ) -> None:
         """Ask the leaders of the partitions; without a leader it is LEADER_NOT_AVAILABLE."""
-        image = self._image()
+        image = self._broker.image()
         wanted = list(dict.fromkeys(keys))
         found: dict[TopicPartition, LatestOffset] = {}
         by_leader: dict[int, list[TopicPartition]] = {}
@@ -96,7 +83,7 @@ class PartitionMetadataClient:
         queue = self._waiting.get(leader)
         if queue and not self._sender.is_busy(leader):
             pending = queue.popleft()
-            take = partial(self._serve, self._take, pending)
+            take = partial(self._broker.process.actions.serve, self._take, pending)
             self._sender.send(leader, pending.keys, take)
 
     def _take(self, pending: _Pending, offsets: Sequence[LatestOffset] | None) -> None:
@@ -104,9 +91,9 @@ class PartitionMetadataClient:
             pending.on_answer(offsets)
         elif pending.attempts < MOST_ATTEMPTS:
             pending.attempts += 1
-            factor = self._random.uniform(1 - JITTER, 1 + JITTER)
+            factor = self._broker.random.uniform(1 - JITTER, 1 + JITTER)
             backoff_ms = int(factor * FIRST_BACKOFF_MS * 2**pending.attempts)
-            self._call_later(min(backoff_ms, MOST_BACKOFF_MS), self._enqueue, pending)
+            self._broker.call_later(min(backoff_ms, MOST_BACKOFF_MS), self._enqueue, pending)
         else:
             failed = LatestOffset(NO_OFFSET, ErrorCode.NETWORK_EXCEPTION)
             pending.on_answer([failed] * len(pending.keys))

@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from broker_sim_purgatory import Clock
-
     from broker_sim.controller import ProducerIdsBlock
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.errors import ApiError
     from broker_sim.handlers.controller_channel import ControllerChannel
 
@@ -20,13 +17,9 @@ RETRY_BACKOFF_MS = 50
 class ProducerIds:
     """Hands out ids. The next block is requested when a tenth of this one is left, or nothing."""
 
-    def __init__(
-        self, broker_id: int, controller: ControllerChannel, broker_epoch: Callable[[], int], clock: Clock
-    ) -> None:
-        self._broker_id = broker_id
-        self._broker_epoch = broker_epoch
+    def __init__(self, broker: BrokerContext, controller: ControllerChannel) -> None:
+        self._broker = broker
         self._controller = controller
-        self._clock = clock
         self._next_id = 0
         self._end_id = 0
         self._prefetch_id = -1
@@ -54,12 +47,12 @@ class ProducerIds:
         self._prefetch_id = block.first_producer_id + int(block.size * PREFETCH_THRESHOLD)
 
     def _maybe_request_block(self) -> None:
-        if self._is_requested or self._next_block or self._clock.now_ms() < self._retry_ms:
+        if self._is_requested or self._next_block or self._broker.clock.now_ms() < self._retry_ms:
             return
         self._is_requested = True
 
         self._controller.call(
-            lambda active: active.allocate_producer_ids(self._broker_id, self._broker_epoch()),
+            lambda active: active.allocate_producer_ids(self._broker.broker_id, self._broker.broker_epoch()),
             self._take_block,
             self._take_refusal,
         )
@@ -71,4 +64,4 @@ class ProducerIds:
     def _take_refusal(self, _error: ApiError) -> None:
         """Ask again later; a broker that is not registered (again) yet is refused."""
         self._is_requested = False
-        self._retry_ms = self._clock.now_ms() + RETRY_BACKOFF_MS
+        self._retry_ms = self._broker.clock.now_ms() + RETRY_BACKOFF_MS

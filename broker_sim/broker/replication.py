@@ -17,58 +17,70 @@ from broker_sim.replica import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from broker_sim.broker.controller_link import ControllerLink
-    from broker_sim.broker.foundation import Foundation
+    from broker_sim.broker.environment import Peer
+    from broker_sim.config import BrokerConfig
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.errors import ErrorCode
-    from broker_sim.replica import IsrDecision, IsrProposal, ReplicaQuota
+    from broker_sim.log import LogManager
+    from broker_sim.metadata.cache import MetadataCache
+    from broker_sim.replica import IsrDecision, IsrProposal, Purgatories, ReplicaQuota
+    from broker_sim.runtime.process import Process
 
 
-def make_replica_manager(base: Foundation, leader_quota: ReplicaQuota) -> ReplicaManager:
+def make_replica_manager(
+    config: BrokerConfig,
+    process: Process,
+    logs: LogManager,
+    metadata: MetadataCache,
+    purgatories: Purgatories,
+    leader_quota: ReplicaQuota,
+) -> ReplicaManager:
     """Return what serves the partitions on this broker."""
     selector = None  # the leader itself
-    if base.config.replica_selector_class == RACK_AWARE_SELECTOR:
-        selector = RackAwareReplicaSelector(base.metadata)
-    manager = ReplicaManager(base.purgatories, base.process.actions, base.metadata.is_known, selector)
-    manager.offline_partitions = base.logs.offline
+    if config.replica_selector_class == RACK_AWARE_SELECTOR:
+        selector = RackAwareReplicaSelector(metadata)
+    manager = ReplicaManager(purgatories, process.actions, metadata.is_known, selector)
+    manager.offline_partitions = logs.offline
     manager.leader_quota = leader_quota
     return manager
 
 
-def make_alter_partition_manager(base: Foundation, controller: ControllerLink) -> AlterPartitionManager:
+def make_alter_partition_manager(broker: BrokerContext, controller: ControllerLink) -> AlterPartitionManager:
     """Return what tells the controller of changed ISRs; its decisions are served as requests are."""
 
     def send(proposals: Sequence[IsrProposal], on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None]) -> None:
-        controller.send_isr_changes(proposals, partial(base.process.actions.serve, on_answer))
+        controller.send_isr_changes(proposals, partial(broker.process.actions.serve, on_answer))
 
-    return AlterPartitionManager(base.process, send)
+    return AlterPartitionManager(broker.process, send)
 
 
 def make_applier(
-    base: Foundation,
+    broker: BrokerContext,
+    peers: Mapping[int, Peer],
     replica_manager: ReplicaManager,
     alter_partition: AlterPartitionManager,
     follower_quota: ReplicaQuota,
 ) -> MetadataApplier:
     """Return what lets the partitions on this broker follow the metadata."""
-    peers = base.environment.peers
     fetchers = FetcherManager(
-        base.broker_id,
-        base.process,
-        base.config,
-        LeaderLink(base.broker_id, base.environment.links, lambda leader_id: peers[leader_id].replica_server),
-        broker_epoch=base.broker_epoch,
-        complete_delayed_fetches=base.purgatories.fetch.check_and_complete,
+        broker.broker_id,
+        broker.process,
+        broker.config,
+        LeaderLink(broker.broker_id, broker.links, lambda leader_id: peers[leader_id].replica_server),
+        broker_epoch=broker.broker_epoch,
+        complete_delayed_fetches=replica_manager.purgatories.fetch.check_and_complete,
         quota=follower_quota,
     )
     store = PartitionStore(
-        base.broker_id,
-        base.config,
-        base.logs,
-        base.metadata,
-        clock=base.process.clock,
+        broker.broker_id,
+        broker.config,
+        broker.logs,
+        broker.metadata,
+        clock=broker.clock,
         submit_alter_partition=alter_partition.submit,
         complete_delayed_requests=replica_manager.complete_delayed_requests,
     )
-    return MetadataApplier(base.broker_id, replica_manager, fetchers, store, base.metadata.topic_config)
+    return MetadataApplier(broker.broker_id, replica_manager, fetchers, store, broker.metadata.topic_config)

@@ -56,6 +56,9 @@ class CoordinatorStorage(Protocol):
     ) -> None:
         """Call `on_done` when the in-sync replicas have all records before `end_offset`, as above."""
 
+    def delete_records(self, partition: int, before_offset: int, on_done: Callable[[ErrorCode], object]) -> None:
+        """Delete the records before the offset, from all replicas."""
+
     def high_watermark(self, partition: int) -> int:
         """Return the offset below which everything is committed; 0 without the partition."""
 

@@ -31,36 +31,37 @@ class Purgatories:
     """All purgatories of one broker, in the order in which they were made.
 
     `make(name, purge_interval)` returns a purgatory of this broker. The first four below are keyed by
-    `TopicPartition`, share fetches as `share_fetch_keys` says; a coordinator adds its own with `make`.
+    `TopicPartition`, share fetches as `share_fetch_keys` says; a coordinator gets its own with `named`.
     """
 
     __slots__ = ("_all", "_make", "delete_records", "elect_leader", "fetch", "produce", "share_fetch")
 
     def __init__(self, make: Callable[[str, int], DelayedOperationPurgatory[Any]], config: BrokerConfig) -> None:
         self._make = make
-        self._all: list[DelayedOperationPurgatory[Any]] = []
-        self.produce: DelayedOperationPurgatory[DelayedProduce] = self.make(
+        self._all: dict[str, DelayedOperationPurgatory[Any]] = {}
+        self.produce: DelayedOperationPurgatory[DelayedProduce] = self.named(
             "Produce", config.producer_purgatory_purge_interval_requests
         )
-        self.fetch: DelayedOperationPurgatory[DelayedFetch] = self.make(
+        self.fetch: DelayedOperationPurgatory[DelayedFetch] = self.named(
             "Fetch", config.fetch_purgatory_purge_interval_requests
         )
-        self.delete_records: DelayedOperationPurgatory[DelayedDeleteRecords] = self.make(
+        self.delete_records: DelayedOperationPurgatory[DelayedDeleteRecords] = self.named(
             "DeleteRecords", config.delete_records_purgatory_purge_interval_requests
         )
-        self.elect_leader: DelayedOperationPurgatory[DelayedElectLeader] = self.make("ElectLeader")
-        self.share_fetch: DelayedOperationPurgatory[DelayedRequest] = self.make(
+        self.elect_leader: DelayedOperationPurgatory[DelayedElectLeader] = self.named("ElectLeader")
+        self.share_fetch: DelayedOperationPurgatory[DelayedRequest] = self.named(
             "ShareFetch", config.share_fetch_purgatory_purge_interval_requests
         )
 
-    def make(self, name: str, purge_interval: int = DEFAULT_PURGE_INTERVAL) -> DelayedOperationPurgatory[Any]:
-        """Return a new purgatory, which is from now on one of the broker's."""
-        purgatory = self._make(name, purge_interval)
-        self._all.append(purgatory)
+    def named(self, name: str, purge_interval: int = DEFAULT_PURGE_INTERVAL) -> DelayedOperationPurgatory[Any]:
+        """Return the broker's purgatory of that name; the first call makes it."""
+        purgatory = self._all.get(name)
+        if purgatory is None:
+            purgatory = self._all[name] = self._make(name, purge_interval)
         return purgatory
 
     def __iter__(self) -> Iterator[DelayedOperationPurgatory[Any]]:
-        return iter(self._all)
+        return iter(self._all.values())
 
     def may_complete(self, key: TopicPartition, hw_increased: bool) -> bool:
         """Whether an append to the partition, and with it a new high watermark, may complete anything."""
@@ -91,5 +92,5 @@ class Purgatories:
 
     def shutdown(self) -> None:
         """Stop all purgatories; what is parked gets no answer, as in a broker that is killed."""
-        for purgatory in self._all:
+        for purgatory in self._all.values():
             purgatory.shutdown()

@@ -21,9 +21,11 @@ from broker_sim.transaction.state_manager import TransactionStateManager
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.metadata import ImageChanges, MetadataImage
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.transaction.environment import TransactionEnvironment
+    from broker_sim.protocol import messages
+    from broker_sim.runtime.inter_broker_sender import InterBrokerSender
     from broker_sim.transaction.state_manager import TransactionPartition
 
     OnProducer = Callable[[ErrorCode, int, int], object]
@@ -45,17 +47,24 @@ class TransactionCoordinator:
     that clients of the newest versions get.
     """
 
-    def __init__(self, environment: TransactionEnvironment) -> None:
-        self.environment = environment
-        self.states = TransactionStateManager(environment, self._loaded, self._unloaded)
-        self.markers = TransactionMarkerChannelManager(self.states)
-        self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
+    def __init__(
+        self,
+        broker: BrokerContext,
+        next_producer_id: Callable[[], int | None],
+        markers: InterBrokerSender[messages.WriteTxnMarkersRequest, messages.WriteTxnMarkersResponse],
+    ) -> None:
+        """`next_producer_id()` returns an id that no other producer has, None while there is none."""
+        self.broker = broker
+        self.states = TransactionStateManager(broker, self._loaded, self._unloaded)
+        self.markers = TransactionMarkerChannelManager(broker, self.states, markers)
+        self._next_producer_id = next_producer_id
+        self._log = log.bind(broker.clock, node=f"broker-{broker.broker_id}")
 
     def _now_ms(self) -> int:
-        return self.environment.clock.wall_clock_ms()
+        return self.broker.clock.wall_clock_ms()
 
     def _new_producer_id(self) -> int:
-        producer_id = self.environment.next_producer_id()
+        producer_id = self._next_producer_id()
         if producer_id is None:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return producer_id
@@ -132,7 +141,7 @@ class TransactionCoordinator:
     def _check_init(self, transactional_id: str, timeout_ms: int) -> None:
         if not transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)
-        if not 0 < timeout_ms <= self.environment.config.transaction_max_timeout_ms:
+        if not 0 < timeout_ms <= self.broker.config.transaction_max_timeout_ms:
             raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
     def _new_transactional_id(self, transactional_id: str, timeout_ms: int) -> TransactionMetadata:

@@ -31,6 +31,8 @@ from broker_sim.runtime.event_log import get_logger
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from broker_sim.coordinator.broker_context import BrokerContext
+    from broker_sim.runtime.inter_broker_sender import InterBrokerSender
     from broker_sim.transaction.metadata import TransactionMetadata, TxnTransitMetadata
     from broker_sim.transaction.state_manager import TransactionStateManager
 
@@ -80,17 +82,22 @@ class _Marker(NamedTuple):
 class TransactionMarkerChannelManager:
     """The markers of one broker. Thread rule: the broker's loop."""
 
-    def __init__(self, states: TransactionStateManager) -> None:
+    def __init__(
+        self,
+        broker: BrokerContext,
+        states: TransactionStateManager,
+        sender: InterBrokerSender[messages.WriteTxnMarkersRequest, messages.WriteTxnMarkersResponse],
+    ) -> None:
+        """`sender` sends markers to the leaders that write them."""
+        self._broker = broker
         self._states = states
-        self._environment = states.environment
         self._queues: dict[int, deque[_Marker]] = {}
         """Markers by the broker that they go to."""
         self._pending: dict[str, PendingCompleteTxn] = {}
         self._log_append_retries: list[PendingCompleteTxn] = []
         self._is_woken = False
-        self._sender = self._environment.markers
-        broker_id = self._environment.broker_id
-        self._log = log.bind(self._environment.clock, node=f"broker-{broker_id}")
+        self._sender = sender
+        self._log = log.bind(broker.clock, node=f"broker-{broker.broker_id}")
 
     @property
     def unknown_destination_queue_size(self) -> int:
@@ -112,7 +119,7 @@ class TransactionMarkerChannelManager:
 
     def _queue(self, transaction: PendingCompleteTxn, partitions: Iterable[TopicPartition]) -> None:
         """Queue markers for the leaders of now; a transaction that needs none is complete."""
-        image = self._environment.image()
+        image = self._broker.image()
         deleted: list[TopicPartition] = []
         by_leader: dict[int, list[TopicPartition]] = {}
         for partition in partitions:
@@ -139,7 +146,7 @@ class TransactionMarkerChannelManager:
     def _wake(self) -> None:
         if not self._is_woken:
             self._is_woken = True
-            self._environment.after_handler(self._send)
+            self._broker.process.after_serving(self._send)
 
     def _send(self) -> None:
         self._is_woken = False
@@ -156,7 +163,7 @@ class TransactionMarkerChannelManager:
         markers = [marker for marker in self._queues.pop(broker_id) if self._is_pending(marker)]
         if markers:
             request = messages.WriteTxnMarkersRequest([marker.message() for marker in markers])
-            self._sender.send(broker_id, request, partial(self._environment.serve, self._take, markers))
+            self._sender.send(broker_id, request, partial(self._broker.process.actions.serve, self._take, markers))
 
     # -- what comes back ------------------------------------------------------------------------
 
@@ -194,7 +201,7 @@ class TransactionMarkerChannelManager:
         if is_given_up:
             self._give_up(transaction)
         elif again:
-            self._environment.call_later(RETRY_BACKOFF_MS, self._send_again, marker, tuple(again))
+            self._broker.call_later(RETRY_BACKOFF_MS, self._send_again, marker, tuple(again))
         else:
             self._maybe_complete(transaction)
 
@@ -243,7 +250,7 @@ class TransactionMarkerChannelManager:
         def done(error_code: ErrorCode) -> None:
             if error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 if not self._log_append_retries:
-                    self._environment.call_later(RETRY_BACKOFF_MS, self._retry_log_appends)
+                    self._broker.call_later(RETRY_BACKOFF_MS, self._retry_log_appends)
                 self._log_append_retries.append(transaction)
 
         self._states.append(

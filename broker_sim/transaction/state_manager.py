@@ -30,9 +30,9 @@ from broker_sim.transaction.state import TransactionState, TransactionVersion
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.context import CoordinatorContext
     from broker_sim.coordinator.result import ShardRuntime
-    from broker_sim.transaction.environment import TransactionEnvironment
 
 log = get_logger(__name__)
 
@@ -78,21 +78,22 @@ class TransactionStateManager:
 
     def __init__(
         self,
-        environment: TransactionEnvironment,
+        broker: BrokerContext,
         on_loaded: Callable[[TransactionPartition], object],
         on_unloaded: Callable[[int], object],
     ) -> None:
         """`on_loaded(partition)` and `on_unloaded(number)` follow the roles of the broker."""
-        self.environment = environment
-        config = environment.config
+        self.broker = broker
+        config = broker.config
+        self._storage = broker.storage(TRANSACTION_STATE_TOPIC, config.transaction_state_log_load_buffer_size)
         self.runtime: CoordinatorRuntime[TransactionPartition] = CoordinatorRuntime(
             RuntimeEnvironment(
-                broker_id=environment.broker_id,
+                broker_id=broker.broker_id,
                 topic=TRANSACTION_STATE_TOPIC,
                 default_partitions=config.transaction_state_log_num_partitions,
-                clock=environment.clock,
-                call_later=environment.call_later,
-                storage=environment.storage,
+                clock=broker.clock,
+                call_later=broker.call_later,
+                storage=self._storage,
                 serde=serde,
                 codec=CompressionCodec.NONE,
                 timeout_ms=config.request_timeout_ms,
@@ -104,12 +105,12 @@ class TransactionStateManager:
         )
         self._on_loaded = on_loaded
         self._on_unloaded = on_unloaded
-        self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
+        self._log = log.bind(broker.clock, node=f"broker-{broker.broker_id}")
 
     @property
     def version_level(self) -> TransactionVersion:
         """The finalized level of `transaction.version`."""
-        features = self.environment.image().features
+        features = self.broker.image().features
         return TransactionVersion(features.get(TRANSACTION_VERSION, 0))
 
     # -- look-up --------------------------------------------------------------------------------
@@ -216,8 +217,8 @@ class TransactionStateManager:
 
     def remove_expired_ids(self) -> None:
         """Forget the ids that nothing has changed for `transactional.id.expiration.ms`."""
-        now_ms = self.environment.clock.wall_clock_ms()
-        before_ms = now_ms - self.environment.config.transactional_id_expiration_ms
+        now_ms = self.broker.clock.wall_clock_ms()
+        before_ms = now_ms - self.broker.config.transactional_id_expiration_ms
         for context in self.runtime.loaded():
             expired = [
                 metadata
@@ -231,7 +232,7 @@ class TransactionStateManager:
 
     def _batches(self, partition: int, expired: Iterable[TransactionMetadata]) -> Iterator[list[TransactionMetadata]]:
         """Yield the ids in parts whose tombstones the topic's largest batch has room for."""
-        room = self.environment.storage.max_batch_bytes(partition) - BATCH_OVERHEAD_BYTES
+        room = self._storage.max_batch_bytes(partition) - BATCH_OVERHEAD_BYTES
         part: list[TransactionMetadata] = []
         size_bytes = 0
         for metadata in expired:

@@ -78,7 +78,7 @@ def _coordinator_families(nodes: Nodes) -> Iterator[Metric]:
     )
     for broker_id, broker in nodes.brokers.items():
         coordinator, label = broker.share_coordinator, str(broker_id)
-        writes.add_metric((label,), coordinator.environment.counters.writes)
+        writes.add_metric((label,), coordinator.counters.writes)
         for context in coordinator.runtime.loaded():
             if context.shard.pruned_offset >= 0:
                 values = (SHARE_GROUP_STATE_TOPIC, str(context.partition), label)

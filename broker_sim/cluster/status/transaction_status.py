@@ -107,7 +107,7 @@ def _transaction(broker: Broker, metadata: TransactionMetadata) -> TransactionSt
     values, pending = metadata.values, metadata.pending_state
     age_ms = None
     if metadata.is_open:
-        age_ms = max(0, broker.transactions.environment.clock.wall_clock_ms() - values.start_ms)
+        age_ms = max(0, broker.clock.wall_clock_ms() - values.start_ms)
     return TransactionStatus(
         metadata.transactional_id,
         metadata.state.state_name,

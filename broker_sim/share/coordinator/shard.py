@@ -10,6 +10,7 @@ was written before is committed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.result import Result
@@ -24,8 +25,8 @@ from broker_sim.share.share_state import ReadState, SharePartitionKey, StateOutc
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.records import CoordinatorRecord
-    from broker_sim.share.coordinator.environment import ShareCoordinatorEnvironment
 
 NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
 UNINITIALIZED: Final = "{} operation on uninitialized share partition not allowed."
@@ -35,10 +36,18 @@ TOO_MANY_BATCHES: Final = f"A share partition may have {MOST_STATE_BATCHES} stat
 REVERSED_BATCH: Final = "The batch from offset {} to {} ends before it begins."
 
 
+@dataclass(slots=True)
+class ShareCoordinatorCounters:
+    """What has happened since the broker's start; mirrors the sensors of `ShareCoordinatorMetrics`."""
+
+    writes: int = 0
+    """Writes of states, also refused ones, and reads that have noted a new leader epoch."""
+
+
 class ShareShard:
     """The state of the share partitions, by their keys."""
 
-    def __init__(self, partition: int, environment: ShareCoordinatorEnvironment) -> None:
+    def __init__(self, partition: int, broker: BrokerContext, counters: ShareCoordinatorCounters) -> None:
         self.partition = partition
         self.states: dict[SharePartitionKey, ShareGroupOffset] = {}
         self.leader_epochs: dict[SharePartitionKey, int] = {}
@@ -50,14 +59,15 @@ class ShareShard:
         """The offset before which records were deleted last."""
         self._updates: dict[SharePartitionKey, int] = {}
         """How many updates there are since the last snapshot that came because of them."""
-        self._environment = environment
+        self._broker = broker
+        self._counters = counters
 
     def _now_ms(self) -> int:
-        return self._environment.clock.wall_clock_ms()
+        return self._broker.clock.wall_clock_ms()
 
     @property
     def _most_updates(self) -> int:
-        return self._environment.config.share_coordinator_snapshot_update_records_per_snapshot
+        return self._broker.config.share_coordinator_snapshot_update_records_per_snapshot
 
     # -- operations -----------------------------------------------------------------------------
 
@@ -83,7 +93,7 @@ class ShareShard:
         begins is refused. In Kafka, combining it with others may never end. And a state may have no more than
         `MOST_STATE_BATCHES`, UNKNOWN_SERVER_ERROR, as Kafka answers where the record would be too large.
         """
-        self._environment.counters.writes += 1
+        self._counters.writes += 1
         error = (
             self._negative(key)
             or self._uninitialized(key, "Write")
@@ -118,7 +128,7 @@ class ShareShard:
         )
         if leader_epoch in {NO_CHANGE, self.leader_epochs.get(key)}:
             return Result(read)
-        self._environment.counters.writes += 1
+        self._counters.writes += 1
         same = WrittenState(state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ())
         return Result(read, [self._record(key, same, leader_epoch)])
 
@@ -180,7 +190,7 @@ class ShareShard:
         return None
 
     def _unknown(self, key: SharePartitionKey) -> StateOutcome | None:
-        topic = self._environment.image().topic_by_id(key.topic_id)
+        topic = self._broker.image().topic_by_id(key.topic_id)
         if topic is None or key.partition >= len(topic.partitions):
             return _failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return None
@@ -210,7 +220,7 @@ class ShareShard:
         if all(state.create_timestamp_ms != state.write_timestamp_ms for state in self.states.values()):
             return Result()
         now_ms = self._now_ms()
-        interval_ms = self._environment.config.share_coordinator_cold_partition_snapshot_interval_ms
+        interval_ms = self._broker.config.share_coordinator_cold_partition_snapshot_interval_ms
         return Result(
             records=[
                 records.snapshot(

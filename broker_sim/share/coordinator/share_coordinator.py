@@ -19,18 +19,18 @@ from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.share.coordinator.records import serde
-from broker_sim.share.coordinator.shard import MOST_STATE_BATCHES, ShareShard
+from broker_sim.share.coordinator.shard import MOST_STATE_BATCHES, ShareCoordinatorCounters, ShareShard
 from broker_sim.share.share_state import WrittenState
 from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.context import CoordinatorContext
     from broker_sim.coordinator.result import Result, ShardRuntime
     from broker_sim.errors import ApiError
     from broker_sim.metadata import ImageChanges, MetadataImage
-    from broker_sim.share.coordinator.environment import ShareCoordinatorEnvironment
     from broker_sim.share.share_state import SharePartitionKey
     from broker_sim.share.state_apis import StateApi
 
@@ -67,17 +67,19 @@ _EVENTS: Final = {
 class ShareCoordinator:
     """Keeps the state of the share partitions of this broker. Thread rule: the broker's loop."""
 
-    def __init__(self, environment: ShareCoordinatorEnvironment) -> None:
-        self.environment = environment
-        config = environment.config
+    def __init__(self, broker: BrokerContext) -> None:
+        self.counters = ShareCoordinatorCounters()
+        self._broker = broker
+        config = broker.config
+        self._storage = broker.storage(SHARE_GROUP_STATE_TOPIC, config.share_coordinator_load_buffer_size)
         self.runtime: CoordinatorRuntime[ShareShard] = CoordinatorRuntime(
             RuntimeEnvironment(
-                broker_id=environment.broker_id,
+                broker_id=broker.broker_id,
                 topic=SHARE_GROUP_STATE_TOPIC,
                 default_partitions=config.share_coordinator_state_topic_num_partitions,
-                clock=environment.clock,
-                call_later=environment.call_later,
-                storage=environment.storage,
+                clock=broker.clock,
+                call_later=broker.call_later,
+                storage=self._storage,
                 serde=serde,
                 codec=CompressionCodec(config.share_coordinator_state_topic_compression_codec),
                 timeout_ms=config.share_coordinator_write_timeout_ms,
@@ -86,7 +88,7 @@ class ShareCoordinator:
             ),
             self,
         )
-        self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
+        self._log = log.bind(broker.clock, node=f"broker-{broker.broker_id}")
 
     def partition_for(self, coordinator_key: str) -> int:
         """Return the partition of `__share_group_state` that the key is in, or will be."""
@@ -138,7 +140,7 @@ class ShareCoordinator:
         """Return the text of what Kafka's runtime raises, which need not be that of the error's code."""
         append_error = error.append_error if isinstance(error, AppendError) else error.error_code
         if append_error is ErrorCode.REQUEST_TIMED_OUT:
-            timeout_ms = self.environment.config.share_coordinator_write_timeout_ms
+            timeout_ms = self._broker.config.share_coordinator_write_timeout_ms
             return f"CoordinatorWriteEvent(name={_EVENTS[api]}) timed out after {timeout_ms}ms"
         if append_error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
             append_error = error.error_code  # the runtime hears first that it is no coordinator any more
@@ -148,7 +150,7 @@ class ShareCoordinator:
 
     @property
     def _is_enabled(self) -> bool:
-        return bool(self.environment.image().features.get(SHARE_VERSION))
+        return bool(self._broker.image().features.get(SHARE_VERSION))
 
     def prune_records(self) -> None:
         """Delete the records that newer ones have replaced."""
@@ -159,7 +161,7 @@ class ShareCoordinator:
             offset = shard.redundant.end_offset()
             if offset is not None and offset != shard.pruned_offset and context.is_committed:
                 done = partial(self._pruned, shard, offset)
-                self.environment.storage.delete_records(context.partition, offset, done)
+                self._storage.delete_records(context.partition, offset, done)
 
     def _pruned(self, shard: ShareShard, offset: int, error_code: ErrorCode) -> None:
         if error_code:
@@ -178,7 +180,7 @@ class ShareCoordinator:
     def make_shard(self, partition: int, runtime: ShardRuntime) -> ShareShard:
         """Return a shard without share partitions."""
         del runtime
-        return ShareShard(partition, self.environment)
+        return ShareShard(partition, self._broker, self.counters)
 
     def loaded(self, context: CoordinatorContext[ShareShard]) -> None:
         """Tell that a shard can be used."""

@@ -30,9 +30,10 @@ from broker_sim.share.persister.call_queue import Call, CallQueue, take_joined
 from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from broker_sim.share.persister.environment import PersisterEnvironment
+    from broker_sim.coordinator.broker_context import BrokerContext
+    from broker_sim.runtime.inter_broker_sender import InterBrokerSender
     from broker_sim.share.share_state import ReadState, SharePartitionKey, StateOutcome, StateSummary, WrittenState
     from broker_sim.share.state_apis import StateApi
 
@@ -58,8 +59,21 @@ _NOT_FOUND: Final = "Error in find coordinator. Exhausted max retries to find co
 class StatePersister:
     """The `Persister` of one broker. Thread rule: the broker's loop."""
 
-    def __init__(self, environment: PersisterEnvironment) -> None:
-        self._environment = environment
+    def __init__(
+        self,
+        broker: BrokerContext,
+        senders: Mapping[StateApi, InterBrokerSender[Any, Any]],
+        partition_for: Callable[[str], int],
+        create_state_topic: Callable[[], object],
+    ) -> None:
+        """`partition_for(coordinator_key)` is the partition of `__share_group_state` that the key is in.
+
+        `create_state_topic()` asks the controller to make that topic.
+        """
+        self._broker = broker
+        self._senders = senders
+        self._partition_for = partition_for
+        self._create_state_topic = create_state_topic
         self._queues: dict[tuple[StateApi, int], CallQueue] = {}
         """Calls by their kind and by the broker that they go to."""
         self._new: dict[tuple[StateApi, SharePartitionKey], deque[Call]] = {}
@@ -106,7 +120,7 @@ class StatePersister:
     def _wake(self) -> None:
         if not self._is_woken:
             self._is_woken = True
-            self._environment.after_handler(self._send)
+            self._broker.process.after_serving(self._send)
 
     def _send(self) -> None:
         self._is_woken = False
@@ -121,9 +135,9 @@ class StatePersister:
 
     def _look_up(self, call: Call) -> None:
         """Queue the call for its coordinator, or look for that again later."""
-        image = self._environment.image()
+        image = self._broker.image()
         if SHARE_GROUP_STATE_TOPIC in image.topics:
-            number = self._environment.partition_for(call.key.coordinator_key())
+            number = self._partition_for(call.key.coordinator_key())
             state = image.partition(TopicPartition(SHARE_GROUP_STATE_TOPIC, number))
             leader = None if state is None else image.alive_broker(state.leader)
             if leader is not None:
@@ -131,7 +145,7 @@ class StatePersister:
                 self._queues.setdefault((call.api, leader.broker_id), CallQueue()).add(call)
                 return
         else:
-            self._environment.create_state_topic()
+            self._create_state_topic()
         call.lookups += 1
         if call.lookups >= MOST_ATTEMPTS:
             call.on_done(call.api.failed(ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_FOUND))
@@ -139,13 +153,13 @@ class StatePersister:
             self._try_later(call, call.lookups)
 
     def _try_later(self, call: Call, attempts: int) -> None:
-        factor = self._environment.random.uniform(1 - JITTER, 1 + JITTER)
+        factor = self._broker.random.uniform(1 - JITTER, 1 + JITTER)
         backoff_ms = min(int(factor * FIRST_BACKOFF_MS * 2**attempts), MOST_BACKOFF_MS)
-        self._environment.call_later(backoff_ms, self._enqueue, call)
+        self._broker.call_later(backoff_ms, self._enqueue, call)
 
     def _send_to(self, api: StateApi, broker_id: int) -> None:
         """Send calls of one group, unless the broker has still to answer others."""
-        sender = self._environment.senders[api]
+        sender = self._senders[api]
         if sender.is_busy(broker_id):
             return
         queue = self._queues[api, broker_id]
@@ -154,7 +168,7 @@ class StatePersister:
             del self._queues[api, broker_id]
         group_id = next(iter(calls)).group_id
         request = api.request_of(group_id, [(key, call.asked) for key, call in calls.items()])
-        answered = partial(self._environment.serve, self._take, api, group_id, calls)
+        answered = partial(self._broker.process.actions.serve, self._take, api, group_id, calls)
         sender.send(broker_id, request, answered)
 
     # -- what comes back --------------------------------------------------------------------------
@@ -173,7 +187,7 @@ class StatePersister:
             self._wake()
         else:
             # Others come in between: the answer may have come at once.
-            self._environment.call_later(0, self._wake)
+            self._broker.call_later(0, self._wake)
 
     def _take_one(self, call: Call, outcome: Any) -> None:
         error_code = outcome.error_code

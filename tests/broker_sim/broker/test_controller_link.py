@@ -12,6 +12,7 @@ from broker_sim.metadata import MetadataDelta
 from broker_sim.runtime.links import CONTROLLER_ID, Links
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from tests.broker_sim.broker_contexts import broker_context
 
 BROKER = 1
 
@@ -40,7 +41,7 @@ class Linked:
         links.listen(CONTROLLER_ID)
         process = Process("broker-1", self.scheduler)
         links.attach(BROKER, process)
-        self.link = ControllerLink(process, BROKER, links, self.controller, lambda: 0)
+        self.link = ControllerLink(broker_context(links=links, process=process), self.controller)
         self.answers = []
 
     def call(self, verb):

@@ -36,7 +36,7 @@ class Setup:
             self.faults,
             RequestLog(),
             self.actions,
-            Throttling(self.broker.quotas, self.broker.purgatories.make("Throttled"), self.broker.clock),
+            Throttling(self.broker.quotas, self.broker.purgatories.named("Throttled"), self.broker.clock),
             self.call_later,
         )
 

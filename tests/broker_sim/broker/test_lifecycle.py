@@ -13,6 +13,7 @@ from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.links import CONTROLLER_ID, LinkFault, Links
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from tests.broker_sim.broker_contexts import broker_context
 
 BROKER = 1
 INTERVAL_MS = 2_000
@@ -50,7 +51,10 @@ class OneBroker:
         self.lifecycle = BrokerLifecycle(BROKER, self.config, self.process, endpoints=(), rng=self._rng)
         self.image_version = -1
         self.stopped_at_ms = None
-        link = ControllerLink(self.process, BROKER, self.links, self.controller, lambda: self.lifecycle.broker_epoch)
+        context = broker_context(
+            process=self.process, links=self.links, broker_epoch=lambda: self.lifecycle.broker_epoch
+        )
+        link = ControllerLink(context, self.controller)
         self.unfenced_ms = []
         self.start = lambda: self.lifecycle.start(
             link,

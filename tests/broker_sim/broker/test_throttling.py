@@ -231,7 +231,7 @@ class Request:
 
     def __init__(self, broker, api_key):
         self.clock = VirtualClock()
-        throttling = Throttling(broker.quotas, broker.purgatories.make("Throttled"), self.clock)
+        throttling = Throttling(broker.quotas, broker.purgatories.named("Throttled"), self.clock)
         self.context = RequestContext(broker, Connection(), api_key, 9, CLIENT)
         self.answers = []
         self.throttled = throttling.begin(self.context, self.answers.append, 100)

@@ -29,6 +29,7 @@ from broker_sim.quota import QuotaManagers
 from broker_sim.replica import Purgatories, ReplicaManager, TransactionalAppends
 from broker_sim.runtime.action_queue import ActionQueue
 from broker_sim.security import ANONYMOUS
+from tests.broker_sim.broker_contexts import broker_context
 
 
 class NobodyHasBegun:
@@ -100,7 +101,8 @@ class BrokerOne:
         self.active = Controller(self.clock, Random(2), self.config, publish=self._hear, cluster_id="cluster")
         self._hear(self.active.image)
         self._epochs = {}
-        self.producer_ids = ProducerIds(self.broker_id, self, lambda: self._epochs.get(self.broker_id, -1), self.clock)
+        context = broker_context(self, clock=self.clock, broker_epoch=lambda: self._epochs.get(self.broker_id, -1))
+        self.producer_ids = ProducerIds(context, self)
         for broker_id in brokers:
             self.start(broker_id)
 

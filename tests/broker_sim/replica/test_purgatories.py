@@ -73,7 +73,7 @@ def test_leader_that_follows_now_completes_produces_and_fetches(purgatories):
 
 
 def test_added_purgatory_is_one_of_the_broker_and_shuts_down_with_it(made, purgatories):
-    rebalance = purgatories.make("Rebalance")
+    rebalance = purgatories.named("Rebalance")
     assert list(purgatories)[-1] is rebalance
     assert made["Rebalance"] == 1000
     park(rebalance)

@@ -13,13 +13,12 @@ from broker_sim.metadata.image import BrokerState, PartitionState, TopicState
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
-from broker_sim.runtime.action_queue import ActionQueue
 from broker_sim.runtime.inter_broker_sender import InterBrokerSender
 from broker_sim.transaction.coordinator import ProducerIdAndEpoch, TransactionCoordinator
 from broker_sim.transaction.end_transaction import EndOfTransaction
-from broker_sim.transaction.environment import TransactionEnvironment
 from broker_sim.transaction.records import serde
 from broker_sim.transaction.state import TransactionState, TransactionVersion
+from tests.broker_sim.broker_contexts import broker_context
 
 ME = 1
 NOBODY = 0  # so that no marker goes to the sender itself
@@ -179,27 +178,20 @@ class Bench:
         self.advance()
 
     def new_coordinator(self):
-        return TransactionCoordinator(
-            TransactionEnvironment(
-                broker_id=ME,
-                config=self.config,
-                clock=self.timers.clock,
-                call_later=self.timers.call_later,
-                after_handler=lambda action: self.timers.call_later(0, action),
-                serve=ActionQueue().serve,
-                image=lambda: self.image,
-                storage=self.log,
-                next_producer_id=lambda: next(self.next_ids, None),
-                markers=InterBrokerSender(
-                    NOBODY,
-                    self.timers.call_later,
-                    self.timers.clock,
-                    self,
-                    self.config.request_timeout_ms,
-                    self.serve_markers,
-                ),
-            )
+        timers = self.timers
+        context = broker_context(
+            self,
+            broker_id=ME,
+            config=self.config,
+            clock=timers.clock,
+            call_later=timers.call_later,
+            after_serving=lambda action: timers.call_later(0, action),
+            storage=lambda topic, read_bytes: self.log,
         )
+        markers = InterBrokerSender(
+            NOBODY, timers.call_later, timers.clock, self, self.config.request_timeout_ms, self.serve_markers
+        )
+        return TransactionCoordinator(context, lambda: next(self.next_ids, None), markers)
 
     # -- what the coordinator uses ----------------------------------------------------------------
 

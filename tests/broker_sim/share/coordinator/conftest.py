@@ -10,11 +10,11 @@ from broker_sim.coordinator.context import CoordinatorState
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import MetadataImage, PartitionState, TopicState
 from broker_sim.protocol.record_batch import parse_header
-from broker_sim.share.coordinator.environment import ShareCoordinatorEnvironment
 from broker_sim.share.coordinator.records import serde
 from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
 from broker_sim.share.share_state import SharePartitionKey, WrittenState
 from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
+from tests.broker_sim.broker_contexts import broker_context
 from tests.broker_sim.coordinator_log import CoordinatorLog
 
 GROUP = "group"
@@ -71,13 +71,12 @@ class Bench:
     def new_coordinator(self):
         """Return a coordinator that loads what is in the log."""
         coordinator = ShareCoordinator(
-            ShareCoordinatorEnvironment(
-                broker_id=1,
+            broker_context(
+                self,
                 config=self.config,
                 clock=self.clock,
                 call_later=self._call_later,
-                image=lambda: self.image,
-                storage=self.log,
+                storage=lambda topic, read_bytes: self.log,
             )
         )
         coordinator.runtime.elected(0, 1)

@@ -7,7 +7,6 @@ import pytest
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import BrokerState, MetadataImage, PartitionState, TopicState
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
-from broker_sim.share.persister.environment import PersisterEnvironment
 from broker_sim.share.persister.state_persister import StatePersister
 from broker_sim.share.share_state import (
     ReadState,
@@ -18,6 +17,7 @@ from broker_sim.share.share_state import (
     WrittenState,
 )
 from broker_sim.share.state_apis import INITIALIZE, READ, STATE_APIS, SUMMARY, WRITE
+from tests.broker_sim.broker_contexts import broker_context
 
 TOPIC_ID = Random(1).randbytes(16)
 KEY = SharePartitionKey("g", TOPIC_ID, 0)
@@ -63,16 +63,15 @@ class Bench:
         self.soon = []
         self.done = []
         self.persister = StatePersister(
-            PersisterEnvironment(
+            broker_context(
+                self,
                 random=Random(5),
                 call_later=lambda delay_ms, *call: self.waiting.append((delay_ms, call)),
-                after_handler=self.soon.append,
-                serve=lambda callback, *args: callback(*args),
-                image=lambda: self.image,
-                partition_for=lambda key: int(key.rpartition(":")[2]) % 2,
-                create_state_topic=self._make_topic,
-                senders=self.senders,
-            )
+                after_serving=self.soon.append,
+            ),
+            self.senders,
+            lambda key: int(key.rpartition(":")[2]) % 2,
+            self._make_topic,
         )
 
     def _make_topic(self):

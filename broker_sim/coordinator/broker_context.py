@@ -1,0 +1,72 @@
+"""What every part of one broker is made on; the same from the broker's start to its death."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from broker_sim.runtime.inter_broker_sender import InterBrokerSender
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from broker_sim_purgatory import Clock, DelayedOperationPurgatory
+
+    from broker_sim.config import BrokerConfig
+    from broker_sim.coordinator.storage import CoordinatorStorage
+    from broker_sim.log import LogManager
+    from broker_sim.metadata import MetadataImage
+    from broker_sim.metadata.cache import MetadataCache
+    from broker_sim.runtime.links import Links
+    from broker_sim.runtime.process import CallLater, Process
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerContext:
+    """The node, its time, chance, metadata and logs, and the ways to other brokers."""
+
+    broker_id: int
+    config: BrokerConfig
+    process: Process
+    """Runs the broker's callbacks, and serves its requests."""
+    logs: LogManager
+    metadata: MetadataCache
+    random: random.Random
+    links: Links
+    broker_epoch: Callable[[], int]
+    """Returns the epoch of this life, -1 before the broker is registered."""
+    purgatory: Callable[[str], DelayedOperationPurgatory[Any]]
+    """Returns the broker's purgatory of that name, which the first call makes."""
+    storage: Callable[[str, int], CoordinatorStorage]
+    """Returns the partitions of an internal topic; the number is how many bytes are read at once when one is loaded."""
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clock: `now_ms` for waits, `wall_clock_ms` for what is written into records."""
+        return self.process.clock
+
+    @property
+    def call_later(self) -> CallLater:
+        """Runs callbacks later in the broker's process."""
+        return self.process.call_later
+
+    def image(self) -> MetadataImage:
+        """Return the newest metadata that the broker has heard of."""
+        return self.metadata.image
+
+    def sender(
+        self, serve: Callable[[int, Request, Callable[[Response], object]], object]
+    ) -> InterBrokerSender[Request, Response]:
+        """Return a sender of requests of one kind to other brokers; see `InterBrokerSender`."""
+        return InterBrokerSender(
+            self.broker_id,
+            self.process.call_later,
+            self.process.clock,
+            self.links,
+            self.config.request_timeout_ms,
+            serve,
+        )
