@@ -14,14 +14,12 @@ from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.protocol.special_values import NO_OFFSET
 from broker_sim.replica import AddPartitionsToTxnManager, TransactionalAppends
-from broker_sim.share.partition import (
-    LogReader,
-    ShareGroupSettings,
-    SharePartitionEnvironment,
-    SharePartitionManager,
-    SharePartitionManagerEnvironment,
-)
+from broker_sim.share.partition.log_reader import LogReader
+from broker_sim.share.partition.share_partition import SharePartitionEnvironment
+from broker_sim.share.partition.share_partition_manager import SharePartitionManager
+from broker_sim.share.partition.waiting_share_fetches import WaitingShareFetches
 from broker_sim.share.persister.state_persister import StatePersister
+from broker_sim.share.settings import ShareGroupSettings
 from broker_sim.share.state_apis import STATE_APIS
 from broker_sim.transaction.coordinator import TransactionCoordinator
 
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.inter_broker_sender import InterBrokerSender
     from broker_sim.runtime.process import Process
     from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
-    from broker_sim.share.share_state import Persister, SharePartitionKey
+    from broker_sim.share.share_state import Persister
     from broker_sim.share.state_apis import StateApi
 
     Peers = Mapping[int, Peer]
@@ -147,28 +145,17 @@ def make_share_partition_manager(
     persister: Persister,
 ) -> SharePartitionManager:
     """Return what serves the share partitions that are led here; their locks have a timer of their own."""
-
-    def partition_environment(
-        complete_delayed: Callable[[SharePartitionKey], int], announce: Callable[[SharePartitionKey], object]
-    ) -> SharePartitionEnvironment:
-        return SharePartitionEnvironment(
-            persister=persister,
-            timer=environment.make_purgatory.make_timer("share-group-lock-timeout", broker.process),
-            clock=broker.clock,
-            settings=ShareGroupSettings(broker.config, broker.image),
-            complete_delayed_share_fetch=complete_delayed,
-            announce=announce,
-        )
-
     return SharePartitionManager(
-        SharePartitionManagerEnvironment(
-            purgatory=broker.purgatory("ShareFetch"),
+        SharePartitionEnvironment(
+            persister=persister,
             reader=LogReader(replica_manager),
-            listeners=applier.listeners,
-            after_serving=broker.process.after_serving,
-            # Of its own: what brokers draw must not depend on who fetches.
-            rng=random.Random(f"share fetches of {environment.cluster_id} {broker.broker_id}"),
-            max_share_sessions=broker.config.group_share_max_share_sessions,
+            settings=ShareGroupSettings(broker.config, broker.image),
+            waiting_fetches=WaitingShareFetches(broker.purgatory("ShareFetch"), broker.process.after_serving),
+            lock_timer=environment.make_purgatory.make_timer("share-group-lock-timeout", broker.process),
+            clock=broker.clock,
         ),
-        partition_environment,
+        applier.listeners,
+        # A generator of its own: what brokers draw must not depend on who fetches.
+        random.Random(f"share fetches of {environment.cluster_id} {broker.broker_id}"),
+        broker.config.group_share_max_share_sessions,
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from broker_sim.replica import ReplicaManager, TransactionalAppends
     from broker_sim.security import KafkaPrincipal
     from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
-    from broker_sim.share.partition import SharePartitionManager
+    from broker_sim.share.partition.share_partition_manager import SharePartitionManager
     from broker_sim.share.state_apis import StateApi
     from broker_sim.transaction.coordinator import TransactionCoordinator
 

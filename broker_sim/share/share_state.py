@@ -19,6 +19,8 @@ from broker_sim.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.metadata.topic_partition import TopicIdPartition
+
 UNINITIALIZED_START_OFFSET: Final = -1
 """Stands for the start offset of a share partition where none is known; see `PartitionFactory`."""
 UNINITIALIZED_EPOCH: Final = 0
@@ -35,6 +37,11 @@ class SharePartitionKey(NamedTuple):
     group_id: str
     topic_id: bytes
     partition: int
+
+    @classmethod
+    def of(cls, group_id: str, partition: TopicIdPartition) -> SharePartitionKey:
+        """Return the key of a partition as the group reads it."""
+        return cls(group_id, partition.topic_id, partition.partition)
 
     def coordinator_key(self) -> str:
         """Return the key that FindCoordinator finds the share coordinator by."""

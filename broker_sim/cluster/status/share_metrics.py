@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.cluster.status.metric_families import counter, gauge
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
-from broker_sim.share.partition import AcknowledgeType
+from broker_sim.share.partition.record_state import AcknowledgeType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,10 +42,9 @@ def _broker_families(nodes: Nodes) -> Iterator[Metric]:
     acknowledged = counter(f"{GROUPS}_recordacknowledgements", "Records acknowledged.", "acktype", "broker")
     for broker_id, broker in nodes.brokers.items():
         label, manager = str(broker_id), broker.share_partitions
-        cache = manager.sessions.cache
-        sessions.add_metric((label,), len(cache))
-        partitions.add_metric((label,), cache.partition_count)
-        evictions.add_metric((label,), cache.evictions)
+        sessions.add_metric((label,), len(manager.sessions))
+        partitions.add_metric((label,), manager.sessions.partition_count)
+        evictions.add_metric((label,), manager.sessions.evictions)
         for kind, count in manager.acknowledged_records.items():
             if kind is not AcknowledgeType.GAP:
                 acknowledged.add_metric((kind.name.capitalize(), label), count)

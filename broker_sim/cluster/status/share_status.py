@@ -13,7 +13,8 @@ from broker_sim.cluster.status.leaders import leaders_log, live_leader
 from broker_sim.errors import ApiError
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.share.partition import RecordState, SharePartitionState
+from broker_sim.share.partition.record_state import RecordState
+from broker_sim.share.partition.share_partition import SharePartitionState
 from broker_sim.share.share_state import UNINITIALIZED_START_OFFSET, SharePartitionKey
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.nodes.nodes import Nodes
     from broker_sim.group.share.share_group import ShareGroup
     from broker_sim.log import PartitionLog
-    from broker_sim.share.partition import SharePartition
+    from broker_sim.share.partition.share_partition import SharePartition
 
 _STATES: Final[dict[int, str]] = {state.value: state.name.capitalize() for state in RecordState}
 """What may be written is another number too; that is told as it is."""

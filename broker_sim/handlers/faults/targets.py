@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from broker_sim.fetch_session import INITIAL_EPOCH
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.share.session import ShareSessionKey
+from broker_sim.share.session.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -68,7 +68,7 @@ def _fetch(request: messages.FetchRequest, context: RequestContext) -> Iterator[
 def _share_fetch(request: messages.ShareFetchRequest, context: RequestContext) -> Iterator[TopicPartition]:
     yield from _share_acknowledge(request, context)
     key = ShareSessionKey(request.group_id or "", request.member_id or "")
-    session = context.broker.share_partitions.sessions.cache.get(key)
+    session = context.broker.share_partitions.sessions.get(key)
     if session is None or request.share_session_epoch <= INITIAL_EPOCH:
         return
     forgotten = {(topic.topic_id, number) for topic in request.forgotten_topics_data for number in topic.partitions}

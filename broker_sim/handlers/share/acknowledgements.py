@@ -10,7 +10,7 @@ from broker_sim.handlers.support.injected_error import denied_or_injected_error
 from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.share.partition.acknowledgement import AcknowledgementBatch
 from broker_sim.share.partition.record_state import AcknowledgeType
-from broker_sim.share.session import ShareSessionKey
+from broker_sim.share.session.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -20,8 +20,8 @@ from broker_sim.handlers.share.checks import denied_topics, member_error
 from broker_sim.handlers.support.leader_hint import HINTED_ERRORS, LeaderHints
 from broker_sim.metadata.topic_partition import by_topic
 from broker_sim.protocol import messages
-from broker_sim.share.partition import FailedRequestError
-from broker_sim.share.session import ShareSessionKey
+from broker_sim.share.partition.acknowledgement import FailedRequestError
+from broker_sim.share.session.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

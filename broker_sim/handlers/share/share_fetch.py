@@ -27,8 +27,10 @@ from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.protocol import messages
 from broker_sim.replica import FetchIsolation, FetchParams
-from broker_sim.share.partition import FailedRequestError, ShareFetch, SharePartitionData, WantedRecords, rotate
-from broker_sim.share.session import ShareSessionKey
+from broker_sim.share.partition.acknowledgement import FailedRequestError
+from broker_sim.share.partition.acquisition import WantedRecords
+from broker_sim.share.partition.share_fetch import ShareFetch, SharePartitionData, rotate
+from broker_sim.share.session.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
     from broker_sim.share.partition.acknowledgement import AcknowledgementBatch
-    from broker_sim.share.session import ShareFetchContext
+    from broker_sim.share.session.share_session import ShareFetchContext
 
     Respond = Callable[[messages.ShareFetchResponse], None]
     Fetched = Mapping[TopicIdPartition, SharePartitionData]
@@ -61,8 +63,8 @@ def handle_share_fetch(request: messages.ShareFetchRequest, context: RequestCont
     except ApiError as error:
         failed = messages.ShareFetchResponse(error_code=error.error_code)
         if error.error_code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            manager = context.broker.share_partitions
-            manager.wait_idly(request.max_wait_ms, lambda: respond(failed))
+            waiting_fetches = context.broker.share_partitions.waiting_fetches
+            waiting_fetches.add_refused(request.max_wait_ms, lambda: respond(failed))
         else:
             respond(failed)
         return
@@ -174,7 +176,7 @@ class _Served:
         records = WantedRecords(
             request.member_id or "", request.max_records, request.batch_size, request.share_acquire_mode == RECORD_LIMIT
         )
-        context.broker.share_partitions.fetch_messages(
+        context.broker.share_partitions.fetch(
             ShareFetch(
                 request.group_id or "",
                 _fetch_params(request, context, max_wait_ms),

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata.topic_partition import TopicIdPartition
-    from broker_sim.share.partition import SharePartitionData
-    from broker_sim.share.session import ShareFetchContext
+    from broker_sim.share.partition.share_fetch import SharePartitionData
+    from broker_sim.share.session.share_session import ShareFetchContext
 
     Fetched = Mapping[TopicIdPartition, SharePartitionData]
     Acknowledged = Mapping[TopicIdPartition, ApiError | None]
@@ -31,7 +31,7 @@ SIZE_BYTES: Final = 4
 
 def response_bytes(context: RequestContext, session: ShareFetchContext, fetched: Fetched) -> int:
     """Return what the answer would have, without the session hearing of it."""
-    news = {} if session.has_moved_on else session.news(fetched)
+    news = {} if session.has_moved_on else session.in_response(fetched)
     answers = {partition: _partition_data(partition, data) for partition, data in news.items()}
     response = messages.ShareFetchResponse(responses=_topics(answers))
     return SIZE_BYTES + encoded_size(encode(response, context.api_version))

@@ -20,7 +20,7 @@ Deliberate difference: there is no tiered storage.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.runtime.delayed_request import DelayedRequest
@@ -34,28 +34,25 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata.topic_partition import TopicIdPartition
     from broker_sim.replica import FetchPartitionData
-    from broker_sim.share.partition.log_reader import LogReader
     from broker_sim.share.partition.share_fetch import ShareFetch
     from broker_sim.share.partition.share_partition import SharePartition
-
-
-class FetchedSharePartitions(Protocol):
-    """The share partition manager, as an operation sees it."""
-
-    round: int
-    """Which tries belong together; each operation tries once in a round. 0 for a try by itself."""
-
-    def handle_error(self, group_id: str, partition: TopicIdPartition, error: ApiError) -> None:
-        """Fence the share partition, if this broker has no right to it any more."""
-
-    def fetch_locks_released(self, group_id: str, partitions: Iterable[TopicIdPartition]) -> None:
-        """Try the share fetches that wait for these, after the running handler has returned."""
+    from broker_sim.share.partition.share_partitions import SharePartitions
 
 
 class DelayedShareFetch(DelayedRequest):
     """Waits until records can be acquired, or for `max_wait_ms`."""
 
-    __slots__ = ("_acquired", "_fetch", "_manager", "_partitions", "_read", "_reader", "_rng", "_tried_in")
+    __slots__ = (
+        "_acquired",
+        "_fetch",
+        "_partitions",
+        "_read",
+        "_reader",
+        "_rng",
+        "_served",
+        "_tried_in",
+        "_waiting_fetches",
+    )
 
     api = "ShareFetch"
 
@@ -63,15 +60,16 @@ class DelayedShareFetch(DelayedRequest):
         self,
         fetch: ShareFetch,
         partitions: Mapping[TopicIdPartition, SharePartition],
-        reader: LogReader,
-        manager: FetchedSharePartitions,
+        served: SharePartitions,
         rng: random.Random,
     ) -> None:
+        """Fetch from `partitions`, which are among those that the broker has served so far."""
         super().__init__(fetch.params.max_wait_ms, fetch.params.client_id)
         self._fetch = fetch
         self._partitions = partitions
-        self._reader = reader
-        self._manager = manager
+        self._served = served
+        self._reader = served.environment.reader
+        self._waiting_fetches = served.environment.waiting_fetches
         self._rng = rng
         self._tried_in = 0
         """The round of the last try."""
@@ -89,7 +87,7 @@ class DelayedShareFetch(DelayedRequest):
 
     def try_complete(self) -> bool:
         """Complete if a read fails, or if there are `min_bytes` to acquire."""
-        tried_in, self._tried_in = self._tried_in, self._manager.round
+        tried_in, self._tried_in = self._tried_in, self._waiting_fetches.round
         if tried_in and tried_in == self._tried_in:
             return False
         offsets = self._acquirable_partitions()
@@ -163,7 +161,7 @@ class DelayedShareFetch(DelayedRequest):
                 end = self._reader.end_offset_metadata(partition.topic_partition, params)
             except ApiError as error:
                 self._fetch.add_erroneous([partition], error)
-                self._manager.handle_error(self._fetch.group_id, partition, error)
+                self._served.handle_error(self._partitions[partition].key, error)
                 continue
             start = self._partitions[partition].fetch_offset_metadata
             if start is None or start.offset != offset:
@@ -194,14 +192,15 @@ class DelayedShareFetch(DelayedRequest):
             answers = self._acquire(offsets, read)
         except ApiError as error:
             for partition in offsets:
-                self._manager.handle_error(self._fetch.group_id, partition, error)
+                self._served.handle_error(self._partitions[partition].key, error)
             self._fetch.add_erroneous(offsets, error)
             answers = {}
         try:
             self._fetch.maybe_complete(answers)
         finally:
             self._release_fetch_locks(offsets)
-            self._manager.fetch_locks_released(self._fetch.group_id, offsets)
+            for partition in offsets:
+                self._waiting_fetches.announce_to_all_groups(self._partitions[partition].key)
 
     def _acquire(
         self, offsets: Mapping[TopicIdPartition, int], read: Mapping[TopicIdPartition, FetchPartitionData]
@@ -239,7 +238,7 @@ class DelayedShareFetch(DelayedRequest):
             share_partition.log_start_moved(share_partition.log_start_offset())
         except ApiError as error:
             self._fetch.add_erroneous([partition], error)
-            self._manager.handle_error(self._fetch.group_id, partition, error)
+            self._served.handle_error(self._partitions[partition].key, error)
             return False
         return True
 

@@ -15,6 +15,7 @@ Deliberate difference: a broker's state lives on one loop, so there is no read a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -36,14 +37,17 @@ from broker_sim.share.share_state import UNINITIALIZED_START_OFFSET, WrittenStat
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from broker_sim_purgatory import Clock, Timer
+
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.share.partition.acknowledgement import AcknowledgementBatch
     from broker_sim.share.partition.acquisition import WantedRecords
     from broker_sim.share.partition.acquisition_lock import AcquisitionLockTimerTask
-    from broker_sim.share.partition.environment import OffsetLookup, SharePartitionEnvironment
     from broker_sim.share.partition.fetched_records import AcquiredRange, FetchedRecords
-    from broker_sim.share.partition.log_reader import LogOffsetMetadata
-    from broker_sim.share.share_state import ReadState, SharePartitionKey, StateBatch, StateOutcome
+    from broker_sim.share.partition.log_reader import LogOffsetMetadata, LogReader
+    from broker_sim.share.partition.waiting_share_fetches import WaitingShareFetches
+    from broker_sim.share.settings import ShareGroupSettings
+    from broker_sim.share.share_state import Persister, ReadState, SharePartitionKey, StateBatch, StateOutcome
 
     OnDone = Callable[[ApiError | None], object]
 
@@ -59,6 +63,19 @@ _ERROR_OF_PERSISTER = {
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
 """What clients are told of an error of the share coordinator; of others UNKNOWN_SERVER_ERROR."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharePartitionEnvironment:
+    """What all share partitions of a broker use."""
+
+    persister: Persister
+    reader: LogReader
+    settings: ShareGroupSettings
+    waiting_fetches: WaitingShareFetches
+    lock_timer: Timer
+    """Ends the locks on records."""
+    clock: Clock
 
 
 class SharePartitionState(Enum):
@@ -80,7 +97,6 @@ class SharePartition:
         topic_partition: TopicPartition,
         leader_epoch: int,
         environment: SharePartitionEnvironment,
-        find_offset: OffsetLookup,
     ) -> None:
         self.key = key
         self.topic_partition = topic_partition
@@ -94,10 +110,9 @@ class SharePartition:
         """Records whose lock was over."""
         self._environment = environment
         self._settings = environment.settings
-        self._find_offset = find_offset
         self._fetch_lock: object | None = None
         self._locks = AcquisitionLocks(
-            environment.timer,
+            environment.lock_timer,
             environment.clock,
             lambda: self._settings.record_lock_duration_ms(key.group_id),
             self._on_lock_timeout,
@@ -185,6 +200,10 @@ class SharePartition:
         if reset.duration_ms is not None:
             return self._find_offset(self._environment.clock.wall_clock_ms() - reset.duration_ms)
         return self._find_offset(EARLIEST_TIMESTAMP if reset.is_earliest else LATEST_TIMESTAMP)
+
+    def _find_offset(self, timestamp: int) -> int:
+        """Return the offset of a time (ms), -1 being the latest and -2 the earliest. Raises as `LogReader.find_offset`."""
+        return self._environment.reader.find_offset(self.topic_partition, self.leader_epoch, timestamp)
 
     def mark_fenced(self) -> None:
         """Refuse everything from now on: this broker has no right to the share partition any more."""
@@ -286,7 +305,7 @@ class SharePartition:
                 has_moved = self.records.maybe_move_start_offset()
             on_done(error)
             if has_moved:
-                self._environment.announce(self.key)
+                self._environment.waiting_fetches.announce(self.key)
 
         self._write([update.written for update in updates], written)
 
@@ -351,7 +370,7 @@ class SharePartition:
         if not updates:
             return 0
         self._write([update.written for update in updates], lambda _error: self.records.maybe_move_start_offset())
-        return self._environment.complete_delayed_share_fetch(self.key)
+        return self._environment.waiting_fetches.complete(self.key)
 
     def _log_failure(self, event: str, error: ApiError) -> None:
         log.bind(self._environment.clock, partition=str(self.topic_partition)).warning(

@@ -14,7 +14,7 @@ from broker_sim.protocol import messages
 from broker_sim.share.coordinator.share_group_offset import ShareGroupOffset
 from broker_sim.share.partition.acquisition_lock import AcquisitionLockTimerTask
 from broker_sim.share.partition.share_partition import SharePartition
-from broker_sim.share.session.session import ShareSession
+from broker_sim.share.session.share_session import ShareSession
 
 ROUNDS = 5
 KINDS = (

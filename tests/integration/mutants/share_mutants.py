@@ -2,11 +2,14 @@
 
 import asyncio
 import inspect
+from dataclasses import replace
+from types import SimpleNamespace
 
 from broker_sim.group.share.share_groups import ShareGroups
 from broker_sim.share.partition.acquisition_lock import AcquisitionLocks
 from broker_sim.share.partition.delayed_share_fetch import DelayedShareFetch
-from broker_sim.share.partition.share_partition_manager import SharePartitionManager
+from broker_sim.share.partition.share_partition import SharePartition
+from broker_sim.share.partition.waiting_share_fetches import WaitingShareFetches
 
 WAIT_LATE_MS = 20
 WOKEN_LATE_MS = 50
@@ -57,13 +60,13 @@ def share_fetches_are_woken_late() -> None:
 
 def timed_out_locks_wake_nobody() -> None:
     """Records whose lock is over are delivered to who waits for them at the end of its wait only."""
-    original = SharePartitionManager.__init__
+    original = SharePartition.__init__
 
-    def init(self, environment, make_partition_environment):
-        nobody = (lambda _: 0), (lambda _: None)
-        original(self, environment, lambda *_: make_partition_environment(*nobody))
+    def init(self, key, topic_partition, leader_epoch, environment):
+        nobody = SimpleNamespace(complete=lambda _: 0, announce=lambda _: None)
+        original(self, key, topic_partition, leader_epoch, replace(environment, waiting_fetches=nobody))
 
-    SharePartitionManager.__init__ = init
+    SharePartition.__init__ = init
 
 
 def share_sessions_end_late() -> None:
@@ -80,12 +83,12 @@ def share_sessions_end_late() -> None:
 
 def share_sessions_are_refused_late() -> None:
     """A share fetch without room for its session is answered a quarter of a second late."""
-    original = SharePartitionManager.wait_idly
+    original = WaitingShareFetches.add_refused
 
-    def wait_idly(self, delay_ms, on_done):
-        original(self, delay_ms + LATE_MS, on_done)
+    def add_refused(self, delay_ms, on_timeout):
+        original(self, delay_ms + LATE_MS, on_timeout)
 
-    SharePartitionManager.wait_idly = wait_idly
+    WaitingShareFetches.add_refused = add_refused
 
 
 MUTANTS = {

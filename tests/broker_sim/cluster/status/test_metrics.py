@@ -5,7 +5,7 @@ import pytest
 from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.protocol import messages
-from broker_sim.share.partition import AcknowledgeType
+from broker_sim.share.partition.record_state import AcknowledgeType
 from broker_sim.share.share_state import SharePartitionKey
 
 UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
@@ -126,7 +126,7 @@ def test_share_partitions_are_counted(cluster, metrics):
     answer = cluster.client().send(1, request, 2)
     cluster.run_until(lambda: answer.done)
     manager.acknowledged_records[AcknowledgeType.ACCEPT] = 4
-    manager.sessions.cache.evictions = 3
+    manager.sessions.evictions = 3
     (share_partition,) = manager.partitions
     share_partition.lock_timeouts = 2
     found = metrics()

@@ -406,7 +406,7 @@ def test_cluster_without_share_groups(bench):
     bench.produce()
     bench.set_share_version(0)
     assert len(bench.broker.share_partitions.partitions) == 0
-    assert len(bench.broker.share_partitions.sessions.cache) == 0
+    assert len(bench.broker.share_partitions.sessions) == 0
     pending = bench.wait(member.fetch())
     assert pending.response.error_code == ErrorCode.UNSUPPORTED_VERSION
     pending = bench.wait(member.acknowledge({0: [(0, 0, ACCEPT)]}))

@@ -10,15 +10,16 @@ from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
 from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, Changes
 from broker_sim.share.partition.acquisition import WantedRecords
-from broker_sim.share.partition.environment import ShareGroupSettings, SharePartitionEnvironment
 from broker_sim.share.partition.fetched_records import FetchedRecords
-from broker_sim.share.partition.share_partition import SharePartition
+from broker_sim.share.partition.share_partition import SharePartition, SharePartitionEnvironment
+from broker_sim.share.settings import ShareGroupSettings
 from broker_sim.share.share_state import ReadState, SharePartitionKey, StateBatch, StateOutcome
 
 GROUP = "share"
 TOPIC_ID = b"t" * 16
 KEY = SharePartitionKey(GROUP, TOPIC_ID, 0)
 LEADER_EPOCH = 3
+TOPIC_PARTITION = TopicPartition("topic", 0)
 MEMBER = "member"
 EARLIEST, LATEST = 7, 100
 
@@ -73,24 +74,29 @@ class Bench:
     def _new_partition(self):
         environment = SharePartitionEnvironment(
             persister=self.coordinator,
-            timer=self.timer,
-            clock=self.timer.clock,
+            reader=self,
             settings=ShareGroupSettings(BrokerConfig(), self._image),
-            complete_delayed_share_fetch=self._wake,
-            announce=self._wake,
+            waiting_fetches=self,
+            lock_timer=self.timer,
+            clock=self.timer.clock,
         )
-        return SharePartition(KEY, TopicPartition("topic", 0), LEADER_EPOCH, environment, self._find_offset)
+        return SharePartition(KEY, TOPIC_PARTITION, LEADER_EPOCH, environment)
 
-    def _wake(self, key):
+    def complete(self, key):
+        """Play the share fetches that wait; see `WaitingShareFetches`."""
         self.woken.append(key)
         return self.on_woken()
+
+    announce = complete
 
     def _image(self):
         delta = MetadataDelta(MetadataImage(0, "cluster"))
         delta.set_resource_configs(GROUP_RESOURCE, GROUP, self.configs)
         return delta.apply()
 
-    def _find_offset(self, timestamp):
+    def find_offset(self, topic_partition, leader_epoch, timestamp):
+        """Play the log; see `LogReader`."""
+        assert (topic_partition, leader_epoch) == (TOPIC_PARTITION, LEADER_EPOCH)
         return self.offsets_by_time[timestamp]
 
     def open(self, *batches, start_offset=0):

@@ -7,7 +7,6 @@ from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.replica import FetchIsolation, FetchParams
 from broker_sim.share.partition.acquisition import WantedRecords
 from broker_sim.share.partition.delayed_share_fetch import DelayedShareFetch
-from broker_sim.share.partition.log_reader import LogReader
 from broker_sim.share.partition.share_fetch import ShareFetch
 
 
@@ -31,10 +30,6 @@ class Partitions(Mapping):
         return 0
 
 
-class Manager:
-    round = 0
-
-
 def test_fetch_tries_once_in_a_round():
     """It is watched under each of its partitions; a try for each of them would look at all of them."""
     params = FetchParams(
@@ -46,10 +41,10 @@ def test_fetch_tries_once_in_a_round():
         client_id="client",
     )
     fetch = ShareFetch("group", params, WantedRecords("member", 1, 1), [], lambda _: None)
-    partitions, manager = Partitions(), Manager()
+    partitions = Partitions()
     (broker,) = VirtualCluster(brokers=1, seed=1).nodes.brokers.values()
-    logs = LogReader(broker.replica_manager)
-    operation = DelayedShareFetch(fetch, partitions, logs, manager, Random(1))
-    for manager.round, looks in ((1, 1), (1, 1), (2, 2), (2, 2), (0, 3), (0, 4), (2, 5)):
+    manager = broker.share_partitions
+    operation = DelayedShareFetch(fetch, partitions, manager.partitions, Random(1))
+    for manager.waiting_fetches.round, looks in ((1, 1), (1, 1), (2, 2), (2, 2), (0, 3), (0, 4), (2, 5)):
         assert not operation.try_complete()
         assert partitions.looks == looks

@@ -4,7 +4,8 @@ import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_partition import TopicIdPartition
-from broker_sim.share.session import ShareSessionCache, ShareSessionKey, ShareSessions
+from broker_sim.share.session.share_session import ShareSessionKey
+from broker_sim.share.session.share_sessions import ShareSessions
 
 KEY = ShareSessionKey("group", "member")
 OTHER = ShareSessionKey("group", "other")
@@ -33,13 +34,10 @@ NOTHING = Answer()
 
 
 class Bench:
-    def __init__(self, max_entries=10):
-        self.cache = ShareSessionCache(max_entries)
-        self.sessions = ShareSessions(self.cache)
+    def __init__(self, max_sessions=10):
         self.connection = Connection()
         self.left, self.empty = [], []
-        self.cache.on_member_leave = lambda group, member: self.left.append((group, member))
-        self.cache.on_group_empty = self.empty.append
+        self.sessions = ShareSessions(max_sessions, on_member_leave=self.left.append, on_group_empty=self.empty.append)
 
     def context(self, epoch, *asked, key=KEY, forgotten=(), acknowledges=False, connection=None):
         return self.sessions.new_context(
@@ -64,8 +62,8 @@ def told(context, **answers):
 def test_session_begins_with_what_is_asked(bench):
     context = bench.context(0, FIRST, SECOND)
     assert list(context.partitions) == [FIRST, SECOND]
-    assert bench.cache.get(KEY).epoch == 1
-    assert bench.cache.partition_count == 2
+    assert bench.sessions.get(KEY).epoch == 1
+    assert bench.sessions.partition_count == 2
     assert set(context.update({FIRST: NOTHING, SECOND: NOTHING})) == {FIRST, SECOND}
 
 
@@ -73,8 +71,8 @@ def test_session_changes_by_what_is_asked_and_forgotten(bench):
     bench.context(0, FIRST, SECOND)
     context = bench.context(1, THIRD, SECOND, forgotten=[FIRST])
     assert list(context.partitions) == [SECOND, THIRD]
-    assert bench.cache.get(KEY).epoch == 2
-    assert bench.cache.partition_count == 2
+    assert bench.sessions.get(KEY).epoch == 2
+    assert bench.sessions.partition_count == 2
 
 
 @pytest.mark.parametrize("epoch", [0, 1, -1])
@@ -87,7 +85,7 @@ def test_other_epoch_than_the_next_one(bench, epoch):
         assert bench.error(bench.sessions.acknowledge_update, KEY, epoch) == code
     else:
         bench.context(epoch)
-        assert bench.cache.get(KEY).epoch == (1 if epoch == 0 else 2)
+        assert bench.sessions.get(KEY).epoch == (1 if epoch == 0 else 2)
 
 
 @pytest.mark.parametrize("epoch", [1, -1])
@@ -106,30 +104,30 @@ def test_first_request_that_names_a_partition_twice(bench):
     bench.context(0, FIRST)
     code = ErrorCode.UNKNOWN_SERVER_ERROR
     assert bench.error(bench.context, 0, FIRST, SECOND, FIRST) == code
-    assert bench.cache.get(KEY) is None
+    assert bench.sessions.get(KEY) is None
 
 
 def test_request_that_acknowledges_moves_the_session_on(bench):
     bench.context(0, FIRST)
     bench.sessions.acknowledge_update(KEY, 1)
-    assert bench.cache.get(KEY).epoch == 2
+    assert bench.sessions.get(KEY).epoch == 2
     bench.sessions.acknowledge_update(KEY, -1)
-    assert bench.cache.get(KEY).epoch == 2
+    assert bench.sessions.get(KEY).epoch == 2
 
 
 def test_epoch_after_the_last_one_is_one(bench):
     bench.context(0, FIRST)
-    bench.cache.get(KEY).epoch = 2**31 - 1
+    bench.sessions.get(KEY).epoch = 2**31 - 1
     bench.context(2**31 - 1)
-    assert bench.cache.get(KEY).epoch == 1
+    assert bench.sessions.get(KEY).epoch == 1
 
 
 def test_no_room_for_another_session():
-    bench = Bench(max_entries=1)
+    bench = Bench(max_sessions=1)
     bench.context(0, FIRST)
     assert bench.error(bench.context, 0, key=OTHER) == ErrorCode.SHARE_SESSION_LIMIT_REACHED
     bench.context(0, FIRST)
-    bench.cache.remove(KEY)
+    bench.sessions.remove(KEY)
     bench.context(0, key=OTHER)
 
 
@@ -137,9 +135,9 @@ def test_member_is_told_of_records_errors_and_what_is_new(bench):
     bench.context(0, FIRST, SECOND)
     context = bench.context(1, THIRD)
     answers = {FIRST: NOTHING, SECOND: Answer(has_records=True), THIRD: NOTHING}
-    assert set(context.news(answers)) == {SECOND, THIRD}
+    assert set(context.in_response(answers)) == {SECOND, THIRD}
     assert set(context.update(answers)) == {SECOND, THIRD}
-    assert list(bench.cache.get(KEY)) == [FIRST, THIRD, SECOND]
+    assert list(bench.sessions.get(KEY)) == [FIRST, THIRD, SECOND]
     assert set(bench.context(2).update(answers)) == {SECOND}
 
 
@@ -165,25 +163,25 @@ def test_lost_connection_ends_its_session(bench):
     bench.context(0, FIRST, key=OTHER, connection=Connection())
     bench.connection.lose()
     assert bench.left == [KEY]
-    assert bench.cache.get(KEY) is None
-    assert bench.cache.evictions == 1
+    assert bench.sessions.get(KEY) is None
+    assert bench.sessions.evictions == 1
     assert bench.empty == []
 
 
 def test_last_lost_connection_empties_the_group(bench):
     bench.context(0, FIRST)
-    bench.cache.remove(KEY)
+    bench.sessions.remove(KEY)
     assert bench.empty == []
     bench.connection.lose()
     assert (bench.left, bench.empty) == ([], ["group"])
-    assert bench.cache.evictions == 0
+    assert bench.sessions.evictions == 0
 
 
 def test_new_session_does_not_end_with_the_old_connection(bench):
     bench.context(0, FIRST)
     bench.context(0, FIRST, connection=Connection())
     bench.connection.lose()
-    assert bench.cache.get(KEY) is not None
+    assert bench.sessions.get(KEY) is not None
     assert (bench.left, bench.empty) == ([], [])
 
 
@@ -198,18 +196,18 @@ def test_new_session_on_the_same_connection_ends_with_it(bench):
 def test_partitions_of_ended_sessions_are_not_counted(bench):
     bench.context(0, FIRST, SECOND)
     bench.context(0, FIRST, key=OTHER, connection=Connection())
-    assert bench.cache.partition_count == 3
-    bench.cache.remove(KEY)
-    assert bench.cache.partition_count == 1
+    assert bench.sessions.partition_count == 3
+    bench.sessions.remove(KEY)
+    assert bench.sessions.partition_count == 1
     bench.context(0, FIRST, SECOND)
     bench.connection.lose()
-    assert bench.cache.partition_count == 1
+    assert bench.sessions.partition_count == 1
 
 
 def test_end_of_all_sessions(bench):
     bench.context(0, FIRST)
-    bench.cache.remove_all()
-    assert (len(bench.cache), bench.cache.partition_count) == (0, 0)
+    bench.sessions.remove_all()
+    assert (len(bench.sessions), bench.sessions.partition_count) == (0, 0)
     bench.connection.lose()
     assert bench.left == []
 
@@ -218,7 +216,7 @@ def test_nothing_is_kept_of_groups_whose_sessions_have_ended_on_a_connection_tha
     for number in range(3):
         key = ShareSessionKey(f"group-{number}", "member")
         bench.context(0, FIRST, key=key)
-        bench.cache.remove(key)
-    assert not bench.cache._members
+        bench.sessions.remove(key)
+    assert not bench.sessions._session_counts
     bench.connection.lose()
     assert bench.empty == ["group-2"]

@@ -1,0 +1,93 @@
+"""The share partitions that a broker serves; mirrors `SharePartitionCache`.
+
+A share partition is made when it is first fetched. It goes when the broker stops leading the partition, when the
+share coordinator says that another broker leads it, or when the last connection is lost on which members of its group
+had sessions.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ErrorCode
+from broker_sim.share.partition.share_partition import SharePartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from broker_sim.errors import ApiError
+    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.replica.metadata_applier import PartitionListeners
+    from broker_sim.share.partition.share_partition import SharePartitionEnvironment
+    from broker_sim.share.share_state import SharePartitionKey
+
+_FENCING: Final = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
+"""The errors that say that this broker has no right to a share partition any more."""
+
+
+class SharePartitions:
+    """Share partitions by key, and by group. Thread rule: the broker's loop."""
+
+    def __init__(self, environment: SharePartitionEnvironment, listeners: PartitionListeners) -> None:
+        """Follow `listeners`, which tell when the broker stops leading a partition."""
+        self.environment = environment
+        self._listeners = listeners
+        self._listener_of: dict[SharePartitionKey, Callable[[], object]] = {}
+        self._groups: dict[str, dict[SharePartitionKey, None]] = {}
+        self._partitions: dict[SharePartitionKey, SharePartition] = {}
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __iter__(self) -> Iterator[SharePartition]:
+        return iter(self._partitions.values())
+
+    def get(self, key: SharePartitionKey) -> SharePartition | None:
+        """Return the share partition, None if it is not served."""
+        return self._partitions.get(key)
+
+    def get_or_create(self, key: SharePartitionKey, topic_partition: TopicPartition) -> SharePartition:
+        """Return the share partition, a new one if it is not served. Raises as `LogReader.leader_partition`."""
+        share_partition = self._partitions.get(key)
+        if share_partition is None:
+            leader_epoch = self.environment.reader.leader_partition(topic_partition).leader_epoch
+            share_partition = SharePartition(key, topic_partition, leader_epoch, self.environment)
+            self._partitions[key] = share_partition
+            self._groups.setdefault(key.group_id, {})[key] = None
+            listener = self._listener_of[key] = partial(self.remove, key)
+            self._listeners.add(topic_partition, listener)
+        return share_partition
+
+    def remove(self, key: SharePartitionKey) -> None:
+        """Stop serving the share partition; the fetches that wait for it find it fenced."""
+        share_partition = self._partitions.pop(key, None)
+        if share_partition is None:
+            return
+        keys = self._groups[key.group_id]
+        del keys[key]
+        if not keys:
+            del self._groups[key.group_id]
+        share_partition.mark_fenced()
+        self._listeners.remove(share_partition.topic_partition, self._listener_of.pop(key))
+        self.environment.waiting_fetches.announce_to_all_groups(key)
+
+    def remove_group(self, group_id: str) -> None:
+        """Stop serving all share partitions of a group."""
+        for key in list(self._groups.get(group_id, ())):
+            self.remove(key)
+
+    def remove_all(self) -> None:
+        """Stop serving all share partitions."""
+        for key in list(self._partitions):
+            self.remove(key)
+
+    def handle_error(self, key: SharePartitionKey, error: ApiError) -> None:
+        """Stop serving the share partition if the error says that this broker has no right to it any more."""
+        if error.error_code in _FENCING:
+            self.remove(key)

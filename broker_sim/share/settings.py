@@ -1,0 +1,67 @@
+"""The configurations of share groups that a leader of share partitions reads.
+
+Mirrors `ShareGroupConfigProvider` and the static configurations of `ShareGroupConfig`. A group's own configurations
+(KIP-1204) are read at each use: they can change while the group is served.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.config import OffsetReset, group_number, parse_offset_reset
+from broker_sim.metadata import GROUP_RESOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.config import BrokerConfig
+    from broker_sim.metadata import MetadataImage
+
+READ_COMMITTED: Final = "read_committed"
+
+
+class ShareGroupSettings:
+    """The configurations of all share groups, as one broker knows them."""
+
+    __slots__ = ("_config", "_image")
+
+    def __init__(self, config: BrokerConfig, image: Callable[[], MetadataImage]) -> None:
+        self._config = config
+        self._image = image
+
+    def record_lock_duration_ms(self, group_id: str) -> int:
+        """Return the time for which a member may keep a record."""
+        number = self._group_number(group_id, "share.record.lock.duration.ms")
+        return self._config.group_share_record_lock_duration_ms if number is None else number
+
+    def delivery_count_limit(self, group_id: str) -> int:
+        """Return the maximum number of deliveries of a record."""
+        number = self._group_number(group_id, "share.delivery.count.limit")
+        return self._config.group_share_delivery_count_limit if number is None else number
+
+    def partition_max_record_locks(self, group_id: str) -> int:
+        """Return the maximum number of records in flight of a partition."""
+        number = self._group_number(group_id, "share.partition.max.record.locks")
+        return self._config.group_share_partition_max_record_locks if number is None else number
+
+    def is_renew_acknowledge_enabled(self, group_id: str) -> bool:
+        """Return whether members may renew their locks (KIP-1222)."""
+        value = self._group_value(group_id, "share.renew.acknowledge.enable")
+        return value is None or value.lower() == "true"
+
+    def reads_committed(self, group_id: str) -> bool:
+        """Return whether records of aborted transactions are left out."""
+        return self._group_value(group_id, "share.isolation.level") == READ_COMMITTED
+
+    def auto_offset_reset(self, group_id: str) -> OffsetReset:
+        """Return where a group begins in a partition that it has never read."""
+        return parse_offset_reset(self._group_value(group_id, "share.auto.offset.reset") or "latest")
+
+    def _group_number(self, group_id: str, name: str) -> int | None:
+        """Return a number set on the group itself, within the limits of this broker."""
+        value = self._group_value(group_id, name)
+        return None if value is None else group_number(self._config, name, value)
+
+    def _group_value(self, group_id: str, name: str) -> str | None:
+        """Return a value set on the group itself."""
+        return self._image().configs_of_resource(GROUP_RESOURCE, group_id).get(name)
