@@ -161,6 +161,9 @@ class ClientLink:
         if self._turns is not None:
             self._turns.leave(self._descriptor, self)
         if self._transport is not None:
+            if not self._transport.is_reading():
+                # asyncio before Python 3.11.4 reads from a transport that was paused in `connection_made`.
+                self._transport.resume_reading()
             self._transport.pause_reading()
 
     def _wait_for_turn(self, transport: asyncio.Transport) -> None:

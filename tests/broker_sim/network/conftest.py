@@ -25,6 +25,7 @@ class MemoryTransport(asyncio.Transport):
         self.written = []
         self.closing = False
         self.reading = True
+        self.is_paused = False
 
     def get_extra_info(self, name, default=None):
         return default
@@ -40,11 +41,15 @@ class MemoryTransport(asyncio.Transport):
 
     abort = close
 
+    def is_reading(self):
+        return not self.is_paused and not self.closing
+
     def pause_reading(self):
-        self.reading = False
+        if self.is_reading():
+            self.is_paused, self.reading = True, False
 
     def resume_reading(self):
-        self.reading = True
+        self.is_paused, self.reading = False, True
 
 
 class Broker:

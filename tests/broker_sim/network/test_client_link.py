@@ -65,9 +65,11 @@ def test_held_link_is_not_read(link, transport):
     assert transport.reading
 
 
-def test_reading_can_be_stopped_where_the_transport_reads_on(link, transport):
+@pytest.mark.parametrize("is_paused", [True, False], ids=["asyncio before 3.11.4", "uvloop"])
+def test_reading_can_be_stopped_where_the_transport_reads_on(link, transport, is_paused):
+    """Loops read from a transport that was paused in `connection_made`; asyncio's takes itself for paused."""
     link.hold()
-    transport.reading = True
+    transport.reading, transport.is_paused = True, is_paused
     link.stop_reading()
     assert not transport.reading
 
