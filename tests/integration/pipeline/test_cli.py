@@ -214,6 +214,28 @@ def test_a_connector_that_cannot_be_fetched_is_one_line(require_spark, pipeline,
 @pytest.mark.soak(part="spark")
 @pytest.mark.spark
 @pytest.mark.clients
+def test_local_maven_repository_without_jars_does_not_matter(require_spark, pipeline, tmp_path, monkeypatch):
+    from broker_sim_integration.pipeline.spark.session import KAFKA_CONNECTOR
+
+    group, name, version = KAFKA_CONNECTOR.split(":")
+    directory = tmp_path / ".m2" / "repository" / group.replace(".", "/") / name / version
+    directory.mkdir(parents=True)
+    (directory / f"{name}-{version}.pom").write_text(
+        "<project><modelVersion>4.0.0</modelVersion>"
+        f"<groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version></project>"
+    )
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Duser.home={tmp_path}")
+    fetches_all = ["--conf", f"spark.jars.ivy={tmp_path / 'ivy'}"]
+    stream = ["stream", "--topic", "absent", "--available-now", "--output", tmp_path, "--master", "local[1]"]
+    with Cluster(brokers=1) as cluster:
+        result = pipeline(*stream, "--input", cluster.bootstrap_servers, *fetches_all, *SMALL)
+    assert result.returncode == 1
+    assert result.stderr.startswith("Error: there is no topic absent at ")
+
+
+@pytest.mark.soak(part="spark")
+@pytest.mark.spark
+@pytest.mark.clients
 def test_a_topic_that_is_not_there_is_one_line(require_spark, pipeline, tmp_path):
     with Cluster(brokers=1) as cluster:
         servers = cluster.bootstrap_servers

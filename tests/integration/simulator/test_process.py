@@ -133,7 +133,8 @@ def test_a_process_that_does_not_end_is_killed(monkeypatch):
 
 
 USER = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # below nohup a process is started with it ignored
 from broker_sim_integration.simulator.command import own_command
 from broker_sim_integration.simulator.process import SimulatorProcess
 with SimulatorProcess(own_command().arguments, brokers=1, configs={}) as simulator:

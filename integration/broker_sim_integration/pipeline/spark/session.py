@@ -10,9 +10,11 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager, nullcontext
+import tempfile
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from xml.sax.saxutils import quoteattr
 
 from pyspark import SparkConf, SparkContext
 from pyspark import __version__ as pyspark_version
@@ -57,7 +59,21 @@ COMMON_CONF: Final[Mapping[str, str]] = {
     "spark.sql.maxConcurrentOutputFileWriters": "16",
     "spark.ui.showConsoleProgress": "false",
 }
-JAVA_TIMEOUT_S: Final = 30
+TIMEOUT_S: Final = 30
+"""How long a program may take to tell its version."""
+IVY_SETTINGS: Final = """\
+<ivysettings>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true"{root}/></resolvers>
+</ivysettings>
+"""
+"""Where Spark fetches the connector: not from the user's local Maven repository, as Spark does by itself, because
+Ivy fails on one that has a library's description without its jar."""
+REPOSITORY_VARIABLE: Final = "DEFAULT_ARTIFACT_REPOSITORY"
+"""The variable by which Spark lets users name a mirror of Maven Central."""
+SPARK_CORE: Final = re.compile(r"spark-core_[\d.]+-(.+)\.jar")
+PYTHON_PACKAGES: Final = ("numpy", "pandas", "pyarrow")
+"""What the jobs import in the executors' Python."""
 
 
 def require_java() -> None:
@@ -69,13 +85,48 @@ def require_java() -> None:
     if java is None:
         raise PipelineError(f"Spark needs Java and {where} has none: {remedy}")
     found = subprocess.run(  # noqa: S603 - the Java that Spark itself would run
-        [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False
+        [java, "-version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
     match = re.search(r'version "(?:1\.)?(\d+)', found.stderr)
     if match is None:
         raise PipelineError(f"{java} does not print its version: {remedy}")
     if not OLDEST_JAVA <= int(match[1]) <= NEWEST_JAVA:
         raise PipelineError(f"{java} is Java {match[1]}, Spark {pyspark_version} needs 17: {remedy}")
+
+
+def require_home() -> None:
+    """Raise PipelineError if SPARK_HOME is another Spark than the one that pyspark belongs to."""
+    home = os.environ.get("SPARK_HOME")
+    if not home:
+        return
+    versions = {
+        match[1] for jar in Path(home, "jars").glob("spark-core_*.jar") if (match := SPARK_CORE.match(jar.name))
+    }
+    if versions != {pyspark_version}:
+        held = f"Spark {versions.pop()}" if versions else "no Spark"
+        raise PipelineError(f"SPARK_HOME={home} is {held}, and pyspark is {pyspark_version}: unset SPARK_HOME")
+
+
+def require_python() -> None:
+    """Raise PipelineError if PYSPARK_PYTHON is a Python in which executors cannot run the jobs."""
+    python = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    if python == sys.executable:
+        return
+    version = "{}.{}".format(*sys.version_info)
+    program = f"import sys, {', '.join(PYTHON_PACKAGES)}; print('{{}}.{{}}'.format(*sys.version_info))"
+    try:
+        found = subprocess.run(  # noqa: S603 - the Python that Spark itself would run
+            [python, "-c", program], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except OSError as error:
+        trouble = f"cannot be run ({error.strerror})"
+    else:
+        last_line = (found.stderr.strip() or "no answer").splitlines()[-1]
+        trouble = f"is Python {found.stdout.strip()}" if found.returncode == 0 else f"does not work ({last_line})"
+        if trouble == f"is Python {version}":
+            return
+    needed = f"Python {version} with {', '.join(PYTHON_PACKAGES)}"
+    raise PipelineError(f"PYSPARK_PYTHON={python} {trouble}, and the jobs need {needed}: unset PYSPARK_PYTHON")
 
 
 def default_conf(master: str | None, *, kafka: bool = False) -> dict[str, str]:
@@ -113,14 +164,20 @@ def spark_session(
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
         require_java()
+        require_home()
         master = master or "local[*]"
+    if _is_here(master):
+        require_python()
     wanted = dict(conf or {})
     settings = default_conf(master, kafka=kafka and not submitted and "spark.jars" not in wanted)
     _prepare_environment(master)
     if master is not None:
         settings["spark.master"] = master
     settings |= {"spark.app.name": name, **wanted}
-    with KeptOutput() if quiet and not submitted else nullcontext() as kept:
+    with ExitStack() as stack:
+        kept = stack.enter_context(KeptOutput()) if quiet and not submitted else None
+        if settings.get("spark.jars.packages") == KAFKA_CONNECTOR and "spark.jars.ivySettings" not in settings:
+            settings["spark.jars.ivySettings"] = stack.enter_context(ivy_settings())
         session = _start(settings, kept)
         try:
             yield session
@@ -139,6 +196,17 @@ def _start(settings: Mapping[str, str], kept: KeptOutput | None) -> SparkSession
         return builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise PipelineError(_why_no_session(settings, kept)) from error
+
+
+@contextmanager
+def ivy_settings() -> Iterator[str]:
+    """Yield the path of a file with IVY_SETTINGS; Spark reads it once, when it starts."""
+    repository = os.environ.get(REPOSITORY_VARIABLE)
+    root = "" if repository is None else f" root={quoteattr(repository)}"
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "ivysettings.xml")
+        path.write_text(IVY_SETTINGS.format(root=root), encoding="utf-8")
+        yield str(path)
 
 
 def _is_here(master: str | None) -> bool:

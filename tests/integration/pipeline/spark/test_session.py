@@ -1,12 +1,23 @@
 """A missing requirement is one line with its remedy; defaults can be overridden."""
 
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
 import pytest
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: make setup-spark")
 pytestmark = pytest.mark.spark
 
 from broker_sim_integration.pipeline.errors import PipelineError  # noqa: E402 - needs pyspark
-from broker_sim_integration.pipeline.spark.session import KAFKA_CONNECTOR, default_conf, require_java  # noqa: E402 - the same
+from broker_sim_integration.pipeline.spark.session import (  # noqa: E402 - the same
+    KAFKA_CONNECTOR,
+    default_conf,
+    ivy_settings,
+    require_home,
+    require_java,
+    require_python,
+)
 
 
 @pytest.fixture
@@ -56,6 +67,68 @@ def test_a_java_without_a_version_is_named(java):
     java("Segmentation fault")
     with pytest.raises(PipelineError, match="does not print its version"):
         require_java()
+
+
+@pytest.mark.parametrize(
+    ("jar", "trouble"),
+    [("spark-core_2.13-3.5.1.jar", "is Spark 3.5.1"), ("nothing.jar", "is no Spark"), (None, "is no Spark")],
+)
+def test_spark_home_of_another_spark_is_named(jar, trouble, tmp_path, monkeypatch):
+    if jar is not None:
+        (tmp_path / "jars").mkdir()
+        (tmp_path / "jars" / jar).touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    with pytest.raises(PipelineError, match=rf"{trouble}, and pyspark is .*: unset SPARK_HOME$"):
+        require_home()
+
+
+def test_spark_home_of_the_same_spark_passes(tmp_path, monkeypatch):
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / f"spark-core_2.13-{pyspark.__version__}.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    require_home()
+
+
+@pytest.mark.parametrize(
+    ("answer", "trouble"),
+    [
+        ("echo 2.7", "is Python 2.7"),
+        (
+            "echo 'ModuleNotFoundError: No module named pandas' >&2; exit 1",
+            r"does not work \(ModuleNotFoundError: .*\)",
+        ),
+        (None, r"cannot be run \(No such file or directory\)"),
+    ],
+)
+def test_pyspark_python_that_cannot_run_the_jobs_is_named(answer, trouble, tmp_path, monkeypatch):
+    python = tmp_path / "python"
+    if answer is not None:
+        python.write_text(f"#!/bin/sh\n{answer}\n")
+        python.chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+    with pytest.raises(PipelineError, match=f"^PYSPARK_PYTHON={python} {trouble}, and the jobs need Python 3"):
+        require_python()
+
+
+@pytest.mark.parametrize("python", [None, sys.executable, f"{Path(sys.executable).parent}/../bin/python"])
+def test_pyspark_python_of_the_same_packages_passes(python, monkeypatch):
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    if python is not None:
+        monkeypatch.setenv("PYSPARK_PYTHON", python)
+    require_python()
+
+
+@pytest.mark.parametrize(("mirror", "root"), [(None, None), ("file:///mirror?a=1&b=2", "file:///mirror?a=1&b=2")])
+def test_connector_is_fetched_from_one_repository(mirror, root, monkeypatch):
+    """Of all resolvers only one that has no local Maven repository, which may lack jars."""
+    monkeypatch.delenv("DEFAULT_ARTIFACT_REPOSITORY", raising=False)
+    if mirror is not None:
+        monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", mirror)
+    with ivy_settings() as path:
+        settings = ElementTree.parse(path).getroot()
+    (resolver,) = settings.find("resolvers")
+    assert resolver.get("name") == settings.find("settings").get("defaultResolver")
+    assert resolver.get("root") == root
 
 
 def test_the_connector_has_the_version_of_spark():
