@@ -20,7 +20,6 @@ from broker_sim.share.partition.share_partition_manager import SharePartitionMan
 from broker_sim.share.partition.waiting_share_fetches import WaitingShareFetches
 from broker_sim.share.persister.state_persister import StatePersister
 from broker_sim.share.settings import ShareGroupSettings
-from broker_sim.share.state_apis import STATE_APIS
 from broker_sim.transaction.coordinator import TransactionCoordinator
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol import messages
     from broker_sim.replica import MetadataApplier, ReplicaManager, ReplicaServer
-    from broker_sim.runtime.inter_broker_sender import InterBrokerSender
     from broker_sim.runtime.process import Process
     from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
     from broker_sim.share.share_state import Persister
@@ -130,11 +128,10 @@ def make_persister(
 ) -> StatePersister:
     """Return what reaches the share coordinators of all brokers."""
 
-    def sender(api: StateApi) -> InterBrokerSender[Any, Any]:
-        return broker.sender(lambda leader, request, respond: peers[leader].serve_share_state(api, request, respond))
+    def serve(leader: int, call: tuple[StateApi, Any], respond: Callable[[Any], object]) -> None:
+        peers[leader].serve_share_state(*call, respond)
 
-    senders = {api: sender(api) for api in STATE_APIS}
-    return StatePersister(broker, senders, coordinator.partition_for, create_state_topic)
+    return StatePersister(broker, broker.sender(serve), coordinator.partition_for, create_state_topic)
 
 
 def make_share_partition_manager(

@@ -2,7 +2,7 @@
 
 Mirrors `NetworkPartitionMetadataClient`. Partitions of one leader go together, in one request at a time; what
 is asked for meanwhile waits. Where the connection is lost, or no answer comes in time, it is sent again, up
-to `MOST_ATTEMPTS` times, after a wait that doubles.
+to `MAX_ATTEMPTS` times, after a wait that doubles.
 """
 
 from __future__ import annotations
@@ -10,25 +10,21 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
 from broker_sim.group.environment import LatestOffset
 from broker_sim.protocol.special_values import NO_OFFSET
+from broker_sim.runtime.inter_broker import MAX_ATTEMPTS, InterBrokerQueue, backoff_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.runtime.inter_broker_sender import InterBrokerSender
+    from broker_sim.runtime.inter_broker import InterBrokerSender
 
     Sender = InterBrokerSender[Sequence[TopicPartition], Sequence[LatestOffset]]
-
-MOST_ATTEMPTS: Final = 5
-FIRST_BACKOFF_MS: Final = 1_000
-MOST_BACKOFF_MS: Final = 30_000
-JITTER: Final = 0.2
 
 
 @dataclass(slots=True)
@@ -46,8 +42,7 @@ class PartitionMetadataClient:
 
     def __init__(self, broker: BrokerContext, sender: Sender) -> None:
         self._broker = broker
-        self._sender = sender
-        self._waiting: dict[int, deque[_Pending]] = {}
+        self._queue = InterBrokerQueue(sender, deque[_Pending], self._take_first, broker.process.after_serving)
 
     def __call__(
         self, keys: Iterable[TopicPartition], on_result: Callable[[Mapping[TopicPartition, LatestOffset]], object]
@@ -76,25 +71,22 @@ class PartitionMetadataClient:
             self._enqueue(_Pending(broker_id, asked, partial(take, asked)))
 
     def _enqueue(self, pending: _Pending) -> None:
-        self._waiting.setdefault(pending.leader, deque()).append(pending)
-        self._send_next(pending.leader)
+        self._queue.waiting_for(pending.leader).append(pending)
+        self._queue.send(pending.leader)
 
-    def _send_next(self, leader: int) -> None:
-        queue = self._waiting.get(leader)
-        if queue and not self._sender.is_busy(leader):
-            pending = queue.popleft()
-            take = partial(self._broker.process.actions.serve, self._take, pending)
-            self._sender.send(leader, pending.keys, take)
+    def _take_first(
+        self, waiting: deque[_Pending]
+    ) -> tuple[Sequence[TopicPartition], Callable[[Sequence[LatestOffset] | None], object]]:
+        pending = waiting.popleft()
+        return pending.keys, partial(self._broker.process.actions.serve, self._take_answer, pending)
 
-    def _take(self, pending: _Pending, offsets: Sequence[LatestOffset] | None) -> None:
+    def _take_answer(self, pending: _Pending, offsets: Sequence[LatestOffset] | None) -> None:
         if offsets is not None:
             pending.on_answer(offsets)
-        elif pending.attempts < MOST_ATTEMPTS:
+        elif pending.attempts < MAX_ATTEMPTS:
             pending.attempts += 1
-            factor = self._broker.random.uniform(1 - JITTER, 1 + JITTER)
-            backoff_ms = int(factor * FIRST_BACKOFF_MS * 2**pending.attempts)
-            self._broker.call_later(min(backoff_ms, MOST_BACKOFF_MS), self._enqueue, pending)
+            self._broker.call_later(backoff_ms(pending.attempts, self._broker.random), self._enqueue, pending)
         else:
             failed = LatestOffset(NO_OFFSET, ErrorCode.NETWORK_EXCEPTION)
             pending.on_answer([failed] * len(pending.keys))
-        self._send_next(pending.leader)
+        self._queue.send(pending.leader)

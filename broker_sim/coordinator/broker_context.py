@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from broker_sim.runtime.inter_broker_sender import InterBrokerSender
+from broker_sim.runtime.inter_broker import InterBrokerSender
 
 if TYPE_CHECKING:
     import random

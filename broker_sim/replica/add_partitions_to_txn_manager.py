@@ -21,12 +21,13 @@ from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition, by_topic
 from broker_sim.protocol import messages
+from broker_sim.runtime.inter_broker import InterBrokerQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from broker_sim.metadata import MetadataImage
-    from broker_sim.runtime.inter_broker_sender import InterBrokerSender
+    from broker_sim.runtime.inter_broker import InterBrokerSender
 
     OnResult = Callable[[Mapping[TopicPartition, ErrorCode]], object]
     Sender = InterBrokerSender[messages.AddPartitionsToTxnRequest, messages.AddPartitionsToTxnResponse]
@@ -94,12 +95,10 @@ class AddPartitionsToTxnManager:
         partition_for: Callable[[str], int],
     ) -> None:
         """`partition_for(transactional_id)` is the partition of `__transaction_state` that the id is in."""
-        self._sender = sender
-        self._after_serving = after_serving
+        self._queue = InterBrokerQueue(sender, dict[str, _Question], self._take_questions, after_serving)
+        """Questions by transactional id, for their coordinators."""
         self._image = image
         self._partition_for = partition_for
-        self._waiting: dict[int, dict[str, _Question]] = {}
-        """Questions by coordinator and transactional id."""
 
     def verify(
         self,
@@ -122,7 +121,7 @@ class AddPartitionsToTxnManager:
         if coordinator is None:
             question.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
-        waiting = self._waiting.setdefault(coordinator, {})
+        waiting = self._queue.waiting_for(coordinator)
         other = waiting.get(transactional_id)
         if other is not None:
             if other.producer_epoch > producer_epoch:
@@ -132,7 +131,7 @@ class AddPartitionsToTxnManager:
             del waiting[transactional_id]
             other.fail(ErrorCode.NETWORK_EXCEPTION if is_same else ErrorCode.INVALID_PRODUCER_EPOCH)
         waiting[transactional_id] = question
-        self._after_serving(partial(self._send, coordinator))
+        self._queue.send_soon()
 
     def _coordinator(self, transactional_id: str) -> int | None:
         image = self._image()
@@ -141,17 +140,19 @@ class AddPartitionsToTxnManager:
         node = None if state is None else image.alive_broker(state.leader)
         return None if node is None else node.broker_id
 
-    def _send(self, coordinator: int) -> None:
-        if self._sender.is_busy(coordinator) or coordinator not in self._waiting:
-            return
-        questions = self._waiting.pop(coordinator)
-
-        def end(response: messages.AddPartitionsToTxnResponse | None) -> None:
-            _tell(questions, response)
-            self._send(coordinator)
-
+    def _take_questions(
+        self, waiting: dict[str, _Question]
+    ) -> tuple[messages.AddPartitionsToTxnRequest, Callable[[messages.AddPartitionsToTxnResponse | None], object]]:
+        questions = dict(waiting)
+        waiting.clear()
         request = messages.AddPartitionsToTxnRequest([question.message() for question in questions.values()])
-        self._sender.send(coordinator, request, end)
+        return request, partial(self._take_answer, questions)
+
+    def _take_answer(
+        self, questions: dict[str, _Question], response: messages.AddPartitionsToTxnResponse | None
+    ) -> None:
+        _tell(questions, response)
+        self._queue.send_all()
 
 
 def _tell(questions: dict[str, _Question], response: messages.AddPartitionsToTxnResponse | None) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata import ImageChanges, MetadataImage
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol import messages
-    from broker_sim.runtime.inter_broker_sender import InterBrokerSender
+    from broker_sim.runtime.inter_broker import InterBrokerSender
     from broker_sim.transaction.state_manager import TransactionPartition
 
     OnProducer = Callable[[ErrorCode, int, int], object]

@@ -18,7 +18,6 @@ sender dies of are treated as B.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -27,12 +26,13 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition, by_topic
 from broker_sim.protocol import messages
 from broker_sim.runtime.event_log import get_logger
+from broker_sim.runtime.inter_broker import InterBrokerQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from broker_sim.coordinator.broker_context import BrokerContext
-    from broker_sim.runtime.inter_broker_sender import InterBrokerSender
+    from broker_sim.runtime.inter_broker import InterBrokerSender
     from broker_sim.transaction.metadata import TransactionMetadata, TxnTransitMetadata
     from broker_sim.transaction.state_manager import TransactionStateManager
 
@@ -91,18 +91,23 @@ class TransactionMarkerChannelManager:
         """`sender` sends markers to the leaders that write them."""
         self._broker = broker
         self._states = states
-        self._queues: dict[int, deque[_Marker]] = {}
-        """Markers by the broker that they go to."""
+        self._queue = InterBrokerQueue(
+            sender,
+            list[_Marker],
+            self._take_markers,
+            broker.process.after_serving,
+            before_sending=self._look_for_leaders,
+            order=sorted,
+        )
+        self._leaderless: list[_Marker] = []
         self._pending: dict[str, PendingCompleteTxn] = {}
         self._log_append_retries: list[PendingCompleteTxn] = []
-        self._is_woken = False
-        self._sender = sender
         self._log = log.bind(broker.clock, node=f"broker-{broker.broker_id}")
 
     @property
     def unknown_destination_queue_size(self) -> int:
         """The markers that wait for a leader."""
-        return len(self._queues.get(UNKNOWN_BROKER, ()))
+        return len(self._leaderless)
 
     @property
     def log_append_retry_queue_size(self) -> int:
@@ -114,10 +119,10 @@ class TransactionMarkerChannelManager:
     def add(self, transaction: PendingCompleteTxn) -> None:
         """Send the markers of a prepared transaction, and complete it after the last one."""
         self._pending[transaction.metadata.transactional_id] = transaction
-        self._queue(transaction, tuple(transaction.metadata.partitions))
-        self._wake()
+        self._enqueue(transaction, tuple(transaction.metadata.partitions))
+        self._queue.send_soon()
 
-    def _queue(self, transaction: PendingCompleteTxn, partitions: Iterable[TopicPartition]) -> None:
+    def _enqueue(self, transaction: PendingCompleteTxn, partitions: Iterable[TopicPartition]) -> None:
         """Queue markers for the leaders of now; a transaction that needs none is complete."""
         image = self._broker.image()
         deleted: list[TopicPartition] = []
@@ -131,8 +136,8 @@ class TransactionMarkerChannelManager:
             broker_id = UNKNOWN_BROKER if leader is None else leader.broker_id
             by_leader.setdefault(broker_id, []).append(partition)
         for broker_id, led in by_leader.items():
-            queue = self._queues.setdefault(broker_id, deque())
-            queue.append(_Marker(transaction, tuple(led)))
+            markers = self._leaderless if broker_id == UNKNOWN_BROKER else self._queue.waiting_for(broker_id)
+            markers.append(_Marker(transaction, tuple(led)))
         if deleted:
             # A deleted topic needs no marker.
             transaction.metadata.remove_partitions(deleted)
@@ -141,29 +146,23 @@ class TransactionMarkerChannelManager:
     def on_image(self) -> None:
         """Look for the leaders of partitions that had none."""
         if self.unknown_destination_queue_size:
-            self._wake()
+            self._queue.send_soon()
 
-    def _wake(self) -> None:
-        if not self._is_woken:
-            self._is_woken = True
-            self._broker.process.after_serving(self._send)
-
-    def _send(self) -> None:
-        self._is_woken = False
-        for marker in self._queues.pop(UNKNOWN_BROKER, ()):
+    def _look_for_leaders(self) -> None:
+        leaderless, self._leaderless = self._leaderless, []
+        for marker in leaderless:
             if self._is_pending(marker):
-                self._queue(marker.transaction, marker.partitions)
-        for broker_id in sorted(self._queues):
-            # An answer that comes at once may have sent what was queued for the next broker.
-            is_queued = broker_id in self._queues and broker_id != UNKNOWN_BROKER
-            if is_queued and not self._sender.is_busy(broker_id):
-                self._send_to(broker_id)
+                self._enqueue(marker.transaction, marker.partitions)
 
-    def _send_to(self, broker_id: int) -> None:
-        markers = [marker for marker in self._queues.pop(broker_id) if self._is_pending(marker)]
-        if markers:
-            request = messages.WriteTxnMarkersRequest([marker.message() for marker in markers])
-            self._sender.send(broker_id, request, partial(self._broker.process.actions.serve, self._take, markers))
+    def _take_markers(
+        self, waiting: list[_Marker]
+    ) -> tuple[messages.WriteTxnMarkersRequest, Callable[[messages.WriteTxnMarkersResponse | None], object]] | None:
+        markers = [marker for marker in waiting if self._is_pending(marker)]
+        waiting.clear()
+        if not markers:
+            return None
+        request = messages.WriteTxnMarkersRequest([marker.message() for marker in markers])
+        return request, partial(self._broker.process.actions.serve, self._take, markers)
 
     # -- what comes back ------------------------------------------------------------------------
 
@@ -171,8 +170,8 @@ class TransactionMarkerChannelManager:
         errors = {} if response is None else _errors(response)
         for marker in markers:
             self._take_one(marker, errors)
-        if self._queues:
-            self._wake()
+        if self._queue or self._leaderless:
+            self._queue.send_soon()
 
     def _take_one(self, marker: _Marker, errors: Mapping[tuple[int, TopicPartition], ErrorCode]) -> None:
         transaction = marker.transaction
@@ -207,8 +206,8 @@ class TransactionMarkerChannelManager:
 
     def _send_again(self, marker: _Marker, partitions: tuple[TopicPartition, ...]) -> None:
         if self._is_pending(marker):
-            self._queue(marker.transaction, partitions)
-            self._wake()
+            self._enqueue(marker.transaction, partitions)
+            self._queue.send_soon()
 
     def _is_pending(self, marker: _Marker) -> bool:
         """Whether the marker's transaction is still to be completed, by this coordinator."""

@@ -7,9 +7,9 @@ meanwhile goes with the next (`CallQueue`).
 What becomes of a call:
 
 A. answered, or refused for a reason that stays: done; one that names no share partition is not sent
-B. there is no coordinator: looked for again, up to `MOST_ATTEMPTS` times
+B. there is no coordinator: looked for again, up to `MAX_ATTEMPTS` times
 C. the coordinator loads, has moved or has no quorum, or does not know of the topic yet: sent again, to the
-   coordinator of then, up to `MOST_ATTEMPTS` times
+   coordinator of then, up to `MAX_ATTEMPTS` times
 D. the connection is lost, or there is no answer in time: as C
 
 Between two attempts the wait doubles, from two seconds on, a fifth more or less. Deliberate difference: a
@@ -26,21 +26,18 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.runtime.inter_broker import MAX_ATTEMPTS, InterBrokerQueue, backoff_ms
 from broker_sim.share.persister.call_queue import Call, CallQueue, take_joined
 from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from broker_sim.coordinator.broker_context import BrokerContext
-    from broker_sim.runtime.inter_broker_sender import InterBrokerSender
+    from broker_sim.runtime.inter_broker import InterBrokerSender
     from broker_sim.share.share_state import ReadState, SharePartitionKey, StateOutcome, StateSummary, WrittenState
     from broker_sim.share.state_apis import StateApi
 
-MOST_ATTEMPTS: Final = 5
-FIRST_BACKOFF_MS: Final = 1_000
-MOST_BACKOFF_MS: Final = 30_000
-JITTER: Final = 0.2
 LARGE_WRITE: Final = 1_000
 """After a request with so many state batches the next one waits for the next turn of the loop."""
 
@@ -62,7 +59,7 @@ class StatePersister:
     def __init__(
         self,
         broker: BrokerContext,
-        senders: Mapping[StateApi, InterBrokerSender[Any, Any]],
+        sender: InterBrokerSender[tuple[StateApi, Any], Any],
         partition_for: Callable[[str], int],
         create_state_topic: Callable[[], object],
     ) -> None:
@@ -71,14 +68,14 @@ class StatePersister:
         `create_state_topic()` asks the controller to make that topic.
         """
         self._broker = broker
-        self._senders = senders
         self._partition_for = partition_for
         self._create_state_topic = create_state_topic
-        self._queues: dict[tuple[StateApi, int], CallQueue] = {}
-        """Calls by their kind and by the broker that they go to."""
+        self._queue = InterBrokerQueue(
+            sender, CallQueue, self._take_calls, broker.process.after_serving, before_sending=self._look_up_new
+        )
+        """Calls by the broker that they go to, and by their kind."""
         self._new: dict[tuple[StateApi, SharePartitionKey], deque[Call]] = {}
         """Those whose coordinator is still to be looked up."""
-        self._is_woken = False
 
     # -- the calls: see `Persister` ---------------------------------------------------------------
 
@@ -115,23 +112,13 @@ class StatePersister:
             call.on_done(call.api.failed(ErrorCode.UNKNOWN_SERVER_ERROR, None))
             return
         self._new.setdefault((call.api, call.key), deque()).append(call)
-        self._wake()
+        self._queue.send_soon()
 
-    def _wake(self) -> None:
-        if not self._is_woken:
-            self._is_woken = True
-            self._broker.process.after_serving(self._send)
-
-    def _send(self) -> None:
-        self._is_woken = False
+    def _look_up_new(self) -> None:
         new, self._new = self._new, {}
         for calls in new.values():
             while calls:
                 self._look_up(take_joined(calls))
-        for api, broker_id in list(self._queues):
-            # An answer that comes at once may have sent what was queued for the next one.
-            if (api, broker_id) in self._queues:
-                self._send_to(api, broker_id)
 
     def _look_up(self, call: Call) -> None:
         """Queue the call for its coordinator, or look for that again later."""
@@ -142,34 +129,26 @@ class StatePersister:
             leader = None if state is None else image.alive_broker(state.leader)
             if leader is not None:
                 call.lookups = 0
-                self._queues.setdefault((call.api, leader.broker_id), CallQueue()).add(call)
+                self._queue.waiting_for(leader.broker_id, call.api).add(call)
                 return
         else:
             self._create_state_topic()
         call.lookups += 1
-        if call.lookups >= MOST_ATTEMPTS:
+        if call.lookups >= MAX_ATTEMPTS:
             call.on_done(call.api.failed(ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_FOUND))
         else:
             self._try_later(call, call.lookups)
 
     def _try_later(self, call: Call, attempts: int) -> None:
-        factor = self._broker.random.uniform(1 - JITTER, 1 + JITTER)
-        backoff_ms = min(int(factor * FIRST_BACKOFF_MS * 2**attempts), MOST_BACKOFF_MS)
-        self._broker.call_later(backoff_ms, self._enqueue, call)
+        self._broker.call_later(backoff_ms(attempts, self._broker.random), self._enqueue, call)
 
-    def _send_to(self, api: StateApi, broker_id: int) -> None:
-        """Send calls of one group, unless the broker has still to answer others."""
-        sender = self._senders[api]
-        if sender.is_busy(broker_id):
-            return
-        queue = self._queues[api, broker_id]
-        calls = queue.take()
-        if not queue:
-            del self._queues[api, broker_id]
-        group_id = next(iter(calls)).group_id
+    def _take_calls(self, waiting: CallQueue) -> tuple[tuple[StateApi, Any], Callable[[Any | None], object]]:
+        """Take the calls of one group."""
+        calls = waiting.take()
+        first = next(iter(calls.values()))
+        api, group_id = first.api, first.key.group_id
         request = api.request_of(group_id, [(key, call.asked) for key, call in calls.items()])
-        answered = partial(self._broker.process.actions.serve, self._take, api, group_id, calls)
-        sender.send(broker_id, request, answered)
+        return (api, request), partial(self._broker.process.actions.serve, self._take, api, group_id, calls)
 
     # -- what comes back --------------------------------------------------------------------------
 
@@ -181,13 +160,13 @@ class StatePersister:
                 lost = ErrorCode.UNKNOWN_SERVER_ERROR if outcomes else ErrorCode.NETWORK_EXCEPTION
                 outcome = api.failed(lost, ERROR_TEXTS[lost])
             self._take_one(call, outcome)
-        if not self._queues:
+        if not self._queue:
             return
         if sum(call.batch_count for call in calls.values()) < LARGE_WRITE:
-            self._wake()
+            self._queue.send_soon()
         else:
             # Others come in between: the answer may have come at once.
-            self._broker.call_later(0, self._wake)
+            self._broker.call_later(0, self._queue.send_soon)
 
     def _take_one(self, call: Call, outcome: Any) -> None:
         error_code = outcome.error_code
@@ -197,7 +176,7 @@ class StatePersister:
         reason = outcome.error_message or ERROR_TEXTS.get(error_code, "")
         if error_code in _RETRIABLE:
             call.attempts += 1
-            if call.attempts < MOST_ATTEMPTS:
+            if call.attempts < MAX_ATTEMPTS:
                 self._try_later(call, call.attempts)
                 return
             reason = f"Exhausted max retries to complete {call.api.verb} RPC without success."

@@ -12,7 +12,7 @@ from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.replica.add_partitions_to_txn_manager import AddPartitionsToTxnManager
-from broker_sim.runtime.inter_broker_sender import InterBrokerSender
+from broker_sim.runtime.inter_broker import InterBrokerSender
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 RESPONSE = messages.AddPartitionsToTxnResponse

@@ -13,7 +13,7 @@ from broker_sim.metadata.image import BrokerState, PartitionState, TopicState
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
-from broker_sim.runtime.inter_broker_sender import InterBrokerSender
+from broker_sim.runtime.inter_broker import InterBrokerSender
 from broker_sim.transaction.coordinator import ProducerIdAndEpoch, TransactionCoordinator
 from broker_sim.transaction.end_transaction import EndOfTransaction
 from broker_sim.transaction.records import serde

@@ -44,19 +44,20 @@ class Sender:
         self.open = {}
         self.sent = []
 
-    def is_busy(self, receiver):
-        return receiver in self.open
+    def is_busy(self, receiver, api):
+        return (api, receiver) in self.open
 
-    def send(self, receiver, request, on_answer):
-        self.open[receiver] = (request, on_answer)
-        self.sent.append((receiver, request))
+    def send(self, receiver, call, on_answer, api):
+        assert call[0] is api
+        self.open[api, receiver] = (call[1], on_answer)
+        self.sent.append((api, receiver, call[1]))
 
 
 class Bench:
     """A persister whose coordinators, time and metadata are the test's."""
 
     def __init__(self):
-        self.senders = {api: Sender() for api in STATE_APIS}
+        self.sender = Sender()
         self.image = image_of(1, 2)
         self.made_topics = 0
         self.waiting = []
@@ -69,7 +70,7 @@ class Bench:
                 call_later=lambda delay_ms, *call: self.waiting.append((delay_ms, call)),
                 after_serving=self.soon.append,
             ),
-            self.senders,
+            self.sender,
             lambda key: int(key.rpartition(":")[2]) % 2,
             self._make_topic,
         )
@@ -95,7 +96,7 @@ class Bench:
 
     def answer(self, api, receiver=1, outcome=OK, only=None):
         """Answer the open request with that outcome for all that it asks; None loses it."""
-        request, on_answer = self.senders[api].open.pop(receiver)
+        request, on_answer = self.sender.open.pop((api, receiver))
         response = None
         if outcome is not None:
             keys = [key for key, _ in api.asked_of(request)]
@@ -106,7 +107,8 @@ class Bench:
     def sent(self, api=WRITE):
         return [
             (receiver, request.group_id, [(key.partition, asked) for key, asked in asked_of])
-            for receiver, request in self.senders[api].sent
+            for sent, receiver, request in self.sender.sent
+            if sent is api
             for asked_of in [api.asked_of(request)]
         ]
 

@@ -3,7 +3,7 @@
 import pytest
 from broker_sim_purgatory import VirtualClock
 
-from broker_sim.runtime.inter_broker_sender import InterBrokerSender
+from broker_sim.runtime.inter_broker import InterBrokerSender
 
 ME, OTHER = 1, 2
 TIMEOUT_MS = 1_000

@@ -1,0 +1,165 @@
+"""Requests to other brokers, at most one of a kind at a time to each; mirrors `InterBrokerSendThread`.
+
+`InterBrokerSender` sends them. What becomes due for a broker that has not answered yet waits in an
+`InterBrokerQueue`, and goes with the next request:
+
+    coordinators of transactions   markers to the leaders of partitions, all that wait together
+    leaders of partitions          questions about transactions to their coordinators, all that wait together
+    leaders of share partitions    reads and writes of state to share coordinators, those of one group together
+    group coordinators             questions for latest offsets to the leaders of partitions, one by one
+
+Deliberate difference: to itself a broker does not speak over a link. In Kafka it does, over a connection
+to itself that nothing else shares.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from broker_sim.runtime.request_timeouts import RequestTimeouts
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterable
+
+    from broker_sim_purgatory import Clock
+
+    from broker_sim.runtime.links import Links
+    from broker_sim.runtime.process import CallLater
+
+Waiting = TypeVar("Waiting")
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+
+class InterBrokerSender(Generic[Request, Response]):
+    """Sends requests to brokers by their ids. Thread rule: the broker's loop."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        call_later: CallLater,
+        clock: Clock,
+        links: Links,
+        timeout_ms: int,
+        serve: Callable[[int, Request, Callable[[Response], object]], object],
+    ) -> None:
+        """`serve(receiver, request, respond)` is what the receiver does; it runs in its process."""
+        self._broker_id = broker_id
+        self._links = links
+        self._serve = serve
+        self._timeouts = RequestTimeouts(call_later, clock, timeout_ms)
+        self._in_flight: set[tuple[int, object]] = set()
+
+    def is_busy(self, receiver: int, kind: object = None) -> bool:
+        """Whether that broker has not answered the request of that kind before."""
+        return (receiver, kind) in self._in_flight
+
+    def send(
+        self, receiver: int, request: Request, on_answer: Callable[[Response | None], object], kind: object = None
+    ) -> None:
+        """Send the request; `on_answer(None)` where the connection is lost, or no answer comes in time."""
+        assert not self.is_busy(receiver, kind)
+        self._in_flight.add((receiver, kind))
+
+        def end(response: Response | None) -> None:
+            self._in_flight.discard((receiver, kind))
+            on_answer(response)
+
+        def answered(response: Response | None) -> None:
+            if self._timeouts.end(number):
+                end(response)
+
+        number = self._timeouts.begin(partial(end, None))
+        if receiver == self._broker_id:
+            self._serve(receiver, request, answered)
+            return
+        self._links.call(
+            self._broker_id,
+            receiver,
+            lambda respond: self._serve(receiver, request, respond),
+            answered,
+            partial(answered, None),
+        )
+
+
+class InterBrokerQueue(Generic[Waiting, Request, Response]):
+    """What waits for other brokers. Thread rule: the broker's loop."""
+
+    def __init__(
+        self,
+        sender: InterBrokerSender[Request, Response],
+        make_waiting: Callable[[], Waiting],
+        take: Callable[[Waiting], tuple[Request, Callable[[Response | None], object]] | None],
+        after_serving: Callable[[Callable[[], object]], object],
+        *,
+        before_sending: Callable[[], object] = lambda: None,
+        order: Callable[[Iterable[tuple[int, Any]]], Iterable[tuple[int, Any]]] = list,
+    ) -> None:
+        """`make_waiting()` makes the collection of what waits for one broker, of one kind.
+
+        `take(waiting)` takes the next request out of it, and returns that with what gets the answer; None if nothing
+        is left to send. `before_sending()` may add to the queue, whose brokers get their requests in that `order`.
+        """
+        self._sender = sender
+        self._make_waiting = make_waiting
+        self._take = take
+        self._after_serving = after_serving
+        self._before_sending = before_sending
+        self._order = order
+        self._waiting: dict[tuple[int, Any], Waiting] = {}
+        self._is_woken = False
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def waiting_for(self, receiver: int, kind: Any = None) -> Waiting:
+        """Return what waits for that broker, to add to it."""
+        waiting = self._waiting.get((receiver, kind))
+        if waiting is None:
+            waiting = self._waiting[receiver, kind] = self._make_waiting()
+        return waiting
+
+    def send_soon(self) -> None:
+        """Send what waits when the running handler has returned."""
+        if not self._is_woken:
+            self._is_woken = True
+            self._after_serving(self._wake)
+
+    def _wake(self) -> None:
+        self._is_woken = False
+        self._before_sending()
+        self.send_all()
+
+    def send_all(self) -> None:
+        """Send what waits for brokers that have answered the request before."""
+        for receiver, kind in self._order(list(self._waiting)):
+            self.send(receiver, kind)
+
+    def send(self, receiver: int, kind: Any = None) -> None:
+        """Send the next request to that broker, unless it has still to answer one, or nothing waits for it."""
+        # An answer that comes at once may have sent what was queued for the next broker.
+        waiting = self._waiting.get((receiver, kind))
+        if waiting is None or self._sender.is_busy(receiver, kind):
+            return
+        request = self._take(waiting)
+        if not waiting:
+            del self._waiting[receiver, kind]
+        if request is not None:
+            self._sender.send(receiver, *request, kind)
+
+
+MAX_ATTEMPTS: Final = 5
+_FIRST_BACKOFF_MS: Final = 1_000
+_MAX_BACKOFF_MS: Final = 30_000
+_JITTER: Final = 0.2
+
+
+def backoff_ms(attempts: int, rng: random.Random) -> int:
+    """Return how long to wait after so many attempts: doubling from 2 s to 30 s, a fifth more or less.
+
+    Mirrors `ExponentialBackoffManager` as Kafka's persister and its client for partition metadata use it.
+    """
+    factor = rng.uniform(1 - _JITTER, 1 + _JITTER)
+    return min(int(factor * _FIRST_BACKOFF_MS * 2**attempts), _MAX_BACKOFF_MS)
