@@ -1,9 +1,11 @@
 """Claims about requests between brokers: one at a time, answered once, and lost ones."""
 
+from random import Random
+
 import pytest
 from broker_sim_purgatory import VirtualClock
 
-from broker_sim.runtime.inter_broker import InterBrokerSender
+from broker_sim.runtime.inter_broker import InterBrokerQueue, InterBrokerSender, backoff_ms
 
 ME, OTHER = 1, 2
 TIMEOUT_MS = 1_000
@@ -70,3 +72,84 @@ def test_request_without_an_answer_is_told_once(bench, ends):
     assert not bench.sender.is_busy(OTHER)
     bench.respond("late")
     assert bench.answers == [None]
+
+
+# -- what waits -----------------------------------------------------------------------------------
+
+
+class QueueBench(Bench):
+    """A queue of words, all of which for one broker go together."""
+
+    def __init__(self, **options):
+        super().__init__()
+        self.soon = []
+        self.queue = InterBrokerQueue(self.sender, list, self._take, self.soon.append, **options)
+
+    def _take(self, waiting):
+        words = [word for word in waiting if word != "dropped"]
+        waiting.clear()
+        return ("-".join(words), self.answers.append) if words else None
+
+    def add(self, *words, receiver=OTHER):
+        self.queue.waiting_for(receiver).extend(words)
+        self.queue.send_soon()
+        return self
+
+    def turn(self):
+        while self.soon:
+            self.soon.pop(0)()
+
+
+def test_what_waits_for_a_broker_goes_together_after_the_handler():
+    bench = QueueBench().add("a").add("b")
+    assert bench.served == []
+    assert len(bench.soon) == 1
+    bench.turn()
+    assert bench.served == [(OTHER, "a-b")]
+    assert not bench.queue
+
+
+def test_what_becomes_due_meanwhile_goes_with_the_next_request():
+    bench = QueueBench().add("a")
+    bench.turn()
+    bench.add("b").turn()
+    assert bench.served == [(OTHER, "a")]
+    assert bench.queue
+    bench.respond("answer")
+    bench.queue.send_all()
+    assert bench.served[1:] == [(OTHER, "b")]
+
+
+def test_nothing_is_sent_if_nothing_is_left_to_send():
+    bench = QueueBench().add("dropped")
+    bench.turn()
+    assert bench.served == []
+    assert not bench.queue
+    assert not bench.sender.is_busy(OTHER)
+
+
+@pytest.mark.parametrize(("options", "order"), [({}, [3, 2]), ({"order": sorted}, [2, 3])])
+def test_brokers_get_their_requests_in_order(options, order):
+    bench = QueueBench(**options).add("a", receiver=3).add("b", receiver=2)
+    bench.turn()
+    assert [receiver for receiver, _ in bench.served] == order
+
+
+def test_what_is_looked_up_before_sending_goes_too():
+    bench = QueueBench(before_sending=lambda: bench.queue.waiting_for(OTHER).append("late"))
+    bench.add("a").turn()
+    assert bench.served == [(OTHER, "a-late")]
+
+
+def test_requests_of_another_kind_do_not_wait_for_each_other(bench):
+    bench.sender.send(OTHER, "read", bench.answers.append, "reads")
+    assert bench.sender.is_busy(OTHER, "reads")
+    assert not bench.sender.is_busy(OTHER, "writes")
+
+
+def test_wait_doubles_up_to_half_a_minute():
+    rng = Random(1)
+    waits = [backoff_ms(attempts, rng) for attempts in range(1, 7)]
+    for wait_ms, middle_ms in zip(waits[:4], (2_000, 4_000, 8_000, 16_000), strict=True):
+        assert middle_ms * 0.8 <= wait_ms <= middle_ms * 1.2
+    assert waits[5] == 30_000
