@@ -12,7 +12,7 @@ from broker_sim.chaos.faults.faults import Faults
 from broker_sim.chaos.timeline import FAULT, Timeline
 from broker_sim.chaos.worker import Worker, cause_of, error_text, is_of_the_environment
 from broker_sim.chaos.worker_faults import WorkerFaults
-from broker_sim.runtime.virtual.current_process import PROCESS
+from broker_sim.runtime.virtual.core.processes import PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
     from broker_sim.runtime.virtual import VirtualEventLoop
-    from broker_sim.runtime.virtual.processes import Process
+    from broker_sim.runtime.virtual.core.processes import Process
 
 RECOVERY_S: Final = 60
 """The cluster has to be well so long after the last fault; it is a defect of the simulator otherwise."""

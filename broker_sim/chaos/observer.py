@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.chaos.timeline import Moment
 from broker_sim.metadata import changes_between
-from broker_sim.runtime.virtual.current_process import PROCESS
+from broker_sim.runtime.virtual.core.processes import PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

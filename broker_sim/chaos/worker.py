@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from broker_sim.chaos.timeline import Timeline
     from broker_sim.runtime.virtual import VirtualEventLoop
-    from broker_sim.runtime.virtual.processes import Process
+    from broker_sim.runtime.virtual.core.processes import Process
 
 RESTART_S: Final = 1.0
 """So long after its end a supervisor starts it again."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
-from broker_sim.runtime.virtual.errors import VirtualRunError
+from broker_sim.runtime.virtual.core.errors import VirtualRunError
 from broker_sim.runtime.virtual.run import ENDING_S, VirtualRun
 from broker_sim.runtime.virtual.task_order import GivenOrder, deviation_text
 from broker_sim.testing.cluster_text import cluster_text

@@ -28,8 +28,8 @@ from broker_sim.control.verb import BlockingFace, verbs_of
 from broker_sim.errors import ClusterTimeoutError
 from broker_sim.runtime.argument_names import names_checked, told_arguments
 from broker_sim.runtime.links import drawn_latency
-from broker_sim.runtime.virtual.clock import NS_PER_MS
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.core.clock import NS_PER_MS
+from broker_sim.runtime.virtual.run import VirtualScheduler
 
 if TYPE_CHECKING:
     import asyncio

@@ -1,7 +1,7 @@
 """The virtual runtime: a deterministic asyncio event loop in virtual time, and its TCP network."""
 
-from broker_sim.runtime.virtual.clock import LoopClock
-from broker_sim.runtime.virtual.errors import (
+from broker_sim.runtime.virtual.core.clock import LoopClock
+from broker_sim.runtime.virtual.core.errors import (
     EscapeError,
     HashSeedError,
     UnhandledError,
@@ -10,6 +10,7 @@ from broker_sim.runtime.virtual.errors import (
     VirtualRunError,
     VirtualTimeLimitError,
 )
+from broker_sim.runtime.virtual.core.trace import LoopTrace
 from broker_sim.runtime.virtual.loop import Order, VirtualEventLoop
 from broker_sim.runtime.virtual.network import ANY, BoundPort, Latency, MemoryTransport, Network
 from broker_sim.runtime.virtual.run import VirtualRun, garbage_of_one_run, run
@@ -20,7 +21,6 @@ from broker_sim.runtime.virtual.stdlib import (
     require_pinned_hash_seed,
     uninstall,
 )
-from broker_sim.runtime.virtual.trace import LoopTrace
 
 __all__ = [
     "ANY",

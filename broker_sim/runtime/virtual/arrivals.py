@@ -13,7 +13,7 @@ from broker_sim.runtime.virtual.task_order import ARRIVAL, Deviation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from broker_sim.runtime.virtual.clock import LoopClock
+    from broker_sim.runtime.virtual.core.clock import LoopClock
     from broker_sim.runtime.virtual.meetings import Place
 
 Link = tuple[int, int]

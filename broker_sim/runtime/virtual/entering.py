@@ -1,4 +1,4 @@
-"""What surrounds callbacks that are run from outside: the same that `run_forever` sets up."""
+"""The surroundings of callbacks that are run from outside: the same that `run_forever` sets up."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ import gc
 import sys
 import threading
 from asyncio.events import _get_running_loop, _set_running_loop
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from broker_sim.runtime.virtual.loop import VirtualEventLoop
+from typing import Any
 
 
 def _swap_current_task(
     loop: asyncio.AbstractEventLoop | None, task: asyncio.Task[Any] | None
 ) -> asyncio.Task[Any] | None:
-    """Say which task of the running loop runs; return the one before.
+    """Set the current task of the running loop; return the one before.
 
     From Python 3.14 on a thread has one such task, whatever its loops are, and no other may run in it.
     """
@@ -34,10 +31,10 @@ class Entering:
 
     __slots__ = ("_collects", "_hooks", "_loop", "_outer", "_outer_task", "_own_hooks")
 
-    def __init__(self, loop: VirtualEventLoop) -> None:
+    def __init__(self, loop: asyncio.BaseEventLoop) -> None:
         self._loop = loop
         self._own_hooks: tuple[Any, Any] = (
-            loop._asyncgen_firstiter_hook,
+            loop._asyncgen_firstiter_hook,  # type: ignore[attr-defined]
             loop._asyncgen_finalizer_hook,  # type: ignore[attr-defined]
         )
         self._outer: asyncio.AbstractEventLoop | None = None
@@ -47,14 +44,14 @@ class Entering:
 
     def __enter__(self) -> None:
         loop = self._loop
-        if loop._thread_id is not None:
+        if loop.is_running():
             raise RuntimeError("the virtual loop is running: do not step it from its own callbacks")
         self._outer = _get_running_loop()
         self._outer_task = _swap_current_task(self._outer, None)
         self._collects = gc.isenabled()
         self._hooks = sys.get_asyncgen_hooks()
         gc.disable()
-        loop._thread_id = threading.get_ident()
+        loop._thread_id = threading.get_ident()  # type: ignore[attr-defined]
         sys.set_asyncgen_hooks(*self._own_hooks)
         _set_running_loop(loop)
 
@@ -63,6 +60,6 @@ class Entering:
         _swap_current_task(self._outer, self._outer_task)
         self._outer_task = None
         sys.set_asyncgen_hooks(*self._hooks)
-        self._loop._thread_id = None
+        self._loop._thread_id = None  # type: ignore[attr-defined]
         if self._collects:
             gc.enable()

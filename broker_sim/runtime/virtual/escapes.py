@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.runtime.virtual.network import NetworkLoop
+    from broker_sim.runtime.virtual.core.core import Core
 
 _SOCKETS = "real sockets are outside of virtual time; use streams, create_connection or create_server"
 _FILES = "pipes and file descriptors are outside of virtual time; feed the program from a task"
@@ -43,9 +43,10 @@ Loop = TypeVar("Loop", bound=type[object])
 
 
 def _refusal(name: str, advice: str) -> Callable[..., NoReturn]:
-    def refuse(self: NetworkLoop, *args: Any, **kwargs: Any) -> NoReturn:
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         del args, kwargs
-        self.refuse(f"loop.{name}: {advice}")
+        core: Core = self.core
+        core.refuse(f"loop.{name}: {advice}")
 
     refuse.__name__ = name
     refuse.__doc__ = f"Raise EscapeError: {advice}."

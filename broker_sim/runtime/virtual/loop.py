@@ -4,62 +4,79 @@ When nothing is ready the clock jumps to the next timer. All that chance decides
 
 Two ways to drive it. From inside, as any loop: `asyncio.Runner(loop_factory=VirtualEventLoop)`. From
 outside, by a program that is not asynchronous itself: `step`, `run_until`, `advance_to_ns`.
+
+The loop is asyncio's face of its parts: the core (time, callbacks, processes), the network, threads,
+signals, and guards that end a run which would not end. Parts know the core, and nobody knows the loop
+but what is above it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import math
-import random
 import threading
+from asyncio.base_events import _run_until_complete_cb  # type: ignore[attr-defined]
+from asyncio.events import _get_running_loop
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
 from broker_sim_purgatory.clock import DEFAULT_WALL_START_MS
 
-from broker_sim.runtime.virtual.clock import NS_PER_SECOND, LoopClock, delay_to_ns
-from broker_sim.runtime.virtual.current import current_loop
+from broker_sim.runtime.virtual.core.clock import NS_PER_SECOND, delay_to_ns
+from broker_sim.runtime.virtual.core.core import Core
+from broker_sim.runtime.virtual.core.errors import EscapeError
+from broker_sim.runtime.virtual.core.futures import NumberedFuture, NumberedTask, OrderedWeakSet
+from broker_sim.runtime.virtual.core.places import label
+from broker_sim.runtime.virtual.core.processes import PROCESS
+from broker_sim.runtime.virtual.core.queue import failure_of
 from broker_sim.runtime.virtual.entering import Entering
-from broker_sim.runtime.virtual.errors import EscapeError
 from broker_sim.runtime.virtual.escapes import refuses_escapes
-from broker_sim.runtime.virtual.futures import OrderedWeakSet
-from broker_sim.runtime.virtual.guards import Guards, cancel_stop
-from broker_sim.runtime.virtual.handles import VirtualHandle, VirtualTimerHandle, failure_of
-from broker_sim.runtime.virtual.network import Network
-from broker_sim.runtime.virtual.process_loop import ProcessLoop
-from broker_sim.runtime.virtual.program import place_of_the_program
+from broker_sim.runtime.virtual.guards import Guards
+from broker_sim.runtime.virtual.network.network import Network
+from broker_sim.runtime.virtual.network.tcp import Tcp
+from broker_sim.runtime.virtual.network.tls import Tls
 from broker_sim.runtime.virtual.signals import Signals
-from broker_sim.runtime.virtual.standstill import Standstill
 from broker_sim.runtime.virtual.task_order import order_named
-from broker_sim.runtime.virtual.threads import Workers
-from broker_sim.runtime.virtual.timers import TimerQueue
-from broker_sim.runtime.virtual.trace import LoopTrace
-from broker_sim.runtime.virtual.waiting import label
+from broker_sim.runtime.virtual.threads import Workers, current_worker
 
 if TYPE_CHECKING:
+    import random
+    import socket
+    import ssl as ssl_module
     from asyncio import Future, Handle, TimerHandle
     from collections import deque
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator
     from concurrent.futures import Executor
     from contextvars import Context
+
+    from broker_sim.runtime.virtual.core.processes import Process
+    from broker_sim.runtime.virtual.network.ports import BoundPort
+    from broker_sim.runtime.virtual.network.tcp import AddressInfo
 
 Result = TypeVar("Result")
 DAY_S = 86_400.0
 Order = Literal["fifo", "seeded"]
+_EAGER: object = getattr(asyncio, "eager_task_factory", ...)
+"""asyncio's factory of eager tasks, from Python 3.12 on; its tasks get numbers too."""
 
 
 @refuses_escapes
-class VirtualEventLoop(ProcessLoop):
+class VirtualEventLoop(asyncio.BaseEventLoop):
     """One run in virtual time; used by one thread.
 
     `order="seeded"` lets chance choose which of the tasks that are ready runs first; callbacks that
-    are no tasks keep their order, which asyncio promises and transports rely on. `limit_s` is how
-    much virtual time the run may take, None for any. `trace_steps` puts every callback into the
+    are no tasks keep their order, which asyncio promises and transports rely on. `limit_s` is the
+    longest virtual time of the run, None for any. `trace_steps` puts every callback into the
     trace. Garbage is collected every `collect_every` callbacks and never in between, because
     finalizers and weak references act on the program. More than `max_steps_at_one_time` callbacks
     without progress of the clock are a livelock.
     """
 
+    _closed: bool
+    _debug: bool
+    _task_factory: object | None
     _ready: deque[Handle]
     _stopping: bool
     _thread_id: int | None
@@ -77,34 +94,37 @@ class VirtualEventLoop(ProcessLoop):
         max_steps_at_one_time: int = 1_000_000,
     ) -> None:
         super().__init__()
+        self.core = core = Core(self, seed, wall_start_ms, keep_events)
+        # asyncio calls these for every callback: a method of the loop in between would be one call more each time.
+        self.call_soon = core.call_soon  # type: ignore[assignment,method-assign]
+        self.call_at_ns = core.call_at_ns
         self.seed = seed
-        self.clock = LoopClock(wall_start_ms)
-        self.standstill = Standstill(self.clock)
-        self.trace = LoopTrace(self.clock, keep_events)
+        self.clock = core.clock
+        self.trace = core.trace
+        self.processes = core.processes
+        self.network = Network(core)
+        self.tcp = Tcp(core, self.network)
+        self.workers = Workers(core)
         self.trace_steps = trace_steps
         self.after_step: Callable[[], object] | None = None
         """Called after each callback; what it raises ends the run. For invariants."""
         self.steps = 0
-        """How many callbacks have run."""
-        self._guards = Guards(self, limit_s, collect_every, max_steps_at_one_time)
-        self.time_limit = self._guards.time_limit
-        self._streams: dict[str, random.Random] = {}
+        """Number of callbacks that have run."""
         self.task_order = order_named(order, self.clock, self.stream("order").random)
         """What may let another callback run than the oldest; to be set before the run begins."""
-        self._scheduled = TimerQueue()
+        self._guards = Guards(core, self.workers, limit_s, collect_every, max_steps_at_one_time)
+        self.time_limit = self._guards.time_limit
+        self._queue = core.queue
+        self._scheduled = core.queue.timers
+        self._signals = Signals(self)
+        self._entering = Entering(self)
+        self._task_numbers = 0
         self._asyncgens = OrderedWeakSet()
         self._clock_resolution = 1e-9
-        self._entering = Entering(self)
-        self.workers = Workers(self)
-        self._signals = Signals(self)
-        self.network = Network(self)
 
     def stream(self, name: str) -> random.Random:
         """Return the random numbers of that name: a stream of their own that follows from the seed."""
-        stream = self._streams.get(name)
-        if stream is None:
-            stream = self._streams[name] = random.Random(f"{self.seed}/{name}")
-        return stream
+        return self.core.stream(name)
 
     # -- time and callbacks -----------------------------------------------------------------------
 
@@ -112,18 +132,11 @@ class VirtualEventLoop(ProcessLoop):
         """Return the virtual seconds since the loop was made."""
         return self.clock.now_ns / NS_PER_SECOND
 
-    def call_soon(  # type: ignore[override]
-        self, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> Handle:
-        """Run `callback(*args)` after what is ready."""
-        if self._closed:
-            raise RuntimeError("Event loop is closed")
-        handle = VirtualHandle(callback, args, self, context)
-        if self.processes.halted and (holder := self.processes.holder(context)):
-            holder.hold(self.clock.now_ns, handle)
-        else:
-            self._ready.append(handle)
-        return handle
+    def wall_clock_ns(self) -> int:
+        """Return the nanoseconds since 1970 by the wall clock of the running code's process."""
+        process = PROCESS.get() if self.processes else None
+        ahead_ns = 0 if process is None else process.clock_offset_ns
+        return self.clock.wall_clock_ns() + ahead_ns
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -139,26 +152,6 @@ class VirtualEventLoop(ProcessLoop):
     ) -> TimerHandle:
         """Run `callback(*args)` when `time()` is `when`."""
         return self.call_later(when - self.time(), callback, *args, context=context)
-
-    def call_at_ns(
-        self, due_ns: int, callback: Callable[..., object], args: tuple[Any, ...] = (), context: Context | None = None
-    ) -> TimerHandle:
-        """Run `callback(*args)` at that time in nanoseconds, or now if it is over.
-
-        Where the program asks for now again and again, time has to move first; see `Standstill`.
-        """
-        if self._closed:
-            raise RuntimeError("Event loop is closed")
-        if due_ns <= self.clock.now_ns:
-            due_ns = self.standstill.due_ns()
-        handle = VirtualTimerHandle(due_ns / NS_PER_SECOND, callback, args, self, context)
-        if self.processes.halted and (holder := self.processes.holder(context)):
-            holder.hold(due_ns, handle)
-        elif due_ns > self.clock.now_ns:
-            self._scheduled.push(due_ns, handle)
-        else:
-            self._ready.append(handle)
-        return handle
 
     def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
         self._scheduled.on_cancelled(handle)
@@ -176,17 +169,113 @@ class VirtualEventLoop(ProcessLoop):
 
     def refuse(self, what: str) -> NoReturn:
         """Raise EscapeError, with the line of the program; the run ends with it, whoever takes it."""
-        error = EscapeError(f"{what}. It is asked for at\n  {place_of_the_program()}")
-        if self._thread_id is not None:
-            self._guards.take_failure({"message": "refused", "exception": error})
-        raise error
+        self.core.refuse(what)
 
     def sleep_blocking(self, seconds: float) -> None:
         """Let time pass while the whole loop stands still: what `time.sleep` in a coroutine does."""
         now_ns = self.clock.now_ns + delay_to_ns(seconds)
         self._guards.check_limit(now_ns)
-        self._move_to(now_ns)
-        self._scheduled.pop_due(now_ns, self._ready)
+        self._queue.move_to_ns(now_ns)
+
+    # -- processes, tasks and futures -------------------------------------------------------------
+
+    def process(self, name: str, *, host: str | None = None) -> Process:
+        """Return a new process, on a host of that name unless another one is given.
+
+        It can be killed and frozen apart from all else in the loop. Raises ValueError while one of
+        that name is alive.
+        """
+        host = name if host is None else host
+        with self.network.on_host(host):
+            return self.processes.add(name, host, copy_context())
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """Return a future whose hash is the same in each run."""
+        return NumberedFuture(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None, **options: Any
+    ) -> asyncio.Task[Any]:
+        """Return a task whose hash and name are the same in each run; it belongs to the process of its context."""
+        if self._closed:
+            raise RuntimeError("Event loop is closed")
+        if name is None:
+            self._task_numbers += 1
+            name = f"{getattr(coro, '__qualname__', 'task')}-{self._task_numbers}"
+        if self._task_factory is _EAGER:
+            options["eager_start"] = True
+        task: asyncio.Task[Any]
+        if self._task_factory is None or self._task_factory is _EAGER:
+            task = NumberedTask(coro, loop=self, name=name, context=context, **options)
+        else:
+            task = super().create_task(coro, name=name, context=context, **options)
+        if self.processes:
+            self.processes.on_task(task, context)
+        return task
+
+    def _asyncgen_firstiter_hook(self, agen: AsyncGenerator[Any, Any]) -> None:
+        super()._asyncgen_firstiter_hook(agen)  # type: ignore[misc]
+        process = PROCESS.get()
+        if process is not None:
+            process.generators.add(agen)
+
+    # -- the network ------------------------------------------------------------------------------
+
+    def bind(self, host: str | None, port: int) -> BoundPort:
+        """Take a port of the virtual network, 0 for a free one; for `create_server(sock=...)`.
+
+        Raises OSError if it is taken.
+        """
+        return self.tcp.bind(host, port)
+
+    async def getaddrinfo(  # type: ignore[override]
+        self, host: str | bytes | None, port: str | int | None, **_: int
+    ) -> list[AddressInfo]:
+        """Return the one address of the host; `socket.gaierror` if there is no such host."""
+        return self.tcp.address_info(host, port)
+
+    async def getnameinfo(
+        self,
+        sockaddr: tuple[str, int] | tuple[str, int, int, int],
+        flags: int = 0,  # noqa: ARG002 - asyncio's signature
+    ) -> tuple[str, str]:
+        """Return address and port as they are."""
+        return sockaddr[0], str(sockaddr[1])
+
+    async def create_server(
+        self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: Any = None, port: Any = None, **options: Any
+    ) -> asyncio.Server:
+        """Serve on the virtual network; see `Tcp.create_server`."""
+        return await self.tcp.create_server(protocol_factory, host, port, **options)
+
+    async def create_connection(  # type: ignore[override]
+        self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: Any = None, port: Any = None, **options: Any
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        """Connect over the virtual network; see `Tcp.create_connection`."""
+        return await self.tcp.create_connection(protocol_factory, host, port, **options)
+
+    async def sock_connect(self, sock: socket.socket, address: Any) -> None:
+        """Connect over the virtual network, for `create_connection(sock=sock)`: how aiohttp connects."""
+        await self.tcp.connect_socket(sock, address)
+
+    def _start_serving(
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        sock: BoundPort,
+        sslcontext: ssl_module.SSLContext | None,
+        server: asyncio.Server,
+        backlog: int,
+        ssl_handshake_timeout: float | None,
+        ssl_shutdown_timeout: float | None,
+    ) -> None:
+        del backlog
+        tls = None
+        if sslcontext is not None:
+            tls = Tls(sslcontext, ssl_handshake_timeout, ssl_shutdown_timeout, server_side=True)
+        self.tcp.start_serving(protocol_factory, sock, server, tls)
+
+    def _stop_serving(self, sock: BoundPort) -> None:
+        sock.close()
 
     # -- threads and signals ----------------------------------------------------------------------
 
@@ -214,6 +303,7 @@ class VirtualEventLoop(ProcessLoop):
             self.workers.abandon()
             self._signals.remove_all()
         super().close()
+        self.processes.dispose()
 
     def add_signal_handler(self, sig: int, callback: Callable[..., object], *args: Any) -> None:  # type: ignore[override]
         """Call `callback(*args)` on the loop for each such signal; for those that the program sends."""
@@ -230,8 +320,17 @@ class VirtualEventLoop(ProcessLoop):
         try:
             return super().run_until_complete(cast("Awaitable[Result]", future))
         except BaseException:
-            cancel_stop(self._ready)
+            self._cancel_stop()
             raise
+
+    def _cancel_stop(self) -> None:
+        """Cancel the stop that a future has asked for whose last step has also failed the run.
+
+        It would stop the next run of the loop instead, in which the tasks get time to end.
+        """
+        for handle in self._ready:
+            if handle._callback is _run_until_complete_cb:  # type: ignore[attr-defined]
+                handle.cancel()
 
     def run_forever(self) -> None:
         """Run until `stop`; raises the first failure that no code of the program takes."""
@@ -249,7 +348,7 @@ class VirtualEventLoop(ProcessLoop):
         while True:
             if not (ready or self._stopping or self.move_to_next()):
                 raise self._guards.deadlock()
-            if self.task_order is not None or self.trace_steps or self.after_step is not None or self.is_debugged:
+            if self.task_order is not None or self.trace_steps or self.after_step is not None or self._debug:
                 for _ in range(len(ready)):
                     self.run_next()
             else:
@@ -258,7 +357,7 @@ class VirtualEventLoop(ProcessLoop):
                 return
 
     def _run_round(self, ready: deque[Handle]) -> None:
-        guards, size = self._guards, len(ready)
+        core, size = self.core, len(ready)
         for _ in range(size):
             handle = ready.popleft()
             if handle._cancelled:
@@ -273,14 +372,14 @@ class VirtualEventLoop(ProcessLoop):
         # failed and that nobody awaits would not be noticed before garbage is collected.
         handle = None  # type: ignore[assignment]
         self.steps += size
-        if guards.failure is not None:
-            guards.raise_failure()
-        if self.steps >= guards.checkpoint:
-            guards.on_checkpoint()
+        if core.failure is not None:
+            core.raise_failure()
+        if self.steps >= self._guards.checkpoint:
+            self._guards.on_checkpoint(self.steps, self._next_steps())
 
     def run_next(self) -> Handle:
         """Run one callback of those that are ready, with all that watches them; return its handle."""
-        guards, ready = self._guards, self._ready
+        core, ready = self.core, self._ready
         if self.task_order is not None:
             self.task_order.arrange(ready)
         handle = ready.popleft()
@@ -290,15 +389,20 @@ class VirtualEventLoop(ProcessLoop):
                 if self.trace_steps:
                     self.trace.record("step", label(handle))
                 handle._run()
-                if guards.failure is not None:
-                    guards.raise_failure()
+                if core.failure is not None:
+                    core.raise_failure()
                 if self.after_step is not None:
                     self.after_step()
-            if self.steps >= guards.checkpoint:
-                guards.on_checkpoint()
+            if self.steps >= self._guards.checkpoint:
+                self._guards.on_checkpoint(self.steps, self._next_steps())
             return handle
         finally:
             del handle  # as in a round
+
+    def _next_steps(self) -> Iterator[Handle]:
+        """Run callbacks one by one, and yield their handles, as long as something is left to happen."""
+        while self._ready or self.move_to_next():
+            yield self.run_next()
 
     def move_to_next(self, until_ns: float = math.inf) -> bool:
         """Jump to the next timer and make ready what is due; False if none is due by `until_ns`."""
@@ -307,15 +411,8 @@ class VirtualEventLoop(ProcessLoop):
             return False
         if due_ns > self.time_limit.limit_ns:
             self._guards.check_limit(due_ns)
-        self._move_to(due_ns)
-        self._scheduled.pop_due(due_ns, self._ready)
+        self._queue.move_to_ns(due_ns)
         return True
-
-    def _move_to(self, now_ns: int) -> None:
-        standstill = self.standstill
-        if now_ns != standstill.nudged_ns:
-            standstill.progress_ns = now_ns
-        self.clock.move_to_ns(now_ns)
 
     def _write_to_self(self) -> None:
         """Do nothing: nobody sleeps, so nobody has to be woken."""
@@ -323,15 +420,11 @@ class VirtualEventLoop(ProcessLoop):
     def __del__(self) -> None:
         """Do nothing: an unclosed loop holds nothing that has to be given back."""
 
-    def is_ready(self) -> bool:
-        """Whether anything runs without a move of the clock."""
-        return bool(self._ready)
-
     # -- running from outside ---------------------------------------------------------------------
 
     def next_due_ns(self) -> int | None:
         """Return when the next callback runs; None if nothing is left to happen."""
-        return self.clock.now_ns if self._ready else self._scheduled.next_due_ns()
+        return self._queue.next_due_ns()
 
     def step(self) -> bool:
         """Run one callback, jumping to its time first; False if nothing is left to happen."""
@@ -355,7 +448,7 @@ class VirtualEventLoop(ProcessLoop):
                 elif until_ns is None:
                     raise self._guards.deadlock()
                 else:
-                    self._move_to(max(until_ns, self.clock.now_ns))
+                    self._queue.move_to_ns(max(until_ns, self.clock.now_ns))
                     return False
         return True
 
@@ -372,7 +465,7 @@ class VirtualEventLoop(ProcessLoop):
         with self._entering:
             while ready or self.move_to_next(now_ns):
                 run_next()
-            self._move_to(max(now_ns, self.clock.now_ns))
+            self._queue.move_to_ns(max(now_ns, self.clock.now_ns))
 
     # -- failures ---------------------------------------------------------------------------------
 
@@ -382,10 +475,24 @@ class VirtualEventLoop(ProcessLoop):
         With `set_exception_handler` a program takes them itself, as in asyncio.
         """
         if not self._closed:
-            self._guards.take_failure(context)
+            self.core.take_failure(context)
         elif not isinstance(context.get("exception"), EscapeError | None):  # a run ends with those
             super().default_exception_handler(context)
 
     def raise_failure(self) -> None:
         """Raise the failure that ends the run, if there is one; the loop does so by itself."""
-        self._guards.raise_failure()
+        self.core.raise_failure()
+
+
+def current_loop() -> VirtualEventLoop | None:
+    """Return the virtual loop that runs in this thread, or that this thread is a worker of.
+
+    Each thread is asked for itself: other threads, and other loops, are in real time.
+    """
+    loop = _get_running_loop()
+    if loop is None:
+        worker = current_worker()
+        if worker is None:
+            return None
+        loop = worker.loop
+    return loop if isinstance(loop, VirtualEventLoop) else None

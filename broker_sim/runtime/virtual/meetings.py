@@ -12,7 +12,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from broker_sim.runtime.virtual.program import is_of_a_library, is_ours
+from broker_sim.runtime.virtual.core.places import is_of_a_library, is_ours
 from broker_sim.runtime.virtual.task_order import TaskOrder, oldest_of, process_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import FrameType
 
-    from broker_sim.runtime.virtual.clock import LoopClock
+    from broker_sim.runtime.virtual.core.clock import LoopClock
 
 Place = tuple[int, int]
 """The time in nanoseconds, and how many callbacks, or messages, came at that time before."""

@@ -1,4 +1,4 @@
-"""Running a whole program in virtual time, as `asyncio.run` does in real time."""
+"""Runs a program in virtual time: as `asyncio.run` does in real time, piece by piece, or stepped from outside."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
+from broker_sim.runtime.scheduler import LoopScheduler
+from broker_sim.runtime.virtual.core.clock import NS_PER_MS
 from broker_sim.runtime.virtual.loop import VirtualEventLoop
 from broker_sim.runtime.virtual.stdlib.for_aiokafka import prepare_aiokafka
 from broker_sim.runtime.virtual.stdlib.hash_seed import require_pinned_hash_seed
@@ -153,6 +155,23 @@ class VirtualRun:
                 pass
             except BaseException as later:  # noqa: BLE001 - the first error is the one that counts
                 _note_later(error, later)
+
+
+class VirtualScheduler(LoopScheduler):
+    """A `Scheduler` on a virtual loop of its own: time moves only in `step` and `advance_to`. Single-threaded."""
+
+    loop: VirtualEventLoop
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(VirtualEventLoop(seed, limit_s=None))
+
+    def step(self) -> bool:
+        """Run one callback, jumping to its time first; False if nothing is left to happen."""
+        return self.loop.step()
+
+    def advance_to(self, time_ms: int) -> None:
+        """Run everything that is due until `time_ms`, and end there."""
+        self.loop.advance_to_ns(time_ms * NS_PER_MS)
 
 
 def _note_later(error: BaseException, later: BaseException) -> None:

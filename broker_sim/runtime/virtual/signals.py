@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.runtime.virtual.loop import VirtualEventLoop
-
 
 class Signals:
     """The handlers of one loop. What they replaced is put back when they go."""
 
-    def __init__(self, loop: VirtualEventLoop) -> None:
+    def __init__(self, loop: asyncio.BaseEventLoop) -> None:
         self._loop = loop
         self._before: dict[int, Any] = {}
 

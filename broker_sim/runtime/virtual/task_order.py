@@ -11,16 +11,16 @@ import re
 from array import array
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from broker_sim.runtime.virtual.clock import NS_PER_MS
-from broker_sim.runtime.virtual.current_process import PROCESS
-from broker_sim.runtime.virtual.waiting import label
+from broker_sim.runtime.virtual.core.clock import NS_PER_MS
+from broker_sim.runtime.virtual.core.places import label
+from broker_sim.runtime.virtual.core.processes import PROCESS
 
 if TYPE_CHECKING:
     from asyncio import Handle
     from collections import deque
     from collections.abc import Callable, Iterable, Sequence
 
-    from broker_sim.runtime.virtual.clock import LoopClock
+    from broker_sim.runtime.virtual.core.clock import LoopClock
 
 NAMED_OVERTAKEN: Final = 3
 

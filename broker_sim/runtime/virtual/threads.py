@@ -9,31 +9,48 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import linecache
+import re
 import sys
 import threading
 import traceback
 import warnings
 from contextvars import Context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.runtime.virtual.clock import delay_to_ns
-from broker_sim.runtime.virtual.current import worker_of_thread
-from broker_sim.runtime.virtual.current_process import PROCESS
-from broker_sim.runtime.virtual.errors import EscapeError
-from broker_sim.runtime.virtual.lock_waits import lock_wait
-from broker_sim.runtime.virtual.program import place_of_the_program
+from broker_sim.runtime.virtual.core.clock import delay_to_ns
+from broker_sim.runtime.virtual.core.errors import EscapeError
+from broker_sim.runtime.virtual.core.places import place_of_the_program
+from broker_sim.runtime.virtual.core.processes import PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.runtime.virtual.loop import VirtualEventLoop
-    from broker_sim.runtime.virtual.processes import Process
+    from broker_sim.runtime.virtual.core.core import Core
+    from broker_sim.runtime.virtual.core.processes import Process
 
 PATIENCE_S: Final = 10.0
-"""How long in real time a worker may keep the baton."""
+"""Longest time for which a worker may keep the baton, in real time."""
 LOOK_S: Final = 0.2
+"""Interval at which a worker with the baton is looked at, in real time."""
 LOOKS: Final = 5
-"""A worker that is found so often in the same wait for a lock has kept it for too long already."""
+"""Number of looks at a worker in the same wait for a lock after which it is stuck."""
+TAKES_LOCK: Final = re.compile(r"\bwith\b|\.acquire\(")
+SWITCHES: Final = re.compile(r"^voluntary_ctxt_switches:\s*(\d+)", re.MULTILINE)
+
+
+class _WorkerOfThread(threading.local):
+    worker: Worker | None = None
+
+
+_worker_of_thread = _WorkerOfThread()
+"""`worker` is the worker that this thread is, None in all other threads."""
+
+
+def current_worker() -> Worker | None:
+    """Return the worker of a virtual loop that this thread is; None in all other threads."""
+    return _worker_of_thread.worker
 
 
 class _AbandonedError(BaseException):
@@ -43,20 +60,21 @@ class _AbandonedError(BaseException):
 class Worker:
     """A thread that takes turns with the loop."""
 
-    def __init__(self, loop: VirtualEventLoop, workers: Workers, thread: threading.Thread) -> None:
-        self.loop = loop
+    def __init__(self, core: Core, workers: Workers, thread: threading.Thread) -> None:
+        self.loop = core.loop
         self.thread = thread
         self.ended: concurrent.futures.Future[None] = concurrent.futures.Future()
         """Done once the thread has run."""
         self.on_stuck: Callable[[], object] = lambda: None
-        """Called when it blocks in real time, so that nobody waits for its end."""
+        """Called when the thread blocks in real time, so that nobody waits for its end."""
+        self._core = core
         self._workers = workers
         self._my_turn, self._loops_turn = threading.Lock(), threading.Lock()
         self._my_turn.acquire()
         self._loops_turn.acquire()
         self._abandoned = False
         self._context = Context()
-        """What its callbacks run in: they belong to the process that started the thread."""
+        """Context of its callbacks: they belong to the process that started the thread."""
         self._context.run(PROCESS.set, PROCESS.get())
 
     # -- on the loop's thread ---------------------------------------------------------------------
@@ -84,7 +102,7 @@ class Worker:
         for _ in range(round(PATIENCE_S / LOOK_S)):
             if self._loops_turn.acquire(timeout=LOOK_S):
                 return True
-            wait = lock_wait(self.thread)
+            wait = _lock_wait(self.thread)
             looks = looks + 1 if wait is not None and wait == last else 1
             last = wait
             if looks == LOOKS:
@@ -102,7 +120,7 @@ class Worker:
 
     def run(self, function: Callable[[], object]) -> None:
         """Run the function of the thread once it is its turn."""
-        worker_of_thread.worker = self
+        _worker_of_thread.worker = self
         PROCESS.set(self._context[PROCESS])
         self._my_turn.acquire()
         if self._abandoned:
@@ -138,9 +156,8 @@ class Worker:
     def sleep(self, seconds: float) -> None:
         """Wait in virtual time: `time.sleep` of this thread."""
         self._end_if_abandoned()
-        loop = self.loop
-        due_ns = loop.clock.now_ns + delay_to_ns(seconds)
-        loop.call_at_ns(due_ns, self.resume, context=self._context)
+        due_ns = self._core.clock.now_ns + delay_to_ns(seconds)
+        self._core.call_at_ns(due_ns, self.resume, context=self._context)
         self._park()
 
     def wait_for(self, future: concurrent.futures.Future[Any], timeout_s: float | None = None) -> None:
@@ -166,16 +183,17 @@ class Worker:
 class Workers:
     """The workers of one loop."""
 
-    def __init__(self, loop: VirtualEventLoop) -> None:
-        self._loop = loop
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._loop = core.loop
         self._live: dict[Worker, None] = {}
         self._tasks: dict[asyncio.Future[Any], Process | None] = {}
 
     def submit(self, function: Callable[[], Any], executor: concurrent.futures.Executor | None) -> asyncio.Future[Any]:
-        """Run the function in a new worker; there are as many as are asked for."""
+        """Run the function in a new worker; their number has no limit."""
         processes = sys.modules.get("concurrent.futures.process")  # slow to import, seldom needed
         if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
-            self._loop.refuse("run_in_executor: a process runs in real time; use a thread")
+            self._core.refuse("run_in_executor: a process runs in real time; use a thread")
         future = self._loop.create_future()
         ended = self._loop.create_future()
         self._tasks[ended] = PROCESS.get()
@@ -212,7 +230,7 @@ class Workers:
             else:
                 future.set_exception(error)
 
-        name = f"virtual-worker-{self._loop.next_number()}"
+        name = f"virtual-worker-{self._core.next_number()}"
         thread = threading.Thread(name=name, daemon=True)
         worker = self.adopt(thread, call)
         worker.on_stuck = end
@@ -221,7 +239,7 @@ class Workers:
 
     def adopt(self, thread: threading.Thread, function: Callable[[], object]) -> Worker:
         """Make a worker of a thread that is about to be started: it runs the function in its turns."""
-        worker = Worker(self._loop, self, thread)
+        worker = Worker(self._core, self, thread)
         self._live[worker] = None
         thread.run = lambda: worker.run(function)  # type: ignore[method-assign]
         return worker
@@ -257,3 +275,25 @@ class Workers:
         for worker in list(self._live):
             worker.abandon()
         self._live.clear()
+
+
+def _lock_wait(thread: threading.Thread) -> tuple[object, ...] | None:
+    """Return a value that stays equal as long as the thread stays in one wait for a lock.
+
+    It follows from the thread's line and from the operating system. None if the thread does not wait for a lock, and
+    outside of Linux. One thread runs at a time, so nobody gives back a lock that the running one waits for.
+    """
+    frame = sys._current_frames().get(thread.ident or 0)
+    if frame is None:
+        return None
+    if not TAKES_LOCK.search(linecache.getline(frame.f_code.co_filename, frame.f_lineno)):
+        return None
+    of_thread = Path(f"/proc/self/task/{thread.native_id}")
+    try:
+        waits_in, status = (of_thread / "wchan").read_text(), (of_thread / "status").read_text()
+    except OSError:
+        return None
+    switches = SWITCHES.search(status)
+    if "futex" not in waits_in or switches is None:
+        return None
+    return (frame.f_code, frame.f_lasti, switches[1])

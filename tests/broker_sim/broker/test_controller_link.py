@@ -11,7 +11,7 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import MetadataDelta
 from broker_sim.runtime.links import CONTROLLER_ID, Links
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.run import VirtualScheduler
 from tests.broker_sim.broker_contexts import broker_context
 
 BROKER = 1

@@ -8,7 +8,7 @@ from broker_sim.log import MemoryAccount
 from broker_sim.network import Connection
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.run import VirtualScheduler
 
 MAX_REQUEST_BYTES = 1 << 22
 

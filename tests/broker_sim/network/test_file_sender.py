@@ -10,7 +10,7 @@ import pytest
 from broker_sim.network.file_sender import MOST_BYTES_AT_ONCE, FileSender
 from broker_sim.protocol.file_view import FileView, OpenFile
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.run import VirtualScheduler
 
 MB = 1 << 20
 CONTENT = bytes(range(251)) * (8 * MB // 251 + 1)

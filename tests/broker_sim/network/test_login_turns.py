@@ -4,7 +4,7 @@ import pytest
 
 from broker_sim.network.login_turns import PIECES_AT_ONCE, LoginTurns
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.run import VirtualScheduler
 
 
 @pytest.fixture

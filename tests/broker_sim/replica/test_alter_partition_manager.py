@@ -5,7 +5,7 @@ import pytest
 from broker_sim.errors import ErrorCode
 from broker_sim.replica.alter_partition_manager import RETRY_BACKOFF_MS, AlterPartitionManager, IsrDecision
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.run import VirtualScheduler
 
 
 class Proposer:

@@ -10,7 +10,7 @@ import pytest
 from broker_sim.runtime.beside import BesideLoop
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.scheduler import LoopScheduler
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.run import VirtualScheduler
 
 
 def test_next_piece_begins_when_the_one_before_has_ended():

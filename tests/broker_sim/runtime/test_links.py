@@ -6,7 +6,7 @@ import pytest
 
 from broker_sim.runtime.links import MOST_PER_TURN, LinkFault, Links, drawn_latency
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.run import VirtualScheduler
 
 
 class Net:

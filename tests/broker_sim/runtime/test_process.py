@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.runtime.process import PeriodicTask, Process, ProcessState
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.run import VirtualScheduler
 from broker_sim.runtime.wall_clock import MachineClock
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from broker_sim.config import BrokerConfig
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.run import VirtualScheduler
 from broker_sim.security import TokenIssuer
 from broker_sim.security.bearer_token import IllegalTokenError
 from broker_sim.security.json_web_keys import JsonWebKeys

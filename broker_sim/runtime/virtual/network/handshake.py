@@ -6,11 +6,13 @@ import errno
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from broker_sim.runtime.virtual.network.network import Network
+    from broker_sim.runtime.virtual.core.core import Core
+    from broker_sim.runtime.virtual.network.hosts import Hosts
+    from broker_sim.runtime.virtual.network.ports import Ports
     from broker_sim.runtime.virtual.network.transport import MemoryTransport
 
 CONNECT_TIMEOUT_S: Final = 127
-"""After that long Linux gives up on a SYN that nobody answers (tcp_syn_retries = 6)."""
+"""Time after which Linux gives up on a SYN that nobody answers (tcp_syn_retries = 6)."""
 
 
 class Handshake:
@@ -20,16 +22,18 @@ class Handshake:
     with a real kernel the server's program learns of a connection when the ACK is there.
     """
 
-    def __init__(self, network: Network, client: MemoryTransport) -> None:
-        self._network = network
+    def __init__(self, core: Core, hosts: Hosts, ports: Ports, client: MemoryTransport) -> None:
+        self._core = core
+        self._hosts = hosts
+        self._ports = ports
         self._client = client
         self._server = client.peer
         self._address: tuple[str, int] = client.get_extra_info("peername")
-        self._answered = network.loop.create_future()
+        self._answered = core.loop.create_future()
 
     async def establish(self) -> None:
         """Return once the client's end is connected; OSError if it cannot be."""
-        timer = self._network.loop.call_later(CONNECT_TIMEOUT_S, self._on_timeout)
+        timer = self._core.loop.call_later(CONNECT_TIMEOUT_S, self._on_timeout)
         self._client.pipe.send(self._on_syn)
         try:
             await self._answered
@@ -43,9 +47,9 @@ class Handshake:
 
     def _on_syn(self) -> None:
         address, port = self._address
-        if self._network.ports.listener(address, port) is not None:
+        if self._ports.listener(address, port) is not None:
             self._server.pipe.send(self._on_syn_ack)
-        elif self._network.hosts.exists(address):
+        elif self._hosts.exists(address):
             self._server.pipe.send(self._on_refused)
 
     def _on_syn_ack(self) -> None:
@@ -54,15 +58,15 @@ class Handshake:
             self._answered.set_result(None)
 
     def _on_ack(self) -> None:
-        listener = self._network.ports.listener(*self._address)
+        listener = self._ports.listener(*self._address)
         if listener is None:
             self._server.refuse()
             return
         context = listener.context.copy()
         self._server.use_context(context)
-        if self._network.loop.processes.holder(context):
+        if self._core.processes.holder(context):
             # Who is frozen accepts it later; the client's kernel does not know.
-            self._network.loop.call_soon(listener.accept, self._server, context=context)
+            self._core.call_soon(listener.accept, self._server, context=context)
         else:
             context.run(listener.accept, self._server)
 

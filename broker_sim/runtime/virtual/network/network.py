@@ -1,4 +1,4 @@
-"""The network of a virtual loop: TCP in memory, with latency that follows from the seed, and faults.
+"""The network of a virtual loop: hosts, and pipes between them, with latency that follows from the seed, and faults.
 
 Where it is simpler than a real one: it has IPv4 and TCP only; a name has one address; and what a
 cut held back arrives at once when the cut is mended, not at the next retransmission.
@@ -6,70 +6,71 @@ cut held back arrives at once when the cut is mended, not at the next retransmis
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from contextlib import contextmanager
-from contextvars import Context, ContextVar, copy_context
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from broker_sim.runtime.virtual.clock import NS_PER_US
-from broker_sim.runtime.virtual.network.handshake import Handshake
-from broker_sim.runtime.virtual.network.pipe import End, Pipe
-from broker_sim.runtime.virtual.network.ports import ANY_ADDRESS, LOOPBACK, BoundPort, Hosts, Ports
-from broker_sim.runtime.virtual.network.sockets import Sockets
-from broker_sim.runtime.virtual.network.transport import MemoryTransport
+from broker_sim.runtime.virtual.core.clock import NS_PER_US
+from broker_sim.runtime.virtual.network.hosts import Hosts
 
 if TYPE_CHECKING:
+    from asyncio import TimerHandle
     from collections.abc import Iterator
+    from contextvars import Context
 
-    from broker_sim.runtime.virtual.loop import VirtualEventLoop
+    from broker_sim.runtime.virtual.core.core import Core
 
 ANY = "*"
 """Stands for every end of a connection in a fault."""
 DEFAULT_HOST = "client"
 WINDOW_BYTES = 256 * 1024
+RETRANSMISSION_TIMEOUT_S: Final = 924.6
+"""Time without an acknowledgement after which Linux gives a connection up (tcp_retries2 = 15)."""
 
 Latency = float | tuple[float, float] | Callable[[str, str], float]
 """Milliseconds one way: fixed, drawn from a range, or given by (source label, target label)."""
+
+_Segment = tuple["Callable[..., object]", tuple[Any, ...]]
+"""What is called when the segment arrives, and its arguments."""
 
 _current_host: ContextVar[str] = ContextVar("virtual_host", default=DEFAULT_HOST)
 
 
 class Network:
-    """All hosts, ports and connections of one loop, and what is wrong with them.
+    """All hosts and pipes of one loop, and what is wrong with them.
 
     A fault names two ends and works in the direction from `source` to `target`. An end that
     connects is called by its host (`"client"`, or what `on_host` said); an end that listens by its
     address (`"127.0.0.1"`), its address and port (`"127.0.0.1:9092"`), or its name; `ANY` is every end.
     """
 
-    def __init__(self, loop: VirtualEventLoop) -> None:
-        self.loop = loop
+    def __init__(self, core: Core) -> None:
+        self.core = core
         self.hosts = Hosts()
-        self.ports = Ports()
-        self.sockets = Sockets(self)
-        self.context = Context()
-        """What the network itself runs in, as the kernels of its hosts: no process's."""
         self.window_bytes = WINDOW_BYTES
-        """How much a connection takes in before its sender has to buffer: the kernels' buffers."""
+        """Bytes that a connection takes in before its sender has to buffer: the kernels' buffers."""
         self.fragments = False
-        """Whether chance cuts what is sent at once into what arrives at once."""
+        """Whether chance divides what is sent at once into two segments."""
         self.has_cuts = False
         self.has_latency = False
-        self._random = loop.stream("network")
+        self._random = core.stream("network")
         self._latency_ms: Latency = 0
         self._latencies: dict[tuple[str, str], Latency] = {}
         self._fixed_latency_ns: int | None = 0
-        """How long every segment takes; None where that differs."""
+        """Latency of every segment; None where they differ."""
         self._cuts: set[tuple[str, str]] = set()
         self._holding: dict[Pipe, None] = {}
-        self._clients: dict[int, MemoryTransport] = {}
+        self._connections: dict[Pipe, None] = {}
+        """The clients' pipes of the connections that are made, in their order."""
         self._made = 0
 
     # -- latency ----------------------------------------------------------------------------------
 
     @property
     def latency_ms(self) -> Latency:
-        """How long every segment takes unless `set_latency` says otherwise; settable."""
+        """Latency of every segment unless `set_latency` says otherwise; settable."""
         return self._latency_ms
 
     @latency_ms.setter
@@ -93,7 +94,7 @@ class Network:
             self._fixed_latency_ns = _to_ns(latency)
 
     def draw_latency_ns(self, pipe: Pipe) -> int:
-        """Return how long the next segment takes, in whole microseconds."""
+        """Return the latency of the next segment, in whole microseconds."""
         if self._fixed_latency_ns is not None:
             return self._fixed_latency_ns
         latency = self._latency_ms
@@ -107,7 +108,7 @@ class Network:
         return _to_ns(latency)
 
     def split(self, data: bytes) -> tuple[bytes, ...]:
-        """Cut data into what arrives at once: in two, or not at all, as chance has it."""
+        """Divide data into two segments, or leave it as one, as chance has it."""
         if len(data) < 2 or self._random.random() < 0.5:
             return (data,)
         place = self._random.randrange(1, len(data))
@@ -125,8 +126,8 @@ class Network:
         self._cuts.add((source, target))
         self.has_cuts = True
         if self.has_latency:
-            for transport in self._clients.values():
-                for pipe in (transport.pipe, transport.peer.pipe):
+            for forth in self._connections:
+                for pipe in (forth, forth.back):
                     if self.is_cut(pipe):
                         pipe.stop_flying()
 
@@ -150,10 +151,10 @@ class Network:
     def reset(self, one: str, other: str) -> int:
         """Break the connections between two ends off, both ways; return how many there were."""
         broken = 0
-        for transport in list(self._clients.values()):
-            source, target = transport.pipe.source.names, transport.pipe.target.names
+        for forth in list(self._connections):
+            source, target = forth.source.names, forth.target.names
             if (one in source and other in target) or (other in source and one in target):
-                transport.break_off()
+                forth.on_break()
                 broken += 1
         return broken
 
@@ -168,41 +169,33 @@ class Network:
         finally:
             _current_host.reset(token)
 
-    def bind(self, host: str | None, port: int) -> BoundPort:
-        """Take a port, 0 for a free one; a host that was unknown is one from now on.
-
-        Raises OSError (EADDRINUSE) if the port is taken.
-        """
-        return self.ports.bind(self.hosts.add(host or ""), port)
+    @property
+    def current_host(self) -> str:
+        """The host of the running code."""
+        return _current_host.get()
 
     # -- connections ------------------------------------------------------------------------------
 
-    async def connect(self, host: str | None, port: int, local: Any = None) -> MemoryTransport:
-        """Return the client's end of a new connection; its protocol is yet to be given.
-
-        Raises ConnectionRefusedError, TimeoutError or `socket.gaierror` as the real one does.
-        """
-        address = self.hosts.resolve(host)
-        if address == ANY_ADDRESS:
-            address = LOOPBACK
-        client_host = _current_host.get()
+    def make_pipe(self, host: str | None, address: str, port: int) -> Pipe:
+        """Return the pipe of a new connection from the current host to that port; the one of answers is its `back`."""
         self._made += 1
-        number = self._made
+        number, client_host = self._made, self.current_host
         there, name = f"{address}:{port}", host or address
         client = End(client_host, frozenset({ANY, client_host}))
         server = End(there, frozenset({ANY, address, there, name, f"{name}:{port}"}))
         forth = Pipe(self, client, server, f"{number}>")
-        back = Pipe(self, server, client, f"{number}<")
-        if local is None:
-            own = LOOPBACK if address == LOOPBACK else self.hosts.add(client_host)
-            local = (own, self.ports.draw_free())
-        transport = MemoryTransport(self, forth, local, (address, port), copy_context())
-        transport.pair(MemoryTransport(self, back, (address, port), local, copy_context()))
-        self.loop.trace.record("connect", number, client_host, there)
-        await Handshake(self, transport).establish()
-        self._clients[number] = transport
-        transport.on_gone = lambda: self._clients.pop(number, None)
-        return transport
+        forth.back = Pipe(self, server, client, f"{number}<")
+        forth.back.back = forth
+        self.core.trace.record("connect", number, client_host, there)
+        return forth
+
+    def add_connection(self, forth: Pipe) -> None:
+        """Let faults act on a connection that is made."""
+        self._connections[forth] = None
+
+    def remove_connection(self, forth: Pipe) -> None:
+        """Forget a connection whose client's end is closed."""
+        self._connections.pop(forth, None)
 
 
 def _to_ns(latency_ms: float) -> int:
@@ -216,3 +209,123 @@ def _checked(latency_ms: Latency) -> Latency:
         if not 0 <= low <= high:
             raise ValueError(f"latency {latency_ms!r} ms: give what is not negative, lower bound first")
     return latency_ms
+
+
+class End(NamedTuple):
+    """One end of a connection, as faults name it."""
+
+    label: str
+    """A client's host, or a server's `address:port`."""
+    names: frozenset[str]
+    """All names by which a fault may name it."""
+
+
+class Pipe:
+    """One direction of a connection: carries calls that arrive later, in order, once the network lets them pass."""
+
+    __slots__ = ("_core", "_flying", "_give_up", "_held", "_last_ns", "_network", "back", "context",
+                 "name", "on_break", "on_give_up", "opaque", "source", "target")  # fmt: skip
+
+    outlives_receiver = True
+    """What is on its way arrives whether the process of its receiver is alive or not."""
+
+    def __init__(self, network: Network, source: End, target: End, name: str) -> None:
+        self._network = network
+        self._core = network.core
+        self.source = source
+        self.target = target
+        self.back: Pipe
+        """The other direction."""
+        self.name = name
+        """Short and the same in each run, for the trace."""
+        self.context: Context | None = None
+        """Context of the receiver's code; the sender's must not leak to it. None until it has accepted."""
+        self.opaque = False
+        """Whether its bytes differ from run to run, as encrypted ones do: they are not traced."""
+        self.on_give_up: Callable[[], object] | None = None
+        """Called when nothing has passed for too long."""
+        self.on_break: Callable[[], object]
+        """Called when the network breaks the connection off."""
+        self._flying: deque[_Segment] = deque()
+        self._held: deque[_Segment] = deque()
+        self._last_ns = 0
+        self._give_up: TimerHandle | None = None
+
+    def send(self, deliver: Callable[..., object], *args: Any) -> None:
+        """Have `deliver(*args)` called at the other end, after all that was sent before."""
+        network = self._network
+        if network.has_cuts and network.is_cut(self):
+            self._hold(deliver, args)
+            return
+        core = self._core
+        now_ns = core.clock.now_ns
+        due_ns = self._last_ns
+        if network.has_latency:
+            due_ns = max(due_ns, now_ns + network.draw_latency_ns(self))
+        self._flying.append((deliver, args))
+        arrive, context = self._arrive, self.context
+        if context is None:
+            arrive, context = self._arrive_early, core.processes.outside
+        if due_ns > now_ns:
+            self._last_ns = due_ns
+            core.call_at_ns(due_ns, arrive, (), context)
+        else:
+            core.call_soon(arrive, context=context)
+
+    def _arrive(self) -> None:
+        deliver, args = self._flying.popleft()
+        deliver(*args)
+
+    def _arrive_early(self) -> None:
+        """Take in what was sent before the receiver had accepted the connection; it may have by now."""
+        context = self.context
+        if context is None:
+            self._arrive()
+        elif self._core.processes.holder(context):
+            self._core.call_soon(self._arrive, context=context)
+        else:
+            context.run(self._arrive)
+
+    def stop_flying(self) -> None:
+        """Hold what is on its way when a cut begins; a part of the first data still arrives."""
+        segments = list(self._flying)
+        if not segments:
+            return
+        self._flying = deque([(_nothing_arrives, ())] * len(segments))
+        deliver, args = segments[0]
+        if args and isinstance(args[0], bytes):
+            passed, *rest = self._network.split(args[0])
+            self._flying[0] = deliver, (passed,)
+            segments[:1] = [(deliver, (part,)) for part in rest]
+        held_before, self._held = self._held, deque()  # by a cut that began earlier
+        for segment in segments:
+            self._hold(*segment)
+        self._held.extend(held_before)
+
+    def _hold(self, deliver: Callable[..., object], args: tuple[Any, ...]) -> None:
+        self._held.append((deliver, args))
+        self._network.keep_held(self)
+        if self._give_up is None:
+            self._give_up = self._core.loop.call_later(RETRANSMISSION_TIMEOUT_S, self._on_give_up)
+
+    def release(self) -> None:
+        """Send what was held; called by the network once nothing cuts the pipe any more."""
+        self._stop_waiting()
+        held, self._held = self._held, deque()
+        for deliver, args in held:
+            self.send(deliver, *args)
+
+    def _on_give_up(self) -> None:
+        self._stop_waiting()
+        self._held.clear()
+        if self.on_give_up is not None:
+            self.on_give_up()
+
+    def _stop_waiting(self) -> None:
+        if self._give_up is not None:
+            self._give_up.cancel()
+            self._give_up = None
+
+
+def _nothing_arrives() -> None:
+    """Stand for a segment that a cut holds back."""

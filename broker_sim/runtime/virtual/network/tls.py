@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     import asyncio
     import ssl
 
-    from broker_sim.runtime.virtual.loop import VirtualEventLoop
-
 
 class Tls(NamedTuple):
     """How one side of a connection speaks TLS. Times are in seconds, None for asyncio's own."""
@@ -19,12 +17,12 @@ class Tls(NamedTuple):
     handshake_timeout: float | None = None
     shutdown_timeout: float | None = None
     server_hostname: str | None = None
-    """What a client expects in the certificate."""
+    """Name that a client expects in the certificate."""
     server_side: bool = False
 
 
 def secure(
-    loop: VirtualEventLoop, protocol: asyncio.BaseProtocol, waiter: asyncio.Future[None] | None, tls: Tls
+    loop: asyncio.BaseEventLoop, protocol: asyncio.BaseProtocol, waiter: asyncio.Future[None] | None, tls: Tls
 ) -> tuple[asyncio.BaseProtocol, asyncio.Transport]:
     """Return the protocol that goes on the connection, and the transport that `protocol` gets.
 

@@ -9,29 +9,97 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import zlib
 from asyncio import constants
 from asyncio.transports import _FlowControlMixin
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.runtime.virtual.current_process import PROCESS
-from broker_sim.runtime.virtual.network import asyncio_rules
-from broker_sim.runtime.virtual.network.outgoing import Outgoing
-from broker_sim.runtime.virtual.network.ports import VirtualSocket
+from broker_sim.runtime.virtual.core.processes import PROCESS
+from broker_sim.runtime.virtual.network.hosts import VirtualSocket
 from broker_sim.runtime.virtual.network.tls import Tls, is_tls, secure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextvars import Context
 
-    from broker_sim.runtime.virtual.network.network import Network
-    from broker_sim.runtime.virtual.network.pipe import Pipe
-    from broker_sim.runtime.virtual.network.ports import Address
-    from broker_sim.runtime.virtual.processes import Process
+    from broker_sim.runtime.virtual.core.processes import Process
+    from broker_sim.runtime.virtual.network.hosts import Address
+    from broker_sim.runtime.virtual.network.network import Network, Pipe
 
 END: Final = b""
 """Stands in an inbox where the other side has sent its end."""
+_ATTACH_TAKES_TRANSPORT: Final = asyncio.Server._attach.__code__.co_argcount == 2  # type: ignore[attr-defined]
+"""From Python 3.13 on a server keeps its transports; before, it counts them."""
+
+
+class Outgoing:
+    """Sends data through a pipe; `on_data` and `on_end` run where it arrives.
+
+    The window stands for the buffers of both kernels: it holds what the other side has not read.
+    The backlog is the transport's own buffer, which `pause_writing` and `drain` look at.
+    """
+
+    __slots__ = ("_backlog", "_in_flight_bytes", "_network", "_on_data", "_on_end", "_pipe",
+                 "backlog_bytes", "end_sent")  # fmt: skip
+
+    def __init__(
+        self, network: Network, pipe: Pipe, on_data: Callable[[bytes], object], on_end: Callable[[], object]
+    ) -> None:
+        self._network = network
+        self._pipe = pipe
+        self._on_data = on_data
+        self._on_end = on_end
+        self._backlog: deque[bytes] = deque()
+        self._in_flight_bytes = 0
+        self.backlog_bytes = 0
+        self.end_sent = False
+
+    def write(self, data: bytes) -> None:
+        """Send what fits into the window, and keep the rest for `on_read`."""
+        size = len(data)
+        if not self.backlog_bytes and self._in_flight_bytes + size <= self._network.window_bytes:
+            self._send(data, size)
+            return
+        self._backlog.append(data)
+        self.backlog_bytes += size
+        self._fill_window()
+
+    def on_read(self, size: int) -> None:
+        """Take note that the other side has read so many bytes."""
+        self._in_flight_bytes -= size
+        if self.backlog_bytes:
+            self._fill_window()
+
+    def send_end(self) -> None:
+        """Send the end, once."""
+        if not self.end_sent:
+            self.end_sent = True
+            self._pipe.send(self._on_end)
+
+    def drop_backlog(self) -> None:
+        """Forget what has not been sent."""
+        self._backlog.clear()
+        self.backlog_bytes = 0
+
+    def _fill_window(self) -> None:
+        backlog = self._backlog
+        while backlog and (room := self._network.window_bytes - self._in_flight_bytes) > 0:
+            data = backlog.popleft()
+            if len(data) > room:
+                backlog.appendleft(data[room:])
+                data = data[:room]
+            self.backlog_bytes -= len(data)
+            self._send(data, len(data))
+
+    def _send(self, data: bytes, size: int) -> None:
+        self._in_flight_bytes += size
+        if self._network.fragments:
+            for part in self._network.split(data):
+                self._pipe.send(self._on_data, part)
+        else:
+            self._pipe.send(self._on_data, data)
 
 
 class MemoryTransport(_FlowControlMixin):
@@ -41,17 +109,17 @@ class MemoryTransport(_FlowControlMixin):
     _sendfile_compatible = constants._SendfileMode.FALLBACK
 
     def __init__(self, network: Network, pipe: Pipe, own: Address, other: Address, context: Context) -> None:
-        loop = network.loop
+        core = network.core
         extra = {"sockname": own, "peername": other, "socket": VirtualSocket(own, other)}
-        super().__init__(extra, loop)
+        super().__init__(extra, core.loop)
         self.pipe = pipe
         """What this end writes to."""
         self.peer: MemoryTransport
         self.on_gone: Callable[[], object] | None = None
         self._network = network
-        self._virtual_loop = loop
+        self._core = core
         self._context = context
-        self._number = loop.next_number()
+        self._number = core.next_number()
         self._protocol: Any = None
         self._is_buffered = False
         self._server: Any = None
@@ -71,6 +139,7 @@ class MemoryTransport(_FlowControlMixin):
         self._owner: Process | None = None
         self._outgoing: Outgoing
         pipe.on_give_up = self._on_give_up
+        pipe.on_break = self._break_off
 
     def __hash__(self) -> int:
         return self._number
@@ -96,9 +165,9 @@ class MemoryTransport(_FlowControlMixin):
             self._owner.connections[self] = None
 
     def attach(self, server: Any) -> None:
-        """Count as one of the server's connections until the end."""
+        """Count as one of the server's connections until this end is closed."""
         self._server = server
-        asyncio_rules.attach(server, self)
+        server._attach(*((self,) if _ATTACH_TAKES_TRANSPORT else ()))
 
     def start(
         self, protocol: asyncio.BaseProtocol, waiter: asyncio.Future[None] | None = None, tls: Tls | None = None
@@ -106,10 +175,10 @@ class MemoryTransport(_FlowControlMixin):
         """Hand the connection to its protocol; return the transport that the protocol gets."""
         transport: asyncio.Transport = self
         if tls is not None:
-            protocol, transport = secure(self._virtual_loop, protocol, waiter, tls)
+            protocol, transport = secure(self._core.loop, protocol, waiter, tls)
             waiter = None
         self.set_protocol(protocol)
-        self._virtual_loop.call_soon(self._start, waiter, context=self._context)
+        self._core.call_soon(self._start, waiter, context=self._context)
         return transport
 
     def _start(self, waiter: asyncio.Future[None] | None) -> None:
@@ -136,20 +205,20 @@ class MemoryTransport(_FlowControlMixin):
 
     def on_owner_gone(self) -> None:
         """Close the connection for a process that was killed: its protocol is told nothing."""
-        self.peer.pipe.context = self._network.context
+        self.peer.pipe.context = self._core.processes.outside
         self._outgoing.drop_backlog()
         if not self._gone:
             self.discard(connected=not self._was_reset)
 
-    def break_off(self) -> None:
+    def _break_off(self) -> None:
         """Reset both ends, as a box in the middle may do."""
         for end in (self, self.peer):
-            self._virtual_loop.call_soon(end.on_reset, context=end._context)
+            self._core.call_soon(end.on_reset, context=end._context)
 
     def _on_data(self, data: bytes) -> None:
         pipe = self.peer.pipe
-        told = () if pipe.opaque else (len(data), zlib.crc32(data))
-        self._virtual_loop.trace.record(pipe.name, *told)
+        content = () if pipe.opaque else (len(data), zlib.crc32(data))
+        self._core.trace.record(pipe.name, *content)
         if self._gone:
             self.pipe.send(self.peer.on_reset)
         elif self._reads and not self._inbox:
@@ -158,7 +227,7 @@ class MemoryTransport(_FlowControlMixin):
             self._inbox.append(data)
 
     def _on_end(self) -> None:
-        self._virtual_loop.trace.record(self.peer.pipe.name, "end")
+        self._core.trace.record(self.peer.pipe.name, "end")
         if self._gone:
             return
         if self._reads and not self._inbox:
@@ -170,10 +239,10 @@ class MemoryTransport(_FlowControlMixin):
         """Take a reset; the program learns of it when it reads, or writes."""
         if self._gone or self._was_reset:
             return
-        self._virtual_loop.trace.record(self.peer.pipe.name, "reset")
+        self._core.trace.record(self.peer.pipe.name, "reset")
         self._was_reset = True
         if self._closing or (self._reads and not self._inbox):
-            self._force_close(asyncio_rules.os_error(errno.ECONNRESET))
+            self._force_close(_os_error(errno.ECONNRESET))
         else:
             self._inbox.append(None)
 
@@ -194,7 +263,7 @@ class MemoryTransport(_FlowControlMixin):
     def _on_give_up(self) -> None:
         self._was_reset = True  # nobody is told, since nothing passes
         if not self._gone:
-            self._force_close(asyncio_rules.os_error(errno.ETIMEDOUT))
+            self._force_close(_os_error(errno.ETIMEDOUT))
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -207,7 +276,7 @@ class MemoryTransport(_FlowControlMixin):
         while inbox and self._reads:
             data = inbox.popleft()
             if data is None:
-                self._force_close(asyncio_rules.os_error(errno.ECONNRESET))
+                self._force_close(_os_error(errno.ECONNRESET))
             elif data:
                 self._feed(data)
             else:
@@ -229,7 +298,7 @@ class MemoryTransport(_FlowControlMixin):
         protocol = self._protocol
         while data:
             try:
-                buffer = asyncio_rules.buffer_of(protocol)
+                buffer = _buffer_of(protocol)
             except BaseException:
                 self._inbox.appendleft(bytes(data))  # it stays unread
                 raise
@@ -241,7 +310,7 @@ class MemoryTransport(_FlowControlMixin):
             if data and not (self._reads and self._protocol is protocol):
                 self._inbox.appendleft(bytes(data))
                 if self._reads:
-                    self._virtual_loop.call_soon(self._read_inbox, context=self._context)
+                    self._core.call_soon(self._read_inbox, context=self._context)
                 return
 
     def _on_read(self, size: int) -> None:
@@ -273,7 +342,7 @@ class MemoryTransport(_FlowControlMixin):
         """Read on, in a callback of its own."""
         if self._paused and not self._closing:
             self._paused = False
-            self._virtual_loop.call_soon(self._read_inbox, context=self._context)
+            self._core.call_soon(self._read_inbox, context=self._context)
 
     def is_reading(self) -> bool:
         """Whether the protocol gets what arrives."""
@@ -283,7 +352,7 @@ class MemoryTransport(_FlowControlMixin):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send data; what does not fit into the window waits here."""
-        asyncio_rules.check_bytes(data)
+        _check_bytes(data)
         if self._eof:
             raise RuntimeError("Cannot call write() after write_eof()")
         if not data or self._conn_lost:
@@ -291,7 +360,7 @@ class MemoryTransport(_FlowControlMixin):
         if self._was_reset:
             # After the other side's end a kernel says EPIPE, before it ECONNRESET.
             number = errno.EPIPE if self._ended else errno.ECONNRESET
-            self._force_close(asyncio_rules.os_error(number))
+            self._force_close(_os_error(number))
             return
         # What can change after this call has to be copied.
         self._outgoing.write(data if type(data) is bytes else bytes(data))
@@ -349,7 +418,7 @@ class MemoryTransport(_FlowControlMixin):
 
     def _fatal_error(self, error: BaseException, message: str) -> None:
         if not isinstance(error, OSError):
-            self._virtual_loop.call_exception_handler(
+            self._core.loop.call_exception_handler(
                 {"message": message, "exception": error, "transport": self, "protocol": self._protocol}
             )
         self._force_close(error)
@@ -362,7 +431,7 @@ class MemoryTransport(_FlowControlMixin):
 
     def _schedule_lost(self, error: BaseException | None) -> None:
         self._conn_lost += 1
-        self._virtual_loop.call_soon(self._call_connection_lost, error, context=self._context)
+        self._core.call_soon(self._call_connection_lost, error, context=self._context)
 
     def _call_connection_lost(self, error: BaseException | None) -> None:
         try:
@@ -380,9 +449,29 @@ class MemoryTransport(_FlowControlMixin):
                 self._outgoing.send_end()
         self._inbox.clear()
         if self._server is not None:
-            asyncio_rules.detach(self._server, self)
+            self._server._detach(*((self,) if _ATTACH_TAKES_TRANSPORT else ()))
             self._server = None
         if self._owner is not None:
             self._owner.connections.pop(self, None)
         if self.on_gone is not None:
             self.on_gone()
+
+
+def _buffer_of(protocol: asyncio.BufferedProtocol) -> memoryview:
+    """Return the buffer in which the protocol wants what has arrived. Raises RuntimeError for an empty one."""
+    buffer = memoryview(protocol.get_buffer(-1))
+    if not buffer:
+        raise RuntimeError("get_buffer() returned an empty buffer")
+    return buffer
+
+
+def _check_bytes(data: object) -> None:
+    """Raise TypeError, in asyncio's words, for what cannot be written."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        kind = type(data).__name__
+        raise TypeError(f"data argument must be a bytes-like object, not {kind!r}")
+
+
+def _os_error(number: int) -> OSError:
+    """Return the operating system's error with that number."""
+    return OSError(number, os.strerror(number))

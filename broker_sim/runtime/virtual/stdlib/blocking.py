@@ -12,8 +12,9 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.virtual.current import current_loop, current_worker
-from broker_sim.runtime.virtual.program import is_ours
+from broker_sim.runtime.virtual.core.places import is_ours
+from broker_sim.runtime.virtual.loop import current_loop
+from broker_sim.runtime.virtual.threads import current_worker
 
 if TYPE_CHECKING:
     import asyncio

@@ -13,8 +13,8 @@ import sys
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.virtual.current import current_loop
-from broker_sim.runtime.virtual.program import is_of_a_library
+from broker_sim.runtime.virtual.core.places import is_of_a_library
+from broker_sim.runtime.virtual.loop import current_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ import datetime as dt
 import gc
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.virtual.clock import NS_PER_US
-from broker_sim.runtime.virtual.current import current_loop
+from broker_sim.runtime.virtual.core.clock import NS_PER_US
+from broker_sim.runtime.virtual.loop import current_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,4 +61,4 @@ def _utcnow() -> Callable[..., dt.datetime]:
 
 
 REPLACEMENTS: dict[str, Any] = {"now": classmethod(_now()), "utcnow": classmethod(_utcnow())}
-"""By their names in `datetime.datetime`."""
+"""Replaced methods of `datetime.datetime`, by name."""

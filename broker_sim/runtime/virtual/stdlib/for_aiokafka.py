@@ -9,7 +9,7 @@ from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.virtual.current import current_loop
+from broker_sim.runtime.virtual.loop import current_loop
 from broker_sim.runtime.virtual.stdlib.importing import when_imported
 
 if TYPE_CHECKING:
@@ -81,6 +81,6 @@ def _numbered_hash(batch: Any) -> int:
     number: int | None = getattr(batch, "_virtual_number", None)
     if number is None:
         loop = current_loop()
-        number = object.__hash__(batch) if loop is None else loop.next_number()
+        number = object.__hash__(batch) if loop is None else loop.core.next_number()
         batch._virtual_number = number
     return number

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from broker_sim.runtime.virtual.current import current_loop
+from broker_sim.runtime.virtual.loop import current_loop
 from broker_sim.runtime.virtual.stdlib.importing import when_imported
 
 CLIENTS: Final = ("Producer", "Consumer", "_AdminClientImpl")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import NoReturn
 
-from broker_sim.runtime.virtual.errors import HashSeedError
+from broker_sim.runtime.virtual.core.errors import HashSeedError
 
 VARIABLE = "PYTHONHASHSEED"
 

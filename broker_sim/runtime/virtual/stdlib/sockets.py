@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.virtual.current import current_loop
+from broker_sim.runtime.virtual.loop import current_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,18 +31,18 @@ def _bind(self: socket.socket, address: Any, /) -> None:
     if loop is None or not _is_tcp(self):
         _real_bind(self, address)
     else:
-        loop.network.sockets.bind(self, address)
+        loop.tcp.bind_socket(self, address)
 
 
 def _getsockname(self: socket.socket, /) -> Any:
     loop = current_loop()
-    address = None if loop is None else loop.network.sockets.address_of(self)
+    address = None if loop is None else loop.tcp.address_of(self)
     return _real_getsockname(self) if address is None else address
 
 
 def _listen(self: socket.socket, *backlog: int) -> None:
     loop = current_loop()
-    if loop is None or loop.network.sockets.address_of(self) is None:
+    if loop is None or loop.tcp.address_of(self) is None:
         _real_listen(self, *backlog)
 
 
@@ -69,4 +69,4 @@ REPLACEMENTS: dict[str, Any] = {
     "listen": _listen,
     **{name: _blocking(name) for name in ("accept", "connect", "connect_ex")},
 }
-"""By their names in `socket.socket`."""
+"""Replaced methods of `socket.socket`, by name."""

@@ -6,8 +6,9 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.virtual.clock import NS_PER_SECOND
-from broker_sim.runtime.virtual.current import current_loop, current_worker
+from broker_sim.runtime.virtual.core.clock import NS_PER_SECOND
+from broker_sim.runtime.virtual.loop import current_loop
+from broker_sim.runtime.virtual.threads import current_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +128,7 @@ REPLACEMENTS: dict[str, Callable[..., Any]] = {
     "asctime": _show_fields("asctime"),
     "strftime": _show_fields("strftime"),
 }
-"""By their names in `time`. How much processor time was used stays real."""
+"""Replaced functions of `time`, by name. Clocks of the processor stay real."""
 if hasattr(time, "clock_gettime"):
     REPLACEMENTS["clock_gettime"] = _clock_by_id("clock_gettime", in_seconds=True)
     REPLACEMENTS["clock_gettime_ns"] = _clock_by_id("clock_gettime_ns", in_seconds=False)

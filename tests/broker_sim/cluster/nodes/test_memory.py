@@ -4,7 +4,7 @@ import pytest
 
 from broker_sim.cluster.nodes import memory
 from broker_sim.cluster.nodes.memory import LogMemory
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.run import VirtualScheduler
 
 FREED_BYTES = 16 << 20
 

@@ -12,7 +12,7 @@ from broker_sim.log.storage.deletions import delete_dir
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.run import VirtualScheduler
 
 KEY = TopicPartition("topic", 0)
 TOPIC_ID = bytes(range(16))

@@ -39,7 +39,7 @@ class Echo(asyncio.Protocol):
 
 async def connect(*, make_server=Echo, address=SERVER) -> Client:
     loop = asyncio.get_running_loop()
-    if loop.network.ports.listener(*address) is None:
+    if loop.tcp.ports.listener(*address) is None:
         await loop.create_server(make_server, *address)
     _, client = await loop.create_connection(Client, *address)
     return client

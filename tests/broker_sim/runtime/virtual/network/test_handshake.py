@@ -98,7 +98,7 @@ def test_bound_port_is_taken_but_refuses_until_a_server_listens(run):
 
 
 def test_free_ports_come_round_again():
-    ports = VirtualEventLoop().network.ports
+    ports = VirtualEventLoop().tcp.ports
     kept = ports.bind("127.0.0.1", 0)
     drawn = [ports.draw_free() for _ in range(2 * (65_536 - 49_152))]
     assert kept.getsockname() == ("127.0.0.1", 49_152)
@@ -134,7 +134,7 @@ def test_connection_that_waits_for_its_server_is_reset_when_that_closes(run):
     async def main():
         loop = asyncio.get_running_loop()
         server = await loop.create_server(Echo, *SERVER)
-        loop.network.ports.listener(*SERVER).hold()
+        loop.tcp.ports.listener(*SERVER).hold()
         _, client = await loop.create_connection(Client, *SERVER)
         client.transport.write(b"x")
         await asyncio.sleep(1)

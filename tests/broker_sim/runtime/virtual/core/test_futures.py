@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from broker_sim.runtime.virtual.futures import OrderedWeakSet
+from broker_sim.runtime.virtual.core.futures import OrderedWeakSet
 
 
 def order_in_set(run, *, noise: int):

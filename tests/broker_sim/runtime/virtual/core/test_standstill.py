@@ -8,7 +8,7 @@ import time
 import pytest
 
 from broker_sim.runtime.virtual import VirtualLivelockError
-from broker_sim.runtime.virtual.standstill import MAX_TIMERS_WITHOUT_DELAY
+from broker_sim.runtime.virtual.core.clock import MAX_TIMERS_WITHOUT_DELAY
 
 
 async def wait_until_after(deadline):

@@ -1,4 +1,4 @@
-"""Programs that share a virtual loop and end or stand still apart from each other, as processes do.
+"""Programs that share a virtual loop and are killed or frozen apart from each other, as processes are.
 
 Every callback of a loop belongs to the process that its context names, or to none: those are the
 test, the brokers and the network. What a process starts (tasks, connections, servers, timers,
@@ -12,26 +12,29 @@ import gc
 import warnings
 import weakref
 from contextlib import contextmanager, suppress
-from contextvars import copy_context
+from contextvars import Context, ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from broker_sim.runtime.quiet_logs import quiet_logs
-from broker_sim.runtime.virtual.current_process import PROCESS
-from broker_sim.runtime.virtual.network.pipe import Pipe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
-    from contextvars import Context
 
-    from broker_sim.runtime.virtual.network.ports import BoundPort
-    from broker_sim.runtime.virtual.network.transport import MemoryTransport
-    from broker_sim.runtime.virtual.process_loop import ProcessLoop
+    from broker_sim.runtime.virtual.core.queue import CallbackQueue
+    from broker_sim.runtime.virtual.core.trace import LoopTrace
 
 Result = TypeVar("Result")
 State = Literal["running", "frozen", "dead"]
 AWAITS_IN_FINALLY: Final = 20
-"""So often a coroutine that is thrown away may wait on its way out; then it is left as it is."""
+"""Maximum awaits in a discarded coroutine's `finally` blocks; after that it is abandoned."""
+
+
+class Belonging(Protocol):
+    """A port or a connection of a process, kept by the network."""
+
+    def on_owner_gone(self) -> None:
+        """Close it: the process was killed."""
 
 
 class Process:
@@ -40,26 +43,25 @@ class Process:
     `loop.process` makes it. Used from the loop's thread only.
     """
 
-    def __init__(self, processes: Processes, loop: ProcessLoop, name: str, host: str) -> None:
+    def __init__(self, processes: Processes, name: str, host: str, context: Context) -> None:
+        """`context` is that of its host, and this process's own from now on."""
         self.name = name
         self.host = host
         """What the network calls it in faults: `loop.network.cut(process.host, "*")`."""
         self.clock_offset_ns = 0
         """How far its wall clock is ahead of the loop's."""
-        self.connections: dict[MemoryTransport, None] = {}
+        self.connections: dict[Belonging, None] = {}
         """Its ends of open connections; kept by the network."""
-        self.ports: dict[BoundPort, None] = {}
+        self.ports: dict[Belonging, None] = {}
         """Where it listens, or did; kept by the network."""
         self.tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
         self.generators: weakref.WeakSet[AsyncGenerator[Any, Any]] = weakref.WeakSet()
         self._processes = processes
-        self._loop = loop
         self._state: State = "running"
         self._held: list[tuple[int, asyncio.Handle]] = []
         self._grave: list[object] = []
-        with loop.network.on_host(host):
-            self._context = copy_context()
-        self._context.run(PROCESS.set, self)
+        self._context = context
+        context.run(PROCESS.set, self)
 
     def __repr__(self) -> str:
         return f"<Process {self.name!r} on {self.host!r}: {self._state}>"
@@ -83,7 +85,7 @@ class Process:
             coroutine.close()
         self._require_alive("start a task in")
         context = self._context.copy()
-        return self._loop.create_task(coroutine, name=name or self.name, context=context)
+        return self._processes.loop.create_task(coroutine, name=name or self.name, context=context)
 
     def call(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
         """Call a function as this process would; what it starts belongs to the process."""
@@ -112,7 +114,7 @@ class Process:
             raise RuntimeError(f"{self!r} cannot be resumed: freeze it before")
         self._set_state("running")
         held, self._held = self._held, []
-        self._loop.take_back(held)
+        self._processes.queue.take_back(held)
 
     def kill(self) -> None:
         """End it at once, as SIGKILL does: no `finally` runs, its host closes its connections.
@@ -123,14 +125,13 @@ class Process:
         if self.is_dead:
             return
         self._halt("dead")
-        kernels = self._loop.network.context
         arriving = [entry for entry in self._held if _is_arrival(entry[1])]
         self._held = [entry for entry in self._held if not _is_arrival(entry[1])]
         for _, handle in arriving:
-            handle._context = kernels  # type: ignore[attr-defined]
-        self._loop.take_back(arriving)
+            handle._context = self._processes.outside  # type: ignore[attr-defined]
+        self._processes.queue.take_back(arriving)
         for port in list(self.ports):
-            port.close()
+            port.on_owner_gone()
         for connection in list(self.connections):
             self._grave.append(connection)
             connection.on_owner_gone()
@@ -138,7 +139,7 @@ class Process:
 
     def _halt(self, state: State) -> None:
         self._set_state(state)
-        self._held += self._loop.take_out(self._owns)
+        self._held += self._processes.queue.take_out(self._owns)
 
     def _set_state(self, state: State) -> None:
         self._processes.on_state(self, self._state, state)
@@ -162,7 +163,7 @@ class Process:
             asyncio.tasks._unregister_task(task)
             self._grave.append(task)
         for generator in generators:
-            self._loop.forget_generator(generator)
+            self._processes.loop._asyncgens.discard(generator)  # type: ignore[attr-defined]
             self._grave.append(generator)
 
     def dispose(self) -> None:
@@ -181,11 +182,15 @@ class Process:
 class Processes:
     """All processes of one loop."""
 
-    def __init__(self, loop: ProcessLoop) -> None:
-        self._loop = loop
+    def __init__(self, loop: asyncio.BaseEventLoop, queue: CallbackQueue, trace: LoopTrace) -> None:
+        self.loop = loop
+        self.queue = queue
+        self.outside = Context()
+        """What no process is in: the kernels of all hosts."""
+        self._trace = trace
         self._all: list[Process] = []
         self.halted = 0
-        """How many do not run; as long as it is 0 nobody has to be asked for."""
+        """Number of processes that do not run; while it is 0 no callback has to be held."""
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -193,18 +198,18 @@ class Processes:
     def __iter__(self) -> Iterator[Process]:
         return iter(self._all)
 
-    def add(self, name: str, host: str | None) -> Process:
+    def add(self, name: str, host: str, context: Context) -> Process:
         """Make a process; ValueError if one of that name is alive."""
         if any(process.name == name and not process.is_dead for process in self._all):
             raise ValueError(f"process {name!r} is alive: kill it before it starts again")
-        process = Process(self, self._loop, name, name if host is None else host)
+        process = Process(self, name, host, context)
         self._all.append(process)
         return process
 
     def on_state(self, process: Process, before: State, after: State) -> None:
         """Count a process that stops or goes on."""
         self.halted += (after != "running") - (before != "running")
-        self._loop.trace.record("process", process.name, after)
+        self._trace.record("process", process.name, after)
 
     def holder(self, context: Context | None) -> Process | None:
         """Return the process of a context, None for the present one, if it is halted."""
@@ -226,15 +231,16 @@ class Processes:
     def dispose(self) -> None:
         """Throw away what the killed ones held: `finally` blocks run on the closed loop, unheard."""
         if any(process.is_dead for process in self._all):
-            with _unheard(), _running(self._loop):
+            with _unheard(), _running(self.loop):
                 for process in self._all:
                     process.dispose()
                 gc.collect()
 
 
 def _is_arrival(handle: asyncio.Handle) -> bool:
-    """Whether it is something on its way through the network; that is not the process's to lose."""
-    return isinstance(getattr(handle._callback, "__self__", None), Pipe)  # type: ignore[attr-defined]
+    """Whether it is something on its way through the network, which arrives whether its receiver is alive or not."""
+    owner = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
+    return getattr(type(owner), "outlives_receiver", False)
 
 
 @contextmanager
@@ -264,3 +270,10 @@ def _close(coroutine: Any) -> None:
         with suppress(BaseException):
             coroutine.close()
             return
+
+
+PROCESS: ContextVar[Process | None] = ContextVar("virtual_process", default=None)
+"""The process that the running code belongs to; None for the test, the brokers and the network.
+
+Tasks and callbacks inherit it.
+"""

@@ -1,13 +1,22 @@
+"""Handles and timers of a virtual loop: those of asyncio, in the order of their times and of their making."""
+
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_sim.runtime.virtual import VirtualEventLoop
-from broker_sim.runtime.virtual.timers import TimerQueue
+from broker_sim.runtime.virtual.core.queue import TimerQueue
+
+COLOUR = contextvars.ContextVar("COLOUR", default="none")
+
+
+def nothing() -> None: ...
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_size=400))
@@ -66,3 +75,35 @@ def test_cancelling_a_timer_that_ran_changes_nothing():
     loop.step()
     handle.cancel()
     assert len(loop._scheduled) == 1
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_handles_are_those_of_asyncio(debug):
+    loop = VirtualEventLoop()
+    loop.set_debug(debug)
+    ours = loop.call_soon(nothing), loop.call_later(2, nothing)
+    theirs = asyncio.Handle(nothing, (), loop), asyncio.TimerHandle(2.0, nothing, (), loop)
+    for mine, other in zip(ours, theirs, strict=True):
+        text = repr(other).replace("<", "<Virtual", 1)
+        assert repr(mine)[:40] == text[:40]
+        assert ("created at" in repr(mine)) is debug
+        mine.cancel()
+        assert mine.cancelled()
+        assert "cancelled" in repr(mine)
+    assert ours[1].when() == 2.0
+    assert ours[1] == ours[1]
+    loop.close()
+
+
+def test_callback_has_the_given_context_or_a_copy_of_the_present_one():
+    loop, seen = VirtualEventLoop(), []
+    red = contextvars.copy_context()
+    red.run(COLOUR.set, "red")
+    loop.call_soon(lambda: seen.append(COLOUR.get()), context=red)
+    loop.call_soon(lambda: (seen.append(COLOUR.get()), COLOUR.set("green")))
+    loop.call_later(1, lambda: seen.append(COLOUR.get()), context=red)
+    while loop.step():
+        pass
+    assert seen == ["red", "none", "red"]
+    assert COLOUR.get() == "none"
+    loop.close()

@@ -1,4 +1,4 @@
-"""The clock of a virtual loop: integer nanoseconds that only the loop moves."""
+"""The clock of a virtual loop: integer nanoseconds that only the loop moves, and what to do where it stands still."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ NS_PER_MS: Final = 1_000_000
 NS_PER_SECOND: Final = 1_000_000_000
 MAX_DELAY_S: Final = 1e9
 """Longer delays, infinite ones too, are cut to this: about 31 years."""
+MAX_TIMERS_WITHOUT_DELAY: Final = 10
+"""Timers without a delay that run at one time; each further one takes a microsecond."""
 _NOISE_US: Final = 0.001
 
 
@@ -77,3 +79,34 @@ class LoopClock(Clock):
         """Return False: virtual time does not pass by waiting."""
         del condition, deadline_ms
         return False
+
+
+class Standstill:
+    """Lets time move where a program waits without a delay, again and again, for time to move.
+
+    `while monotonic() <= deadline: await wait(tasks, timeout=deadline - monotonic())` ends on a real computer
+    because each turn takes some time. aiokafka waits so for its next auto-commit.
+    """
+
+    __slots__ = ("_clock", "_timers", "_timers_ns", "nudged_ns", "progress_ns")
+
+    def __init__(self, clock: LoopClock) -> None:
+        self._clock = clock
+        self._timers = 0
+        self._timers_ns = 0
+        self.nudged_ns = 0
+        """End of the last microsecond that was inserted."""
+        self.progress_ns = 0
+        """The last time that the clock has reached without such a microsecond; `CallbackQueue` sets it."""
+
+    def due_ns(self) -> int:
+        """Count a timer without a delay; return when it is due: now, or once time has moved."""
+        now_ns = self._clock.now_ns
+        if now_ns not in {self._timers_ns, self.nudged_ns}:
+            self._timers = 0
+        self._timers_ns = now_ns
+        self._timers += 1
+        if self._timers <= MAX_TIMERS_WITHOUT_DELAY:
+            return now_ns
+        self.nudged_ns = now_ns + NS_PER_US
+        return self.nudged_ns

@@ -1,24 +1,68 @@
-"""Words for reports: what a callback is, where tasks wait, and which of them spin."""
+"""Words for reports: where the program is, what a callback is, where tasks wait, and which of them spin."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-from pathlib import PurePath
+import sys
+import sysconfig
+from functools import cache
+from pathlib import Path, PurePath
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections import Counter
-    from types import CodeType
+    from types import CodeType, FrameType
 
+_STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
+_SITES = {"site-packages", "dist-packages"}
+_OWN = Path(__file__).parents[3]
+"""The folder of this package."""
 NAMED_BY_PROCESS = "Task-"
-"""So the names of tasks begin that were not made by the loop: the process counts them, all runs together."""
+"""Prefix of the names of tasks that the loop has not made: asyncio counts them over all runs of the process."""
 SHOWN_TASKS = 50
 SHOWN_AWAITS = 6
 SHOWN_SPINNERS = 3
 STEPS_OF_GENERATORS = {"async_generator_asend", "async_generator_athrow"}
-"""What is awaited where an asynchronous generator runs on, as that of a fixture or of a context manager."""
+"""Types of what is awaited while an asynchronous generator runs, such as a fixture's or a context manager's."""
+
+
+@cache
+def is_of_a_library(file: str) -> bool:
+    """Whether a file belongs to Python or to an installed package."""
+    path = Path(file)
+    return path.is_relative_to(_STANDARD_LIBRARY) or not _SITES.isdisjoint(path.parts)
+
+
+@cache
+def is_ours(file: str) -> bool:
+    """Whether a file belongs to this package, or is no file but a name such as `<string>`."""
+    return file.startswith("<") or Path(file).is_relative_to(_OWN)
+
+
+def place_of_the_program(frame: FrameType | None = None) -> str:
+    """Return the innermost line of the program that runs in this thread, or in that of `frame`.
+
+    Where no line of the program is found, it is the innermost one of a library.
+    """
+    frame = frame or sys._getframe(1)
+    library: FrameType | None = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not is_ours(file):
+            if not is_of_a_library(file):
+                return _text(frame)
+            library = library or frame
+        elif library is not None:
+            break  # the loop, below which is whoever runs it
+        frame = frame.f_back
+    return "?" if library is None else _text(library)
+
+
+def _text(frame: FrameType) -> str:
+    code = frame.f_code
+    return f'File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}'
 
 
 def label(handle: Any) -> str:
@@ -92,7 +136,7 @@ def _describe_awaits(task: asyncio.Task[Any]) -> str:
 
 
 def _first_of(awaited: Any, *names: str) -> Any:
-    return next((found for name in names if (found := getattr(awaited, name, None)) is not None), None)
+    return next((value for name in names if (value := getattr(awaited, name, None)) is not None), None)
 
 
 def _place(code: CodeType, line: int) -> str:

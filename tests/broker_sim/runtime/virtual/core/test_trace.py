@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from broker_sim.runtime.virtual import LoopClock, LoopTrace
-from broker_sim.runtime.virtual.trace import BATCH_EVENTS
+from broker_sim.runtime.virtual.core.trace import BATCH_EVENTS
 
 
 def trace_of(*events, ask_each_time=False):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from broker_sim.runtime.virtual.clock import NS_PER_SECOND
+from broker_sim.runtime.virtual.core.clock import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker_sim.runtime.virtual.clock import LoopClock
+    from broker_sim.runtime.virtual.core.clock import LoopClock
 
 BATCH_EVENTS = 1_024
-"""How many events are put into words together: at once is four times as fast as one by one."""
+"""Number of events put into words at once, which is four times as fast as one by one."""
 
 
 class LoopTrace:
@@ -46,7 +46,7 @@ class LoopTrace:
 
     @property
     def event_count(self) -> int:
-        """How many events there were."""
+        """Number of events so far."""
         return self._digested + len(self._batch)
 
     @property

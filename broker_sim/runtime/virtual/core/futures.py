@@ -10,14 +10,8 @@ import asyncio
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.virtual.network import NetworkLoop
-
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Iterator
-    from contextvars import Context
-
-_EAGER: object = getattr(asyncio, "eager_task_factory", ...)
-"""asyncio's factory of eager tasks, from Python 3.12 on; its tasks get numbers too."""
+    from collections.abc import AsyncGenerator, Iterator
 
 
 class NumberedFuture(asyncio.Future[Any]):
@@ -30,7 +24,7 @@ class NumberedFuture(asyncio.Future[Any]):
         try:
             return self._number
         except AttributeError:
-            number: int = self.get_loop().next_number()  # type: ignore[attr-defined]
+            number: int = self.get_loop().core.next_number()  # type: ignore[attr-defined]
             self._number = number
             return number
 
@@ -45,7 +39,7 @@ class NumberedTask(asyncio.Task[Any]):
         try:
             return self._number
         except AttributeError:
-            number: int = self.get_loop().next_number()  # type: ignore[attr-defined]
+            number: int = self.get_loop().core.next_number()  # type: ignore[attr-defined]
             self._number = number
             return number
 
@@ -80,39 +74,3 @@ class OrderedWeakSet:
     def clear(self) -> None:
         """Remove all."""
         self._members.clear()
-
-
-class NumberingLoop(NetworkLoop):
-    """The part of a virtual loop that makes futures and tasks."""
-
-    _closed: bool
-    _task_factory: object | None
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._numbers = 0
-        self._task_numbers = 0
-
-    def next_number(self) -> int:
-        """Return 1, 2, 3, ...: hashes for objects whose address would differ between runs."""
-        self._numbers += 1
-        return self._numbers
-
-    def create_future(self) -> asyncio.Future[Any]:
-        """Return a future whose hash is the same in each run."""
-        return NumberedFuture(loop=self)
-
-    def create_task(  # type: ignore[override]
-        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None, **options: Any
-    ) -> asyncio.Task[Any]:
-        """Return a task whose hash and name are the same in each run."""
-        if self._closed:
-            raise RuntimeError("Event loop is closed")
-        if name is None:
-            self._task_numbers += 1
-            name = f"{getattr(coro, '__qualname__', 'task')}-{self._task_numbers}"
-        if self._task_factory is _EAGER:
-            options["eager_start"] = True
-        elif self._task_factory is not None:
-            return super().create_task(coro, name=name, context=context, **options)
-        return NumberedTask(coro, loop=self, name=name, context=context, **options)

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from broker_sim.runtime.virtual import LoopClock
-from broker_sim.runtime.virtual.clock import delay_to_ns
+from broker_sim.runtime.virtual.core.clock import delay_to_ns
 
 
 @pytest.mark.parametrize(
