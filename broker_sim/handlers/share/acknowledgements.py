@@ -1,12 +1,16 @@
-"""Acknowledgements, alone or in a share fetch; mirrors `KafkaApis.handleAcknowledgements` and its checks."""
+"""Acknowledgements, alone or in a share fetch; mirrors `KafkaApis.handleAcknowledgements` and its checks.
+
+Partitions are answered in the order of the Scala maps in `KafkaApis`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.handlers.share.partition_order import in_mutable_map_order, in_to_map_order
 from broker_sim.handlers.support.injected_error import denied_or_injected_error
+from broker_sim.hash_order.hash_codes import topic_id_partition_hash
+from broker_sim.hash_order.scala_order import mutable_map_order, to_map_order
 from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.share.partition.acknowledgement import AcknowledgementBatch
 from broker_sim.share.partition.record_state import AcknowledgeType
@@ -20,16 +24,17 @@ if TYPE_CHECKING:
 
     Errors = Mapping[TopicIdPartition, ApiError | None]
 
-RENEW_VERSION: Final = 2
-"""Of ShareFetch and of ShareAcknowledge: from here on members renew locks (KIP-1222)."""
+Answer = TypeVar("Answer")
 
+RENEW_VERSION: Final = 2
+"""First version of ShareFetch and of ShareAcknowledge in which members can renew locks (KIP-1222)."""
 
 _ALL_TYPES: Final[frozenset[int]] = frozenset(AcknowledgeType)
 _OLD_TYPES: Final = _ALL_TYPES - {AcknowledgeType.RENEW}
 
 
 class AcknowledgingRequest(Protocol):
-    """ShareFetch or ShareAcknowledge."""
+    """A ShareFetch or a ShareAcknowledge."""
 
     group_id: str | None
     member_id: str | None
@@ -37,10 +42,10 @@ class AcknowledgingRequest(Protocol):
     topics: list[Any]
 
 
-def asked_partitions(
+def named_partitions(
     request: AcknowledgingRequest, context: RequestContext
 ) -> list[tuple[TopicIdPartition, list[AcknowledgementBatch]]]:
-    """Return the partitions that a request names, with what it acknowledges of them."""
+    """Return the partitions that a request names, with their acknowledgements."""
     names = context.broker.image.topic_names
     return [
         (
@@ -58,19 +63,19 @@ def asked_partitions(
 def acknowledge(
     request: AcknowledgingRequest,
     context: RequestContext,
-    asked: Mapping[TopicIdPartition, Sequence[AcknowledgementBatch]],
+    acknowledged: Mapping[TopicIdPartition, Sequence[AcknowledgementBatch]],
     denied: AbstractSet[str],
     on_done: Callable[[Errors], object],
 ) -> None:
-    """Acknowledge what is valid of it; `on_done` is told of each partition when all is written.
+    """Acknowledge the partitions that are valid; `on_done` gets the errors of all once they are written.
 
-    As in Kafka, partitions of which nothing is acknowledged are left out if nothing at all is. Raises
+    As in Kafka, partitions without acknowledgements are left out if no partition is valid. Raises
     FailedRequestError.
     """
     is_renewable = context.api_version >= RENEW_VERSION
     valid: dict[TopicIdPartition, Sequence[AcknowledgementBatch]] = {}
     others: dict[TopicIdPartition, ApiError | None] = {}
-    for partition, batches in asked.items():
+    for partition, batches in acknowledged.items():
         error_code = _error(request, context, partition, batches, denied, is_renewable)
         if error_code:
             others[partition] = ApiError(error_code)
@@ -79,7 +84,7 @@ def acknowledge(
     if not valid:
         on_done(in_mutable_map_order(others))
         return
-    for partition, batches in asked.items():
+    for partition, batches in acknowledged.items():
         if not batches and partition not in others:
             others[partition] = None
     key = ShareSessionKey(request.group_id or "", request.member_id or "")
@@ -96,7 +101,7 @@ def _error(
     denied: AbstractSet[str],
     is_renewable: bool,
 ) -> ErrorCode:
-    """Return why nothing of a partition can be acknowledged; NONE if it can."""
+    """Return why a partition cannot be acknowledged, NONE if it can."""
     if partition.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     allowed = _ALL_TYPES if is_renewable and request.is_renew_ack else _OLD_TYPES
@@ -121,3 +126,17 @@ def _is_valid(batch: AcknowledgementBatch, allowed: frozenset[int]) -> bool:
     if len(types) == 1:
         return types[0] in allowed
     return len(types) == last_offset - first_offset + 1 and allowed.issuperset(types)
+
+
+def in_mutable_map_order(answers: Mapping[TopicIdPartition, Answer]) -> dict[TopicIdPartition, Answer]:
+    """Return answers in the order of a Scala map that is still being filled, where all partitions are refused."""
+    return {one: answers[one] for one in mutable_map_order(answers, _hash)}
+
+
+def in_to_map_order(answers: Mapping[TopicIdPartition, Answer]) -> dict[TopicIdPartition, Answer]:
+    """Return answers in the order of a finished Scala map."""
+    return {one: answers[one] for one in to_map_order(answers, _hash)}
+
+
+def _hash(partition: TopicIdPartition) -> int:
+    return topic_id_partition_hash(*partition)

@@ -1,4 +1,4 @@
-"""What a member of a share group must tell before it is served; mirrors the first lines of `KafkaApis`' methods."""
+"""Checks of requests to share groups; mirrors the first lines of `KafkaApis`' methods."""
 
 from __future__ import annotations
 
@@ -18,12 +18,19 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicIdPartition
 
 LONGEST_MEMBER_ID: Final = 36
-"""The characters of a UUID."""
+"""Longest member id, in characters: that of a UUID."""
 
 
 def is_member_id(text: str | None) -> bool:
-    """Whether a member may call itself that; mirrors `KafkaApis.isMemberIdValid`."""
+    """Whether the text is a valid member id; mirrors `KafkaApis.isMemberIdValid`."""
     return text is not None and 0 < java_length(text) <= LONGEST_MEMBER_ID
+
+
+def group_error(context: RequestContext, operation: AclOperation, group_id: str) -> ErrorCode:
+    """Return why the client may not do the operation on a share group, NONE if it may."""
+    if not has_share_groups(context):
+        return ErrorCode.UNSUPPORTED_VERSION
+    return authorization_error(context, operation, ResourceType.GROUP, group_id)
 
 
 def member_error(context: RequestContext, group_id: str | None, member_id: str | None) -> ErrorCode:
@@ -39,9 +46,9 @@ def member_error(context: RequestContext, group_id: str | None, member_id: str |
 
 
 def denied_topics(context: RequestContext, partitions: Collection[TopicIdPartition]) -> AbstractSet[str]:
-    """Return those topics that the member may not read.
+    """Return the topics that the member may not read.
 
-    Raises ApiError UNKNOWN_SERVER_ERROR if one does not exist and there is an authorizer: as in Kafka, that
+    Raises ApiError UNKNOWN_SERVER_ERROR for a topic that does not exist if there is an authorizer: as in Kafka, it
     cannot be asked about a topic without a name.
     """
     if context.broker.authorizer is None:

@@ -1,9 +1,9 @@
 """DeleteShareGroupOffsets (key 92), version 0; mirrors `KafkaApis.handleDeleteShareGroupOffsetsRequest`.
 
 Behaviour:
-* all state of topics of a group without members goes
+* deletes all state that a group without members has of topics
 * topics that the client may not read, that do not exist, or that have no state, fail by themselves
-* answered once the share coordinator and the group have forgotten it
+* answered once the share coordinator and the group have deleted the state
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
-from broker_sim.handlers.share.share_group_refusal import share_group_refusal
+from broker_sim.handlers.share.checks import group_error
 from broker_sim.handlers.support.authorization import unauthorized_names
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
@@ -31,14 +31,14 @@ def handle_delete_share_group_offsets(
     context: RequestContext,
     respond: Callable[[messages.DeleteShareGroupOffsetsResponse], None],
 ) -> None:
-    """Delete the offsets of the topics that may be read."""
+    """Delete the offsets of the topics that the client may read."""
 
     def fail(code: ErrorCode, text: str | None) -> None:
         respond(Response(error_code=code, error_message=text))
 
-    refusal = share_group_refusal(context, AclOperation.DELETE, request.group_id)
-    if refusal:
-        fail(refusal, ERROR_TEXTS.get(refusal))
+    error_code = group_error(context, AclOperation.DELETE, request.group_id)
+    if error_code:
+        fail(error_code, ERROR_TEXTS.get(error_code))
         return
     names = [topic.topic_name for topic in request.topics]
     denied = unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, names)

@@ -1,12 +1,12 @@
 """DescribeShareGroupOffsets (key 90), versions 0-1; mirrors `KafkaApis.handleDescribeShareGroupOffsetsRequest`.
 
 Behaviour:
-* tells where each share partition begins, which is what the share coordinator has of it
-* what has no state, or cannot be read, begins at -1, without an error
-* a group without a list of topics is told of with all that have state, apart from hidden topics; of
-  named topics the hidden ones have an error
+* answers with the start offset of each share partition, as its share coordinator has it
+* a share partition without state, or whose state cannot be read, has the offset -1 and no error
+* a group without a list of topics has all topics with state, apart from hidden ones; hidden topics that the request
+  names have an error
 
-Version notes: 1 brings the lag (KIP-1226), which is asked for at the leaders of the partitions.
+Version notes: 1 brings the lag (KIP-1226), for which the leaders of the partitions are asked.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
-from broker_sim.handlers.share.share_group_refusal import share_group_refusal
+from broker_sim.handlers.share.checks import group_error
 from broker_sim.handlers.support.authorization import unauthorized_names
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
+
+    OnGroup = Callable[[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup], object]
 
 Request = messages.DescribeShareGroupOffsetsRequest
 Response = messages.DescribeShareGroupOffsetsResponse
@@ -38,17 +40,17 @@ def handle_describe_share_group_offsets(
     context: RequestContext,
     respond: Callable[[messages.DescribeShareGroupOffsetsResponse], None],
 ) -> None:
-    """Describe the offsets of each group, and answer once all are there."""
+    """Describe the offsets of each group, and answer once all groups are described."""
     groups: list[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup]
     groups = [Group(asked.group_id) for asked in request.groups]
-    left = set(range(len(groups)))
+    waiting = set(range(len(groups)))
 
     def take(
         index: int, group: messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
     ) -> None:
         groups[index] = group
-        left.discard(index)
-        if not left:
+        waiting.discard(index)
+        if not waiting:
             respond(Response(groups=groups))
 
     if not groups:
@@ -60,43 +62,57 @@ def handle_describe_share_group_offsets(
 def _describe(
     asked: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup,
     context: RequestContext,
-    on_group: Callable[[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup], object],
+    on_group: OnGroup,
 ) -> None:
-    group_id = asked.group_id
-    describe = AclOperation.DESCRIBE
-    refusal = share_group_refusal(context, describe, group_id)
-    if refusal:
-        on_group(Group(group_id, error_code=refusal))
-        return
-    if asked.topics is not None and not asked.topics:
-        on_group(Group(group_id))
-        return
-    names = [topic.topic_name for topic in asked.topics or ()]
-    denied = unauthorized_names(context, describe, ResourceType.TOPIC, names)
-
-    def take(group: messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup) -> None:
-        if asked.topics is None:
-            told = [topic.topic_name for topic in group.topics]
-            hidden = unauthorized_names(context, describe, ResourceType.TOPIC, told)
-            group.topics = [topic for topic in group.topics if topic.topic_name not in hidden]
-        group.topics += [
-            Topic(topic.topic_name, partitions=[_hidden(number) for number in topic.partitions])
-            for topic in asked.topics or ()
-            if topic.topic_name in denied
+    """Describe one group: the topics that the request names, or all that have state."""
+    error_code = group_error(context, AclOperation.DESCRIBE, asked.group_id)
+    if error_code:
+        on_group(Group(asked.group_id, error_code=error_code))
+    elif asked.topics is None:
+        context.broker.groups.shares.describe_offsets(
+            asked, lambda group: on_group(_without_hidden(group, context)), partial(_fail, asked.group_id, on_group)
+        )
+    elif not asked.topics:
+        on_group(Group(asked.group_id))
+    else:
+        hidden = _hidden_topics(context, [topic.topic_name for topic in asked.topics])
+        shown = [topic for topic in asked.topics if topic.topic_name not in hidden]
+        refused = [
+            Topic(topic.topic_name, partitions=[_refused(number) for number in topic.partitions])
+            for topic in asked.topics
+            if topic.topic_name in hidden
         ]
-        on_group(group)
 
-    def fail(error: ApiError) -> None:
-        text = ERROR_TEXTS.get(error.error_code)
-        on_group(Group(group_id, error_code=error.error_code, error_message=text))
+        def take(group: messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup) -> None:
+            group.topics += refused
+            on_group(group)
 
-    allowed = asked
-    if asked.topics is not None:
-        topics = [topic for topic in asked.topics if topic.topic_name not in denied]
-        allowed = Request.DescribeShareGroupOffsetsRequestGroup(group_id, topics)
-    context.broker.groups.shares.describe_offsets(allowed, take, fail)
+        context.broker.groups.shares.describe_offsets(
+            Request.DescribeShareGroupOffsetsRequestGroup(asked.group_id, shown),
+            take,
+            partial(_fail, asked.group_id, on_group),
+        )
 
 
-def _hidden(number: int) -> messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition:
+def _fail(group_id: str, on_group: OnGroup, error: ApiError) -> None:
+    on_group(Group(group_id, error_code=error.error_code, error_message=ERROR_TEXTS.get(error.error_code)))
+
+
+def _hidden_topics(context: RequestContext, names: Collection[str]) -> Collection[str]:
+    """Return the topics that the client may not describe."""
+    return unauthorized_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+
+
+def _without_hidden(
+    group: messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup, context: RequestContext
+) -> messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup:
+    """Return the group without the topics that the client may not describe."""
+    hidden = _hidden_topics(context, [topic.topic_name for topic in group.topics])
+    group.topics = [topic for topic in group.topics if topic.topic_name not in hidden]
+    return group
+
+
+def _refused(number: int) -> messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition:
+    """Return the row of a partition whose topic the client may not describe."""
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return Row(number, -1, lag=-1, error_code=code, error_message=ERROR_TEXTS[code])

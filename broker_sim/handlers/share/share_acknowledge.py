@@ -1,12 +1,12 @@
 """ShareAcknowledge (key 79), versions 1-2; mirrors `KafkaApis.handleShareAcknowledgeRequest`.
 
 Behaviour:
-* answered once what it changes is written by the share coordinator
-* the first request of a session cannot acknowledge; the last one ends it, and releases all other records
-* with an authorizer, UNKNOWN_SERVER_ERROR answers all of it where a topic does not exist, as by Kafka
-* a partition with one batch that is not valid is answered with an error, and nothing of it is changed
+* answered once the share coordinator has written the changes
+* the first request of a session cannot acknowledge; the last one ends the session and releases all other records
+* with an authorizer, UNKNOWN_SERVER_ERROR answers all of a request with a topic that does not exist, as by Kafka
+* a partition with an invalid batch is answered with an error and is not changed
 
-Version notes: 2 brings the renewal of locks (KIP-1222) and tells how long locks last.
+Version notes: 2 brings the renewal of locks (KIP-1222) and the duration of locks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.fetch_session import FINAL_EPOCH
-from broker_sim.handlers.share.acknowledgements import acknowledge, asked_partitions
+from broker_sim.handlers.share.acknowledgements import acknowledge, named_partitions
 from broker_sim.handlers.share.checks import denied_topics, member_error
 from broker_sim.handlers.support.leader_hint import HINTED_ERRORS, LeaderHints
 from broker_sim.metadata.topic_partition import by_topic
@@ -36,16 +36,16 @@ def handle_share_acknowledge(
     context: RequestContext,
     respond: Callable[[messages.ShareAcknowledgeResponse], None],
 ) -> None:
-    """Take what a member says of the records that it has."""
+    """Acknowledge records of a member."""
     manager = context.broker.share_partitions
     key = ShareSessionKey(request.group_id or "", request.member_id or "")
     error_code = member_error(context, request.group_id, request.member_id)
-    asked = dict(asked_partitions(request, context))
+    acknowledged = dict(named_partitions(request, context))
     denied: AbstractSet[str] = frozenset()
     if not error_code:
         try:
             manager.sessions.acknowledge_update(key, request.share_session_epoch)
-            denied = denied_topics(context, asked)
+            denied = denied_topics(context, acknowledged)
         except ApiError as error:
             error_code = error.error_code
     if error_code:
@@ -58,7 +58,7 @@ def handle_share_acknowledge(
         respond(_response(context, key.group_id, errors))
 
     try:
-        acknowledge(request, context, asked, denied, done)
+        acknowledge(request, context, acknowledged, denied, done)
     except FailedRequestError:
         respond(messages.ShareAcknowledgeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
 
@@ -66,7 +66,7 @@ def handle_share_acknowledge(
 def _response(
     context: RequestContext, group_id: str, errors: Mapping[TopicIdPartition, ApiError | None]
 ) -> messages.ShareAcknowledgeResponse:
-    """Answer each partition, with the leaders known now where this broker is not the leader."""
+    """Answer each partition, with the leaders of those that this broker does not lead."""
     response = messages.ShareAcknowledgeResponse
     hints = LeaderHints(context.broker.image, context.listener)
 

@@ -1,14 +1,14 @@
 """ShareFetch (key 78), versions 1-2; mirrors `KafkaApis.handleShareFetchRequest`.
 
 Behaviour:
-* acknowledges first, if it has something to acknowledge, then fetches; answered when both are done
+* acknowledges first, if the request has acknowledgements, then fetches; answered when both are done
 * a session (KIP-932) has the partitions; the request has what changes of them, and the last one ends it
-* without room for its session it waits its time out before it is told so
+* without room for its session a request is refused at the end of its wait
 * with a quota, a member that has read more than it may is answered empty; the records stay with it
-* one that renews locks fetches nothing, and says so by its limits
-* partitions are answered that have records, an error, something acknowledged, or are new in the session
-* as by Kafka, UNKNOWN_SERVER_ERROR answers all of it where a topic is to be answered that does not exist;
-  with an authorizer then nothing is acknowledged or fetched
+* a request that renews locks fetches nothing, and its limits are zero
+* partitions are answered that have records, an error, acknowledgements, or are new in the session
+* as by Kafka, UNKNOWN_SERVER_ERROR answers all of a request where a topic is to be answered that does not exist;
+  with an authorizer nothing is acknowledged or fetched then
 
 Version notes: 2 brings limited records (KIP-1206) and the renewal of locks (KIP-1222).
 """
@@ -18,11 +18,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.fetch_session import FINAL_EPOCH
-from broker_sim.handlers.share.acknowledgements import RENEW_VERSION, acknowledge, asked_partitions
+from broker_sim.handlers.share.acknowledgements import (
+    RENEW_VERSION,
+    acknowledge,
+    in_mutable_map_order,
+    in_to_map_order,
+    named_partitions,
+)
 from broker_sim.handlers.share.checks import denied_topics, member_error
-from broker_sim.handlers.share.partition_order import in_mutable_map_order, in_to_map_order
-from broker_sim.handlers.share.share_fetch_response import build_response, response_bytes, throttled
+from broker_sim.handlers.share.share_fetch_answer import ShareFetchAnswer
 from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.protocol import messages
@@ -33,7 +37,7 @@ from broker_sim.share.partition.share_fetch import ShareFetch, SharePartitionDat
 from broker_sim.share.session.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import RequestContext
@@ -41,8 +45,6 @@ if TYPE_CHECKING:
     from broker_sim.share.session.share_session import ShareFetchContext
 
     Respond = Callable[[messages.ShareFetchResponse], None]
-    Fetched = Mapping[TopicIdPartition, SharePartitionData]
-    Acknowledged = Mapping[TopicIdPartition, ApiError | None]
 
 RECORD_LIMIT: Final = 1
 """The `share.acquire.mode` in which batches are split."""
@@ -50,40 +52,61 @@ ACQUIRE_MODES: Final = (0, RECORD_LIMIT)
 
 
 def handle_share_fetch(request: messages.ShareFetchRequest, context: RequestContext, respond: Respond) -> None:
-    """Let a member acquire records, now or when there are some."""
-    error_code = member_error(context, request.group_id, request.member_id)
-    if not error_code and _renews_and_fetches(request, context):
-        error_code = ErrorCode.INVALID_REQUEST
+    """Let a member acquire records, now or once there are some.
+
+    1. Check the member.
+    2. Begin its session, or go on with it.
+    3. Find the topics that the member may not read.
+    4. Acknowledge.
+    5. Fetch the partitions of the session.
+
+    `ShareFetchAnswer` responds when the last two are done.
+    """
+    error_code = _request_error(request, context)
     if error_code:
         respond(messages.ShareFetchResponse(error_code=error_code))
         return
-    asked = asked_partitions(request, context)
+    partitions = named_partitions(request, context)
     try:
-        session = _session(request, context, asked)
+        session = _session(request, context, partitions)
     except ApiError as error:
-        failed = messages.ShareFetchResponse(error_code=error.error_code)
-        if error.error_code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            waiting_fetches = context.broker.share_partitions.waiting_fetches
-            waiting_fetches.add_refused(request.max_wait_ms, lambda: respond(failed))
-        else:
-            respond(failed)
+        _refuse_session(request, context, respond, error.error_code)
         return
-    _Served(request, context, session, dict(asked), respond).serve()
+    answer = ShareFetchAnswer(request, context, session, respond)
+    acknowledged = dict(partitions)
+    try:
+        denied = denied_topics(context, (*session.partitions, *acknowledged))
+        if any(acknowledged.values()):
+            acknowledge(request, context, acknowledged, denied, answer.acknowledged)
+        else:
+            answer.acknowledged({})
+    except ApiError as error:
+        respond(messages.ShareFetchResponse(error_code=error.error_code))
+    except FailedRequestError:
+        respond(messages.ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+    else:
+        _fetch(request, context, session, denied, answer)
 
 
-def _renews_and_fetches(request: messages.ShareFetchRequest, context: RequestContext) -> bool:
-    """Whether a request renews locks and does not say that it wants no records, which could take too long."""
-    return (
-        context.api_version >= RENEW_VERSION
-        and request.is_renew_ack
-        and any((request.max_bytes, request.min_bytes, request.max_records, request.max_wait_ms))
-    )
+def _request_error(request: messages.ShareFetchRequest, context: RequestContext) -> ErrorCode:
+    """Return why the request is not served, NONE if it is."""
+    error_code = member_error(context, request.group_id, request.member_id)
+    if error_code:
+        return error_code
+    limits = request.max_bytes, request.min_bytes, request.max_records, request.max_wait_ms
+    if _renews_locks(request, context) and any(limits):
+        return ErrorCode.INVALID_REQUEST  # a renewal that waits for records could come too late
+    return ErrorCode.NONE
+
+
+def _renews_locks(request: messages.ShareFetchRequest, context: RequestContext) -> bool:
+    return context.api_version >= RENEW_VERSION and request.is_renew_ack
 
 
 def _session(
     request: messages.ShareFetchRequest,
     context: RequestContext,
-    asked: Sequence[tuple[TopicIdPartition, list[AcknowledgementBatch]]],
+    partitions: Sequence[tuple[TopicIdPartition, list[AcknowledgementBatch]]],
 ) -> ShareFetchContext:
     """Return the session that the request begins, goes on with or ends. Raises ApiError."""
     names = context.broker.image.topic_names
@@ -95,116 +118,68 @@ def _session(
     return context.broker.share_partitions.sessions.new_context(
         ShareSessionKey(request.group_id or "", request.member_id or ""),
         request.share_session_epoch,
-        [partition for partition, _ in asked],
+        [partition for partition, _ in partitions],
         forgotten,
         context.connection,
-        has_acknowledgements=any(batches for _, batches in asked),
+        has_acknowledgements=any(batches for _, batches in partitions),
     )
 
 
-class _Served:
-    """One request from its session to its answer."""
+def _refuse_session(
+    request: messages.ShareFetchRequest, context: RequestContext, respond: Respond, error_code: ErrorCode
+) -> None:
+    """Answer with the error of the session; without room for it at the end of the request's wait."""
+    response = messages.ShareFetchResponse(error_code=error_code)
+    if error_code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
+        waiting_fetches = context.broker.share_partitions.waiting_fetches
+        waiting_fetches.add_refused(request.max_wait_ms, lambda: respond(response))
+    else:
+        respond(response)
 
-    __slots__ = ("_acknowledged", "_asked", "_context", "_fetched", "_request", "_respond", "_session", "_topic_names")
 
-    def __init__(
-        self,
-        request: messages.ShareFetchRequest,
-        context: RequestContext,
-        session: ShareFetchContext,
-        asked: Mapping[TopicIdPartition, list[AcknowledgementBatch]],
-        respond: Respond,
-    ) -> None:
-        self._request = request
-        self._context = context
-        self._session = session
-        self._asked = asked
-        self._respond = respond
-        self._topic_names = context.broker.image.topic_names
-        self._fetched: Fetched | None = None
-        self._acknowledged: Acknowledged | None = None
-
-    def serve(self) -> None:
-        """Acknowledge and fetch."""
-        request, context = self._request, self._context
-        try:
-            denied = denied_topics(context, (*self._session.partitions, *self._asked))
-        except ApiError as error:
-            self._respond(messages.ShareFetchResponse(error_code=error.error_code))
-            return
-        if any(self._asked.values()):
-            try:
-                acknowledge(request, context, self._asked, denied, self._on_acknowledged)
-            except FailedRequestError:
-                self._fail()
-                return
+def _fetch(
+    request: messages.ShareFetchRequest,
+    context: RequestContext,
+    session: ShareFetchContext,
+    denied: AbstractSet[str],
+    answer: ShareFetchAnswer,
+) -> None:
+    """Fetch the partitions of the session that have no error."""
+    if _renews_locks(request, context):
+        answer.fetched({})
+        return
+    refused: dict[TopicIdPartition, SharePartitionData] = {}
+    fetched: list[TopicIdPartition] = []
+    max_wait_ms = request.max_wait_ms
+    for partition in session.partitions:
+        error_code = _partition_error(context, partition, denied)
+        injected = injected_error(context, *partition.topic_partition)
+        if injected:
+            max_wait_ms = 0  # as an error of the log ends the wait
+        if error_code or injected:
+            refused[partition] = SharePartitionData(error_code or injected)
         else:
-            self._acknowledged = {}
-        if context.api_version >= RENEW_VERSION and request.is_renew_ack:
-            self._on_fetched({})
-        else:
-            self._fetch(denied)
-
-    def _on_acknowledged(self, acknowledged: Acknowledged) -> None:
-        self._acknowledged = acknowledged
-        self._maybe_answer()
-
-    def _on_fetched(self, fetched: Fetched) -> None:
-        self._fetched = fetched
-        self._maybe_answer()
-
-    def _fetch(self, denied: AbstractSet[str]) -> None:
-        request, context = self._request, self._context
-        refused: dict[TopicIdPartition, SharePartitionData] = {}
-        wanted: list[TopicIdPartition] = []
-        max_wait_ms = request.max_wait_ms
-        for partition in self._session.partitions:
-            error_code = _partition_error(context, partition, denied)
-            injected = injected_error(context, *partition.topic_partition)
-            if injected:
-                max_wait_ms = 0  # as an error of the log ends the wait
-            if error_code or injected:
-                refused[partition] = SharePartitionData(error_code or injected)
-            else:
-                wanted.append(partition)
-        if not wanted:
-            self._on_fetched(in_mutable_map_order(refused))
-            return
-        if request.share_acquire_mode not in ACQUIRE_MODES:
-            self._fail()
-            return
-        records = WantedRecords(
-            request.member_id or "", request.max_records, request.batch_size, request.share_acquire_mode == RECORD_LIMIT
+            fetched.append(partition)
+    if not fetched:
+        answer.fetched(in_mutable_map_order(refused))
+        return
+    if request.share_acquire_mode not in ACQUIRE_MODES:
+        answer.fail()
+        return
+    context.broker.share_partitions.fetch(
+        ShareFetch(
+            request.group_id or "",
+            _fetch_params(request, context, max_wait_ms),
+            WantedRecords(
+                request.member_id or "",
+                request.max_records,
+                request.batch_size,
+                request.share_acquire_mode == RECORD_LIMIT,
+            ),
+            rotate(fetched, request.share_session_epoch),
+            lambda data: answer.fetched(in_to_map_order({**data, **refused})),
         )
-        context.broker.share_partitions.fetch(
-            ShareFetch(
-                request.group_id or "",
-                _fetch_params(request, context, max_wait_ms),
-                records,
-                rotate(wanted, request.share_session_epoch),
-                lambda fetched: self._on_fetched(in_to_map_order({**fetched, **refused})),
-            )
-        )
-
-    def _fail(self) -> None:
-        self._respond(messages.ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
-
-    def _maybe_answer(self) -> None:
-        """Answer when both are done, but a member that has read too much with nothing."""
-        if self._fetched is None or self._acknowledged is None:
-            return
-        context, request = self._context, self._request
-        throttle = context.throttle
-        if throttle is not None and throttle.refuses_fetch(response_bytes(context, self._session, self._fetched)):
-            response = throttled(context, request, self._session, self._acknowledged)
-        else:
-            response = build_response(
-                context, request, self._session, self._fetched, self._acknowledged, self._topic_names
-            )
-        if request.share_session_epoch == FINAL_EPOCH:
-            key = ShareSessionKey(request.group_id or "", request.member_id or "")
-            context.broker.share_partitions.release_session(key)
-        self._respond(response)
+    )
 
 
 def _partition_error(context: RequestContext, partition: TopicIdPartition, denied: AbstractSet[str]) -> ErrorCode:
@@ -219,7 +194,7 @@ def _partition_error(context: RequestContext, partition: TopicIdPartition, denie
 
 
 def _fetch_params(request: messages.ShareFetchRequest, context: RequestContext, max_wait_ms: int) -> FetchParams:
-    """Return what holds for all partitions; only leaders serve share fetches."""
+    """Return the parameters of all partitions; only leaders serve share fetches."""
     broker = context.broker
     max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
     if context.throttle is not None:

@@ -40,5 +40,5 @@ def handle_share_group_describe(
 
 
 def _topics_of(group: messages.ShareGroupDescribeResponse.DescribedGroup) -> list[str]:
-    """Return the topics that members have."""
+    """Return the topics that are assigned to members."""
     return [topic.topic_name for member in group.members for topic in member.assignment.topic_partitions]

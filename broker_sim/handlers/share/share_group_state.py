@@ -1,17 +1,17 @@
 """The state of share partitions; mirrors `KafkaApis.handleInitializeShareGroupStateRequest` and its siblings.
 
 InitializeShareGroupState (key 83), ReadShareGroupState (84) and DeleteShareGroupState (86), version 0;
-WriteShareGroupState (85) and ReadShareGroupStateSummary (87), versions 0-1. Brokers ask each other for these,
-and clients that may act for the cluster can, too.
+WriteShareGroupState (85) and ReadShareGroupStateSummary (87), versions 0-1. Brokers send them to each other; clients
+with the right to act for the cluster may send them, too.
 
 Behaviour:
-* to others each partition is CLUSTER_AUTHORIZATION_FAILED, with a text
+* for other clients each partition is CLUSTER_AUTHORIZATION_FAILED, with a text
 * each share partition is served by itself, see `broker_sim.share.coordinator.shard`
 * a request without a group, or with a topic without partitions, has an empty answer
-* answered once what it has changed is committed
-* a read notes the leader epoch that it names, which fences leaders before it
+* answered once the changes are committed
+* a read writes the leader epoch of its reader, which fences the leaders before it
 
-Version notes: 1 has the number of records that are done with (KIP-1226).
+Version notes: 1 has the number of completed records (KIP-1226).
 """
 
 from __future__ import annotations
