@@ -11,7 +11,6 @@ from broker_sim.broker.txn_offset_verifier import TxnOffsetVerifier
 from broker_sim.errors import ApiError
 from broker_sim.group.environment import GroupEnvironment, LatestOffset
 from broker_sim.group.service import GroupCoordinatorService
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.protocol.special_values import NO_OFFSET
 from broker_sim.replica import AddPartitionsToTxnManager, TransactionalAppends
 from broker_sim.share.partition.log_reader import LogReader
@@ -58,14 +57,7 @@ def make_group_coordinator(
 
     return GroupCoordinatorService(
         GroupEnvironment(
-            broker_id=broker.broker_id,
-            config=broker.config,
-            clock=broker.clock,
-            random=broker.random,
-            call_later=broker.call_later,
-            run_beside=broker.process.run_beside,
-            image=broker.image,
-            storage=broker.storage(GROUP_METADATA_TOPIC, broker.config.offsets_load_buffer_size),
+            broker=broker,
             verify_transaction=TxnOffsetVerifier(appends),
             persister=persister,
             latest_offsets=PartitionMetadataClient(broker, broker.sender(latest_offsets)),

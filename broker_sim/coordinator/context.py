@@ -28,10 +28,10 @@ from broker_sim.protocol.records import read_end_txn_marker
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.coordinator.environment import RuntimeEnvironment
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.records import CoordinatorRecord
     from broker_sim.coordinator.result import Result, ShardRuntime
-    from broker_sim.coordinator.storage import TransactionMarker, VerifiedTransaction
+    from broker_sim.coordinator.storage import CoordinatorTopic, TransactionMarker, VerifiedTransaction
 
     OnDone = Callable[[ErrorCode], object]
 
@@ -72,7 +72,8 @@ class CoordinatorContext(Generic[S]):
         self,
         partition: int,
         leader_epoch: int,
-        environment: RuntimeEnvironment,
+        broker: BrokerContext,
+        topic: CoordinatorTopic,
         make_shard: Callable[[int, ShardRuntime], S],
         reload: Callable[[int], object],
     ) -> None:
@@ -80,10 +81,10 @@ class CoordinatorContext(Generic[S]):
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.state = CoordinatorState.LOADING
-        self._environment = environment
-        self._storage = environment.storage
+        self._topic = topic
+        self._storage = topic.storage
         self._reload = reload
-        self._buffer = WriteBuffer(partition, environment, self._fail)
+        self._buffer = WriteBuffer(partition, broker, topic, self._fail)
         self._end_offset = 0
         self.change_offset = 0
         """See `ShardRuntime`: that of the record that is taken in, else that of the next one."""
@@ -117,7 +118,7 @@ class CoordinatorContext(Generic[S]):
             header = parse_header(batch)
             self._end_offset = header.last_offset + 1
             if not header.is_control:
-                for offset, record in self._environment.serde.decode_batch(batch):
+                for offset, record in self._topic.serde.decode_batch(batch):
                     self.change_offset = offset
                     self.shard.replay(record, offset, header.producer_id)
                     self.loaded_records += 1
@@ -177,7 +178,7 @@ class CoordinatorContext(Generic[S]):
         elif not self.is_active:
             settle(ErrorCode.NOT_COORDINATOR)
         else:
-            timeout_ms = self._environment.timeout_ms
+            timeout_ms = self._topic.timeout_ms
             self._storage.await_committed(self.partition, self._end_offset, timeout_ms, settle)
 
     def _append_shared(self, result: Result[R], settle: OnDone) -> None:

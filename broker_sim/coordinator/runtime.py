@@ -23,9 +23,9 @@ from broker_sim.runtime.event_log import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.coordinator.environment import RuntimeEnvironment
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.result import Result, ShardRuntime
-    from broker_sim.coordinator.storage import VerifiedTransaction
+    from broker_sim.coordinator.storage import CoordinatorTopic, VerifiedTransaction
     from broker_sim.metadata import ImageChanges, MetadataImage
 
 log = get_logger(__name__)
@@ -53,10 +53,11 @@ class ShardOwner(Protocol[S]):
 class CoordinatorRuntime(Generic[S]):
     """The shards of one broker in one topic. Thread rule: the broker's loop."""
 
-    def __init__(self, environment: RuntimeEnvironment, owner: ShardOwner[S]) -> None:
-        self._environment = environment
+    def __init__(self, broker: BrokerContext, topic: CoordinatorTopic, owner: ShardOwner[S]) -> None:
+        self._broker = broker
+        self.topic = topic
         self._owner = owner
-        self._log = log.bind(node=f"broker-{environment.broker_id}", topic=environment.topic)
+        self._log = log.bind(node=f"broker-{broker.broker_id}", topic=topic.name)
         self._contexts: dict[int, CoordinatorContext[S]] = {}
         """The partitions that this broker leads, whatever their state."""
         self._count: int | None = None
@@ -69,7 +70,7 @@ class CoordinatorRuntime(Generic[S]):
 
         As in Kafka, partitions that are added while a broker runs have no keys.
         """
-        count = self._environment.default_partitions if self._count is None else self._count
+        count = self.topic.default_partitions if self._count is None else self._count
         return partition_of_key(key, count)
 
     def find(self, key: str) -> CoordinatorContext[S]:
@@ -119,7 +120,7 @@ class CoordinatorRuntime(Generic[S]):
 
     def follow(self, changes: ImageChanges, image: MetadataImage) -> None:
         """Take the roles of new metadata."""
-        name, broker_id = self._environment.topic, self._environment.broker_id
+        name, broker_id = self.topic.name, self._broker.broker_id
         topic = image.topics.get(name)
         if topic is None:
             self._count = None
@@ -142,14 +143,14 @@ class CoordinatorRuntime(Generic[S]):
         if context is not None:
             if context.leader_epoch >= leader_epoch:
                 return
-            if context.is_active and self._environment.keeps_shards_when_reelected:
+            if context.is_active and self.topic.keeps_shards_when_reelected:
                 context.leader_epoch = leader_epoch
                 return
             self.resigned(partition)
         context = self._contexts[partition] = CoordinatorContext(
-            partition, leader_epoch, self._environment, self._owner.make_shard, self.reload
+            partition, leader_epoch, self._broker, self.topic, self._owner.make_shard, self.reload
         )
-        self._environment.call_later(0, self._load, context)
+        self._broker.call_later(0, self._load, context)
 
     def _load(self, context: CoordinatorContext[S]) -> None:
         if context.state is not CoordinatorState.LOADING:

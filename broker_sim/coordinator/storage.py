@@ -6,6 +6,7 @@ manager. Here is also what a batch has to do with transactions, and what clients
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from broker_sim.errors import ApiError, ErrorCode
@@ -15,7 +16,9 @@ from broker_sim.protocol.records import build_end_txn_marker
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from broker_sim.coordinator.records import RecordSerde
     from broker_sim.log import VerificationGuard
+    from broker_sim.protocol.compression import CompressionCodec
 
 
 class CoordinatorStorage(Protocol):
@@ -64,6 +67,25 @@ class CoordinatorStorage(Protocol):
 
     def read(self, partition: int) -> Iterator[bytes]:
         """Yield all batches of the partition's log, whole, from its start to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorTopic:
+    """An internal topic, and how its coordinator writes it."""
+
+    name: str
+    storage: CoordinatorStorage
+    default_partitions: int
+    """Number of partitions the topic will have where it is still to be created."""
+    serde: RecordSerde
+    codec: CompressionCodec
+    """Compression of the batches."""
+    timeout_ms: int
+    """How long the in-sync replicas have to get what was written, unless a result says otherwise."""
+    base_sequence: int = 0
+    """Base sequence of every batch: coordinators do not use sequence numbers."""
+    keeps_shards_when_reelected: bool = True
+    """Whether a shard goes on in a new epoch of the same leader; otherwise it is loaded again."""
 
 
 class VerifiedTransaction(NamedTuple):

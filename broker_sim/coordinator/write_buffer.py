@@ -18,9 +18,9 @@ from broker_sim.protocol.records import build_batch
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.coordinator.environment import RuntimeEnvironment
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.records import CoordinatorRecord
-    from broker_sim.coordinator.storage import TransactionMarker, VerifiedTransaction
+    from broker_sim.coordinator.storage import CoordinatorTopic, TransactionMarker, VerifiedTransaction
     from broker_sim.protocol.records import Record
 
     OnAppended = Callable[[int], object]
@@ -33,14 +33,17 @@ class WriteBuffer:
     `on_appended` and `on_done` are as in `CoordinatorStorage.append`.
     """
 
-    def __init__(self, partition: int, environment: RuntimeEnvironment, on_failed: Callable[[], object]) -> None:
+    def __init__(
+        self, partition: int, broker: BrokerContext, topic: CoordinatorTopic, on_failed: Callable[[], object]
+    ) -> None:
         """`on_failed()` is called when a batch cannot be appended whose records are in the state.
 
         Nothing is appended after that: another buffer goes on from what the log has.
         """
         self._partition = partition
-        self._environment = environment
-        self._storage = environment.storage
+        self._broker = broker
+        self._topic = topic
+        self._storage = topic.storage
         self._on_failed = on_failed
         self._records: list[Record] = []
         self._size_bytes = BATCH_OVERHEAD_BYTES
@@ -65,14 +68,14 @@ class WriteBuffer:
         size_bytes = sum(map(size_in_batch, encoded))
         most_bytes = self._storage.max_batch_bytes(self._partition)
         if self._size_bytes + size_bytes > most_bytes:
-            is_compressed = self._environment.codec is not CompressionCodec.NONE
+            is_compressed = self._topic.codec is not CompressionCodec.NONE
             if not is_compressed and BATCH_OVERHEAD_BYTES + size_bytes > most_bytes:
                 on_done(ErrorCode.MESSAGE_TOO_LARGE)
                 return False
             if not self._can_append(on_done):
                 return False
         if not self._records:
-            self._environment.call_later(0, self.flush)
+            self._broker.call_later(0, self.flush)
         self._records += encoded
         self._size_bytes += size_bytes
         self._waiting.append(on_done)
@@ -124,16 +127,16 @@ class WriteBuffer:
         if self._can_append(on_done):
             self._storage.append(
                 self._partition,
-                marker.batch(self._environment.clock.wall_clock_ms()),
-                self._environment.timeout_ms,
+                marker.batch(self._broker.clock.wall_clock_ms()),
+                self._topic.timeout_ms,
                 on_appended,
                 on_done,
                 transaction_version=marker.transaction_version,
             )
 
     def _encoded(self, records: Sequence[CoordinatorRecord]) -> list[Record]:
-        now_ms = self._environment.clock.wall_clock_ms()
-        return [self._environment.serde.encode_record(record, now_ms) for record in records]
+        now_ms = self._broker.clock.wall_clock_ms()
+        return [self._topic.serde.encode_record(record, now_ms) for record in records]
 
     def _append(
         self,
@@ -145,16 +148,16 @@ class WriteBuffer:
     ) -> None:
         batch = build_batch(
             records,
-            codec=self._environment.codec,
+            codec=self._topic.codec,
             producer_id=transaction.producer_id,
             producer_epoch=transaction.producer_epoch,
-            base_sequence=self._environment.base_sequence,
+            base_sequence=self._topic.base_sequence,
             is_transactional=transaction.producer_id != NO_PRODUCER_ID,
         )
         self._storage.append(
             self._partition,
             batch,
-            self._environment.timeout_ms if timeout_ms is None else timeout_ms,
+            self._topic.timeout_ms if timeout_ms is None else timeout_ms,
             on_appended,
             on_done,
             verification_guard=transaction.verification_guard,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import Clock, DelayedOperationPurgatory
 
     from broker_sim.config import BrokerConfig
-    from broker_sim.coordinator.storage import CoordinatorStorage
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.log import VerificationGuard
     from broker_sim.metadata import MetadataImage
     from broker_sim.metadata.topic_partition import TopicPartition
@@ -63,16 +63,7 @@ class ListLatestOffsets(Protocol):
 class GroupEnvironment:
     """The same for all groups of a broker."""
 
-    broker_id: int
-    config: BrokerConfig
-    clock: Clock
-    """`now_ms` for waits, `wall_clock_ms` for what is written into records."""
-    random: random.Random
-    call_later: CallLater
-    run_beside: RunBeside
-    image: Callable[[], MetadataImage]
-    """Returns the newest metadata that the broker has heard of."""
-    storage: CoordinatorStorage
+    broker: BrokerContext
     verify_transaction: VerifyTransaction
     persister: Persister
     """Has the state of share partitions."""
@@ -82,3 +73,37 @@ class GroupEnvironment:
     heartbeat: DelayedOperationPurgatory[Any]
     """The purgatory "Heartbeat": one operation for each member, keyed by `MemberKey`."""
     counters: GroupCounters = field(default_factory=GroupCounters)
+
+    @property
+    def broker_id(self) -> int:
+        """The broker's id."""
+        return self.broker.broker_id
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The broker's static configuration."""
+        return self.broker.config
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clock: `now_ms` for waits, `wall_clock_ms` for what is written into records."""
+        return self.broker.process.clock
+
+    @property
+    def random(self) -> random.Random:
+        """The only source of chance."""
+        return self.broker.random
+
+    @property
+    def call_later(self) -> CallLater:
+        """Runs callbacks later in the broker's process."""
+        return self.broker.process.call_later
+
+    @property
+    def run_beside(self) -> RunBeside:
+        """Runs long work beside the broker's process."""
+        return self.broker.process.run_beside
+
+    def image(self) -> MetadataImage:
+        """Return the newest metadata that the broker has heard of."""
+        return self.broker.metadata.image

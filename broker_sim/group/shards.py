@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from broker_sim.coordinator.environment import RuntimeEnvironment
 from broker_sim.coordinator.runtime import CoordinatorRuntime
+from broker_sim.coordinator.storage import CoordinatorTopic
 from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
 from broker_sim.group.records import serde
 from broker_sim.group.shard import GroupShard
@@ -37,22 +37,15 @@ class GroupShards:
     def __init__(self, environment: GroupEnvironment) -> None:
         self._environment = environment
         config = environment.config
-        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
-            RuntimeEnvironment(
-                broker_id=environment.broker_id,
-                topic=GROUP_METADATA_TOPIC,
-                default_partitions=config.offsets_topic_num_partitions,
-                clock=environment.clock,
-                call_later=environment.call_later,
-                storage=environment.storage,
-                serde=serde,
-                codec=CompressionCodec(config.offsets_topic_compression_codec),
-                timeout_ms=config.offsets_commit_timeout_ms,
-                base_sequence=0,
-                keeps_shards_when_reelected=True,
-            ),
-            self,
+        topic = CoordinatorTopic(
+            name=GROUP_METADATA_TOPIC,
+            storage=environment.broker.storage(GROUP_METADATA_TOPIC, config.offsets_load_buffer_size),
+            default_partitions=config.offsets_topic_num_partitions,
+            serde=serde,
+            codec=CompressionCodec(config.offsets_topic_compression_codec),
+            timeout_ms=config.offsets_commit_timeout_ms,
         )
+        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(environment.broker, topic, self)
         self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
 
     # -- for requests ---------------------------------------------------------------------------

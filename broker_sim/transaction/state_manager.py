@@ -12,10 +12,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker_sim.coordinator.environment import RuntimeEnvironment
 from broker_sim.coordinator.records import CoordinatorRecord, size_in_batch
 from broker_sim.coordinator.result import Result
 from broker_sim.coordinator.runtime import CoordinatorRuntime
+from broker_sim.coordinator.storage import CoordinatorTopic
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.feature_names import TRANSACTION_VERSION
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
@@ -86,23 +86,18 @@ class TransactionStateManager:
         self.broker = broker
         config = broker.config
         self._storage = broker.storage(TRANSACTION_STATE_TOPIC, config.transaction_state_log_load_buffer_size)
-        self.runtime: CoordinatorRuntime[TransactionPartition] = CoordinatorRuntime(
-            RuntimeEnvironment(
-                broker_id=broker.broker_id,
-                topic=TRANSACTION_STATE_TOPIC,
-                default_partitions=config.transaction_state_log_num_partitions,
-                clock=broker.clock,
-                call_later=broker.call_later,
-                storage=self._storage,
-                serde=serde,
-                codec=CompressionCodec.NONE,
-                timeout_ms=config.request_timeout_ms,
-                base_sequence=NO_SEQUENCE,
-                # Markers carry the coordinator's epoch.
-                keeps_shards_when_reelected=False,
-            ),
-            self,
+        topic = CoordinatorTopic(
+            name=TRANSACTION_STATE_TOPIC,
+            storage=self._storage,
+            default_partitions=config.transaction_state_log_num_partitions,
+            serde=serde,
+            codec=CompressionCodec.NONE,
+            timeout_ms=config.request_timeout_ms,
+            base_sequence=NO_SEQUENCE,
+            # Markers carry the coordinator's epoch.
+            keeps_shards_when_reelected=False,
         )
+        self.runtime: CoordinatorRuntime[TransactionPartition] = CoordinatorRuntime(broker, topic, self)
         self._on_loaded = on_loaded
         self._on_unloaded = on_unloaded
         self._log = log.bind(broker.clock, node=f"broker-{broker.broker_id}")

@@ -10,9 +10,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.coordinator.environment import RuntimeEnvironment
 from broker_sim.coordinator.runtime import CoordinatorRuntime
-from broker_sim.coordinator.storage import AppendError
+from broker_sim.coordinator.storage import AppendError, CoordinatorTopic
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.metadata.feature_names import SHARE_VERSION
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
@@ -72,22 +71,15 @@ class ShareCoordinator:
         self._broker = broker
         config = broker.config
         self._storage = broker.storage(SHARE_GROUP_STATE_TOPIC, config.share_coordinator_load_buffer_size)
-        self.runtime: CoordinatorRuntime[ShareShard] = CoordinatorRuntime(
-            RuntimeEnvironment(
-                broker_id=broker.broker_id,
-                topic=SHARE_GROUP_STATE_TOPIC,
-                default_partitions=config.share_coordinator_state_topic_num_partitions,
-                clock=broker.clock,
-                call_later=broker.call_later,
-                storage=self._storage,
-                serde=serde,
-                codec=CompressionCodec(config.share_coordinator_state_topic_compression_codec),
-                timeout_ms=config.share_coordinator_write_timeout_ms,
-                base_sequence=0,
-                keeps_shards_when_reelected=True,
-            ),
-            self,
+        topic = CoordinatorTopic(
+            name=SHARE_GROUP_STATE_TOPIC,
+            storage=self._storage,
+            default_partitions=config.share_coordinator_state_topic_num_partitions,
+            serde=serde,
+            codec=CompressionCodec(config.share_coordinator_state_topic_compression_codec),
+            timeout_ms=config.share_coordinator_write_timeout_ms,
         )
+        self.runtime: CoordinatorRuntime[ShareShard] = CoordinatorRuntime(broker, topic, self)
         self._log = log.bind(broker.clock, node=f"broker-{broker.broker_id}")
 
     def partition_for(self, coordinator_key: str) -> int:

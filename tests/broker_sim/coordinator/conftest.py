@@ -3,11 +3,12 @@
 import pytest
 from broker_sim_purgatory import VirtualClock
 
-from broker_sim.coordinator.environment import RuntimeEnvironment
+from broker_sim.coordinator.storage import CoordinatorTopic
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.records import GroupRecord, serde
 from broker_sim.protocol.compression import CompressionCodec
+from tests.broker_sim.broker_contexts import broker_context
 
 MAX_BATCH_BYTES = 1_000
 
@@ -82,19 +83,19 @@ def loop():
 
 
 @pytest.fixture
-def environment(storage, loop):
-    return RuntimeEnvironment(
-        broker_id=1,
-        topic="topic",
-        default_partitions=1,
-        clock=VirtualClock(wall_start_ms=1_000_000),
-        call_later=loop.call_later,
+def broker(loop):
+    return broker_context(clock=VirtualClock(wall_start_ms=1_000_000), call_later=loop.call_later)
+
+
+@pytest.fixture
+def topic(storage):
+    return CoordinatorTopic(
+        name="topic",
         storage=storage,
+        default_partitions=1,
         serde=serde,
         codec=CompressionCodec.NONE,
         timeout_ms=5_000,
-        base_sequence=0,
-        keeps_shards_when_reelected=True,
     )
 
 

@@ -18,8 +18,8 @@ class Shard:
 
 
 @pytest.fixture
-def context(environment, failed):
-    context = CoordinatorContext(0, 0, environment, Shard, lambda partition: failed.append("reload"))
+def context(broker, topic, failed):
+    context = CoordinatorContext(0, 0, broker, topic, Shard, lambda partition: failed.append("reload"))
     context.load()
     return context
 

@@ -8,6 +8,7 @@ from broker_sim.coordinator.runtime import CoordinatorRuntime
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import MetadataImage, changes_between
 from broker_sim.metadata.image import PartitionState, TopicState
+from tests.broker_sim.broker_contexts import broker_context
 
 TOPIC = "__some_state"
 ME = 1
@@ -25,15 +26,9 @@ class Owner:
         self.told = []
         self.due = []
         self.error = None
-        environment = SimpleNamespace(
-            broker_id=ME,
-            topic=TOPIC,
-            default_partitions=50,
-            call_later=self.call_later,
-            storage=self,
-            keeps_shards_when_reelected=keeps,
-        )
-        self.runtime = CoordinatorRuntime(environment, self)
+        topic = SimpleNamespace(name=TOPIC, default_partitions=50, storage=self, keeps_shards_when_reelected=keeps)
+        broker = broker_context(broker_id=ME, call_later=self.call_later)
+        self.runtime = CoordinatorRuntime(broker, topic, self)
 
     def call_later(self, delay_ms, callback, *args):
         assert delay_ms == 0

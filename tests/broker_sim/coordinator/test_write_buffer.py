@@ -11,8 +11,8 @@ from broker_sim.protocol.compression import CompressionCodec
 
 
 @pytest.fixture
-def buffer(environment, failed):
-    return WriteBuffer(0, environment, lambda: failed.append("failed"))
+def buffer(broker, topic, failed):
+    return WriteBuffer(0, broker, topic, lambda: failed.append("failed"))
 
 
 def test_writes_of_one_turn_are_one_batch_and_are_answered_when_it_is_committed(buffer, storage, loop, commit):
@@ -56,9 +56,9 @@ def test_write_that_is_too_large_alone_is_refused_alone(buffer, storage, loop, f
     assert (storage.batches, failed) == ([[1]], [])
 
 
-def test_write_that_may_be_small_when_compressed_is_appended(environment, storage, loop, commit):
-    compressing = replace(environment, codec=CompressionCodec.GZIP)
-    buffer = WriteBuffer(0, compressing, print)
+def test_write_that_may_be_small_when_compressed_is_appended(broker, topic, storage, loop, commit):
+    compressing = replace(topic, codec=CompressionCodec.GZIP)
+    buffer = WriteBuffer(0, broker, compressing, print)
     assert buffer.add([commit(2)] * 100, print)
     loop.turn()
     assert storage.batches == [[2] * 100]

@@ -24,6 +24,7 @@ from broker_sim.metadata import (
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import encode
 from broker_sim.share.share_state import StateOutcome, StateSummary
+from tests.broker_sim.broker_contexts import broker_context
 from tests.broker_sim.coordinator_log import CoordinatorLog
 
 GROUP = "group"
@@ -258,19 +259,19 @@ class Bench:
         """The long work that waits, and what gets its results."""
         self.rebalance, self.heartbeat = (new_purgatory(name, self.clock) for name in ("Rebalance", "Heartbeat"))
         self.environment = GroupEnvironment(
-            broker_id=1,
-            config=BrokerConfig.from_mapping(
-                {
-                    "offsets.topic.num.partitions": "1",
-                    **{name.replace("_", "."): str(value) for name, value in configs.items()},
-                }
+            broker=broker_context(
+                self,
+                config=BrokerConfig.from_mapping(
+                    {
+                        "offsets.topic.num.partitions": "1",
+                        **{name.replace("_", "."): str(value) for name, value in configs.items()},
+                    }
+                ),
+                clock=self.clock,
+                call_later=self._call_later,
+                run_beside=self._run_beside,
+                storage=lambda topic, read_bytes: self.log,
             ),
-            clock=self.clock,
-            random=random.Random(7),
-            call_later=self._call_later,
-            run_beside=self._run_beside,
-            image=lambda: self.image,
-            storage=self.log,
             verify_transaction=lambda *question: question[-1](ErrorCode.NONE, None),
             persister=self.persister,
             latest_offsets=self._latest_offsets,

@@ -123,7 +123,7 @@ def test_record_larger_than_the_topic_allows_is_not_written(make_user):
 
 
 def batches_of(user, context):
-    storage = user.cluster.nodes.brokers[user.leader("g")].groups.environment.storage
+    storage = user.cluster.nodes.brokers[user.leader("g")].groups.runtime.topic.storage
     return [parse_header(batch).records_count for batch in storage.read(context.partition)]
 
 

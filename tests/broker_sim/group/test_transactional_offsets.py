@@ -19,6 +19,7 @@ from broker_sim.log import VerificationGuard
 from broker_sim.metadata import MetadataImage
 from broker_sim.protocol.record_batch import parse_header, rebase
 from broker_sim.protocol.records import iter_records, read_end_txn_marker
+from tests.broker_sim.broker_contexts import broker_context
 
 GUARD = VerificationGuard()
 TIMEOUT_MS = 5_000
@@ -96,14 +97,15 @@ def make_context(log, clock, make_purgatory):
     def make():
         image = MetadataImage(version=1, cluster_id="cluster")
         environment = GroupEnvironment(
-            broker_id=1,
-            config=BrokerConfig(offsets_retention_minutes=1),
-            clock=clock,
-            random=random.Random(1),
-            call_later=lambda delay_ms, callback, *args: delay_ms or callback(*args),
-            run_beside=lambda work, on_done: on_done(work()),
-            image=lambda: image,
-            storage=log,
+            broker=broker_context(
+                SimpleNamespace(image=image),
+                config=BrokerConfig(offsets_retention_minutes=1),
+                clock=clock,
+                random=random.Random(1),
+                call_later=lambda delay_ms, callback, *args: delay_ms or callback(*args),
+                run_beside=lambda work, on_done: on_done(work()),
+                storage=lambda topic, read_bytes: log,
+            ),
             verify_transaction=None,
             persister=None,
             latest_offsets=None,
