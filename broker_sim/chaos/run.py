@@ -14,8 +14,8 @@ from broker_sim.chaos.observer import observed
 from broker_sim.chaos.timeline import ORDER, Moment
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.log import DiskOptions
+from broker_sim.runtime.event_log import quiet_logs
 from broker_sim.runtime.links import CONTROLLER_ID, drawn_latency
-from broker_sim.runtime.quiet_logs import quiet_logs
 from broker_sim.runtime.virtual import VirtualRun, garbage_of_one_run
 from broker_sim.runtime.virtual.arrivals import ArrivalOrder, GivenArrivals, MeetingArrivals
 from broker_sim.runtime.virtual.meetings import MeetingOrder

@@ -17,7 +17,7 @@ from broker_sim.chaos.random_run.many import SeedResult, run_seeds
 from broker_sim.chaos.random_run.schedule import DEFAULT_DURATION_MS
 from broker_sim.chaos.random_run.shrink import shrink
 from broker_sim.cli.progress import progress_bar
-from broker_sim.runtime.quiet_logs import quiet_logs
+from broker_sim.runtime.event_log import quiet_logs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from broker_sim.metadata.acl import CLUSTER_NAME, WILDCARD, Acl, AclOperation, PatternType, Permission, ResourceType
-from broker_sim.runtime.argument_names import check_can_be_sent
+from broker_sim.runtime.arguments import check_can_be_sent
 
 _CONCRETE: Final = 2
 """The first code of a resource type or an operation that a rule can have."""

@@ -37,8 +37,7 @@ from broker_sim.control.verb import AsyncFace
 from broker_sim.controller import check_finalized_features
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.protocol.release import find_release
-from broker_sim.runtime.argument_names import names_checked
-from broker_sim.runtime.durations import checked_s
+from broker_sim.runtime.arguments import checked_s, names_checked
 from broker_sim.runtime.memory import parse_memory_limit
 from broker_sim.runtime.purgatories import PurgatoryFactory
 from broker_sim.runtime.scheduler import LoopScheduler

@@ -7,7 +7,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
-from broker_sim.runtime.argument_names import HIDDEN, SECRET_ARGUMENTS, can_be_sent
+from broker_sim.runtime.arguments import HIDDEN, SECRET_ARGUMENTS, can_be_sent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

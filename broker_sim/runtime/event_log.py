@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from broker_sim_purgatory import Clock
 
@@ -76,23 +77,23 @@ class EventLogger:
         """Log that something is lost."""
         self._log(logging.ERROR, event, values)
 
-    def _log(self, level: int, event: str, values: Mapping[str, object]) -> None:
+    def _log(self, level: int, event: str, values: dict[str, object]) -> None:
         logger = self._logger
         if not logger.isEnabledFor(level):
             return
-        said = {**self._bound, **values}
+        values = {**self._bound, **values}
         structlog = sys.modules.get("structlog")
         # Another thread may be importing it, and then it has nothing yet.
         is_configured = getattr(structlog, "is_configured", None)
         if structlog is not None and is_configured is not None and is_configured():
             if self._clock is not None:
-                said["timestamp"] = _iso(self._clock.wall_clock_ms() / 1000)
-            structlog.get_logger(logger.name).log(level, event, logger=logger.name, **said)
+                values["timestamp"] = _iso(self._clock.wall_clock_ms() / 1000)
+            structlog.get_logger(logger.name).log(level, event, logger=logger.name, **values)
             return
-        record = logger.makeRecord(logger.name, level, logger.name, 0, _text(event, said), (), None, event)
+        record = logger.makeRecord(logger.name, level, logger.name, 0, _text(event, values), (), None, event)
         if self._clock is not None:
             _set_time(record, self._clock.wall_clock_ms())
-        setattr(record, EVENT_ATTRIBUTE, {**said, "event": event})
+        setattr(record, EVENT_ATTRIBUTE, {**values, "event": event})
         logger.handle(record)
 
 
@@ -107,3 +108,14 @@ def _set_time(record: logging.LogRecord, wall_clock_ms: int) -> None:
 
 def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+@contextmanager
+def quiet_logs() -> Iterator[None]:
+    """Disable all logging inside: faults make warnings by the thousand that nobody reads."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)

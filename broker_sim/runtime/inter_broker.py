@@ -17,8 +17,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from broker_sim.runtime.request_timeouts import RequestTimeouts
-
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterable
@@ -31,6 +29,54 @@ if TYPE_CHECKING:
 Waiting = TypeVar("Waiting")
 Request = TypeVar("Request")
 Response = TypeVar("Response")
+
+
+class RequestTimeouts:
+    """The requests of one sender that wait for an answer, all equally long. Thread rule: the broker's loop.
+
+    Stands for `request.timeout.ms` in Kafka's `NetworkClient`, whose poll looks for requests that are too old.
+    Nearly every request is answered at once, so a timer of its own for each would be made and cancelled for
+    nothing: one timer is set for the oldest request, and set again if that has been answered meanwhile.
+    """
+
+    __slots__ = ("_call_later", "_clock", "_is_set", "_last_number", "_timeout_ms", "_waiting")
+
+    def __init__(self, call_later: CallLater, clock: Clock, timeout_ms: int) -> None:
+        self._call_later = call_later
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._waiting: dict[int, tuple[int, Callable[[], object]]] = {}
+        """Deadline and callback by number; the oldest first."""
+        self._last_number = 0
+        self._is_set = False
+
+    def begin(self, on_timeout: Callable[[], object]) -> int:
+        """Call `on_timeout()` after the timeout unless the request, whose number is returned, has ended."""
+        self._last_number += 1
+        self._waiting[self._last_number] = (self._clock.deadline_ms(self._timeout_ms), on_timeout)
+        if not self._is_set:
+            self._set_timer(self._timeout_ms)
+        return self._last_number
+
+    def end(self, number: int) -> bool:
+        """Wait no more for that request; return False if it had ended already."""
+        return self._waiting.pop(number, None) is not None
+
+    def _set_timer(self, delay_ms: int) -> None:
+        self._is_set = True
+        self._call_later(delay_ms, self._expire)
+
+    def _expire(self) -> None:
+        """End what is due, and set the timer for the oldest request that is left."""
+        self._is_set = False
+        now_ms = self._clock.now_ms()
+        due = [number for number, (deadline_ms, _) in self._waiting.items() if deadline_ms <= now_ms]
+        callbacks = [self._waiting.pop(number)[1] for number in due]
+        for deadline_ms, _ in self._waiting.values():
+            self._set_timer(deadline_ms - now_ms)
+            break
+        for on_timeout in callbacks:
+            on_timeout()
 
 
 class InterBrokerSender(Generic[Request, Response]):

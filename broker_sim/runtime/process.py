@@ -13,12 +13,13 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker_sim_purgatory import Clock
+
 from broker_sim.runtime.action_queue import ActionQueue
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
-
-    from broker_sim_purgatory import Clock
 
 
 class Handle(Protocol):
@@ -61,7 +62,7 @@ class Scheduler(Protocol):
     def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
         """Run `work()`, which must not raise, beside the scheduler's thread, then `on_done(result)` on it.
 
-        What `is_short` waits for other short work only.
+        Work that `is_short` waits for other short work only.
         """
 
     def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
@@ -69,6 +70,40 @@ class Scheduler(Protocol):
 
     def report_error(self, message: str, error: Exception) -> None:
         """Report an unexpected error: it is logged in real time and raised in virtual time."""
+
+
+class MachineClock(Clock):
+    """The clock of one machine: its monotonic time is that of all, its wall clock can be set."""
+
+    __slots__ = ("_clock", "_shift_ms")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._shift_ms = 0
+
+    def shift(self, shift_ms: int) -> None:
+        """Let the wall clock jump forward, or back for a negative number; timers do not notice."""
+        self._shift_ms += shift_ms
+
+    def now_ms(self) -> int:
+        """Return the monotonic time in whole milliseconds."""
+        return self._clock.now_ms()
+
+    def wall_clock_ms(self) -> int:
+        """Return the milliseconds since 1970 by this machine's wall clock."""
+        return self._clock.wall_clock_ms() + self._shift_ms
+
+    def deadline_ms(self, delay_ms: int) -> int:
+        """Return the first `now_ms` at which the delay is over."""
+        return self._clock.deadline_ms(delay_ms)
+
+    def seconds_until(self, deadline_ms: int) -> float:
+        """Return the seconds to that moment."""
+        return self._clock.seconds_until(deadline_ms)
+
+    def wait_until(self, condition: threading.Condition, deadline_ms: int) -> bool:
+        """Wait as the other clock does."""
+        return self._clock.wait_until(condition, deadline_ms)
 
 
 class ProcessState(Enum):
@@ -99,15 +134,15 @@ class Process:
         """`clock` is that of its machine, the scheduler's own unless given."""
         self.name = name
         self.clock = scheduler.clock if clock is None else clock
-        """The clock that it lives by; it goes on while the process is paused."""
+        """The clock of all its timers; it goes on while the process is paused."""
         self.state = ProcessState.RUNNING
         """Set by `pause`, `resume` and `kill` only."""
         self.is_blocked = False
         """Whether it waits for its disk. Set by `block` and `unblock` only."""
         self.runs = True
-        """Whether a callback that is due is run: it is running, and not blocked. Set by its own methods only."""
+        """Whether callbacks that are due run: it is neither paused, dead nor blocked. Set by its own methods only."""
         self.actions = ActionQueue(self.report_error)
-        """What requests have completed, and waits until they have been handled."""
+        """Completions that wait until the request that caused them has been handled."""
         self.on_turn: Callable[[], object] | None = None
         """Called after each callback that has run, while somebody watches the process."""
         self._scheduler = scheduler
@@ -152,7 +187,7 @@ class Process:
     def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
         """Run `work()`, which must not raise, beside the process, then `on_done(result)` in it.
 
-        The result is served as a request is. What `is_short` waits for other short work only.
+        The result is served as a request is. Work that `is_short` waits for other short work only.
         """
         self._scheduler.run_beside(work, partial(self.deliver, self.actions.serve, on_done), is_short=is_short)
 

@@ -1,4 +1,4 @@
-"""The scheduler of a cluster: an asyncio event loop, and its clock.
+"""The scheduler of a cluster: an asyncio event loop, its clock, and threads beside it for work that takes long.
 
 A loop in virtual time has a clock of its own; every other loop uses the system's.
 """
@@ -6,13 +6,14 @@ A loop in virtual time has a clock of its own; every other loop uses the system'
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import deque
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker_sim_purgatory import SystemClock
-
-from broker_sim.runtime.beside import BesideLoop, wait_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,63 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import Clock
 
 _NS_PER_MS = 1_000_000
+
+
+class BesideLoop:
+    """A queue of long work that touches nothing of the loop's, and the thread that does it.
+
+    Work that computes is done one piece at a time: more than one thread would take the interpreter from the loop
+    for longer. The end of the program does not wait for it. Thread rule: the loop's thread.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[tuple[Callable[[], Any], Callable[[Any], object]]] = deque()
+        self._is_busy = False
+
+    def run(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
+        """Run `work()` in a thread, then `on_done(result)` on the loop.
+
+        If the work raises, against the rules, the loop's handler of exceptions gets the error.
+        """
+        self._waiting.append((work, on_done))
+        if not self._is_busy:
+            self._next()
+
+    def _next(self) -> None:
+        self._is_busy = bool(self._waiting)
+        if not self._waiting:
+            return
+        work, on_done = self._waiting.popleft()
+
+        def outcome() -> tuple[Any, Exception | None]:
+            try:
+                return work(), None
+            except Exception as error:  # noqa: BLE001 - the queue goes on
+                return None, error
+
+        def done(outcome: tuple[Any, Exception | None]) -> None:
+            self._next()
+            result, error = outcome
+            if error is None:
+                on_done(result)
+            else:
+                message = "work beside the loop has failed"
+                self._loop.call_exception_handler({"message": message, "exception": error})
+
+        wait_beside(self._loop, outcome, done)
+
+
+def wait_beside(loop: asyncio.AbstractEventLoop, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
+    """Run `work()`, which must not raise, in a new thread, then `on_done(result)` on the loop if that is not closed."""
+
+    def run() -> None:
+        result = work()
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(on_done, result)
+
+    # Not a thread of the loop's executor: the end of the loop waits for those.
+    threading.Thread(target=run, name="broker-sim-waits", daemon=True).start()
 
 
 class LoopScheduler:
@@ -36,7 +94,7 @@ class LoopScheduler:
         self._beside_short = BesideLoop(loop)
         # In virtual time a process of the test may call a broker directly, and end before its timers.
         self.context = copy_context() if self.is_virtual else None
-        """What callbacks run in; None in real time, where each has that of who asked for it."""
+        """Context of all callbacks; None in real time, where each has that of its caller."""
         self._call_at_ns: Callable[..., asyncio.TimerHandle] | None
         self._call_at_ns = getattr(loop, "call_at_ns", None)
         self.call_soon = partial(loop.call_soon, context=self.context)
@@ -59,7 +117,7 @@ class LoopScheduler:
     def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
         """Run `work()` in a thread, then `on_done(result)` here; in virtual time both at once.
 
-        What `is_short` waits for other short work only.
+        Work that `is_short` has a queue of its own, so it does not wait for long work.
         """
         if self.is_virtual:
             on_done(work())
@@ -69,7 +127,7 @@ class LoopScheduler:
             self._beside.run(work, on_done)
 
     def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
-        """Do the same with work that waits, in a thread of its own, which does not hold up the end of the loop."""
+        """Do the same with work that waits, in a thread of its own, for which the end of the loop does not wait."""
         if self.is_virtual:
             on_done(work())
         else:

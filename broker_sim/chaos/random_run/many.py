@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.chaos.random_run.run import RunFailedError, RunSummary, run_schedule
 from broker_sim.chaos.random_run.schedule import draw_schedule
+from broker_sim.runtime.event_log import quiet_logs
 from broker_sim.runtime.process_pool import run_on_processes
-from broker_sim.runtime.quiet_logs import quiet_logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from broker_sim.config import INTER_BROKER_LISTENER, LISTENERS, PLAINTEXT, SASL_
 from broker_sim.controller import ScramUpsertion
 from broker_sim.errors import ConfigError
 from broker_sim.metadata import SCRAM_MECHANISMS
-from broker_sim.runtime.argument_names import can_be_sent
+from broker_sim.runtime.arguments import can_be_sent
 from broker_sim.security import PASSWORD_MECHANISMS
 from broker_sim.security.delegation_tokens import SALT_BYTES
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.cluster.nodes.lost_records import kept_batches, lost_records
 from broker_sim.log import LogDirectory, LogManager, ProducerStateManagerConfig
-from broker_sim.runtime.process import Process, ProcessState
-from broker_sim.runtime.wall_clock import MachineClock
+from broker_sim.runtime.process import MachineClock, Process, ProcessState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

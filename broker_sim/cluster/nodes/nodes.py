@@ -23,7 +23,7 @@ from broker_sim.handlers.faults import FaultInjector
 from broker_sim.handlers.request_log import RequestLog
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.quota import QuotaManagers
-from broker_sim.runtime.durations import checked_ms
+from broker_sim.runtime.arguments import checked_ms
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links
 from broker_sim.runtime.process import Handle, Process, ProcessState

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.cluster.verbs.base import WAIT_LIMIT_S, BaseVerbs
 from broker_sim.control.verb import verb, waiting_verb
-from broker_sim.runtime.durations import checked_ms
+from broker_sim.runtime.arguments import checked_ms
 from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ class GroupVerbs(BaseVerbs):
         from broker_sim.config import to_texts  # noqa: PLC0415 - see `Verbs`
         from broker_sim.controller import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType  # noqa: PLC0415 - see `Verbs`
         from broker_sim.errors import ApiError  # noqa: PLC0415 - see `Verbs`
-        from broker_sim.runtime.argument_names import check_can_be_sent  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.runtime.arguments import check_can_be_sent  # noqa: PLC0415 - see `Verbs`
 
         if not configs:
             raise ValueError("say which configurations, such as share.auto.offset.reset=earliest")

@@ -73,7 +73,7 @@ class RequestVerbs(BaseVerbs):
         """
         from broker_sim.controller import quotas_to_set  # noqa: PLC0415 - see `Verbs`
         from broker_sim.errors import ApiError  # noqa: PLC0415 - see `Verbs`
-        from broker_sim.runtime.argument_names import check_can_be_sent  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.runtime.arguments import check_can_be_sent  # noqa: PLC0415 - see `Verbs`
 
         check_can_be_sent(client_id, user, ip)
         controller = self.nodes.controller

@@ -26,7 +26,7 @@ from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.cluster.virtual.virtual_client import VirtualClient
 from broker_sim.control.verb import BlockingFace, verbs_of
 from broker_sim.errors import ClusterTimeoutError
-from broker_sim.runtime.argument_names import names_checked, told_arguments
+from broker_sim.runtime.arguments import names_checked, traced_arguments
 from broker_sim.runtime.links import drawn_latency
 from broker_sim.runtime.virtual.core.clock import NS_PER_MS
 from broker_sim.runtime.virtual.run import VirtualScheduler
@@ -135,7 +135,7 @@ class VirtualCluster(Verbs, BlockingFace):
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
             if method.__name__ not in QUERIES:
-                self.trace.record(method.__name__, *told_arguments(method, args, kwargs))
+                self.trace.record(method.__name__, *traced_arguments(method, args, kwargs))
             result = self.loop.run_now(method, self.inside, *args, **kwargs)
             return self.wait_for(result) if inspect.iscoroutine(result) else result
 

@@ -10,8 +10,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.handlers.api_table import ApiTable
 from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
 from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.runtime.argument_names import names_checked
-from broker_sim.runtime.durations import checked_ms
+from broker_sim.runtime.arguments import checked_ms, names_checked
 
 _API_TABLE = ApiTable()
 

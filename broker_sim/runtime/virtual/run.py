@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from broker_sim.runtime.scheduler import LoopScheduler
 from broker_sim.runtime.virtual.core.clock import NS_PER_MS
 from broker_sim.runtime.virtual.loop import VirtualEventLoop
-from broker_sim.runtime.virtual.stdlib.for_aiokafka import prepare_aiokafka
 from broker_sim.runtime.virtual.stdlib.hash_seed import require_pinned_hash_seed
 from broker_sim.runtime.virtual.stdlib.install import install
+from broker_sim.runtime.virtual.stdlib.kafka_clients import prepare_aiokafka
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

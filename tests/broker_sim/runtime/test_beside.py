@@ -7,9 +7,8 @@ from functools import partial
 
 import pytest
 
-from broker_sim.runtime.beside import BesideLoop
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.scheduler import LoopScheduler
+from broker_sim.runtime.scheduler import BesideLoop, LoopScheduler
 from broker_sim.runtime.virtual.run import VirtualScheduler
 
 

@@ -4,7 +4,7 @@ import random
 
 from broker_sim_purgatory import VirtualClock
 
-from broker_sim.runtime.request_timeouts import RequestTimeouts
+from broker_sim.runtime.inter_broker import RequestTimeouts
 
 TIMEOUT_MS = 100
 

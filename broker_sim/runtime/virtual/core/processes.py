@@ -16,7 +16,7 @@ from contextvars import Context, ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
-from broker_sim.runtime.quiet_logs import quiet_logs
+from broker_sim.runtime.event_log import quiet_logs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator

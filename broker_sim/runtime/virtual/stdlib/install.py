@@ -20,8 +20,8 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.virtual.stdlib import blocking, chance, datetimes, sockets, times
-from broker_sim.runtime.virtual.stdlib.for_confluent_kafka import refuse_confluent_kafka
+from broker_sim.runtime.virtual.stdlib import blocking, chance, sockets, times
+from broker_sim.runtime.virtual.stdlib.kafka_clients import refuse_confluent_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,9 +53,9 @@ def install() -> None:
         for name, replacement in replacements.items():
             _put(owner, name, replacement)
     refuse_confluent_kafka()
-    for name, member in datetimes.REPLACEMENTS.items():
-        before = datetimes.replace_member(datetime, name, member)
-        _undo.append(partial(datetimes.replace_member, datetime, name, before))
+    for name, member in times.DATETIME_REPLACEMENTS.items():
+        before = times.replace_member(datetime, name, member)
+        _undo.append(partial(times.replace_member, datetime, name, before))
 
 
 def _put(owner: Any, name: str, replacement: Any) -> None:

@@ -1,12 +1,18 @@
-"""The functions of `time`: virtual in the code of a virtual loop, real everywhere else."""
+"""The clocks of `time` and `datetime`: virtual in the code of a virtual loop, real everywhere else.
+
+`datetime.today` asks `time.time` and needs nothing.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import datetime as dt
+import gc
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.virtual.core.clock import NS_PER_SECOND
+from broker_sim.runtime.virtual.core.clock import NS_PER_SECOND, NS_PER_US
 from broker_sim.runtime.virtual.loop import current_loop
 from broker_sim.runtime.virtual.threads import current_worker
 
@@ -111,6 +117,52 @@ def _sleep(seconds: float, /) -> None:
         worker.sleep(seconds)
 
 
+def replace_member(kind: type, name: str, member: object) -> object:
+    """Put a member into a type written in C; return the one that was there.
+
+    Such a type does not let its methods be set, and a subclass in its place would miss all who said
+    `from datetime import datetime` before. The type's own dictionary, which CPython allows to reach, can be changed;
+    every name of the type then sees it.
+    """
+    members = gc.get_referents(kind.__dict__)[0]
+    before: object = members[name]
+    members[name] = member
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+    return before
+
+
+def _present_s() -> float | None:
+    """Return the virtual wall clock in seconds, to the microsecond; None in real time."""
+    loop = current_loop()
+    return None if loop is None else loop.wall_clock_ns() // NS_PER_US / 1_000_000
+
+
+def _now() -> Callable[..., dt.datetime]:
+    real = dt.datetime.__dict__["now"]
+
+    def now(cls: type[dt.datetime], tz: dt.tzinfo | None = None) -> dt.datetime:
+        present_s = _present_s()
+        if present_s is None:
+            reading: dt.datetime = real.__get__(None, cls)(tz)
+            return reading
+        return cls.fromtimestamp(present_s, tz)
+
+    return now
+
+
+def _utcnow() -> Callable[..., dt.datetime]:
+    real = dt.datetime.__dict__["utcnow"]
+
+    def utcnow(cls: type[dt.datetime]) -> dt.datetime:
+        present_s = _present_s()
+        if present_s is None:
+            reading: dt.datetime = real.__get__(None, cls)()
+            return reading
+        return cls.fromtimestamp(present_s, dt.UTC).replace(tzinfo=None)
+
+    return utcnow
+
+
 _real_sleep = time.sleep
 _real_localtime = time.localtime
 
@@ -132,3 +184,6 @@ REPLACEMENTS: dict[str, Callable[..., Any]] = {
 if hasattr(time, "clock_gettime"):
     REPLACEMENTS["clock_gettime"] = _clock_by_id("clock_gettime", in_seconds=True)
     REPLACEMENTS["clock_gettime_ns"] = _clock_by_id("clock_gettime_ns", in_seconds=False)
+
+DATETIME_REPLACEMENTS: dict[str, Any] = {"now": classmethod(_now()), "utcnow": classmethod(_utcnow())}
+"""Replaced methods of `datetime.datetime`, by name."""

@@ -13,7 +13,7 @@ from aiokafka.protocol.admin import ApiVersionResponse_v0
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import BrokerMetadata
 
-from broker_sim.runtime.virtual.stdlib.for_aiokafka import prepare_aiokafka
+from broker_sim.runtime.virtual.stdlib.kafka_clients import prepare_aiokafka
 
 
 def timestamp_of_record(*, timestamp=None) -> int:

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import cimpl
 
 from broker_sim.runtime.virtual import EscapeError
-from broker_sim.runtime.virtual.stdlib.for_confluent_kafka import CLIENTS, _prepare
+from broker_sim.runtime.virtual.stdlib.kafka_clients import CONFLUENT_CLIENTS, _prepare_confluent_kafka
 
 CONFIG = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
 PROGRAM = """
@@ -41,13 +41,13 @@ def class_in_c(name):
 
 @pytest.fixture
 def prepared():
-    module = SimpleNamespace(**{name: class_in_c(name) for name in CLIENTS})
-    _prepare(module)
-    _prepare(module)  # a second time it changes nothing
+    module = SimpleNamespace(**{name: class_in_c(name) for name in CONFLUENT_CLIENTS})
+    _prepare_confluent_kafka(module)
+    _prepare_confluent_kafka(module)  # a second time it changes nothing
     return module
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", CONFLUENT_CLIENTS)
 def test_client_is_refused_with_the_line_that_makes_it(run, prepared, name):
     async def main():
         getattr(prepared, name)(CONFIG)
@@ -60,7 +60,7 @@ def test_client_is_refused_with_the_line_that_makes_it(run, prepared, name):
     assert f'File "{__file__}", line {main.__code__.co_firstlineno + 1}, in main' in text
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", CONFLUENT_CLIENTS)
 def test_client_outside_of_virtual_time_is_as_it_was(prepared, name):
     real = class_in_c(name)
     client = getattr(prepared, name)(CONFIG)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from broker_sim.runtime.virtual.stdlib.importing import when_imported
+from broker_sim.runtime.virtual.stdlib.kafka_clients import when_imported
 
 NAME = "a_module_of_this_test"
 

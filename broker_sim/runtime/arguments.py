@@ -1,4 +1,4 @@
-"""Refuses unknown arguments of public classes with one line that names those that there are.
+"""Checks of the arguments of public classes and verbs: names, texts and durations.
 
 Some arguments are secrets, by their names: they are in no trace and in no error.
 """
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 HIDDEN: Final = "<hidden>"
 SECRET_ARGUMENTS: Final = frozenset({"password"})
+LONGEST_MS: Final = 2**31 - 1
+"""Longest duration that an argument may have: 25 days. Responses that tell a throttle time have no room for more."""
 
 
 def can_be_sent(text: str) -> bool:
-    """Whether a text can be encoded: no half of a surrogate pair is in it.
+    """Whether a text can be encoded: it has no half of a surrogate pair.
 
     Python reads a command line or a variable that is not UTF-8 as such halves, and JSON may have them. Kept in the
-    metadata, one of them would break every answer that tells it.
+    metadata, one of them would break every response with that text.
     """
     try:
         text.encode()
@@ -39,24 +41,43 @@ def check_can_be_sent(*texts: str | None) -> None:
 
 def names_checked(init: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[Any, P], None]:
     """Let an `__init__` raise TypeError for an unknown argument, with the names of all arguments."""
-    known = [name for name in inspect.signature(init).parameters if name != "self"]
+    names = [name for name in inspect.signature(init).parameters if name != "self"]
 
     @wraps(init)
     def checked(self: Any, *args: P.args, **kwargs: P.kwargs) -> None:
         for name in kwargs:
-            if name not in known:
-                raise TypeError(f"there is no argument {name!r}; there are {', '.join(known)}")
+            if name not in names:
+                raise TypeError(f"there is no argument {name!r}; there are {', '.join(names)}")
         init(self, *args, **kwargs)
 
     return cast("Callable[Concatenate[Any, P], None]", checked)
 
 
-def told_arguments(
+def traced_arguments(
     method: Callable[..., Any], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> tuple[object, ...]:
-    """Return the arguments of a call of the method, without `self`, with secrets hidden."""
+    """Return the arguments of a call of the method for a trace: without `self`, and with secrets hidden."""
     if SECRET_ARGUMENTS.isdisjoint(method.__annotations__):
         return (*args, *kwargs.values())
     names = list(inspect.signature(method).parameters)[1:]
-    given = [*zip(names, args, strict=False), *kwargs.items()]
-    return tuple(HIDDEN if name in SECRET_ARGUMENTS else value for name, value in given)
+    arguments = [*zip(names, args, strict=False), *kwargs.items()]
+    return tuple(HIDDEN if name in SECRET_ARGUMENTS else value for name, value in arguments)
+
+
+def checked_ms(name: str, value: int) -> int:
+    """Return the duration. Raises ValueError for a negative one, and for one of more than 25 days."""
+    _check(name, value, LONGEST_MS)
+    return value
+
+
+def checked_s(name: str, value: float) -> float:
+    """Return a duration in seconds. Raises ValueError as `checked_ms` does."""
+    _check(name, value, LONGEST_MS / 1_000)
+    return value
+
+
+def _check(name: str, value: float, longest: float) -> None:
+    if value < 0:
+        raise ValueError(f"{name} must be at least 0, not {value}")
+    if not value <= longest:  # NaN is not
+        raise ValueError(f"{name} must be at most {longest}, not {value}")

@@ -1,0 +1,186 @@
+"""What client libraries of Kafka need in virtual time: aiokafka is made to repeat, confluent-kafka is refused.
+
+The libraries stay as they are installed; outside of virtual time nothing changes.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import sys
+from functools import lru_cache
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.runtime.virtual.loop import current_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, KeysView
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+CONFLUENT_CLIENTS: Final = ("Producer", "Consumer", "_AdminClientImpl")
+"""The classes in C, from which all others are made."""
+CONFLUENT_ADVICE: Final = (
+    "librdkafka runs in real time, on the real network; use aiokafka here, or test it with the fixture kafka in a "
+    "test that is not marked virtual_time"
+)
+
+
+# -- preparing a module as soon as the program has imported it -------------------------------------
+
+
+def when_imported(name: str, prepare: Callable[[Any], None]) -> None:
+    """Call `prepare` with the module: now if it is imported, otherwise once it is executed."""
+    module = sys.modules.get(name)
+    if module is not None:
+        prepare(module)
+    elif not any(isinstance(each, _Finder) and each.name == name for each in sys.meta_path):
+        sys.meta_path.insert(0, _Finder(name, prepare))
+
+
+class _Finder:
+    """Finds one module as all others do, once."""
+
+    def __init__(self, name: str, prepare: Callable[[Any], None]) -> None:
+        self.name = name
+        self._prepare = prepare
+
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+        """Return how to import the module; None for all others."""
+        del path, target
+        if name != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, self._prepare)
+        return spec
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, loader: importlib.abc.Loader, prepare: Callable[[Any], None]) -> None:
+        self._loader = loader
+        self._prepare = prepare
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        self._prepare(module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)  # of the module: its resources and its source
+
+
+# -- aiokafka --------------------------------------------------------------------------------------
+
+
+def prepare_aiokafka() -> None:
+    """Prepare aiokafka for one run, now or when the program imports it."""
+    when_imported("aiokafka", _prepare_aiokafka)
+
+
+def _prepare_aiokafka(aiokafka: Any) -> None:
+    # The process counts the clients without a name; a second run must not have other names.
+    aiokafka.AIOKafkaProducer._PRODUCER_CLIENT_ID_SEQUENCE = 0
+    accumulator = aiokafka.producer.message_accumulator
+    if getattr(accumulator.BatchBuilder.append, "is_of_virtual_time", False):
+        return
+    accumulator.BatchBuilder.append = _with_time(accumulator.BatchBuilder.append)
+    accumulator.MessageBatch.__hash__ = _numbered_hash
+    metadata = aiokafka.cluster.ClusterMetadata
+    metadata.brokers = _in_order(metadata.brokers)
+    versions = getattr(aiokafka.protocol.admin, "ApiVersionResponse_v0", None)
+    if versions is not None:
+        versions.decode = classmethod(_remembering(versions.SCHEMA))
+
+
+def _with_time(append: Any) -> Any:
+    """Give records their time: the C extension asks the C library, and gets real time."""
+
+    def append_with_time(self: Any, *, timestamp: int | None, **rest: Any) -> Any:
+        loop = current_loop()
+        if timestamp is None and loop is not None:
+            timestamp = loop.clock.wall_clock_ms()
+        return append(self, timestamp=timestamp, **rest)
+
+    append_with_time.is_of_virtual_time = True  # type: ignore[attr-defined]
+    return append_with_time
+
+
+def _in_order(brokers: Any) -> Any:
+    """Return the brokers by id: a set of tuples with None, whose hash is an address before 3.12."""
+
+    def ordered_brokers(self: Any) -> KeysView[Any] | set[Any]:
+        unordered: set[Any] = brokers(self)
+        if current_loop() is None:
+            return unordered
+        return dict.fromkeys(sorted(unordered, key=lambda broker: str(broker.nodeId))).keys()
+
+    return ordered_brokers
+
+
+def _remembering(schema: Any) -> Any:
+    """Decode an answer once: each new connection asks which APIs there are, and brokers answer alike."""
+
+    @lru_cache(maxsize=16)
+    def decoded(data: bytes) -> tuple[int, tuple[Any, ...]]:
+        error_code, apis = schema.decode(BytesIO(data))
+        return error_code, tuple(apis)
+
+    def decode(response: Any, data: BytesIO | bytes) -> Any:
+        error_code, apis = decoded(data if isinstance(data, bytes) else data.read())
+        return response(error_code, list(apis))
+
+    return decode
+
+
+def _numbered_hash(batch: Any) -> int:
+    """Return a number as a batch's hash: a sender that fails iterates a set of them."""
+    number: int | None = getattr(batch, "_virtual_number", None)
+    if number is None:
+        loop = current_loop()
+        number = object.__hash__(batch) if loop is None else loop.core.next_number()
+        batch._virtual_number = number
+    return number
+
+
+# -- confluent-kafka -------------------------------------------------------------------------------
+
+
+def refuse_confluent_kafka() -> None:
+    """Refuse the clients of confluent-kafka in virtual time from now on, where they are made.
+
+    Their threads and sockets are those of librdkafka, a library in C: they look for a broker on the real network, in
+    real time, and all that a program would see is that nothing is delivered. To be called before the program imports
+    confluent_kafka: a name that was taken before cannot be replaced.
+    """
+    when_imported("confluent_kafka.cimpl", _prepare_confluent_kafka)
+
+
+def _prepare_confluent_kafka(cimpl: Any) -> None:
+    for name in CONFLUENT_CLIENTS:
+        client = getattr(cimpl, name)
+        if not getattr(client, "refuses_virtual_time", False):
+            setattr(cimpl, name, _refusing(client))
+
+
+def _refusing(client: Any) -> type[Any]:
+    """Return a class that does the same outside of virtual time: those in C cannot be changed."""
+
+    def start(self: Any, *args: Any, **kwargs: Any) -> None:
+        loop = current_loop()
+        if loop is not None:
+            loop.refuse(f"confluent_kafka.{type(self).__name__}: {CONFLUENT_ADVICE}")
+        client.__init__(self, *args, **kwargs)
+
+    members = {
+        "__init__": start,
+        "__doc__": client.__doc__,
+        "__module__": client.__module__,
+        "__slots__": (),
+        "refuses_virtual_time": True,
+    }
+    return type(client.__name__, (client,), members)
