@@ -15,9 +15,8 @@ from broker_sim.log.log_manager import LogManager
 from broker_sim.log.memory import MemoryAccount
 from broker_sim.log.offset_lookup import WantedRecord, find_record
 from broker_sim.log.partition_log import PartitionLog
-from broker_sim.log.producer_state_config import ProducerStateManagerConfig
-from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
-from broker_sim.log.producer_state_manager import ProducerStateManager
+from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry, VerificationGuard
+from broker_sim.log.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
 from broker_sim.log.storage import (
     DiskOptions,
     LogDirectory,
@@ -29,7 +28,6 @@ from broker_sim.log.storage import (
 )
 from broker_sim.log.transaction_index import AbortedTxn
 from broker_sim.log.validator import Appendable, ValidatedRecords, batch_of
-from broker_sim.log.verification_state import VerificationGuard
 
 __all__ = [
     "AbortedTxn",

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log.changed_logs import CLOSED, HIGH_WATERMARKS, LOG_STARTS, ChangedLogs
 from broker_sim.log.cleaner.manager import LogCleanerManager
+from broker_sim.log.log_offsets import CLOSED, HIGH_WATERMARKS, LOG_STARTS, ChangedLogs
 from broker_sim.log.memory import MemoryAccount, unlimited_memory
 from broker_sim.log.partition_log import PartitionLog
-from broker_sim.log.producer_state_config import ProducerStateManagerConfig
+from broker_sim.log.producer_state_manager import ProducerStateManagerConfig
 from broker_sim.log.storage import PARTITION_METADATA, MemoryStorage, suppress_storage_error
 from broker_sim.log.storage.file_system import DiskSpace
 from broker_sim.runtime.event_log import get_logger
@@ -128,7 +128,7 @@ class LogManager:
             self._clock,
             producers=self.producers,
             memory=memory,
-            changed=self.changed.moved,
+            moved=self.changed.moved,
             storage=storage,
         )
         log.on_truncated = partial(self._truncated, topic_partition, storage)
@@ -225,7 +225,7 @@ class LogManager:
             self.cleaner.forget(topic_partition)
             found[1].memory.close()
             found[1].storage.delete()
-            self.changed.discard(found[1])
+            self.changed.discard(found[1].offsets)
         offline = self.offline.pop(topic_partition, None)
         if offline is not None:
             self.cleaner.forget(topic_partition)
@@ -243,8 +243,8 @@ class LogManager:
         Those that have not changed since they were opened or created are as a shutdown leaves them.
         With a log offline, or a full disk, neither directory nor broker counts as shut down cleanly.
         """
-        for changed in self.changed.take(CLOSED):
-            log = self._logs.get(changed.topic_partition)
+        for offsets in self.changed.take(CLOSED):
+            log = self._logs.get(offsets.topic_partition)
             if log is not None:
                 with suppress_storage_error():
                     log[1].close()
@@ -270,8 +270,8 @@ class LogManager:
 
         Returns whether the file is written.
         """
-        for log in self._take_changed(LOG_STARTS):
-            log.checkpoint_log_start_offset()
+        for offsets in self._take_changed(LOG_STARTS):
+            offsets.checkpoint_log_start_offset()
         directory = self.directory
         if directory is None or LOG_STARTS not in self._unwritten:
             return True
@@ -283,13 +283,13 @@ class LogManager:
 
         Returns as `checkpoint_log_start_offsets`.
         """
-        for log in self._take_changed(HIGH_WATERMARKS):
-            log.checkpoint_high_watermark()
+        for offsets in self._take_changed(HIGH_WATERMARKS):
+            offsets.checkpoint_high_watermark()
         directory = self.directory
         if directory is None or HIGH_WATERMARKS not in self._unwritten:
             return True
-        offsets = {key: storage.high_watermark for key, storage in self._storages()}
-        return self._write(partial(directory.write_high_watermarks, offsets), HIGH_WATERMARKS)
+        high_watermarks = {key: storage.high_watermark for key, storage in self._storages()}
+        return self._write(partial(directory.write_high_watermarks, high_watermarks), HIGH_WATERMARKS)
 
     def _take_changed(self, reader: str) -> list[LogOffsets]:
         changed = self.changed.take(reader)

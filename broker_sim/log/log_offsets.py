@@ -1,4 +1,4 @@
-"""The offsets of a log between its first record and its end, and their checkpoints.
+"""The offsets of a log between its first record and its end, and who hears that they have moved.
 
     log start offset ≤ last stable offset ≤ high watermark ≤ log end offset
 
@@ -6,14 +6,15 @@
     ─────────────────┼─────────┼───────────┼─────────────────────┼──────▶ offsets
               log start   last stable   high watermark        log end
 
-Part of `UnifiedLog`. What moves an offset tells the parts of the log for which that matters.
+Part of `UnifiedLog`. The log end offset belongs to `LocalLog`, the first undecided transaction to
+`ProducerStateManager`; the other two are kept here. Moving an offset tells the parts of the log that depend on it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from broker_sim.log import range_errors
+from broker_sim.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +26,32 @@ if TYPE_CHECKING:
     from broker_sim.log.storage import LogStorage
     from broker_sim.metadata.topic_partition import TopicPartition
 
+CLOSED: Final = "closed"
+"""The reader of changed logs that closes them at a shutdown."""
+HIGH_WATERMARKS: Final = "high watermarks"
+"""The reader that checkpoints high watermarks."""
+LOG_STARTS: Final = "log starts"
+"""The reader that checkpoints log start offsets."""
+INVARIANTS: Final = "invariants"
+"""The reader that checks invariants in random runs; a program that serves clients has none."""
+
 
 class LogOffsets:
-    """The offsets of one log and the parts that they belong to; `PartitionLog` is the whole."""
+    """The offsets of one log."""
+
+    __slots__ = (
+        "_epochs",
+        "_local_log",
+        "_memory",
+        "_moved",
+        "_producer_state",
+        "_storage",
+        "high_watermark",
+        "log_start_offset",
+        "on_log_start_moved",
+        "on_moved",
+        "topic_partition",
+    )
 
     def __init__(
         self,
@@ -37,24 +61,24 @@ class LogOffsets:
         producer_state: ProducerStateManager,
         storage: LogStorage,
         memory: ReplicaMemory,
-        changed: dict[LogOffsets, None],
+        moved: dict[LogOffsets, None],
     ) -> None:
+        """Begin at 0, before recovery; the offsets put themselves into `moved` whenever one of them moves."""
         self.topic_partition = topic_partition
-        self.storage = storage
-        self.memory = memory
-        self.leader_epoch_cache = epochs
-        self.producer_state = producer_state
         self.log_start_offset = 0
+        """The first offset that a client may read."""
         self.high_watermark = 0
-        self._local_log = local_log
-        self._changed = changed
-        self.on_offsets_moved: Callable[[], object] = lambda: None
+        """The offset below which every in-sync replica has all records."""
+        self.on_moved: Callable[[], object] = lambda: None
+        """Called after any of the offsets, the log end included, has moved."""
         self.on_log_start_moved: Callable[[], object] = lambda: None
-
-    def __repr__(self) -> str:
-        names = ("log_start_offset", "last_stable_offset", "high_watermark", "log_end_offset")
-        offsets = ", ".join(f"{name}={getattr(self, name)}" for name in names)
-        return f"{type(self).__name__}({self.topic_partition}, {offsets})"
+        """Called after the log start offset has moved."""
+        self._local_log = local_log
+        self._epochs = epochs
+        self._producer_state = producer_state
+        self._storage = storage
+        self._memory = memory
+        self._moved = moved
 
     @property
     def log_end_offset(self) -> int:
@@ -64,12 +88,17 @@ class LogOffsets:
     @property
     def last_stable_offset(self) -> int:
         """The offset below which every transaction is decided and replicated."""
-        first_unstable = self.producer_state.first_unstable_offset
+        first_unstable = self._producer_state.first_unstable_offset
         if first_unstable is None or first_unstable >= self.high_watermark:
             return self.high_watermark
         if first_unstable < self.log_start_offset:
             return self._local_log.base_offset_of_batch(self.log_start_offset)
         return first_unstable
+
+    def note_moved(self) -> None:
+        """Tell the listener and the readers of changed logs that an offset has moved."""
+        self._moved[self] = None
+        self.on_moved()
 
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark, clamped into [log start, log end]; return it."""
@@ -80,9 +109,8 @@ class LogOffsets:
 
     def _set_high_watermark(self, high_watermark: int) -> None:
         self.high_watermark = high_watermark
-        self._changed[self] = None
-        self.on_offsets_moved()
-        self.producer_state.on_high_watermark_updated(high_watermark)
+        self.note_moved()
+        self._producer_state.on_high_watermark_updated(high_watermark)
 
     def maybe_increment_high_watermark(self, offset: int) -> bool:
         """Move the high watermark to `offset` if that is forward; return whether it moved.
@@ -92,38 +120,88 @@ class LogOffsets:
         if offset <= self.high_watermark:
             return False
         if offset > self._local_log.log_end_offset:
-            raise range_errors.high_watermark_above_log_end(self, offset)
+            raise ValueError(
+                f"High watermark {offset} of {self.topic_partition} would exceed "
+                f"the log end offset {self.log_end_offset}"
+            )
         self._set_high_watermark(offset)  # above the one before, so above the log start
         return True
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
         """Delete the records before `offset`; return whether there were any.
 
-        Their segments go with the next `delete_old_segments`. Raises OFFSET_OUT_OF_RANGE above
+        Their segments go with the next `PartitionLog.delete_old_segments`. Raises OFFSET_OUT_OF_RANGE above
         the high watermark.
         """
         if offset > self.high_watermark:
-            raise range_errors.deletion_above_high_watermark(self, offset)
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {offset} of partition {self.topic_partition} since"
+                f" it is larger than the high watermark {self.high_watermark}",
+            )
         if offset <= self.log_start_offset:
             return False
-        self._set_log_start_offset(offset)
-        self._changed[self] = None
-        self.on_offsets_moved()
-        self.leader_epoch_cache.truncate_from_start(offset)
-        self.producer_state.on_log_start_offset_incremented(offset)
-        if self.memory.is_tight:
+        self.set_log_start_offset(offset)
+        self.note_moved()
+        self._epochs.truncate_from_start(offset)
+        self._producer_state.on_log_start_offset_incremented(offset)
+        if self._memory.is_tight:
             self.checkpoint_log_start_offset()
         return True
 
-    def _set_log_start_offset(self, offset: int) -> None:
+    def set_log_start_offset(self, offset: int) -> None:
+        """Set the log start offset after a truncation, which has brought the other parts in step."""
         self.log_start_offset = offset
         self.on_log_start_moved()
 
     def checkpoint_high_watermark(self) -> None:
-        """Keep the high watermark for `recover`; Kafka's `replication-offset-checkpoint`."""
-        self.storage.high_watermark = self.high_watermark
+        """Keep the high watermark for `PartitionLog.recover`; Kafka's `replication-offset-checkpoint`."""
+        self._storage.high_watermark = self.high_watermark
 
     def checkpoint_log_start_offset(self) -> None:
-        """Keep the log start for `recover`, and free what is below: nothing can read it again."""
-        self.storage.log_start_offset = self.log_start_offset
+        """Keep the log start for `PartitionLog.recover`, and free the batches below it, which nothing reads again."""
+        self._storage.log_start_offset = self.log_start_offset
         self._local_log.release_before(self.log_start_offset)
+
+
+class ChangedLogs:
+    """The logs of one broker whose offsets have moved, in the order in which they moved, for several readers.
+
+    Each reader gets a log once until it moves again, so work that is done for all logs every few seconds costs
+    nothing for logs that have not changed.
+    """
+
+    __slots__ = ("_unread", "moved")
+
+    def __init__(self, *readers: str) -> None:
+        self.moved: dict[LogOffsets, None] = {}
+        """The logs that have moved since any reader's last call; they put themselves here."""
+        self._unread: dict[str, dict[LogOffsets, None]] = {reader: {} for reader in readers}
+
+    def has_news_for(self, reader: str) -> bool:
+        """Whether `take` would return any for this reader."""
+        return bool(self.moved or self._unread.get(reader))
+
+    def take(self, reader: str) -> list[LogOffsets]:
+        """Return the logs that have moved since this reader's last call.
+
+        A new reader gets the logs that no reader has taken yet.
+        """
+        unread = self._unread.get(reader)
+        if unread is None:
+            unread = self._unread[reader] = {}
+        if self.moved:
+            for logs in self._unread.values():
+                logs.update(self.moved)
+            self.moved.clear()
+        elif not unread:
+            return []
+        taken = list(unread)
+        unread.clear()
+        return taken
+
+    def discard(self, log: LogOffsets) -> None:
+        """Forget a deleted log."""
+        self.moved.pop(log, None)
+        for logs in self._unread.values():
+            logs.pop(log, None)

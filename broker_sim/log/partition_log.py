@@ -1,14 +1,18 @@
 """The log of one partition; mirrors `UnifiedLog`.
 
-As in Kafka, the parts of a log are objects of their own: `LocalLog` has the segments, and with them
-the log end offset, `LeaderEpochCache` the leader epochs, `ProducerStateManager` the producers and
-transactions. The log itself has the offsets in between, see `LogOffsets`, and keeps its parts in step.
+As in Kafka, the parts of a log are objects of their own, which the log keeps in step:
+
+    LocalLog              the segments, and with them the log end offset
+    LogOffsets            log start offset, last stable offset, high watermark
+    LeaderEpochCache      where each leader epoch begins
+    ProducerStateManager  idempotent producers and transactions
+    LogStorage            memory or files
 
 The object outlives the broker's process, and with files in its `LogStorage` the data outlives the
 object. After a kill, `recover` takes the high watermark and the log start from their last checkpoints,
 and the producers from their last snapshot and the batches that follow it.
 
-Deliberate differences: all runs on one loop, so there is no lock; tiered storage is left out.
+Deliberate differences: everything runs on one loop, so there is no lock; there is no tiered storage.
 """
 
 from __future__ import annotations
@@ -18,20 +22,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.config.definition import MAX_LONG
-from broker_sim.log import range_errors
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.append_info import EMPTY_APPEND, AppendOrigin, FetchDataInfo, LogAppendInfo, TimestampAndOffset
 from broker_sim.log.leader_epoch_cache import LeaderEpochCache
 from broker_sim.log.local_log import LocalLog
-from broker_sim.log.log_loader import recover
 from broker_sim.log.log_offsets import LogOffsets
 from broker_sim.log.memory import ReplicaMemory, unlimited_memory
 from broker_sim.log.offset_lookup import fetch_offset_by_timestamp, search_at_once
-from broker_sim.log.producer_state_config import ProducerStateManagerConfig
-from broker_sim.log.producer_state_manager import ProducerStateManager
-from broker_sim.log.replicated_batches import read_replicated_batches
-from broker_sim.log.retention import delete_old_segments
+from broker_sim.log.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
+from broker_sim.log.retention import deletable_segments
 from broker_sim.log.storage import TIME_ENTRY_BYTES, LogStorage, MemoryStorage
-from broker_sim.log.validator import LogValidator
+from broker_sim.log.validator import LogValidator, read_replicated_batches
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID, BatchHeader
 
 if TYPE_CHECKING:
@@ -41,17 +42,17 @@ if TYPE_CHECKING:
 
     from broker_sim.config import TopicConfig
     from broker_sim.log.offset_lookup import Search
+    from broker_sim.log.producer_state_entry import VerificationGuard
     from broker_sim.log.segment import LogSegment
     from broker_sim.log.transaction_index import AbortedTxn
     from broker_sim.log.validator import Appendable, ValidatedRecords
-    from broker_sim.log.verification_state import VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
 
 _CLIENT: Final = AppendOrigin.CLIENT
 
 
-class PartitionLog(LogOffsets):
-    """Appends, reads, truncation and deletion; `on_truncated` and the like hear of them."""
+class PartitionLog:
+    """Appends, reads, truncates and deletes the records of one partition."""
 
     def __init__(
         self,
@@ -61,30 +62,56 @@ class PartitionLog(LogOffsets):
         *,
         producers: ProducerStateManagerConfig | None = None,
         memory: ReplicaMemory | None = None,
-        changed: dict[LogOffsets, None] | None = None,
+        moved: dict[LogOffsets, None] | None = None,
         storage: LogStorage | None = None,
     ) -> None:
-        """Open what `storage` has (default: memory); it adds itself to `changed` when an offset moves."""
-        storage = storage or MemoryStorage()
-        memory = memory or unlimited_memory(topic_partition)
-        now_ms = clock.wall_clock_ms()
-        local_log = LocalLog(now_ms, memory, config.index_interval_bytes, storage)
-        epochs = LeaderEpochCache(storage.load_leader_epochs(), storage.write_leader_epochs)
-        producers = producers or ProducerStateManagerConfig()
-        super().__init__(
+        """Open what `storage` has (default: memory); its offsets put themselves into `moved` when they move."""
+        self.topic_partition = topic_partition
+        self.clock = clock
+        self.storage = storage = storage or MemoryStorage()
+        self.memory = memory = memory or unlimited_memory(topic_partition)
+        self._local_log = LocalLog(clock.wall_clock_ms(), memory, config.index_interval_bytes, storage)
+        self.leader_epoch_cache = LeaderEpochCache(storage.load_leader_epochs(), storage.write_leader_epochs)
+        self.producer_state = ProducerStateManager(topic_partition, producers or ProducerStateManagerConfig(), storage)
+        self.offsets = LogOffsets(
             topic_partition,
-            local_log,
-            epochs,
-            ProducerStateManager(topic_partition, producers, storage),
+            self._local_log,
+            self.leader_epoch_cache,
+            self.producer_state,
             storage,
             memory,
-            {} if changed is None else changed,
+            {} if moved is None else moved,
         )
-        self.clock = clock
         self.last_flush_ms = clock.now_ms()
         """When the log was last brought to the disk."""
         self.on_truncated: Callable[[int], object] = lambda _offset: None
+        """Called with the offset at which the log was cut."""
         self.update_config(config)
+
+    def __repr__(self) -> str:
+        names = ("log_start_offset", "last_stable_offset", "high_watermark", "log_end_offset")
+        offsets = ", ".join(f"{name}={getattr(self, name)}" for name in names)
+        return f"{type(self).__name__}({self.topic_partition}, {offsets})"
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that a client may read."""
+        return self.offsets.log_start_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset below which every transaction is decided and replicated."""
+        return self.offsets.last_stable_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset below which every in-sync replica has all records."""
+        return self.offsets.high_watermark
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._local_log.log_end_offset
 
     def update_config(self, config: TopicConfig) -> None:
         """Take a changed configuration of the topic; it holds from the next append on."""
@@ -190,8 +217,7 @@ class PartitionLog(LogOffsets):
     def _append(self, batch: bytes, header: BatchHeader, base_offset: int, max_timestamp: int, now_ms: int) -> None:
         end_offset = base_offset + header.last_offset_delta + 1
         self._local_log.append(batch, end_offset, max_timestamp, now_ms)
-        self._changed[self] = None
-        self.on_offsets_moved()
+        self.offsets.note_moved()
         if header.producer_id != NO_PRODUCER_ID:
             self.producer_state.update(batch, header, base_offset, max_timestamp)
         self.producer_state.map_end_offset = end_offset
@@ -244,10 +270,17 @@ class PartitionLog(LogOffsets):
         """
         end_offset = self._local_log.log_end_offset
         if start_offset < self.log_start_offset or start_offset > end_offset:
-            raise range_errors.read_outside_log(self, start_offset)
+            raise self._outside_log(start_offset)
         if upper_bound_offset is None:
             upper_bound_offset = end_offset
         return self._local_log.read(start_offset, max_bytes, upper_bound_offset, min_one_message, as_view)
+
+    def _outside_log(self, offset: int) -> ApiError:
+        return ApiError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Received request for offset {offset} for partition {self.topic_partition}, but we only"
+            f" have log segments in the range {self.log_start_offset} to {self.log_end_offset}.",
+        )
 
     @property
     def segments(self) -> Sequence[LogSegment]:
@@ -296,9 +329,9 @@ class PartitionLog(LogOffsets):
         for segment in self._local_log.truncate_to(offset, self.clock.wall_clock_ms()):
             self.producer_state.remove_snapshot(segment.base_offset)
         self.leader_epoch_cache.truncate_from_end(offset)
-        self._set_log_start_offset(min(self.log_start_offset, offset))
+        self.offsets.set_log_start_offset(min(self.log_start_offset, offset))
         self.rebuild_producer_state()
-        self.update_high_watermark(self.high_watermark)
+        self.offsets.update_high_watermark(self.high_watermark)
         self.on_truncated(offset)
         return True
 
@@ -307,8 +340,8 @@ class PartitionLog(LogOffsets):
         self._local_log.truncate_fully_and_start_at(offset, self.clock.wall_clock_ms())
         self.leader_epoch_cache.clear()
         self.producer_state.truncate_fully_and_start_at(offset)
-        self._set_log_start_offset(offset)
-        self.update_high_watermark(offset)
+        self.offsets.set_log_start_offset(offset)
+        self.offsets.update_high_watermark(offset)
         self.on_truncated(offset)
 
     @property
@@ -318,13 +351,18 @@ class PartitionLog(LogOffsets):
 
     def delete_old_segments(self) -> int:
         """Delete the segments that `retention` names; return their number."""
-        return delete_old_segments(self, self.clock.wall_clock_ms())
+        deleted = 0
+        for count in deletable_segments(self.config, self._local_log, self.offsets, self.clock.wall_clock_ms()):
+            if count:
+                self.delete_oldest_segments(count)
+            deleted += count
+        return deleted
 
     def delete_oldest_segments(self, count: int) -> None:
-        """Delete that many segments, the active one too; the log start moves after them."""
+        """Delete that many segments, the active one too; the log start moves behind them."""
         if count == len(self.segments):
             self.roll()
-        self.maybe_increment_log_start_offset(self.segments[count].base_offset)
+        self.offsets.maybe_increment_log_start_offset(self.segments[count].base_offset)
         for segment in self.segments[:count]:
             self.producer_state.remove_snapshot(segment.base_offset)
         self._local_log.remove_oldest(count)
@@ -358,16 +396,33 @@ class PartitionLog(LogOffsets):
         """Shut down cleanly: `recover` then finds everything as it is now."""
         self.flush()
         self.producer_state.take_snapshot()
-        self.checkpoint_high_watermark()
-        self.checkpoint_log_start_offset()
+        self.offsets.checkpoint_high_watermark()
+        self.offsets.checkpoint_log_start_offset()
 
     def recover(self) -> None:
-        """Open the log again after its broker has stopped; see `log_loader`."""
-        recover(self)
+        """Open the log again after its broker has stopped; mirrors `LogLoader`.
 
-    def restore_aborted(self) -> None:
-        """Write the `.txnindex` files of closed segments that are lost or damaged."""
-        self._local_log.restore_aborted(self.producer_state.transactions_aborted_in)
+        All parts are brought in step with the segments and the last checkpoints. A recovery point behind the end,
+        from before a truncation, would leave new records without a flush. A log that ends before its checkpointed
+        start has lost its records: it begins there, empty. Expired producers are dropped: Kafka loads those of
+        recovered batches from a snapshot of them, as others. A log that was shut down and has no snapshot at all
+        begins without producers, as in Kafka.
+        """
+        storage, offsets, producer_state = self.storage, self.offsets, self.producer_state
+        if self.log_end_offset < storage.log_start_offset:
+            self.truncate_fully_and_start_at(storage.log_start_offset)
+            return
+        storage.recovery_point = min(storage.recovery_point, self.log_end_offset)
+        offsets.log_start_offset = max(storage.log_start_offset, self.segments[0].base_offset)
+        self.leader_epoch_cache.truncate_from_end(self.log_end_offset)
+        self.leader_epoch_cache.truncate_from_start(offsets.log_start_offset)
+        producer_state.forget()
+        if storage.begins_without_producers:
+            producer_state.map_end_offset = self.log_end_offset
+        self.rebuild_producer_state()
+        producer_state.remove_expired_producers(self.clock.wall_clock_ms())
+        self._local_log.restore_aborted(producer_state.transactions_aborted_in)
+        offsets.update_high_watermark(storage.high_watermark)
 
     def rebuild_producer_state(self) -> None:
         """Rebuild the producers and transactions from the log, from its start to its end."""

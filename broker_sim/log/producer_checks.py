@@ -22,8 +22,7 @@ from broker_sim.log.append_info import AppendOrigin
 from broker_sim.protocol.record_batch import MAX_SEQUENCE, NO_PRODUCER_EPOCH
 
 if TYPE_CHECKING:
-    from broker_sim.log.producer_state_entry import ProducerStateEntry
-    from broker_sim.log.verification_state import VerificationStateEntry
+    from broker_sim.log.producer_state_entry import ProducerStateEntry, VerificationStateEntry
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol.record_batch import BatchHeader
     from broker_sim.protocol.records import EndTxnMarker

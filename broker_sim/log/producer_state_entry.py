@@ -123,3 +123,34 @@ class ProducerStateEntry:
         self.coordinator_epoch = coordinator_epoch
         self.current_txn_first_offset = None
         self.last_timestamp = timestamp
+
+
+class VerificationGuard:
+    """Stands for one question to the coordinator; equal to nothing but itself."""
+
+    __slots__ = ()
+
+
+class VerificationStateEntry:
+    """The question about one producer, and the lowest sequence that it has tried to write.
+
+    A higher sequence is refused until that one is appended. Otherwise a batch whose verification failed
+    could never be retried. `supports_epoch_bump` says that the producer uses transaction version 2.
+    """
+
+    __slots__ = ("epoch", "guard", "lowest_sequence", "supports_epoch_bump", "timestamp")
+
+    def __init__(self, timestamp: int, sequence: int, epoch: int, supports_epoch_bump: bool) -> None:
+        self.timestamp = timestamp
+        self.guard = VerificationGuard()
+        self.lowest_sequence = sequence
+        self.epoch = epoch
+        self.supports_epoch_bump = supports_epoch_bump
+
+    def update(self, sequence: int, epoch: int) -> None:
+        """Take another batch that needs verification; a higher epoch begins anew."""
+        if epoch > self.epoch:
+            self.epoch = epoch
+            self.lowest_sequence = sequence
+        elif epoch == self.epoch and sequence < self.lowest_sequence:
+            self.lowest_sequence = sequence

@@ -10,24 +10,84 @@ copy of the entry; and the log has one index of aborted transactions, not each o
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.producer_checks import check_data_batch, check_end_txn_marker, fenced_epoch
-from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
+from broker_sim.log.producer_state_entry import (
+    BatchMetadata,
+    ProducerStateEntry,
+    VerificationGuard,
+    VerificationStateEntry,
+)
 from broker_sim.log.storage import LogStorage, MemoryStorage
 from broker_sim.log.transaction_index import AbortedTxn, TransactionIndex
-from broker_sim.log.unreplicated_transactions import UnreplicatedTransactions
-from broker_sim.log.verification_state import VerificationGuard, VerificationStateEntry
 from broker_sim.protocol.record_batch import CONTROL_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from broker_sim.protocol.records import read_end_txn_marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from broker_sim.log.producer_state_config import ProducerStateManagerConfig
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol.record_batch import BatchHeader
+
+DEFAULT_PRODUCER_ID_EXPIRATION_MS = 86_400_000
+
+
+class ProducerStateManagerConfig:
+    """Shared by all logs of a broker, and changed in place when a dynamic configuration changes."""
+
+    __slots__ = ("producer_id_expiration_ms", "transaction_verification_enabled")
+
+    def __init__(
+        self,
+        producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
+        transaction_verification_enabled: bool = True,
+    ) -> None:
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        """A producer without a batch for this time is forgotten."""
+        self.transaction_verification_enabled = transaction_verification_enabled
+        """Whether the coordinator is asked before a partition joins a transaction (KIP-890)."""
+
+
+class UnreplicatedTransactions:
+    """Added in the order of their markers, forgotten in that order; the lowest first offset is at hand."""
+
+    __slots__ = ("_first_offsets", "_markers")
+
+    def __init__(self) -> None:
+        self._markers: dict[int, int] = {}
+        """First offset -> marker's offset, in the order of the markers."""
+        self._first_offsets: list[int] = []
+        """A heap; those that are forgotten stay in it until they are the lowest."""
+
+    def __len__(self) -> int:
+        return len(self._markers)
+
+    def add(self, first_offset: int, marker_offset: int) -> None:
+        """Add the transaction whose marker was just written."""
+        self._markers[first_offset] = marker_offset
+        heappush(self._first_offsets, first_offset)
+
+    def forget_below(self, offset: int) -> None:
+        """Forget those whose marker is before `offset`."""
+        below = takewhile(lambda item: item[1] < offset, self._markers.items())
+        for first_offset in [first for first, _ in below]:
+            del self._markers[first_offset]
+
+    def lowest(self) -> int | None:
+        """Return the lowest first offset, None without any."""
+        heap = self._first_offsets
+        while heap and heap[0] not in self._markers:
+            heappop(heap)
+        return heap[0] if heap else None
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._markers.clear()
+        self._first_offsets.clear()
 
 
 class ProducerStateManager:

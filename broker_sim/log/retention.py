@@ -1,4 +1,4 @@
-"""Which segments are deleted, and why; mirrors `UnifiedLog.deleteOldSegments`.
+"""The segments that retention deletes; mirrors `UnifiedLog.deleteOldSegments`.
 
     start   all records of the segment are below the log start offset
     size    the log without the segment still has `retention.bytes`
@@ -17,38 +17,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from broker_sim.config import TopicConfig
-    from broker_sim.log.partition_log import PartitionLog
+    from broker_sim.log.local_log import LocalLog
+    from broker_sim.log.log_offsets import LogOffsets
     from broker_sim.log.segment import LogSegment
 
 DeletionRule: TypeAlias = "Callable[[LogSegment, int | None], bool]"
 """Whether a segment may be deleted; the second argument is the next segment's base offset, if any."""
 
 
-def delete_old_segments(log: PartitionLog, now_ms: int) -> int:
-    """Delete what the rules allow; return the number of deleted segments.
+def deletable_segments(config: TopicConfig, local_log: LocalLog, offsets: LogOffsets, now_ms: int) -> Iterator[int]:
+    """Yield for each rule, in Kafka's order, the number of oldest segments that it deletes.
 
-    The log start moves to the first segment that stays.
+    The caller deletes them before it asks for the next number.
     """
-    count = 0
-    for rule in _deletion_rules(log, log.config, now_ms):
-        deletable = _count_deletable(log, rule)
-        if deletable:
-            log.delete_oldest_segments(deletable)
-        count += deletable
-    return count
+    for rule in _deletion_rules(config, local_log, offsets, now_ms):
+        yield _count_deletable(local_log, offsets, rule)
 
 
-def _deletion_rules(log: PartitionLog, config: TopicConfig, now_ms: int) -> Iterator[DeletionRule]:
-    """Yield the rules in Kafka's order. Apply each before asking for the next one."""
-
+def _deletion_rules(
+    config: TopicConfig, local_log: LocalLog, offsets: LogOffsets, now_ms: int
+) -> Iterator[DeletionRule]:
     def is_below_log_start(_segment: LogSegment, next_base_offset: int | None) -> bool:
-        return next_base_offset is not None and next_base_offset <= log.log_start_offset
+        return next_base_offset is not None and next_base_offset <= offsets.log_start_offset
 
     yield is_below_log_start
     if not config.is_deleted_by_age:
         return
-    if 0 <= config.retention_bytes <= log.size_bytes:
-        surplus_bytes = log.size_bytes - config.retention_bytes
+    if 0 <= config.retention_bytes <= local_log.size_bytes:
+        surplus_bytes = local_log.size_bytes - config.retention_bytes
 
         def is_surplus(segment: LogSegment, _next_base_offset: int | None) -> bool:
             nonlocal surplus_bytes
@@ -62,13 +58,13 @@ def _deletion_rules(log: PartitionLog, config: TopicConfig, now_ms: int) -> Iter
         yield lambda segment, _next: now_ms - segment.largest_timestamp > config.retention_ms
 
 
-def _count_deletable(log: PartitionLog, rule: DeletionRule) -> int:
+def _count_deletable(local_log: LocalLog, offsets: LogOffsets, rule: DeletionRule) -> int:
     """Return how many of the oldest segments `rule` allows to delete; never an empty last one."""
-    segments = log.segments
+    segments = local_log.segments
     for index, segment in enumerate(segments):
         is_last = index + 1 == len(segments)
         next_base_offset = None if is_last else segments[index + 1].base_offset
-        end_offset = log.log_end_offset if next_base_offset is None else next_base_offset
-        if log.high_watermark < end_offset or not rule(segment, next_base_offset) or (is_last and not segment):
+        end_offset = local_log.log_end_offset if next_base_offset is None else next_base_offset
+        if offsets.high_watermark < end_offset or not rule(segment, next_base_offset) or (is_last and not segment):
             return index
     return len(segments)

@@ -112,7 +112,7 @@ class ReplicaFetcher:
         self.remove(topic_partition)
         state = FetchState(partition, self._initial_fetch(partition))
         self._states[topic_partition] = self._unsent[topic_partition] = state
-        partition.log.on_log_start_moved = partial(self._note_moved, topic_partition)
+        partition.log.offsets.on_log_start_moved = partial(self._note_moved, topic_partition)
         self._process.call_soon(self._end_backoff)
 
     def remove(self, topic_partition: TopicPartition) -> None:
@@ -322,8 +322,8 @@ class ReplicaFetcher:
             if data.size_bytes:
                 partition.append_records_to_follower(data.records)
             old_high_watermark = local_log.high_watermark
-            local_log.update_high_watermark(data.high_watermark)
-            local_log.maybe_increment_log_start_offset(data.log_start_offset)
+            local_log.offsets.update_high_watermark(data.high_watermark)
+            local_log.offsets.maybe_increment_log_start_offset(data.log_start_offset)
         except (ApiError, UnexpectedAppendOffsetError, OffsetsOutOfOrderError) as error:
             self._log.warning("replica_append_failed", partition=str(topic_partition), error=str(error))
             failed.append(topic_partition)

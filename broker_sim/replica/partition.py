@@ -64,7 +64,7 @@ class Partition:
         self.config = config
         self.replicas: tuple[int, ...] = ()
         self.replica_states = LeaderReplicas(broker_id, clock, replica_lag_time_max_ms, metadata)
-        partition_log.on_offsets_moved = self.replica_states.wake
+        partition_log.offsets.on_moved = self.replica_states.wake
         self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = -1
@@ -297,7 +297,7 @@ class Partition:
         requested = self.log.high_watermark if offset == DELETE_TO_HIGH_WATERMARK else offset
         if requested < 0 or requested > self.log.high_watermark:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        self.log.maybe_increment_log_start_offset(requested)
+        self.log.offsets.maybe_increment_log_start_offset(requested)
         return (requested, self.low_watermark)
 
     @property
@@ -351,7 +351,7 @@ class Partition:
         if not isr_is_checked and self.is_under_min_isr:
             return False
         candidate = self.replica_states.high_watermark_candidate(self.log.log_end_offset)
-        return self.log.maybe_increment_high_watermark(candidate)
+        return self.log.offsets.maybe_increment_high_watermark(candidate)
 
     def maybe_shrink_isr(self) -> None:
         """Propose to remove the followers that have not caught up for `replica.lag.time.max.ms`."""

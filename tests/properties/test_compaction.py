@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import PartitionLog
+from broker_sim.log.cleaner.batch_filter import OffsetMap
 from broker_sim.log.cleaner.cleaner import Cleaner
-from broker_sim.log.cleaner.log_to_clean import LogToClean
-from broker_sim.log.cleaner.offset_map import OffsetMap
+from broker_sim.log.cleaner.manager import LogToClean
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import parse_header, split_batches
@@ -59,7 +59,7 @@ def test_cleaned_log_has_the_last_record_of_each_key(rounds, segment_bytes):
             base_offset = log.append_as_leader(build_batch(records, codec=codec), 0).first_offset
             written += [(base_offset + at, *pair) for at, pair in enumerate(pairs)]
             clock.advance(1)
-        log.update_high_watermark(log.log_end_offset)
+        log.offsets.update_high_watermark(log.log_end_offset)
         log.roll()
         first_dirty = clean(log, first_dirty, map_keys=100)
         last = {key: offset for offset, key, _ in written}
@@ -78,7 +78,7 @@ def test_small_map_cleans_the_same_in_several_cleanings(rounds, map_keys):
         records = [Record(value, key, 1_000_000) for key, value in pairs]
         base_offset = log.append_as_leader(build_batch(records), 0).first_offset
         last |= {key: (base_offset + at, key, value) for at, (key, value) in enumerate(pairs)}
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     log.roll()
     first_dirty = 0
     while first_dirty < log.log_end_offset:

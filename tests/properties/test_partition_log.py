@@ -84,12 +84,12 @@ class LogMachine(RuleBasedStateMachine):
     @rule(share=fractions)
     def move_high_watermark(self, share):
         self.high_watermark = self.offset_at(share)
-        assert self.log.update_high_watermark(self.high_watermark) == self.high_watermark
+        assert self.log.offsets.update_high_watermark(self.high_watermark) == self.high_watermark
 
     @rule(share=fractions)
     def delete_records(self, share):
         offset = self.start_offset + round(share * (self.high_watermark - self.start_offset))
-        assert self.log.maybe_increment_log_start_offset(offset) == (offset > self.start_offset)
+        assert self.log.offsets.maybe_increment_log_start_offset(offset) == (offset > self.start_offset)
         self.start_offset = offset
 
     @rule()

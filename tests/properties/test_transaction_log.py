@@ -104,8 +104,8 @@ class TransactionLogMachine(RuleBasedStateMachine):
         )
         self.follower.append_as_follower(data.records)
         high_watermark = max(self.follower.log_end_offset, self.log.high_watermark)
-        self.log.maybe_increment_high_watermark(min(high_watermark, self.log.log_end_offset))
-        self.follower.update_high_watermark(self.log.high_watermark)
+        self.log.offsets.maybe_increment_high_watermark(min(high_watermark, self.log.log_end_offset))
+        self.follower.offsets.update_high_watermark(self.log.high_watermark)
 
     @rule()
     def roll(self):
@@ -114,19 +114,19 @@ class TransactionLogMachine(RuleBasedStateMachine):
     @rule(share=fractions)
     def delete_records(self, share):
         start, end = self.log.log_start_offset, self.log.high_watermark
-        self.log.maybe_increment_log_start_offset(start + round(share * (end - start)))
+        self.log.offsets.maybe_increment_log_start_offset(start + round(share * (end - start)))
         self.log.delete_old_segments()
-        self.follower.maybe_increment_log_start_offset(min(self.log.log_start_offset, self.follower.high_watermark))
+        self.follower.offsets.maybe_increment_log_start_offset(min(self.log.log_start_offset, self.follower.high_watermark))
         self.follower.delete_old_segments()
 
     @precondition(lambda self: self.log.log_start_offset == 0)
     @rule()
     def kill(self):
-        self.log.checkpoint_high_watermark()
-        self.log.checkpoint_log_start_offset()
+        self.log.offsets.checkpoint_high_watermark()
+        self.log.offsets.checkpoint_log_start_offset()
         high_watermark = self.log.high_watermark
         self.log.recover()
-        self.log.update_high_watermark(high_watermark)
+        self.log.offsets.update_high_watermark(high_watermark)
         self.keep_what_is_remembered()
 
     @precondition(lambda self: self.log.log_start_offset == 0)
@@ -140,7 +140,7 @@ class TransactionLogMachine(RuleBasedStateMachine):
         target = self.batches[-1].end_offset if self.batches else self.log.log_start_offset
         if target < self.log.log_end_offset and target >= self.log.log_start_offset:
             is_cut = self.log.truncate_to(target)
-        self.log.update_high_watermark(self.log.high_watermark)
+        self.log.offsets.update_high_watermark(self.log.high_watermark)
         if is_cut:
             self.keep_what_is_remembered()
         if self.follower.log_end_offset > self.log.log_end_offset:
@@ -194,7 +194,7 @@ class TransactionLogMachine(RuleBasedStateMachine):
     @invariant()
     def follower_has_the_last_stable_offset_of_its_log(self):
         if hasattr(self, "log") and self.follower.log_end_offset == self.log.log_end_offset:
-            self.follower.update_high_watermark(self.log.high_watermark)
+            self.follower.offsets.update_high_watermark(self.log.high_watermark)
             if self.snapshot_offset > self.log.high_watermark:
                 return
             assert self.follower.last_stable_offset == self.last_stable_offset(self.follower)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from broker_sim.log.changed_logs import INVARIANTS
+from broker_sim.log.log_offsets import INVARIANTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@
 Offsets never change, so they get gaps; a fetch from one that is gone begins with the next.
 """
 
+from broker_sim.log.cleaner.batch_filter import CleanerStats
 from broker_sim.log.cleaner.log_cleaner import LogCleaner
 from broker_sim.log.cleaner.manager import LogCleanerManager
-from broker_sim.log.cleaner.stats import CleanerStats
 
 __all__ = ["CleanerStats", "LogCleaner", "LogCleanerManager"]

@@ -16,19 +16,164 @@ still known, or if it is the last one of the cleaned part, so that the log's off
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID
-from broker_sim.protocol.records import Record, iter_records, rebuild_batch
+from broker_sim.protocol.records import Record, iter_records, read_end_txn_marker, rebuild_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
-    from broker_sim.log.cleaner.cleaned_transactions import CleanedTransactionMetadata
-    from broker_sim.log.cleaner.offset_map import OffsetMap
-    from broker_sim.log.cleaner.stats import CleanerStats
     from broker_sim.log.partition_log import PartitionLog
+    from broker_sim.log.transaction_index import AbortedTxn
     from broker_sim.protocol.record_batch import BatchHeader
+
+@dataclass(slots=True)
+class CleanerStats:
+    """Counted while a log is cleaned; times are in ms of the broker's clock."""
+
+    start_ms: int = 0
+    map_complete_ms: int = 0
+    end_ms: int = 0
+    map_bytes_read: int = 0
+    map_messages_read: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    messages_read: int = 0
+    messages_written: int = 0
+    invalid_messages_read: int = 0
+    """Records without a key, which the cleaner drops."""
+    buffer_utilization: float = 0.0
+    """The share of the buffer for keys that was used, from 0 to 1."""
+
+    @property
+    def elapsed_ms(self) -> int:
+        """How long the cleaning took."""
+        return self.end_ms - self.start_ms
+
+    @property
+    def size_reduction_percent(self) -> float:
+        """By how much the cleaned part of the log has got smaller."""
+        return _reduction_percent(self.bytes_read, self.bytes_written)
+
+    @property
+    def message_reduction_percent(self) -> float:
+        """How many of its records are gone."""
+        return _reduction_percent(self.messages_read, self.messages_written)
+
+
+def _reduction_percent(before: int, after: int) -> float:
+    return round(100 * (1 - after / before), 1) if before else 0.0
+
+
+_BYTES_PER_ENTRY: Final = 24
+
+
+class OffsetMap:
+    """Offsets by key, and the offset up to which the log has been mapped."""
+
+    __slots__ = ("_max_keys", "_offsets", "_slots", "latest_offset")
+
+    def __init__(self, buffer_bytes: int, load_factor: float) -> None:
+        """Create an empty map for as many keys as fill that share of the buffer, at least one."""
+        self._slots = max(buffer_bytes // _BYTES_PER_ENTRY, 1)
+        self._max_keys = max(int(self._slots * load_factor), 1)
+        self._offsets: dict[bytes, int] = {}
+        self.latest_offset = -1
+        """The last offset that has been mapped; the records after it stay as they are."""
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more keys may be put."""
+        return len(self._offsets) >= self._max_keys
+
+    @property
+    def utilization(self) -> float:
+        """The share of the buffer that is used, from 0 to 1."""
+        return len(self._offsets) / self._slots
+
+    def put(self, key: bytes, offset: int) -> None:
+        """Set the offset of a key."""
+        self._offsets[key] = offset
+
+    def get(self, key: bytes) -> int:
+        """Return the offset of a key, -1 if it is not in the map."""
+        return self._offsets.get(key, -1)
+
+    def update_latest_offset(self, offset: int) -> None:
+        """Note that the log has been mapped up to an offset."""
+        self.latest_offset = offset
+
+
+class _OngoingAbortedTxn:
+    """An aborted transaction from its first offset to its marker."""
+
+    __slots__ = ("aborted", "has_batches")
+
+    def __init__(self, aborted: AbortedTxn) -> None:
+        self.aborted = aborted
+        self.has_batches = False
+
+
+class CleanedTransactionMetadata:
+    """Is given every batch in the order of the log."""
+
+    __slots__ = ("_aborted", "_ongoing_aborted", "_ongoing_committed", "_remaining")
+
+    def __init__(self) -> None:
+        self._aborted: list[tuple[int, AbortedTxn]] = []
+        self._ongoing_aborted: dict[int, _OngoingAbortedTxn] = {}
+        self._ongoing_committed: set[int] = set()
+        self._remaining: list[AbortedTxn] = []
+
+    def add_aborted(self, aborted: Iterable[AbortedTxn]) -> None:
+        """Take in the aborted transactions of the batches that come next."""
+        for txn in aborted:
+            heappush(self._aborted, (txn.first_offset, txn))
+
+    def take_remaining(self) -> list[AbortedTxn]:
+        """Return the aborted transactions that had batches and have ended since the last call."""
+        remaining, self._remaining = self._remaining, []
+        return remaining
+
+    def on_batch_read(self, header: BatchHeader) -> bool:
+        """Return whether the batch, which is no marker, is of an aborted transaction."""
+        self._begin_aborted(header.last_offset)
+        if not header.is_transactional:
+            return False
+        ongoing = self._ongoing_aborted.get(header.producer_id)
+        if ongoing is None:
+            self._ongoing_committed.add(header.producer_id)
+            return False
+        ongoing.has_batches = True
+        return True
+
+    def on_control_batch_read(self, header: BatchHeader, batch: bytes) -> bool:
+        """Return whether no batch of the marker's transaction was met; so also for an empty marker."""
+        self._begin_aborted(header.last_offset)
+        if not header.records_count:
+            return True
+        if read_end_txn_marker(batch).is_commit:
+            was_met = header.producer_id in self._ongoing_committed
+            self._ongoing_committed.discard(header.producer_id)
+            return not was_met
+        ongoing = self._ongoing_aborted.pop(header.producer_id, None)
+        if ongoing is None or not ongoing.has_batches:
+            return True
+        self._remaining.append(ongoing.aborted)
+        return False
+
+    def _begin_aborted(self, offset: int) -> None:
+        """Begin the aborted transactions whose first offset is at or before `offset`."""
+        while self._aborted and self._aborted[0][0] <= offset:
+            _, txn = heappop(self._aborted)
+            self._ongoing_aborted.setdefault(txn.producer_id, _OngoingAbortedTxn(txn))
+
 
 RECORDS_PER_UNIT: Final = 128
 """After so many records of a batch the work may be interrupted."""

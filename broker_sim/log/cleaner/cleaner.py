@@ -12,9 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.log.cleaner.batch_filter import RECORDS_PER_UNIT, BatchFilter, Work
-from broker_sim.log.cleaner.cleaned_transactions import CleanedTransactionMetadata
-from broker_sim.log.cleaner.stats import CleanerStats
+from broker_sim.log.cleaner.batch_filter import (
+    RECORDS_PER_UNIT,
+    BatchFilter,
+    CleanedTransactionMetadata,
+    CleanerStats,
+    Work,
+)
 from broker_sim.log.segment import LogSegment
 from broker_sim.log.storage import MAX_RELATIVE_OFFSET
 from broker_sim.protocol.record_batch import parse_header, verify_crc
@@ -23,8 +27,8 @@ from broker_sim.protocol.records import iter_records
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from broker_sim.log.cleaner.log_to_clean import LogToClean
-    from broker_sim.log.cleaner.offset_map import OffsetMap
+    from broker_sim.log.cleaner.batch_filter import OffsetMap
+    from broker_sim.log.cleaner.manager import LogToClean
     from broker_sim.log.partition_log import PartitionLog
     from broker_sim.protocol.record_batch import BatchHeader
 

@@ -14,20 +14,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from broker_sim.log.cleaner.batch_filter import CleanerStats, OffsetMap
 from broker_sim.log.cleaner.cleaner import Cleaner, LogCleaningAbortedError
-from broker_sim.log.cleaner.offset_map import OffsetMap
-from broker_sim.log.cleaner.stats import CleanerStats
-from broker_sim.log.cleaner.throttler import Throttler
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
+
+    from broker_sim_purgatory import Clock
 
     from broker_sim.config import BrokerConfig
     from broker_sim.log.cleaner.batch_filter import Work
     from broker_sim.log.cleaner.manager import LogCleanerManager
     from broker_sim.log.partition_log import PartitionLog
     from broker_sim.runtime.process import Handle, Process
+
+class Throttler:
+    """The rate of all threads of one cleaner together."""
+
+    __slots__ = ("_clock", "_free_ms", "desired_bytes_per_second")
+
+    def __init__(self, desired_bytes_per_second: float, clock: Clock) -> None:
+        self.desired_bytes_per_second = desired_bytes_per_second
+        self._clock = clock
+        self._free_ms = float(clock.now_ms())
+
+    def observe(self, size_bytes: int) -> int:
+        """Count bytes that were read or written; return for how many ms to pause after that."""
+        now_ms = self._clock.now_ms()
+        needed_ms = 1000 * size_bytes / max(self.desired_bytes_per_second, 1.0)
+        self._free_ms = max(self._free_ms, now_ms) + needed_ms
+        return int(self._free_ms - now_ms)
+
 
 RECORDS_PER_STEP: Final = 512
 

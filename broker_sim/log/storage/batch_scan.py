@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 from crc32c import crc32c
 
 from broker_sim.errors import ApiError
-from broker_sim.log.storage.batch_header import HEADER_FIELDS, is_out_of_place
+from broker_sim.log.leader_epoch_cache import EpochEntry
+from broker_sim.log.storage.batch_entries import BatchPlace
+from broker_sim.log.transaction_index import AbortedTxn
 from broker_sim.protocol.record_batch import (
     BATCH_OVERHEAD_BYTES,
     CONTROL_FLAG,
@@ -25,9 +27,120 @@ from broker_sim.protocol.record_batch import (
 from broker_sim.protocol.records import read_end_txn_marker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from broker_sim.log.storage.batch_entries import BatchEntries
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
-    from broker_sim.log.storage.log_history import LogHistory
+
+HEADER_FIELDS: Final = Struct(">qiibIhi8xqq")
+"""Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, max timestamp, producer."""
+
+
+def is_out_of_place(magic: int, size_bytes: int, base_offset: int, last_offset_delta: int, end_offset: int) -> bool:
+    """Whether no batch behind `end_offset` can have these numbers."""
+    return magic != MAGIC_V2 or size_bytes < BATCH_OVERHEAD_BYTES or base_offset < end_offset or last_offset_delta < 0
+
+
+BLOCK_BYTES: Final = 4_096
+"""What is read at once: the header of a large batch, or the first small ones."""
+LARGE_BLOCK_BYTES: Final = 16 * 1024
+"""What is read behind a small batch: others follow."""
+
+
+class BatchDamagedError(Exception):
+    """A place of the file does not hold a valid batch."""
+
+    def __init__(self, position: int, end_offset: int) -> None:
+        """`end_offset` is that of the batch before."""
+        super().__init__(f"is damaged at byte {position}, offset {end_offset}")
+
+
+def walk_batches(
+    read: Callable[[int, int], bytes],
+    position: int,
+    size_bytes: int,
+    end_offset: int,
+    upper_bound_offset: int,
+    *,
+    is_exact: bool,
+) -> Iterator[BatchPlace]:
+    """Yield the batches from a position to the end of a file of that size.
+
+    `read(position, size_bytes)` reads the file. All offsets are at or above `end_offset`, and below the upper
+    bound; with `is_exact` the last batch ends there. Raises BatchDamagedError where that does not hold.
+    """
+    block, start, block_bytes = b"", position, BLOCK_BYTES
+    while position < size_bytes:
+        at = position - start
+        if at + BATCH_OVERHEAD_BYTES > len(block):
+            if position + BATCH_OVERHEAD_BYTES > size_bytes:
+                raise BatchDamagedError(position, end_offset)
+            block = read(position, min(block_bytes, size_bytes - position))
+            start, at = position, 0
+        base_offset, length, _epoch, magic, _crc, _attributes, delta, timestamp, _producer = HEADER_FIELDS.unpack_from(
+            block, at
+        )
+        end = position + LOG_OVERHEAD_BYTES + length
+        last_offset = base_offset + delta
+        if (
+            is_out_of_place(magic, end - position, base_offset, delta, end_offset)
+            or end > size_bytes
+            or last_offset >= upper_bound_offset
+            or (is_exact and end == size_bytes and last_offset + 1 != upper_bound_offset)
+        ):
+            raise BatchDamagedError(position, end_offset)
+        yield BatchPlace(position, end, last_offset, timestamp)
+        block_bytes = BLOCK_BYTES if end - position > BLOCK_BYTES else LARGE_BLOCK_BYTES
+        position, end_offset = end, last_offset + 1
+
+
+def settled(places: Iterable[BatchPlace]) -> Iterator[BatchPlace]:
+    """Yield each batch when the one after it has been seen: a wrong offset shows only there."""
+    before = None
+    for place in places:
+        if before is not None:
+            yield before
+        before = place
+    if before is not None:
+        yield before
+
+
+class LogHistory:
+    """Filled batch by batch, from the log's first to its last."""
+
+    __slots__ = ("_ongoing", "aborted", "epochs", "recovered_epochs")
+
+    def __init__(self) -> None:
+        self.epochs: list[EpochEntry] = []
+        """The first batch of each leader epoch that is above all before, the oldest first."""
+        self.recovered_epochs: list[EpochEntry] = []
+        """The same of the segments that are recovered, for themselves."""
+        self.aborted: list[AbortedTxn] = []
+        """The aborted transactions with records, in the order of their markers."""
+        self._ongoing: dict[int, int] = {}
+
+    def add_epoch(self, epoch: int, base_offset: int, *, is_recovered: bool) -> None:
+        """Note a batch whose epoch is not that of the batch before in its segment."""
+        _add_if_newer(self.epochs, epoch, base_offset)
+        if is_recovered:
+            _add_if_newer(self.recovered_epochs, epoch, base_offset)
+
+    def add_data(self, producer_id: int, base_offset: int) -> None:
+        """Note a batch of a transaction."""
+        self._ongoing.setdefault(producer_id, base_offset)
+
+    def add_marker(self, producer_id: int, offset: int, *, is_commit: bool) -> None:
+        """Note the end of a transaction."""
+        first_offset = self._ongoing.pop(producer_id, None)
+        if first_offset is not None and not is_commit:
+            next_undecided = min(self._ongoing.values(), default=offset + 1)
+            self.aborted.append(AbortedTxn(producer_id, first_offset, offset, next_undecided))
+
+
+def _add_if_newer(entries: list[EpochEntry], epoch: int, base_offset: int) -> None:
+    if epoch > (entries[-1].epoch if entries else -1):
+        entries.append(EpochEntry(epoch, base_offset))
+
 
 _BASE_OFFSET: Final = Struct(">q")
 _CRC_END: Final = 21

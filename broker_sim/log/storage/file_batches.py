@@ -21,7 +21,7 @@ from broker_sim.protocol.record_batch import parse_header
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from broker_sim.log.storage.batch_walk import BatchPlace
+    from broker_sim.log.storage.batch_entries import BatchPlace
     from broker_sim.log.storage.interface import BatchLookup
     from broker_sim.log.storage.segment_file import SegmentFile
     from broker_sim.protocol.record_batch import BatchHeader

@@ -21,8 +21,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.log.storage.batch_entries import BatchEntries
-from broker_sim.log.storage.batch_scan import scan_segment
-from broker_sim.log.storage.checkpoint_file import replace_file, write_lines
+from broker_sim.log.storage.batch_scan import LogHistory, scan_segment
+from broker_sim.log.storage.checkpoint_files import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    encode_partition_metadata,
+    load_leader_epochs,
+    read_topic_id,
+    replace_file,
+    write_lines,
+)
 from broker_sim.log.storage.deletions import delete_dir
 from broker_sim.log.storage.file_batches import FileBatches
 from broker_sim.log.storage.file_system import NS_PER_MS
@@ -37,20 +45,20 @@ from broker_sim.log.storage.index_files import (
 )
 from broker_sim.log.storage.index_restore import restore_indexes, restore_transaction_index
 from broker_sim.log.storage.interface import LogStorage, SegmentContent
-from broker_sim.log.storage.leader_epoch_file import LEADER_EPOCHS, load_leader_epochs
-from broker_sim.log.storage.log_history import LogHistory
-from broker_sim.log.storage.partition_metadata import PARTITION_METADATA, encode_partition_metadata, read_topic_id
-from broker_sim.log.storage.replacements import (
+from broker_sim.log.storage.log_loader import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
     SWAP_SUFFIX,
+    HowToOpen,
+    SegmentPlan,
     base_offsets,
     complete_replacements,
+    needs_no_batches,
+    open_unread,
+    plan_segments,
 )
 from broker_sim.log.storage.segment_file import CLOSED_AND_DAMAGED, SegmentFile, write_synced
-from broker_sim.log.storage.segment_plan import HowToOpen, SegmentPlan, plan_segments
 from broker_sim.log.storage.snapshot_files import SnapshotFiles
-from broker_sim.log.storage.unread_segment import needs_no_batches, open_unread
 from broker_sim.protocol.record_batch import NO_TIMESTAMP
 from broker_sim.runtime.event_log import get_logger
 

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.log.storage.checkpoint_file import replace_file
+from broker_sim.log.storage.checkpoint_files import replace_file
 from broker_sim.log.storage.index_files import (
     ABORTED_TXN,
     INDEX_SUFFIX,

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from broker_sim.log.append_info import FetchDataInfo
     from broker_sim.log.leader_epoch_cache import EpochEntry
     from broker_sim.log.producer_state_entry import ProducerStateEntry
-    from broker_sim.log.storage.batch_entries import BatchEntries
-    from broker_sim.log.storage.batch_walk import BatchPlace
+    from broker_sim.log.storage.batch_entries import BatchEntries, BatchPlace
     from broker_sim.log.storage.index_files import SegmentIndexes
     from broker_sim.log.transaction_index import AbortedTxn
     from broker_sim.protocol.record_batch import BatchHeader

@@ -21,11 +21,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ConfigError
-from broker_sim.log.storage.checkpoint_file import read_offsets, replace_file, write_offsets
+from broker_sim.log.storage.checkpoint_files import (
+    PARTITION_METADATA,
+    encode_id,
+    read_offsets,
+    replace_file,
+    write_offsets,
+)
 from broker_sim.log.storage.deletions import DELETE_DIR_SUFFIX, DelayedDeletions
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.open_files import OpenFiles
-from broker_sim.log.storage.partition_metadata import PARTITION_METADATA, encode_id
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.event_log import get_logger
 

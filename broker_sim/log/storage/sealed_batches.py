@@ -17,25 +17,64 @@ Kafka believes its indexes, and looks at no batch behind the one where a read be
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from broker_sim.log.storage.batch_entries import BatchEntries
-from broker_sim.log.storage.batch_scan import scan_segment
-from broker_sim.log.storage.batch_walk import BatchDamagedError, settled, walk_batches
-from broker_sim.log.storage.checked_ranges import CheckedRanges
-from broker_sim.log.storage.index_files import INDEX_SUFFIX, OFFSET_ENTRY, TIME_ENTRY, TIME_INDEX_SUFFIX
+from broker_sim.log.storage.batch_scan import BatchDamagedError, LogHistory, scan_segment, settled, walk_batches
+from broker_sim.log.storage.index_files import (
+    INDEX_SUFFIX,
+    OFFSET_ENTRY,
+    TIME_ENTRY,
+    TIME_INDEX_SUFFIX,
+    IndexMismatchError,
+    MappedIndex,
+)
 from broker_sim.log.storage.index_restore import is_gap, restore_indexes
-from broker_sim.log.storage.log_history import LogHistory
-from broker_sim.log.storage.mapped_index import IndexMismatchError, MappedIndex
 from broker_sim.protocol.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from broker_sim.log.storage.batch_walk import BatchPlace
-    from broker_sim.log.storage.mapped_index import IndexEntries
+    from broker_sim.log.storage.batch_entries import BatchPlace
+    from broker_sim.log.storage.index_files import IndexEntries
     from broker_sim.log.storage.segment_file import SegmentFile
+
+MOST_RANGES: Final = 64
+"""When there are more, the shortest one is forgotten."""
+
+
+class CheckedRanges:
+    """Disjoint ranges of positions, in order; those that touch are one."""
+
+    __slots__ = ("_ends", "_starts")
+
+    def __init__(self) -> None:
+        self._starts = array("q")
+        self._ends = array("q")
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def end_of(self, position: int) -> int:
+        """Return the end of the range that has the position, the position itself if there is none."""
+        at = bisect_right(self._starts, position) - 1
+        return max(position, self._ends[at]) if at >= 0 else position
+
+    def add(self, start: int, end: int) -> None:
+        """Add a range."""
+        starts, ends = self._starts, self._ends
+        first, last = bisect_left(ends, start), bisect_right(starts, end)
+        if first < last:
+            start, end = min(start, starts[first]), max(end, ends[last - 1])
+        starts[first:last] = array("q", (start,))
+        ends[first:last] = array("q", (end,))
+        if len(starts) > MOST_RANGES:
+            shortest = min(range(len(starts)), key=lambda at: ends[at] - starts[at])
+            del starts[shortest], ends[shortest]
+
 
 MOST_BYTES: Final = 8 * 1024 * 1024
 """The largest distance of two entries of an index whose expected number is unknown."""

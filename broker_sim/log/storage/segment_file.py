@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
-    from broker_sim.log.storage.batch_walk import BatchDamagedError
+    from broker_sim.log.storage.batch_scan import BatchDamagedError
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.storage.guard import StorageGuard
-    from broker_sim.log.storage.mapped_index import IndexMismatchError
+    from broker_sim.log.storage.index_files import IndexMismatchError
     from broker_sim.protocol.file_view import FileView
 
 CLOSED_AND_DAMAGED: Final = "closed-and-damaged"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from crc32c import crc32c
 
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
-from broker_sim.log.storage.checkpoint_file import replace_file
+from broker_sim.log.storage.checkpoint_files import replace_file
 from broker_sim.log.storage.file_system import ending_with
 from broker_sim.runtime.event_log import get_logger
 

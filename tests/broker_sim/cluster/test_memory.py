@@ -119,7 +119,7 @@ def test_logs_of_a_paused_broker_are_left_alone(make_cluster):
     for _ in range(3):
         produce(cluster)
     partition = cluster.nodes.brokers[2].replica_manager.partitions[KEY]
-    partition.log.maybe_increment_log_start_offset(2)
+    partition.log.offsets.maybe_increment_log_start_offset(2)
     cluster.pause(2)
     fill(cluster)
     assert partition.log.memory.used_bytes > 3 * len(RECORD[0])

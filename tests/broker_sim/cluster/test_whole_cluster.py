@@ -88,7 +88,7 @@ class TestRecords:
             cluster.nodes.brokers[1].append_acked(ORDERS, batch, 1_000, answers.append)
             cluster.run_until(lambda: answers)
             assert values(cluster) == [b"a", b"b"]
-            log.maybe_increment_log_start_offset(1)
+            log.offsets.maybe_increment_log_start_offset(1)
             assert values(cluster) == [b"b"]
 
     def test_record_that_is_not_on_all_replicas_cannot_be_read(self):

@@ -99,10 +99,10 @@ class LogRunner:
         return listed(f"{txn.producer_id}/{txn.first_offset}" for txn in aborted)
 
     def do_hw(self, offset):
-        return str(self.log.update_high_watermark(int(offset)))
+        return str(self.log.offsets.update_high_watermark(int(offset)))
 
     def do_start(self, offset):
-        return java(self.log.maybe_increment_log_start_offset(int(offset)))
+        return java(self.log.offsets.maybe_increment_log_start_offset(int(offset)))
 
     def do_truncate(self, offset):
         return java(self.log.truncate_to(int(offset)))

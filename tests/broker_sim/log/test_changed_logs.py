@@ -4,7 +4,7 @@ import pytest
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import LogManager
-from broker_sim.log.changed_logs import CLOSED, HIGH_WATERMARKS, INVARIANTS
+from broker_sim.log.log_offsets import CLOSED, HIGH_WATERMARKS, INVARIANTS
 from broker_sim.metadata.topic_partition import TopicPartition
 
 KEY = TopicPartition("topic", 0)
@@ -24,30 +24,30 @@ def test_reader_hears_of_a_log_once_until_it_moves_again(logs, log, batch):
     changed = logs.changed
     assert changed.take(HIGH_WATERMARKS) == []
     log.append_as_leader(batch(2), 0)
-    log.update_high_watermark(1)
-    assert changed.take(HIGH_WATERMARKS) == [log]
+    log.offsets.update_high_watermark(1)
+    assert changed.take(HIGH_WATERMARKS) == [log.offsets]
     assert changed.take(HIGH_WATERMARKS) == []
-    log.update_high_watermark(2)
-    assert changed.take(HIGH_WATERMARKS) == [log]
+    log.offsets.update_high_watermark(2)
+    assert changed.take(HIGH_WATERMARKS) == [log.offsets]
 
 
 def test_each_reader_hears_of_it(logs, log, batch):
     log.append_as_leader(batch(1), 0)
-    assert logs.changed.take(HIGH_WATERMARKS) == [log]
-    assert logs.changed.take(CLOSED) == [log]
+    assert logs.changed.take(HIGH_WATERMARKS) == [log.offsets]
+    assert logs.changed.take(CLOSED) == [log.offsets]
 
 
 def test_reader_that_is_new_hears_of_what_comes(logs, log, batch):
     log.append_as_leader(batch(1), 0)
-    assert logs.changed.take(HIGH_WATERMARKS) == [log]
+    assert logs.changed.take(HIGH_WATERMARKS) == [log.offsets]
     assert logs.changed.take(INVARIANTS) == []
-    log.update_high_watermark(1)
-    assert logs.changed.take(INVARIANTS) == [log]
+    log.offsets.update_high_watermark(1)
+    assert logs.changed.take(INVARIANTS) == [log.offsets]
 
 
 def test_recovered_log_has_changed_and_a_deleted_one_is_forgotten(logs, log):
     logs.recover()
-    assert logs.changed.take(HIGH_WATERMARKS) == [log]
-    log.update_high_watermark(0)
+    assert logs.changed.take(HIGH_WATERMARKS) == [log.offsets]
+    log.offsets.update_high_watermark(0)
     logs.delete(KEY)
     assert logs.changed.take(HIGH_WATERMARKS) == logs.changed.take(CLOSED) == []

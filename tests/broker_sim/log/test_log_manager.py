@@ -18,7 +18,7 @@ def log(logs, batch):
     """The log of `KEY` with five records, all below the high watermark."""
     log = logs.get_or_create(KEY, OLD_ID, TopicConfig(retention_ms=10_000))
     log.append_as_leader(batch(5), 0)
-    log.update_high_watermark(5)
+    log.offsets.update_high_watermark(5)
     return log
 
 
@@ -42,7 +42,7 @@ def test_strays_are_the_logs_that_are_no_longer_hosted(logs, log):
 
 @pytest.mark.parametrize("is_checkpointed", [True, False])
 def test_deleted_records_stay_deleted_after_a_kill_if_checkpointed(logs, log, is_checkpointed):
-    log.maybe_increment_log_start_offset(3)
+    log.offsets.maybe_increment_log_start_offset(3)
     if is_checkpointed:
         logs.checkpoint_log_start_offsets()
     logs.recover()

@@ -33,13 +33,13 @@ def open_log(account, clock):
 def append(log, batch, **options):
     """Append as the only replica: the high watermark follows."""
     log.append_as_leader(batch, 0, **options)
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
 
 
 def replicate(leader, follower):
     data = leader.read(follower.log_end_offset, 1 << 20)
     follower.append_as_follower(data.records, 0)
-    follower.update_high_watermark(leader.high_watermark)
+    follower.offsets.update_high_watermark(leader.high_watermark)
 
 
 def kept_bytes(log):
@@ -77,9 +77,9 @@ def test_count_is_that_of_the_segments_after_any_change(account, open_log, batch
         if action == "append":
             append(log, batch(choose.randint(1, 5)))
         elif action == "start":
-            log.maybe_increment_log_start_offset(choose.randint(log.log_start_offset, log.high_watermark))
+            log.offsets.maybe_increment_log_start_offset(choose.randint(log.log_start_offset, log.high_watermark))
         elif action == "checkpoint":
-            log.checkpoint_log_start_offset()
+            log.offsets.checkpoint_log_start_offset()
         elif action == "retention":
             log.delete_old_segments()
         elif choose.random() < 0.2:
@@ -193,9 +193,9 @@ def test_records_below_the_log_start_are_freed_with_the_checkpoint(account, open
     for _ in range(4):
         append(log, batch())
     before = (account.used_bytes, log.size_bytes)
-    log.maybe_increment_log_start_offset(3)
+    log.offsets.maybe_increment_log_start_offset(3)
     assert account.used_bytes == before[0]
-    log.checkpoint_log_start_offset()
+    log.offsets.checkpoint_log_start_offset()
     # Two of three: the batch with the largest timestamp, the first of its time, is one of them.
     assert account.used_bytes == before[0] - 3 * len(batch())
     assert log.size_bytes == before[1]
@@ -207,8 +207,8 @@ def test_freed_records_stay_deleted_after_a_kill(open_log, batch):
     log = open_log()
     for _ in range(4):
         append(log, batch())
-    log.maybe_increment_log_start_offset(3)
-    log.checkpoint_log_start_offset()
+    log.offsets.maybe_increment_log_start_offset(3)
+    log.offsets.checkpoint_log_start_offset()
     log.recover()
     assert log.log_start_offset == 3
     assert log.read(3, 1_000, min_one_message=True).size_bytes == len(batch())
@@ -219,8 +219,8 @@ def test_newest_record_may_be_freed_and_its_successor_truncated(open_log, batch)
     append(log, batch(timestamp=5))
     append(log, batch(timestamp=4))
     append(log, batch(timestamp=9))
-    log.maybe_increment_log_start_offset(2)
-    log.checkpoint_log_start_offset()
+    log.offsets.maybe_increment_log_start_offset(2)
+    log.offsets.checkpoint_log_start_offset()
     log.truncate_to(2)
     assert log.fetch_offset_by_timestamp(-3) is None
 
@@ -232,7 +232,7 @@ def test_deleted_records_are_freed_at_once_where_memory_is_tight(account, open_l
         append(log, batch())
     used = account.used_bytes
     account.limit_bytes = used * 2 - tight
-    log.maybe_increment_log_start_offset(4)
+    log.offsets.maybe_increment_log_start_offset(4)
     assert (account.used_bytes < used) is tight
 
 

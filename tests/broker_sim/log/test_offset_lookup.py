@@ -46,8 +46,8 @@ def test_first_record_at_or_after_the_time_is_found(log, timestamp, expected):
 
 
 def test_deleted_records_are_not_found(log):
-    log.update_high_watermark(7)
-    log.maybe_increment_log_start_offset(3)
+    log.offsets.update_high_watermark(7)
+    log.offsets.maybe_increment_log_start_offset(3)
     # Kafka searches only the first segment that is as new, though its records may be deleted.
     in_one_segment = len(log.segments) == 1
     assert log.fetch_offset_by_timestamp(10) == ((25, 3, 3) if in_one_segment else None)
@@ -65,8 +65,8 @@ def test_largest_timestamp_is_found_at_its_first_record(log):
 @pytest.mark.parametrize("timestamp", [EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP])
 def test_earliest_is_the_log_start_with_its_epoch(log, timestamp):
     assert log.fetch_offset_by_timestamp(timestamp) == (-1, 0, 0)
-    log.update_high_watermark(7)
-    log.maybe_increment_log_start_offset(3)
+    log.offsets.update_high_watermark(7)
+    log.offsets.maybe_increment_log_start_offset(3)
     assert log.fetch_offset_by_timestamp(timestamp) == (-1, 3, 3)
 
 

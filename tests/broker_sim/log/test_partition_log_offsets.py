@@ -20,43 +20,43 @@ def log(new_log, batch):
 
 @pytest.mark.parametrize(("asked", "got"), [(-5, 0), (0, 0), (4, 4), (10, 10), (11, 10)])
 def test_high_watermark_is_clamped_into_the_log(log, asked, got):
-    assert log.update_high_watermark(asked) == got
+    assert log.offsets.update_high_watermark(asked) == got
     assert log.high_watermark == got == log.last_stable_offset
 
 
 def test_high_watermark_increments_only_forward(log):
-    assert log.maybe_increment_high_watermark(4)
-    assert not log.maybe_increment_high_watermark(4)
-    assert not log.maybe_increment_high_watermark(2)
+    assert log.offsets.maybe_increment_high_watermark(4)
+    assert not log.offsets.maybe_increment_high_watermark(4)
+    assert not log.offsets.maybe_increment_high_watermark(2)
     assert log.high_watermark == 4
 
 
 def test_high_watermark_beyond_the_log_end_raises(log):
     with pytest.raises(ValueError, match="log end"):
-        log.maybe_increment_high_watermark(11)
+        log.offsets.maybe_increment_high_watermark(11)
 
 
 # -- log start ------------------------------------------------------------------------------------
 
 
 def test_records_are_deleted_up_to_the_high_watermark(log, error_of):
-    log.update_high_watermark(5)
-    assert error_of(log.maybe_increment_log_start_offset, 6) is ErrorCode.OFFSET_OUT_OF_RANGE
-    assert log.maybe_increment_log_start_offset(5)
-    assert not log.maybe_increment_log_start_offset(3)
+    log.offsets.update_high_watermark(5)
+    assert error_of(log.offsets.maybe_increment_log_start_offset, 6) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert log.offsets.maybe_increment_log_start_offset(5)
+    assert not log.offsets.maybe_increment_log_start_offset(3)
     assert log.log_start_offset == 5
     assert log.leader_epoch_cache.entries == ((0, 5), (2, 6))
 
 
 def test_high_watermark_never_falls_below_the_log_start(log):
-    log.update_high_watermark(5)
-    log.maybe_increment_log_start_offset(5)
-    assert log.update_high_watermark(0) == 5
+    log.offsets.update_high_watermark(5)
+    log.offsets.maybe_increment_log_start_offset(5)
+    assert log.offsets.update_high_watermark(0) == 5
 
 
 def test_append_returns_the_log_start(log, batch):
-    log.update_high_watermark(5)
-    log.maybe_increment_log_start_offset(5)
+    log.offsets.update_high_watermark(5)
+    log.offsets.maybe_increment_log_start_offset(5)
     assert log.append_as_leader(batch(1), 2).log_start_offset == 5
 
 
@@ -64,7 +64,7 @@ def test_append_returns_the_log_start(log, batch):
 
 
 def test_truncation_drops_the_batches_that_end_after_the_offset(log, batch):
-    log.update_high_watermark(10)
+    log.offsets.update_high_watermark(10)
     size = len(batch(2))
     assert log.truncate_to(6)
     assert (log.log_end_offset, log.high_watermark, log.size_bytes) == (6, 6, 3 * size)
@@ -89,7 +89,7 @@ def test_truncation_at_or_beyond_the_end_drops_only_empty_epochs(log, offset):
 
 
 def test_truncation_below_the_high_watermark_lowers_it(log):
-    log.update_high_watermark(4)
+    log.offsets.update_high_watermark(4)
     log.truncate_to(8)
     assert log.high_watermark == 4
     log.truncate_to(2)
@@ -103,15 +103,15 @@ def test_truncation_to_zero_empties_the_log(log):
 
 
 def test_truncation_below_the_log_start_lowers_it(log):
-    log.update_high_watermark(10)
-    log.maybe_increment_log_start_offset(6)
+    log.offsets.update_high_watermark(10)
+    log.offsets.maybe_increment_log_start_offset(6)
     log.truncate_to(5)
     assert (log.log_start_offset, log.log_end_offset) == (5, 5)
 
 
 def test_truncation_before_the_first_segment_empties_the_log(log):
-    log.update_high_watermark(10)
-    log.maybe_increment_log_start_offset(8)
+    log.offsets.update_high_watermark(10)
+    log.offsets.maybe_increment_log_start_offset(8)
     log.delete_old_segments()
     assert log.segments[0].base_offset == 8
     assert log.truncate_to(3)
@@ -125,7 +125,7 @@ def test_truncation_to_a_negative_offset_raises(log):
 
 
 def test_full_truncation_continues_at_any_offset(log, batch):
-    log.update_high_watermark(10)
+    log.offsets.update_high_watermark(10)
     log.truncate_fully_and_start_at(50)
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (50, 50, 50)
     assert log.leader_epoch_cache.entries == ()
@@ -156,8 +156,8 @@ def test_segments_below_the_log_start_are_deleted_even_when_compacted(new_log, b
         source.append_as_leader(batch(2), 0)
     for piece in split_batches(b"".join(source.read(0, 1 << 30).records)):
         log.append_as_follower(piece)
-    log.update_high_watermark(10)
-    log.maybe_increment_log_start_offset(7)
+    log.offsets.update_high_watermark(10)
+    log.offsets.maybe_increment_log_start_offset(7)
     assert bases(log) == [0, 4, 8]
     assert log.delete_old_segments() == 1
     assert bases(log) == [4, 8]
@@ -170,7 +170,7 @@ def test_oldest_segments_are_deleted_while_retention_bytes_stay(new_log, batch, 
     log = new_log(internal_segment_bytes=2 * size, retention_bytes=retention_batches * size)
     for _ in range(5):
         log.append_as_leader(batch(2), 0)
-    log.update_high_watermark(10)
+    log.offsets.update_high_watermark(10)
     log.delete_old_segments()
     assert bases(log) == left
     assert log.log_start_offset == left[0]
@@ -184,7 +184,7 @@ def test_segment_is_deleted_by_the_age_of_its_newest_record(new_log, batch, cloc
     for _ in range(2):
         log.append_as_leader(batch(2, timestamp=written_ms), 0)
     log.append_as_leader(batch(2, timestamp=written_ms + 500), 0)
-    log.update_high_watermark(6)
+    log.offsets.update_high_watermark(6)
     clock.advance(passed_ms)
     log.delete_old_segments()
     assert bases(log) == left
@@ -193,7 +193,7 @@ def test_segment_is_deleted_by_the_age_of_its_newest_record(new_log, batch, cloc
 def test_last_segment_is_deleted_by_age_and_an_empty_one_follows(new_log, batch, clock):
     log = new_log(retention_ms=1000)
     log.append_as_leader(batch(2), 0)
-    log.update_high_watermark(2)
+    log.offsets.update_high_watermark(2)
     clock.advance(1001)
     assert log.delete_old_segments() == 1
     assert bases(log) == [2]
@@ -205,7 +205,7 @@ def test_last_segment_is_deleted_by_age_and_an_empty_one_follows(new_log, batch,
 def test_records_without_timestamps_age_from_their_append(new_log, batch, clock):
     log = new_log(retention_ms=1000)
     log.append_as_leader(batch(2, timestamp=-1), 0)
-    log.update_high_watermark(2)
+    log.offsets.update_high_watermark(2)
     clock.advance(1000)
     assert log.delete_old_segments() == 0
     clock.advance(1)
@@ -213,7 +213,7 @@ def test_records_without_timestamps_age_from_their_append(new_log, batch, clock)
 
 
 def test_nothing_at_or_above_the_high_watermark_is_deleted(log, clock):
-    log.update_high_watermark(7)
+    log.offsets.update_high_watermark(7)
     clock.advance(10 * log.config.retention_ms)
     log.delete_old_segments()
     assert bases(log) == [4, 8]
@@ -224,6 +224,6 @@ def test_without_limits_nothing_is_deleted(new_log, batch, clock):
     log = new_log(retention_ms=-1, retention_bytes=-1, internal_segment_bytes=len(batch(1)))
     for _ in range(3):
         log.append_as_leader(batch(1), 0)
-    log.update_high_watermark(3)
+    log.offsets.update_high_watermark(3)
     clock.advance(10**12)
     assert log.delete_old_segments() == 0

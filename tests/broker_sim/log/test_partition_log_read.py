@@ -65,8 +65,8 @@ def test_read_outside_the_log_is_out_of_range(log, error_of, offset):
 
 
 def test_read_before_the_log_start_is_out_of_range(log, error_of):
-    log.update_high_watermark(11)
-    log.maybe_increment_log_start_offset(2)
+    log.offsets.update_high_watermark(11)
+    log.offsets.maybe_increment_log_start_offset(2)
     assert error_of(log.read, 1, 1) is ErrorCode.OFFSET_OUT_OF_RANGE
     assert parse_header(log.read(2, 1 << 30).records[0]).base_offset == 1
 
@@ -100,8 +100,8 @@ def test_position_does_not_change_when_old_segments_are_deleted(new_log, batch):
     log = new_log(internal_segment_bytes=2 * size)
     for _ in range(5):
         log.append_as_leader(batch(1), 0)
-    log.update_high_watermark(5)
-    log.maybe_increment_log_start_offset(4)
+    log.offsets.update_high_watermark(5)
+    log.offsets.maybe_increment_log_start_offset(4)
     assert log.delete_old_segments() == 2
     assert log.position(4) == 4 * size
     assert log.position(5) - log.position(4) == size == log.size_bytes

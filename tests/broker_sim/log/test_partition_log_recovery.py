@@ -12,15 +12,15 @@ def log(new_log, batch):
 
 
 def test_high_watermark_is_restored_from_its_checkpoint(log):
-    log.update_high_watermark(4)
-    log.checkpoint_high_watermark()
-    log.update_high_watermark(8)
+    log.offsets.update_high_watermark(4)
+    log.offsets.checkpoint_high_watermark()
+    log.offsets.update_high_watermark(8)
     log.recover()
     assert (log.high_watermark, log.log_end_offset) == (4, 10)
 
 
 def test_without_a_checkpoint_the_high_watermark_is_the_log_start(log):
-    log.update_high_watermark(8)
+    log.offsets.update_high_watermark(8)
     log.recover()
     assert log.high_watermark == 0
 
@@ -34,13 +34,13 @@ def test_killed_process_loses_no_batch_and_no_epoch(log, batch):
 
 
 def test_deleted_records_return_unless_the_log_start_was_checkpointed(log):
-    log.update_high_watermark(10)
-    log.maybe_increment_log_start_offset(4)
+    log.offsets.update_high_watermark(10)
+    log.offsets.maybe_increment_log_start_offset(4)
     log.recover()
     assert log.log_start_offset == 0
-    log.update_high_watermark(10)
-    log.maybe_increment_log_start_offset(6)
-    log.checkpoint_log_start_offset()
+    log.offsets.update_high_watermark(10)
+    log.offsets.maybe_increment_log_start_offset(6)
+    log.offsets.checkpoint_log_start_offset()
     log.recover()
     assert (log.log_start_offset, log.high_watermark) == (6, 6)
 
@@ -49,7 +49,7 @@ def test_log_start_is_never_before_the_first_segment(new_log, batch, clock):
     log = new_log(internal_segment_bytes=len(batch(1)), retention_ms=10)
     for _ in range(3):
         log.append_as_leader(batch(1), 0)
-    log.update_high_watermark(2)
+    log.offsets.update_high_watermark(2)
     clock.advance(11)
     log.delete_old_segments()
     log.recover()
@@ -58,9 +58,9 @@ def test_log_start_is_never_before_the_first_segment(new_log, batch, clock):
 
 def test_log_that_ends_before_its_checkpointed_start_is_emptied(log, batch):
     """A truncation after the checkpoint, and then a kill before the next one."""
-    log.update_high_watermark(10)
-    log.maybe_increment_log_start_offset(8)
-    log.checkpoint_log_start_offset()
+    log.offsets.update_high_watermark(10)
+    log.offsets.maybe_increment_log_start_offset(8)
+    log.offsets.checkpoint_log_start_offset()
     log.truncate_to(4)
     log.recover()
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (8, 8, 8)
@@ -70,8 +70,8 @@ def test_log_that_ends_before_its_checkpointed_start_is_emptied(log, batch):
 
 def test_closed_log_is_as_before_after_its_recovery(log, producer_batch, is_retry):
     log.append_as_leader(producer_batch(0), 0)
-    log.update_high_watermark(11)
-    log.maybe_increment_log_start_offset(2)
+    log.offsets.update_high_watermark(11)
+    log.offsets.maybe_increment_log_start_offset(2)
     before = repr(log)
     log.close()
     log.recover()
@@ -113,7 +113,7 @@ def test_producers_whose_batches_were_truncated_are_forgotten(log, producer_batc
 def test_producers_survive_the_deletion_of_their_segments(new_log, producer_batch, is_retry, clock):
     log = new_log(retention_ms=10)
     log.append_as_leader(producer_batch(0), 0)
-    log.update_high_watermark(1)
+    log.offsets.update_high_watermark(1)
     clock.advance(11)
     log.delete_old_segments()
     assert log.size_bytes == 0

@@ -20,7 +20,7 @@ def filled(new_log, batch):
     log = new_log(internal_segment_bytes=SEGMENT_BYTES)
     for number in range(12):
         log.append_as_leader(batch(2, value=b"x" * (number * 7)), 0)
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     assert len(log.segments) > 3
     return log
 

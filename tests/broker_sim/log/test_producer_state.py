@@ -160,12 +160,12 @@ def test_open_transaction_holds_the_last_stable_offset(log, append, batch, produ
     append(batch(2))
     append(producer_batch(0, 2, is_transactional=True))
     append(batch(1))
-    log.update_high_watermark(5)
+    log.offsets.update_high_watermark(5)
     assert log.last_stable_offset == 2
     append(marker(), origin="coordinator")
-    log.update_high_watermark(5)
+    log.offsets.update_high_watermark(5)
     assert log.last_stable_offset == 2, "the marker is not below the high watermark"
-    log.update_high_watermark(6)
+    log.offsets.update_high_watermark(6)
     assert log.last_stable_offset == 6
 
 
@@ -177,8 +177,8 @@ def test_log_start_inside_an_open_transaction_is_stable_from_its_batch_on(
     append(producer_batch(0, 1, is_transactional=True))
     append(producer_batch(1, 3, is_transactional=True))
     append(batch(1))
-    log.update_high_watermark(6)
-    log.maybe_increment_log_start_offset(start)
+    log.offsets.update_high_watermark(6)
+    log.offsets.maybe_increment_log_start_offset(start)
     assert log.last_stable_offset == stable
 
 
@@ -186,7 +186,7 @@ def test_last_stable_offset_never_exceeds_the_high_watermark(log, append, produc
     append(producer_batch(0, 3, is_transactional=True))
     assert log.last_stable_offset == 0
     append(producer_batch(3, 3, is_transactional=True))
-    log.update_high_watermark(3)
+    log.offsets.update_high_watermark(3)
     assert log.last_stable_offset == 0
 
 
@@ -195,7 +195,7 @@ def test_oldest_open_transaction_sets_the_last_stable_offset(log, append, produc
         append(producer_batch(0, producer_id=producer_id, is_transactional=True))
     for producer_id, expected in ((2, 0), (1, 2), (3, 6)):
         append(marker(producer_id=producer_id), origin="coordinator")
-        log.update_high_watermark(log.log_end_offset)
+        log.offsets.update_high_watermark(log.log_end_offset)
         assert log.last_stable_offset == expected
 
 
@@ -286,8 +286,8 @@ def test_transactions_are_known_again_after_a_kill(log, append, producer_batch, 
     append(producer_batch(0, 2, producer_id=1, is_transactional=True))
     append(marker(producer_id=1, is_commit=False), origin="coordinator")
     append(producer_batch(0, 2, producer_id=2, is_transactional=True))
-    log.update_high_watermark(5)
-    log.checkpoint_high_watermark()
+    log.offsets.update_high_watermark(5)
+    log.offsets.checkpoint_high_watermark()
     before = (log.last_stable_offset, log.producer_state.collect_aborted_transactions(0, 9))
     log.recover()
     assert (log.last_stable_offset, log.producer_state.collect_aborted_transactions(0, 9)) == before
@@ -300,14 +300,14 @@ def test_transactions_are_known_again_after_a_kill(log, append, producer_batch, 
 def test_truncated_marker_opens_its_transaction_again(log, append, producer_batch, marker):
     append(producer_batch(0, 2, is_transactional=True))
     append(marker(is_commit=False), origin="coordinator")
-    log.update_high_watermark(3)
+    log.offsets.update_high_watermark(3)
     assert log.last_stable_offset == 3
     log.truncate_to(2)
-    log.update_high_watermark(2)
+    log.offsets.update_high_watermark(2)
     assert log.last_stable_offset == 0
     assert log.producer_state.collect_aborted_transactions(0, 9) == []
     append(marker(is_commit=True), origin="coordinator")
-    log.update_high_watermark(3)
+    log.offsets.update_high_watermark(3)
     assert log.last_stable_offset == 3
 
 
@@ -327,6 +327,6 @@ def test_list_of_a_read_reaches_to_the_end_of_its_segment(log, append, batch, pr
     log.roll()
     append(producer_batch(0, producer_id=2, is_transactional=True))
     append(marker(producer_id=2, is_commit=False), origin="coordinator")
-    log.update_high_watermark(5)
+    log.offsets.update_high_watermark(5)
     assert [txn.first_offset for txn in log.aborted_transactions(0, 1)] == [1]
     assert [txn.first_offset for txn in log.aborted_transactions(3, 1)] == [3]

@@ -68,7 +68,7 @@ def do(log, rng):
     if what == "append":
         for _ in range(rng.randint(1, 12)):
             append(log, rng)
-        log.update_high_watermark(log.log_end_offset)
+        log.offsets.update_high_watermark(log.log_end_offset)
     elif what == "read":
         upper = rng.choice([None, rng.randint(offset, log.log_end_offset)])
         how = {"upper_bound_offset": upper, "min_one_message": rng.random() < 0.5}
@@ -119,7 +119,7 @@ def fill(log, segments, batch_bytes=1_000):
     while len(log.segments) < segments:
         log.append_as_leader(batch, 0)
         count += 1
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     return count
 
 

@@ -2,9 +2,11 @@ import random
 
 import pytest
 
-from broker_sim.log.producer_state_config import ProducerStateManagerConfig
-from broker_sim.log.producer_state_manager import ProducerStateManager
-from broker_sim.log.unreplicated_transactions import UnreplicatedTransactions
+from broker_sim.log.producer_state_manager import (
+    ProducerStateManager,
+    ProducerStateManagerConfig,
+    UnreplicatedTransactions,
+)
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker

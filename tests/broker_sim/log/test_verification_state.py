@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.log.verification_state import VerificationStateEntry
+from broker_sim.log.producer_state_entry import VerificationStateEntry
 from broker_sim.protocol.records import build_end_txn_marker
 
 UNVERIFIED = ErrorCode.INVALID_TXN_STATE

@@ -158,14 +158,14 @@ def test_new_broker_epoch_begins_a_session(bench, leader, follower, epochs):
 def test_fetch_names_a_log_start_that_the_follower_moved_itself(bench, leader, follower):
     data = FetchPartitionData(ErrorCode.NONE, 2, 2, 0)
     for log_start_offset in (0, 0, 1):
-        bench.partition(FOLLOWER).log.maybe_increment_log_start_offset(log_start_offset)
+        bench.partition(FOLLOWER).log.offsets.maybe_increment_log_start_offset(log_start_offset)
         leader.fetches[-1][1]([(PARTITION, data)])
     ((_, fetch),) = leader.fetches[-1][0].to_send
     assert fetch.log_start_offset == 1
 
 
 def test_log_start_that_retention_moved_is_named_after_the_longest_wait(bench, leader, follower):
-    bench.partition(FOLLOWER).log.maybe_increment_log_start_offset(1)
+    bench.partition(FOLLOWER).log.offsets.maybe_increment_log_start_offset(1)
     bench.cluster.advance(499)
     leader.fetches[-1][1]([])
     assert not leader.fetches[-1][0].to_send
@@ -177,7 +177,7 @@ def test_log_start_that_retention_moved_is_named_after_the_longest_wait(bench, l
 
 def test_log_starts_that_did_not_move_are_not_looked_at(bench, leader, follower):
     # A look at all of them would find this one, which nobody was told of.
-    bench.partition(FOLLOWER).log.log_start_offset = 1
+    bench.partition(FOLLOWER).log.offsets.log_start_offset = 1
     bench.cluster.advance(500)
     leader.fetches[-1][1]([])
     assert not leader.fetches[-1][0].to_send

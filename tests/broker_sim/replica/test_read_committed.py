@@ -187,7 +187,7 @@ def replicate(leader_log, broker, partition, *, high_watermark):
     if data.records:
         partition.append_records_to_follower(data.records)
     before = partition.log.high_watermark
-    partition.log.update_high_watermark(high_watermark)
+    partition.log.offsets.update_high_watermark(high_watermark)
     if partition.log.high_watermark != before:
         broker.purgatories.fetch.check_and_complete(partition.topic_partition)
 

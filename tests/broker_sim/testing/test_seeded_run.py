@@ -94,8 +94,8 @@ def test_violated_invariant_fails_the_test_unless_not_checked(is_checked):
         await kafka.create_topic("orders", replication_factor=3)
         partition = TopicPartition("orders", 0)
         log = kafka.nodes.brokers[1].replica_manager.partitions[partition].log
-        log.update_high_watermark(0)
-        log.high_watermark = 1  # of an empty log
+        log.offsets.update_high_watermark(0)
+        log.offsets.high_watermark = 1  # of an empty log
         await asyncio.sleep(0.001)
 
     if is_checked:

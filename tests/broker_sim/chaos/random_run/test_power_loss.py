@@ -9,7 +9,7 @@ from broker_sim.chaos.random_run import FLUSHED, LYING, UNFLUSHED, Action, Sched
 from broker_sim.chaos.random_run.checks.history import lost_text
 from broker_sim.chaos.random_run.many import run_seeds
 from broker_sim.chaos.random_run.shrink import failed_invariant, shrink
-from broker_sim.log.partition_log import PartitionLog
+from broker_sim.log.log_offsets import LogOffsets
 from broker_sim.log.storage import files
 from broker_sim.log.storage.files import FileStorage
 
@@ -128,9 +128,9 @@ def log_start_checkpoint_is_ahead_of_the_log(monkeypatch):
     """The checkpoint of the log start has an offset that the log does not have yet."""
 
     def checkpoint(self):
-        self.storage.log_start_offset = self.log_end_offset + 1_000
+        self._storage.log_start_offset = self.log_end_offset + 1_000
 
-    monkeypatch.setattr(PartitionLog, "checkpoint_log_start_offset", checkpoint)
+    monkeypatch.setattr(LogOffsets, "checkpoint_log_start_offset", checkpoint)
 
 
 FLUSHED_RUNS = [all_lose_power(FLUSHED, seed) for seed in range(8)]

@@ -145,7 +145,7 @@ def test_failed_step_of_a_virtual_cluster_names_its_seed():
     cluster.create_topic("t", 1, 3)
     leader = cluster.nodes.controller.image.topics["t"].partitions[0].leader
     (partition,) = cluster.nodes.brokers[leader].replica_manager.partitions.values()
-    partition.log.high_watermark = 5
+    partition.log.offsets.high_watermark = 5
     with pytest.raises(SimulationError, match=r"seed 77: offsets out of order"):
         cluster.advance(1_000)
 

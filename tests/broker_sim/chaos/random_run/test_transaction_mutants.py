@@ -13,6 +13,7 @@ from broker_sim.chaos.random_run.shrink import failed_invariant
 from broker_sim.coordinator import transactions
 from broker_sim.errors import ErrorCode
 from broker_sim.group.shard import GroupShard
+from broker_sim.log.log_offsets import LogOffsets
 from broker_sim.log.partition_log import PartitionLog
 from broker_sim.protocol.records import build_end_txn_marker
 from broker_sim.replica.fetch_params import FetchIsolation
@@ -38,7 +39,7 @@ def fetch_ignores_the_last_stable_offset(monkeypatch):
 def open_transactions_are_stable(monkeypatch):
     """The last stable offset is the high watermark, whatever is open."""
     stable = property(lambda self: self.high_watermark)
-    monkeypatch.setattr(PartitionLog, "last_stable_offset", stable)
+    monkeypatch.setattr(LogOffsets, "last_stable_offset", stable)
 
 
 def aborted_transactions_are_not_listed(monkeypatch):

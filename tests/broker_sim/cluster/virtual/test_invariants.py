@@ -49,7 +49,7 @@ def test_sound_cluster_passes_again_and_again(checker):
 
 
 def test_high_watermark_beyond_the_log_end_is_noticed(checker, log):
-    log(2).high_watermark = 2
+    log(2).offsets.high_watermark = 2
     with pytest.raises(InvariantViolationError, match="offsets out of order on broker 2"):
         checker.check()
 
@@ -61,7 +61,7 @@ def test_last_stable_offset_that_goes_back_on_a_leader_is_noticed(checker, log):
 
 
 def test_high_watermark_that_goes_back_on_a_leader_is_noticed(checker, log):
-    log(1).high_watermark = 0
+    log(1).offsets.high_watermark = 0
     with pytest.raises(InvariantViolationError, match="went back from 1 to 0 on its leader 1"):
         checker.check()
 
@@ -70,8 +70,8 @@ def test_high_watermark_that_goes_back_on_a_leader_is_noticed(checker, log):
     "change",
     [
         lambda log: log.truncate_to(0),
-        lambda log: log.update_high_watermark(1),
-        lambda log: log.maybe_increment_log_start_offset(1),
+        lambda log: log.offsets.update_high_watermark(1),
+        lambda log: log.offsets.maybe_increment_log_start_offset(1),
         lambda log: log.append_as_follower(build_batch([b"value"], base_offset=1)),
     ],
     ids=["truncate", "high watermark", "log start", "append"],
@@ -79,11 +79,11 @@ def test_high_watermark_that_goes_back_on_a_leader_is_noticed(checker, log):
 def test_only_partitions_whose_logs_have_changed_are_looked_at_again(cluster, log, change):
     checker = InvariantChecker(cluster.nodes)
     checker.check()
-    log(2).high_watermark = 9
+    log(2).offsets.high_watermark = 9
     checker.check()
-    log(2).high_watermark = 1
+    log(2).offsets.high_watermark = 1
     change(log(2))
-    log(2).high_watermark = 9
+    log(2).offsets.high_watermark = 9
     with pytest.raises(InvariantViolationError, match="orders-0"):
         checker.check()
 
@@ -92,18 +92,18 @@ def test_all_partitions_are_looked_at_again_after_new_metadata(cluster, log):
     checker = InvariantChecker(cluster.nodes)
     checker.check()
     cluster.create_topic("other", partitions=1)
-    log(2).high_watermark = 9
+    log(2).offsets.high_watermark = 9
     with pytest.raises(InvariantViolationError, match="offsets out of order on broker 2"):
         checker.check()
 
 
 def test_high_watermark_may_go_back_on_a_follower(checker, log):
-    log(2).high_watermark = 0
+    log(2).offsets.high_watermark = 0
     checker.check()
 
 
 def test_high_watermark_beyond_the_log_of_an_isr_member_is_noticed(checker, log):
-    log(3).high_watermark = 0
+    log(3).offsets.high_watermark = 0
     log(3).truncate_to(0)
     with pytest.raises(InvariantViolationError, match="beyond the log end 0 of broker 3"):
         checker.check()
@@ -134,11 +134,11 @@ def test_deposed_leader_may_be_ahead_of_its_isr_only_where_elections_may_be_uncl
     checker = Checker(cluster.nodes)
     checker.check()
     shorter = cluster.nodes.brokers[3].replica_manager.partitions[KEY].log
-    shorter.high_watermark = 0
+    shorter.offsets.high_watermark = 0
     shorter.truncate_to(0)
     follower = cluster.nodes.brokers[2].replica_manager.partitions[KEY]
     if follower.is_leader:  # what it believes of broker 3 is not looked at here
-        follower.log.high_watermark = 0
+        follower.log.offsets.high_watermark = 0
         checker = Checker(cluster.nodes)
     if unclean:
         checker.check()

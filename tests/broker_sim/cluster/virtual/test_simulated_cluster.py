@@ -23,7 +23,7 @@ def run(seed=1, *, breaks_invariant=False, **options):
             if breaks_invariant:
                 leader = cluster.nodes.brokers[cluster.leader("orders")]
                 (partition,) = leader.replica_manager.partitions.values()
-                partition.log.high_watermark = 5
+                partition.log.offsets.high_watermark = 5
             await asyncio.sleep(10)
 
     task = loop.create_task(live())

@@ -4,9 +4,9 @@ import pytest
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import PartitionLog, ProducerStateManagerConfig
+from broker_sim.log.cleaner.batch_filter import OffsetMap
 from broker_sim.log.cleaner.cleaner import Cleaner
-from broker_sim.log.cleaner.log_to_clean import LogToClean
-from broker_sim.log.cleaner.offset_map import OffsetMap
+from broker_sim.log.cleaner.manager import LogToClean
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker, iter_records
@@ -35,7 +35,7 @@ class CompactedLog:
 
     def append_batch(self, batch, origin="client"):
         first_offset = self.log.append_as_leader(batch, 0, origin).first_offset
-        self.log.update_high_watermark(self.log.log_end_offset)
+        self.log.offsets.update_high_watermark(self.log.log_end_offset)
         return first_offset
 
     def append_in_transaction(self, producer_id, sequence, *pairs):

@@ -2,8 +2,8 @@
 
 import pytest
 
+from broker_sim.log.cleaner.batch_filter import OffsetMap
 from broker_sim.log.cleaner.cleaner import Cleaner, LogCleaningAbortedError, group_segments_by_size
-from broker_sim.log.cleaner.offset_map import OffsetMap
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.records import Record, build_batch, iter_records
 

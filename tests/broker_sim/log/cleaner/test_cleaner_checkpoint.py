@@ -4,8 +4,8 @@ import pytest
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import LogDirectory, LogManager
+from broker_sim.log.cleaner.batch_filter import OffsetMap
 from broker_sim.log.cleaner.cleaner import Cleaner
-from broker_sim.log.cleaner.offset_map import OffsetMap
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
 
@@ -31,7 +31,7 @@ class Machine:
         for key in (KEY, OTHER):
             log = self.logs.get_or_create(key, TOPIC_ID, CONFIG)
             log.update_config(CONFIG)
-            log.update_high_watermark(log.log_end_offset)
+            log.offsets.update_high_watermark(log.log_end_offset)
 
     def kill_and_start(self):
         self.directory.close()
@@ -44,7 +44,7 @@ class Machine:
         log = self.log(key)
         for _ in range(count):
             log.append_as_leader(build_batch([Record(b"v", b"key", 1_000_000)]), 0)
-            log.update_high_watermark(log.log_end_offset)
+            log.offsets.update_high_watermark(log.log_end_offset)
             log.roll()
 
     def grab(self, key=KEY):

@@ -113,7 +113,7 @@ def test_steps_are_small_whatever_the_batch(new_cluster):
     log = log_of(cluster)
     records = [Record(b"v", b"%d" % number, log.clock.wall_clock_ms()) for number in range(3000)]
     log.append_as_leader(build_batch(records), 0)
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     log.roll()
     throttler = cluster.nodes.brokers[1].background_work.log_cleaner.throttler
     steps, observe = [], throttler.observe

@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.log.cleaner import LogCleanerManager
-from broker_sim.log.cleaner.log_to_clean import LogToClean
+from broker_sim.log.cleaner.manager import LogToClean
 
 A, B = b"a", b"b"
 HOUR_MS = 3_600_000
@@ -76,9 +76,9 @@ def test_segment_is_rolled_by_the_largest_lag(compacted):
 
 def test_records_above_the_high_watermark_are_not_cleaned(log):
     append_segments(log, 3)
-    log.log.high_watermark = 1
+    log.log.offsets.high_watermark = 1
     assert log.to_clean().first_uncleanable_offset == 1
-    log.log.high_watermark = 3
+    log.log.offsets.high_watermark = 3
     assert log.to_clean().first_uncleanable_offset == 3
 
 
@@ -101,7 +101,7 @@ def test_offset_outside_of_the_log_is_set_to_its_start(compacted, manager):
     append_segments(log, 3)
     key = log.log.topic_partition
     manager.done_cleaning(manager.grab_filthiest_compacted_log([log.log]), 1)
-    log.log.maybe_increment_log_start_offset(2)
+    log.log.offsets.maybe_increment_log_start_offset(2)
     assert manager.grab_filthiest_compacted_log([log.log]).first_dirty_offset == 2
     assert manager.first_dirty_offsets[key] == 2
 

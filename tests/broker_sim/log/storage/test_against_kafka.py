@@ -58,7 +58,7 @@ def write(log, clock):
         log.append_as_leader(transactional(8, 2 * number), number // 10)
         log.append_as_leader(end(7, commit=False), number // 10, "coordinator")
         log.append_as_leader(end(8, commit=True), number // 10, "coordinator")
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_our_log_opens_the_directory_of_a_real_broker(opened):
         for record in iter_records(batch)
     ]
     assert sorted(found) == sorted(values["aborted"] + values["committed"])
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     assert log.last_stable_offset == log.log_end_offset
     aborted = log.producer_state.collect_aborted_transactions(0, log.log_end_offset)
     assert len(aborted) == 10

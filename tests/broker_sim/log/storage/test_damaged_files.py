@@ -14,7 +14,7 @@ from broker_sim_purgatory import VirtualClock
 
 from broker_sim.errors import ApiError
 from broker_sim.log import LogDirectory, LogDirectoryError, LogManager, ProducerStateManagerConfig
-from broker_sim.log.storage.checkpoint_file import read_lines, write_lines
+from broker_sim.log.storage.checkpoint_files import read_lines, write_lines
 from broker_sim.protocol.record_batch import parse_header, split_batches, verify_crc
 
 from .test_reopened_log import CONFIG, KEY, TOPIC_ID, batch, state_of, write_all_kinds
@@ -33,7 +33,7 @@ def written(tmp_path_factory):
     write_all_kinds(log)
     for number in range(20):
         log.append_as_leader(batch(2, timestamp=1_000_010 + number), 4 + number // 8)
-    log.maybe_increment_high_watermark(log.log_end_offset)
+    log.offsets.maybe_increment_high_watermark(log.log_end_offset)
     logs.checkpoint_offsets()
     state = state_of(log)
     closed = path.with_name("closed")

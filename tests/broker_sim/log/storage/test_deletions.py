@@ -42,7 +42,7 @@ class Machine:
         for _ in range(count):
             record = Record(b"v" * 60, timestamp=self.scheduler.clock.wall_clock_ms())
             self.log.append_as_leader(build_batch([record]), 0)
-        self.log.update_high_watermark(self.log.log_end_offset)
+        self.log.offsets.update_high_watermark(self.log.log_end_offset)
 
     def delete_first_segment(self):
         self.log.delete_oldest_segments(1)

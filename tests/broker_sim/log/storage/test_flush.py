@@ -7,7 +7,7 @@ from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import BrokerConfig, TopicConfig
 from broker_sim.log import LogDirectory, LogManager
-from broker_sim.log.storage.checkpoint_file import read_offsets
+from broker_sim.log.storage.checkpoint_files import read_offsets
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
 

@@ -7,7 +7,7 @@ from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
 from broker_sim.log import LogDirectory, LogDirectoryError, LogManager
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
-from broker_sim.log.storage.checkpoint_file import read_lines, read_offsets, write_offsets
+from broker_sim.log.storage.checkpoint_files import read_lines, read_offsets, write_offsets
 from broker_sim.log.storage.guard import StorageGuard
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.log.storage.segment_file import SegmentFile

@@ -10,7 +10,7 @@ from broker_sim_purgatory import VirtualClock
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import LogDirectory, LogManager
-from broker_sim.log.storage.checkpoint_file import read_offsets
+from broker_sim.log.storage.checkpoint_files import read_offsets
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
 
@@ -31,8 +31,8 @@ class Disk:
             log = self.logs.get_or_create(key, TOPIC_ID, TopicConfig())
             log.append_as_leader(BATCH, 0)
             log.append_as_leader(BATCH, 0)
-            log.update_high_watermark(2)
-            log.maybe_increment_log_start_offset(1)
+            log.offsets.update_high_watermark(2)
+            log.offsets.maybe_increment_log_start_offset(1)
         self.logs.checkpoint_offsets()
 
     def start(self):
@@ -269,7 +269,7 @@ def test_checkpoint_that_cannot_be_written_is_logged_and_written_the_next_time(d
     in_the_way = disk.path / "replication-offset-checkpoint.tmp"
     in_the_way.mkdir()
     disk.log(GOOD).append_as_leader(BATCH, 0)
-    disk.log(GOOD).update_high_watermark(3)
+    disk.log(GOOD).offsets.update_high_watermark(3)
     disk.logs.checkpoint_high_watermarks()
     assert f"checkpoint_failed file='{in_the_way}' why='Is a directory'" in caplog.text
     in_the_way.rmdir()
@@ -283,6 +283,6 @@ def test_checkpoint_for_which_a_disk_has_no_room_is_named_in_the_log(disk, caplo
     full = disk.path / "replication-offset-checkpoint.tmp"
     full.symlink_to("/dev/full")
     disk.log(GOOD).append_as_leader(BATCH, 0)
-    disk.log(GOOD).update_high_watermark(3)
+    disk.log(GOOD).offsets.update_high_watermark(3)
     disk.logs.checkpoint_high_watermarks()
     assert f"checkpoint_failed file='{full}' why='No space left on device'" in caplog.text

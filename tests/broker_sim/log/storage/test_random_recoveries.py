@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from broker_sim.log.cleaner.batch_filter import OffsetMap
 from broker_sim.log.cleaner.cleaner import Cleaner
-from broker_sim.log.cleaner.log_to_clean import LogToClean
-from broker_sim.log.cleaner.offset_map import OffsetMap
+from broker_sim.log.cleaner.manager import LogToClean
 from broker_sim.log.storage import files as files_module
 
 from .test_recovery_point import KEYS, append_idempotent, append_keyed, checkpointed, names_from
@@ -42,7 +42,7 @@ def truncate(log, rng, epoch):
 
 
 def clean(log, _rng, _epoch):
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     log.roll()
     cleanable = LogToClean(log, 0, 2_000_000)
     if cleanable.cleanable_bytes:
@@ -50,8 +50,8 @@ def clean(log, _rng, _epoch):
 
 
 def delete_records(log, rng, _epoch):
-    log.update_high_watermark(log.log_end_offset)
-    log.maybe_increment_log_start_offset(rng.randint(log.log_start_offset, log.log_end_offset) // 2)
+    log.offsets.update_high_watermark(log.log_end_offset)
+    log.offsets.maybe_increment_log_start_offset(rng.randint(log.log_start_offset, log.log_end_offset) // 2)
     if rng.random() < 0.5:
         log.delete_old_segments()
 
@@ -87,7 +87,7 @@ def write_by_chance(machine, rng, kind):
             machine.logs.checkpoint_recovery_points()
         elif rng.random() < 0.2:
             machine.logs.checkpoint_recovery_points()
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     machine.logs.checkpoint_high_watermarks()
     machine.logs.checkpoint_log_start_offsets()
 

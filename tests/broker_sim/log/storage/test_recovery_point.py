@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from broker_sim.errors import ApiError
-from broker_sim.log.storage.checkpoint_file import read_offsets
+from broker_sim.log.storage.checkpoint_files import read_offsets
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.protocol.records import Record, build_batch
 
@@ -43,7 +43,7 @@ def large(tmp_path):
     while len(machine.log.segments) < 4:
         machine.log.append_as_leader(batch(2, timestamp=1_000_000 + number), 0)
         number += 1
-    machine.log.update_high_watermark(machine.log.log_end_offset)
+    machine.log.offsets.update_high_watermark(machine.log.log_end_offset)
     machine.logs.checkpoint_offsets()
     yield machine
     machine.directory.close()
@@ -56,7 +56,7 @@ def machine(tmp_path):
     rng = random.Random(1)
     for _ in range(60):
         append_idempotent(machine.log, rng, epoch=machine.log.log_end_offset // 40)
-    machine.log.update_high_watermark(machine.log.log_end_offset)
+    machine.log.offsets.update_high_watermark(machine.log.log_end_offset)
     machine.logs.checkpoint_offsets()
     assert len(machine.log.segments) > 8
     yield machine
@@ -186,7 +186,7 @@ def test_log_with_transactions_below_the_recovery_point_is_looked_at(machine, lo
         log.append_as_leader(marker(7, commit=False), 9, "coordinator")
     log.roll()
     log.append_as_leader(batch(2), 9)
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     machine.logs.checkpoint_offsets()
     before = state_of(log)
     assert bool(before["aborted"]) == (kind != "open before")
@@ -213,7 +213,7 @@ def test_transactions_above_the_recovery_point_are_found(machine, looked_at):
     for producer_id in (7, 8):
         log.append_as_leader(transactional(producer_id, 0, 2), 9)
     log.append_as_leader(marker(7, commit=False), 9, "coordinator")
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     machine.logs.checkpoint_high_watermarks()
     before = state_of(log)
     assert before["aborted"]

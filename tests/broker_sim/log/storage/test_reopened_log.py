@@ -7,9 +7,9 @@ from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import LogDirectory, LogManager, ProducerStateManagerConfig
+from broker_sim.log.cleaner.batch_filter import OffsetMap
 from broker_sim.log.cleaner.cleaner import Cleaner
-from broker_sim.log.cleaner.log_to_clean import LogToClean
-from broker_sim.log.cleaner.offset_map import OffsetMap
+from broker_sim.log.cleaner.manager import LogToClean
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker
 
@@ -102,7 +102,7 @@ def write_all_kinds(log):
     log.append_as_leader(batch(4, value=b"x" * 50), 2)
     log.append_as_leader(marker(8, commit=True), 2, "coordinator")
     log.append_as_leader(transactional(7, 3), 3)
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -127,7 +127,7 @@ def test_a_cleaned_log_is_found_again(machine, clean):
     aborted = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
     log.append_as_leader(keyed(b"aborted", 12, **aborted), 0)
     log.append_as_leader(marker(7, commit=False), 0, "coordinator")
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     log.roll()
     machine.logs.checkpoint_high_watermarks()
     size_bytes = log.size_bytes
@@ -240,7 +240,7 @@ def test_segments_below_the_recovery_point_are_not_verified(machine):
 
 def test_deleted_records_and_segments_stay_deleted(machine):
     write_all_kinds(machine.log)
-    machine.log.maybe_increment_log_start_offset(5)
+    machine.log.offsets.maybe_increment_log_start_offset(5)
     machine.log.delete_old_segments()
     machine.logs.checkpoint_log_start_offsets()
     bases = [segment.base_offset for segment in machine.log.segments]
@@ -326,14 +326,14 @@ def test_epoch_whose_first_batches_are_gone_begins_where_it_began(machine, caplo
         key = b"%d" % number if number < 10 or number > 14 else b"same"
         log.append_as_leader(keyed(key, number), int(number >= 10))
     log.append_as_leader(keyed(b"same", 30), 1)
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     log.roll()
     if how == "compacted":
         list(Cleaner(LogToClean(log, 0, 2_000_000), OffsetMap(24 * 100, 1.0)).clean())
         assert b"same" not in b"".join(log.read(10, 100).records)
         expected = ((0, 0), (1, 10))
     else:
-        log.maybe_increment_log_start_offset(5)
+        log.offsets.maybe_increment_log_start_offset(5)
         expected = ((0, 5), (1, 10))
     assert log.leader_epoch_cache.entries == expected
     machine.logs.checkpoint_offsets()

@@ -13,7 +13,7 @@ from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError
 from broker_sim.log import LogDirectory, PartitionLog, ProducerStateManagerConfig, SimulatedDisk
 from broker_sim.log.storage import MemoryBatches, index_restore
-from broker_sim.log.storage.checked_ranges import MOST_RANGES, CheckedRanges
+from broker_sim.log.storage.sealed_batches import MOST_RANGES, CheckedRanges
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
 
@@ -69,7 +69,7 @@ def sealed_log(directory, model, interval_bytes, number=0):
     log = PartitionLog(key, config, clock, producers=UNVERIFIED, storage=storage)
     for data, _, _ in model.data:
         log.append_as_leader(data, 0)
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     log.roll()
     assert log.segments[0].is_found_by_maps
     return log

@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.log.storage.batch_scan import MAX_RELATIVE_OFFSET
-from broker_sim.log.storage.segment_plan import HowToOpen, SegmentPlan, plan_segments
+from broker_sim.log.storage.log_loader import HowToOpen, SegmentPlan, plan_segments
 
 ENDS, WHOLE, RECOVER = HowToOpen.ENDS, HowToOpen.WHOLE, HowToOpen.RECOVER
 BASES = [0, 10, 20]

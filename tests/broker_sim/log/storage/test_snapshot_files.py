@@ -16,7 +16,7 @@ def machine(tmp_path):
     for number in range(30):
         sent = batch(2, producer_id=number % 10, producer_epoch=0, base_sequence=number // 10 * 2)
         machine.log.append_as_leader(sent, 0)
-    machine.log.update_high_watermark(machine.log.log_end_offset)
+    machine.log.offsets.update_high_watermark(machine.log.log_end_offset)
     machine.logs.checkpoint_offsets()
     assert len(machine.files(".snapshot")) > 5
     yield machine

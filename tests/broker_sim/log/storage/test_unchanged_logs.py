@@ -5,7 +5,7 @@ from broker_sim_purgatory import VirtualClock
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import LogDirectory, LogManager
-from broker_sim.log.storage.checkpoint_file import read_offsets
+from broker_sim.log.storage.checkpoint_files import read_offsets
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
 
@@ -59,8 +59,8 @@ def test_checkpoint_is_written_when_something_in_it_is_new(machine, name):
     assert checkpoint(machine.logs)
     assert not file.exists(), "nothing was new"
     log.append_as_leader(BATCH, 0)
-    log.update_high_watermark(1)
-    log.maybe_increment_log_start_offset(1)
+    log.offsets.update_high_watermark(1)
+    log.offsets.maybe_increment_log_start_offset(1)
     log.flush_batches()
     assert checkpoint(machine.logs)
     assert read_offsets(file) == {KEY: 1}

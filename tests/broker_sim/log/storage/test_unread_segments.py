@@ -10,7 +10,7 @@ from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError
 from broker_sim.log.storage import files as files_module
 from broker_sim.log.storage import sealed_batches
-from broker_sim.log.storage.batch_walk import LARGE_BLOCK_BYTES
+from broker_sim.log.storage.batch_scan import LARGE_BLOCK_BYTES
 from broker_sim.protocol.record_batch import split_batches
 
 from .test_damaged_files import damage
@@ -30,7 +30,7 @@ def fill(log, rng, count=40):
             batch(rng.randint(1, 4), b"x" * rng.randint(0, 60), 1_000_000 + rng.randint(0, 40)),
             leader_epoch=log.log_end_offset // 40,
         )
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def apply(log, rng):
     elif what == "roll" and log.segments[-1]:
         log.roll()
     elif what == "delete" and len(log.segments) > 3:
-        log.update_high_watermark(log.log_end_offset)
+        log.offsets.update_high_watermark(log.log_end_offset)
         log.delete_oldest_segments(1)
     return what, log.log_start_offset, log.log_end_offset, log.size_bytes
 

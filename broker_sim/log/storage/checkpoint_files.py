@@ -8,13 +8,18 @@ topic 1 4             leader epochs: epoch, start offset
 
 from __future__ import annotations
 
+import base64
+import re
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from broker_sim.log.storage.batch_scan import LogHistory
     from broker_sim.log.storage.file_system import StoragePath
 
 _VERSION: Final = "0"
@@ -68,3 +73,65 @@ def read_offsets(path: StoragePath) -> dict[TopicPartition, int]:
         topic, partition, offset = line.split()
         offsets[TopicPartition(topic, int(partition))] = int(offset)
     return offsets
+
+
+log = get_logger(__name__)
+
+LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+
+
+def read_leader_epochs(path: StoragePath) -> list[EpochEntry]:
+    """Return the entries of the file. Raises ValueError or TypeError if they cannot be such entries."""
+    entries = [EpochEntry(*map(int, line.split())) for line in read_lines(path)]
+    before = EpochEntry(-1, -1)
+    for entry in entries:
+        if entry.epoch <= before.epoch or entry.start_offset <= before.start_offset:
+            raise ValueError(f"{entry} follows {before}")
+        before = entry
+    return entries
+
+
+def load_leader_epochs(path: StoragePath, history: LogHistory) -> list[EpochEntry]:
+    """Return what the file has, and newer epochs of batches that were recovered. Raises OSError.
+
+    A file that is lost or damaged is made from all batches.
+    """
+    why = "there is no such file"
+    if path.exists():
+        try:
+            cache = LeaderEpochCache(read_leader_epochs(path))
+        except (ValueError, TypeError) as error:
+            why = str(error)
+        else:
+            for entry in history.recovered_epochs:
+                if cache.latest_epoch is None or entry.epoch > cache.latest_epoch:
+                    cache.assign(*entry)
+            return list(cache.entries)
+    if history.epochs:
+        log.warning("leader_epochs_rebuilt", file=str(path), why=why)
+    return list(history.epochs)
+
+
+PARTITION_METADATA: Final = "partition.metadata"
+
+
+_CONTENT: Final = re.compile(rb"version: 0\s+topic_id: ([A-Za-z0-9_-]{22})\s*")
+
+
+def encode_id(raw: bytes) -> str:
+    """Return an id as Kafka writes it."""
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def encode_partition_metadata(topic_id: bytes) -> bytes:
+    """Return the content of the file."""
+    return f"version: 0\ntopic_id: {encode_id(topic_id)}\n".encode()
+
+
+def read_topic_id(path: StoragePath) -> bytes | None:
+    """Return the id that the file has, None if there is no file that can be read, or it is damaged."""
+    try:
+        found = _CONTENT.fullmatch(path.read_bytes())
+    except OSError:
+        return None
+    return None if found is None else base64.urlsafe_b64decode(found[1] + b"==")

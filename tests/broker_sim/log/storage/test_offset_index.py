@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_sim.log.offset_index import OffsetIndex
+from broker_sim.log.storage.batch_entries import OffsetIndex
 
 BASE = 1_000
 sizes_of_batches = st.lists(st.integers(61, 300), min_size=1, max_size=40)

@@ -1,0 +1,138 @@
+"""How the segments of a log are opened, decided before any of them is looked at; part of `LogLoader`.
+
+ends       the index files and the ends of the `.log` say what the log needs: see `unread_segment`
+whole      every batch is looked at; all of them were on the disk, so damage takes the log offline
+recover    every batch is looked at with its CRC; what follows a torn one is cut off, as in Kafka
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.log.storage.batch_entries import BatchEntries
+from broker_sim.log.storage.batch_scan import MAX_RELATIVE_OFFSET, LogHistory, scan_segment
+from broker_sim.log.storage.checkpoint_files import LEADER_EPOCHS, read_leader_epochs
+from broker_sim.log.storage.deletions import DELETED_SUFFIX
+from broker_sim.log.storage.file_batches import FileBatches
+from broker_sim.log.storage.file_system import NS_PER_MS, ending_with
+from broker_sim.log.storage.index_files import TXN_INDEX_SUFFIX
+from broker_sim.log.storage.interface import SegmentContent
+from broker_sim.log.storage.sealed_batches import SealedBatches
+from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, parse_header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from broker_sim.log.storage.file_system import FileSystem, StoragePath
+    from broker_sim.log.storage.segment_file import SegmentFile
+    from broker_sim.log.storage.snapshot_files import SnapshotFiles
+
+class HowToOpen(Enum):
+    """What is looked at of a segment."""
+
+    ENDS = "ends"
+    WHOLE = "whole"
+    RECOVER = "recover"
+
+
+class SegmentPlan(NamedTuple):
+    """How one segment is opened."""
+
+    base_offset: int
+    upper_bound_offset: int
+    """All batches end at or before this: where the next segment begins, or the most that an index can name."""
+    how: HowToOpen
+
+
+def plan_segments(
+    bases: Sequence[int], *, was_closed: bool, recovery_point: int, needs_no_batches: bool
+) -> list[SegmentPlan]:
+    """Return the plans of the segments that begin there, the oldest first.
+
+    After a kill (not `was_closed`) the last segment is recovered, and those that do not end at or below
+    the recovery point. With `needs_no_batches` epochs and transactions are known already.
+    """
+    plans = []
+    for base_offset, next_base in zip_longest(bases, bases[1:]):
+        recovers = not was_closed and (next_base is None or next_base > recovery_point)
+        known = HowToOpen.ENDS if needs_no_batches else HowToOpen.WHOLE
+        upper_bound = base_offset + MAX_RELATIVE_OFFSET if next_base is None else next_base
+        plans.append(SegmentPlan(base_offset, upper_bound, HowToOpen.RECOVER if recovers else known))
+    return plans
+
+
+LOG_SUFFIX: Final = ".log"
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+
+
+def base_offsets(files: Iterable[StoragePath]) -> list[int]:
+    """Return those of the segments; files that have no offset in their names are not ours."""
+    stems = (path.stem for path in ending_with(files, LOG_SUFFIX))
+    return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+
+def complete_replacements(
+    files: Sequence[StoragePath], file_system: FileSystem, delete_segment: Callable[[int], object]
+) -> bool:
+    """Finish what was begun among the files of a log; return whether there was anything.
+
+    `delete_segment(base_offset)` deletes a replaced segment. Raises OSError.
+    """
+    swaps = ending_with(files, SWAP_SUFFIX)
+    halves = [*ending_with(files, CLEANED_SUFFIX), *ending_with(files, DELETED_SUFFIX)]
+    for path in halves:
+        path.unlink()
+    for swapped in ending_with(swaps, f"{LOG_SUFFIX}{SWAP_SUFFIX}"):
+        base_offset = int(swapped.name.partition(".")[0])
+        entries = BatchEntries(base_offset, 0)
+        scan_segment(swapped, file_system, entries, LogHistory(), verify=False)
+        for old in base_offsets(files):
+            if base_offset <= old < max(entries.end_offset, base_offset + 1):
+                delete_segment(old)
+        swapped.rename(swapped.with_name(f"{base_offset:020d}{LOG_SUFFIX}"))
+    for path in swaps:
+        path.unlink(missing_ok=True)
+    return bool(swaps or halves)
+
+
+def needs_no_batches(files: Sequence[StoragePath], snapshots: SnapshotFiles, needed_snapshots: Iterable[int]) -> bool:
+    """Return whether epochs and transactions are known without a look at the batches of these files.
+
+    The batches say more of transactions than a `.txnindex`, which has no checksum and may be lost. A
+    snapshot says that there are none; the needed ones must be there.
+    """
+    try:
+        is_known = any(map(read_leader_epochs, ending_with(files, LEADER_EPOCHS)))
+    except (ValueError, TypeError):
+        return False
+    return (
+        is_known
+        and all(offset in snapshots for offset in needed_snapshots)
+        and not ending_with(files, TXN_INDEX_SUFFIX)
+        and not snapshots.knows_of_transactions
+    )
+
+
+def open_unread(
+    file: SegmentFile, base_offset: int, upper_bound_offset: int, index_interval_bytes: int
+) -> SegmentContent | None:
+    """Return the segment of a `.log` file; None if its batches must be looked at.
+
+    They end at or before the upper bound, at which the next segment begins. Raises OSError.
+    """
+    status = file.path.stat()
+    first = file.files.read(file.path, BATCH_OVERHEAD_BYTES, 0)
+    if len(first) < BATCH_OVERHEAD_BYTES:
+        return None
+    sealed = SealedBatches.opened(file, base_offset, upper_bound_offset, status.st_size, index_interval_bytes)
+    if sealed is None:
+        return None
+    return SegmentContent(
+        base_offset,
+        FileBatches.of_sealed(file, sealed),
+        parse_header(first).max_timestamp,
+        status.st_mtime_ns // NS_PER_MS,
+    )
