@@ -116,7 +116,9 @@ class TransactionLogMachine(RuleBasedStateMachine):
         start, end = self.log.log_start_offset, self.log.high_watermark
         self.log.offsets.maybe_increment_log_start_offset(start + round(share * (end - start)))
         self.log.delete_old_segments()
-        self.follower.offsets.maybe_increment_log_start_offset(min(self.log.log_start_offset, self.follower.high_watermark))
+        self.follower.offsets.maybe_increment_log_start_offset(
+            min(self.log.log_start_offset, self.follower.high_watermark)
+        )
         self.follower.delete_old_segments()
 
     @precondition(lambda self: self.log.log_start_offset == 0)

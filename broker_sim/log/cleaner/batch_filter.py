@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from broker_sim.log.transaction_index import AbortedTxn
     from broker_sim.protocol.record_batch import BatchHeader
 
+
 @dataclass(slots=True)
 class CleanerStats:
     """Counted while a log is cleaned; times are in ms of the broker's clock."""

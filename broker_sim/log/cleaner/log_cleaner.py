@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from broker_sim.log.partition_log import PartitionLog
     from broker_sim.runtime.process import Handle, Process
 
+
 class Throttler:
     """The rate of all threads of one cleaner together."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from broker_sim.log.segment import LogSegment
     from broker_sim.metadata.topic_partition import TopicPartition
 
+
 class LogToClean:
     """A log, and its dirty part that may be cleaned: [first dirty offset, first uncleanable offset)."""
 

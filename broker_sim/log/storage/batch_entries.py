@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from broker_sim.log.transaction_index import AbortedTxn
 
+
 class BatchPlace(NamedTuple):
     """Where a batch is in its file, and what its header says."""
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.segment_file import SegmentFile
     from broker_sim.log.storage.snapshot_files import SnapshotFiles
 
+
 class HowToOpen(Enum):
     """What is looked at of a segment."""
 

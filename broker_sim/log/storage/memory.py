@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from broker_sim.log.transaction_index import AbortedTxn
     from broker_sim.protocol.record_batch import BatchHeader
 
+
 class MemoryBatches:
     """The `Batches` of a segment in memory; what is read are the batches themselves, not copies."""
 
