@@ -150,7 +150,7 @@ class ErrorCode(IntEnum):
 
 
 NOT_HOSTED_TEXT = "This server does not host this topic-partition."
-"""What Kafka says with UNKNOWN_TOPIC_OR_PARTITION."""
+"""Kafka's text for UNKNOWN_TOPIC_OR_PARTITION."""
 
 ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.UNKNOWN_SERVER_ERROR: ("The server experienced an unexpected error when processing the request."),
@@ -186,7 +186,7 @@ ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
         "The share coordinator rejected the request because the share-group state epoch did not match."
     ),
 }
-"""What Kafka says with an error that has no reason of its own, where a response has a text for it."""
+"""Kafka's texts for errors without a reason of their own, where a response has a field for it."""
 
 
 class ApiError(Exception):
@@ -206,20 +206,20 @@ class ConfigError(ValueError):
 
 
 class UnknownBrokerError(LookupError):
-    """There is no broker with that id; the text names those that there are."""
+    """There is no broker with that id; the text names the existing ones."""
 
-    def __init__(self, broker_id: int, known: Iterable[int]) -> None:
-        super().__init__(f"there is no broker {broker_id!r}; there are {_listed(known)}")
+    def __init__(self, broker_id: int, broker_ids: Iterable[int]) -> None:
+        super().__init__(f"there is no broker {broker_id!r}; there are {_listed(broker_ids)}")
 
 
 class UnknownPartitionError(LookupError):
-    """There is no such topic or partition; the text names those that there are."""
+    """There is no such topic or partition; the text names the existing ones."""
 
-    def __init__(self, topic: str, partition: int | None, known: Iterable[object]) -> None:
+    def __init__(self, topic: str, partition: int | None, alternatives: Iterable[object]) -> None:
         if partition is None:
-            super().__init__(f"there is no topic {topic!r}; there are {_listed(known)}")
+            super().__init__(f"there is no topic {topic!r}; there are {_listed(alternatives)}")
         else:
-            super().__init__(f"topic {topic!r} has no partition {partition}; it has {_listed(known)}")
+            super().__init__(f"topic {topic!r} has no partition {partition}; it has {_listed(alternatives)}")
 
 
 class WrongStateError(RuntimeError):
@@ -227,7 +227,7 @@ class WrongStateError(RuntimeError):
 
 
 class ClusterTimeoutError(TimeoutError):
-    """What a verb waits for did not happen in time; the text says what it waited for."""
+    """A verb has waited in vain; the text says what for."""
 
 
 class MissingExtraError(RuntimeError):

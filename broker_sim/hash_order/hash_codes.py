@@ -9,10 +9,10 @@ from typing import Final
 
 INT_MASK: Final = 0xFFFFFFFF
 KNOWN_HASHES: Final = 100_000
-"""So many hash codes of a kind are kept."""
+"""Number of hash codes of a kind that are kept."""
 _PIECE: Final = 64
 _POWERS: Final = tuple(pow(31, exponent, 1 << 32) for exponent in range(_PIECE, -1, -1))
-"""Of 31; that of exponent 0 is the last one."""
+"""Powers of 31; that of exponent 0 is the last one."""
 _UUID: Final = Struct(">QQ")
 
 

@@ -22,13 +22,13 @@ _FIBONACCI: Final = 0x9E3779B97F4A7C15
 _DEFAULT_CAPACITY: Final = 16
 
 
-def table_capacity(wanted: int) -> int:
-    """Return the buckets of `new HashMap<>(wanted)`."""
-    return 1 << max(wanted - 1, 0).bit_length()
+def table_capacity(minimum: int) -> int:
+    """Return the number of buckets of `new HashMap<>(minimum)`."""
+    return 1 << max(minimum - 1, 0).bit_length()
 
 
 def copied_capacity(size: int) -> int:
-    """Return the buckets of `new HashSet<>(collection)` for a collection of that size."""
+    """Return the number of buckets of `new HashSet<>(collection)` for a collection of that size."""
     return table_capacity(max(int(size / 0.75) + 1, _DEFAULT_CAPACITY))
 
 

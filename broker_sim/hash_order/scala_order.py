@@ -18,7 +18,7 @@ K = TypeVar("K")
 _SIGN: Final = 0x80000000
 _INITIAL_CAPACITY: Final = 16
 _SMALL_MAP: Final = 4
-"""So many keys an immutable `Map` keeps in the order in which they were added."""
+"""Number of keys up to which an immutable `Map` keeps the order in which they were added."""
 _BITS: Final = 5
 _NODE_MASK: Final = (1 << _BITS) - 1
 _HASH_BITS: Final = 32
@@ -64,11 +64,11 @@ def _trie_order(entries: Sequence[tuple[int, K]], shift: int) -> list[K]:
         places.setdefault(entry[0] >> shift & _NODE_MASK, []).append(entry)
     own, nodes = [], []
     for place in sorted(places):
-        found = places[place]
-        if len(found) == 1:
-            own.append(found[0][1])
+        branch = places[place]
+        if len(branch) == 1:
+            own.append(branch[0][1])
         else:
-            nodes += _trie_order(found, shift + _BITS)
+            nodes += _trie_order(branch, shift + _BITS)
     return own + nodes
 
 

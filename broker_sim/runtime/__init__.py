@@ -1,1 +1,1 @@
-"""What code runs on: processes that can be paused and killed, the scheduler, links between nodes."""
+"""The ground that brokers run on: processes that can be paused and killed, a scheduler, links between nodes."""

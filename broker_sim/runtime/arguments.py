@@ -47,7 +47,7 @@ def names_checked(init: Callable[Concatenate[Any, P], None]) -> Callable[Concate
     def checked(self: Any, *args: P.args, **kwargs: P.kwargs) -> None:
         for name in kwargs:
             if name not in names:
-                raise TypeError(f"there is no argument {name!r}; there are {', '.join(names)}")
+                raise TypeError(f"unknown argument {name!r}; allowed: {', '.join(names)}")
         init(self, *args, **kwargs)
 
     return cast("Callable[Concatenate[Any, P], None]", checked)

@@ -23,7 +23,7 @@ HANDSHAKES_AT_ONCE: Final = 4
 HANDSHAKE_WAIT_S: Final = 0.005
 """If `HANDSHAKES_AT_ONCE` are under way, one more begins after this time: they may hang."""
 SILENT_S: Final = 60.0
-"""As long as asyncio gives a handshake."""
+"""Time after which a silent client is cut off; asyncio gives a handshake as long."""
 
 
 class Handshakes:
@@ -58,7 +58,7 @@ class Handshakes:
             self._turns.wait(connection.fileno(), silent)
 
     def spoke(self, silent: _Silent) -> None:
-        """Hear that the first message is there."""
+        """Let a connection whose first message is there wait for its handshake."""
         self._silent.pop(silent).cancel()
         self._wait(silent.connection)
 

@@ -131,7 +131,7 @@ class InterBrokerSender(Generic[Request, Response]):
 
 
 class InterBrokerQueue(Generic[Waiting, Request, Response]):
-    """What waits for other brokers. Thread rule: the broker's loop."""
+    """A queue of items that wait for other brokers. Thread rule: the broker's loop."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ when it dies.
 
 Messages that take no time arrive before anything that comes from outside afterwards: in the next turn of
 the event loop, in the order in which they were sent, and with them those that are sent in answer. So what
-brokers tell each other about one client's request is said before its next one is read.
+brokers send each other for one client's request arrives before its next one is read.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ CONTROLLER_ID = -1
 """The node id of the active controller on the links."""
 
 MOST_PER_TURN: Final = 256
-"""So many messages arrive in one turn of the event loop, then it is the clients' turn."""
+"""Number of messages that arrive in one turn of the event loop; then it is the clients' turn."""
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class LinkFault:
-    """What is wrong with the link from one node to another."""
+    """A fault of the link from one node to another: it is cut, or slow by `delay_ms`."""
 
     drop: bool = False
     delay_ms: int = 0
@@ -114,12 +114,12 @@ class Links:
         self._last_arrival_ms: dict[tuple[int, int], int] = {}
         self._open_calls: dict[_Call, bool] = {}
         self.choose_arrival: Callable[[Sequence[tuple[int, int]]], int] | None = None
-        """Given the links of the messages that wait, the oldest first, returns the place of the next one.
+        """Returns the place of the next message, from the links of those that wait, the oldest first.
 
         Only of messages that take no time. It keeps the order of each link.
         """
         self._arriving: deque[tuple[tuple[int, int], _Message]] = deque()
-        """What takes no time, with its link."""
+        """Messages that take no time, with their links."""
         self._is_arriving = False
         """Whether `_arrive_all` is due, or runs."""
 

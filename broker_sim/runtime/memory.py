@@ -17,14 +17,14 @@ _SIZE: Final = re.compile(r"(\d+)\s*([KMGT]?B)?", re.IGNORECASE)
 
 
 def parse_memory_limit(value: int | str) -> int:
-    """Return the bytes that a number or a text such as `512MB` or `2GB` stands for.
+    """Return a memory limit in bytes, from a number or a text such as `512MB` or `2GB`.
 
     A kilobyte has 1024 bytes. Raises ValueError for anything else, and for zero.
     """
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
-    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    size = 0 if found is None else int(found[1]) << _UNITS[(found[2] or "").upper()]
+    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    size = 0 if match is None else int(match[1]) << _UNITS[(match[2] or "").upper()]
     if not size:
         raise ValueError(f"memory limit {value!r}: give bytes, or a size such as 512MB or 2GB")
     return size

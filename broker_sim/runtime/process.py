@@ -107,7 +107,7 @@ class MachineClock(Clock):
 
 
 class ProcessState(Enum):
-    """What was done to a process last: started or resumed, paused, killed."""
+    """The state of a process: started or resumed, paused, killed."""
 
     RUNNING = "running"
     PAUSED = "paused"

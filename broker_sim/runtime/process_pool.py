@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 WORK_AT_ONCE: Final = 4
-"""So many a process takes at a time."""
+"""Number of tasks handed to a process at once."""
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 
 def run_on_processes(run: Callable[[Work], Result], work: Iterable[Work], processes: int) -> Iterator[Result]:
-    """Yield the results of `run`, a function of a module, as they come; with several processes in any order.
+    """Yield the results of `run`, which is a function of a module, as they come; with several processes in any order.
 
-    With one process they are of this one, in order.
+    With one process they are made in this one, in order.
     """
     if processes == 1:
         yield from map(run, work)

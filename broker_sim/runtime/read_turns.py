@@ -24,14 +24,14 @@ READS_AT_ONCE: Final = 1
 
 
 class Reader(Protocol):
-    """Who wants to read from a socket."""
+    """Something that wants to read from a socket."""
 
     def turn_came(self) -> None:
-        """Read once: the socket has something, maybe its end. Who wants more waits again."""
+        """Read once: the socket has something, maybe its end. To read more, wait again."""
 
 
 class ReadTurns:
-    """Gives readers their turns, so many in a turn of the loop. Thread rule: only the loop's thread."""
+    """Gives readers their turns, `READS_AT_ONCE` in a turn of the loop. Thread rule: only the loop's thread."""
 
     __slots__ = ("_epoll", "_loop", "_waiting")
 
@@ -63,7 +63,7 @@ class ReadTurns:
                 reader.turn_came()
 
     def close(self) -> None:
-        """Let nobody read any more."""
+        """End all waits."""
         if not self._epoll.closed:
             self._loop.remove_reader(self._epoll.fileno())
             self._epoll.close()

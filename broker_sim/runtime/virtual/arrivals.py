@@ -1,4 +1,4 @@
-"""Which of the messages between brokers that take no time arrives first: the oldest one, or another one.
+"""Chooses which of the messages between brokers that take no time arrives first: the oldest one, or another one.
 
 What a broker does depends on messages only, so two brokers meet where their messages reach the same node at the
 same time. Messages over one link keep their order, as they do on a TCP connection.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.meetings import Place
 
 Link = tuple[int, int]
-"""Who sends, and who receives."""
+"""The node ids of sender and receiver."""
 
 
 class ArrivalOrder:
@@ -33,7 +33,7 @@ class ArrivalOrder:
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """All so far."""
+        """All deviations so far."""
         return tuple(self._deviations)
 
     def choose(self, waiting: Sequence[Link]) -> int:
@@ -50,7 +50,7 @@ class ArrivalOrder:
         return place
 
     def place_of_next(self, waiting: Sequence[Link], at: Place) -> int:
-        """Return the place of the next one, where so many choices were made at that time before."""
+        """Return the place of the next message; `at` is the time and the number of choices at that time before."""
         raise NotImplementedError
 
 
@@ -74,7 +74,7 @@ class _Meeting(NamedTuple):
 
     at: Place
     others: tuple[str, ...]
-    """The senders of those."""
+    """Their senders."""
 
 
 class MeetingArrivals(ArrivalOrder):
@@ -84,7 +84,7 @@ class MeetingArrivals(ArrivalOrder):
     """
 
     has_missed = False
-    """Never: only what can arrive is asked for."""
+    """Always False: `first` names only messages that can arrive."""
 
     def __init__(self, clock: LoopClock, first: Mapping[Place, str]) -> None:
         super().__init__(clock)

@@ -24,7 +24,7 @@ def _swap_current_task(
 
 
 class Entering:
-    """A context in which a loop is the running one of this thread and garbage stays where it is.
+    """A context in which a loop is the running one of this thread, and no garbage is collected.
 
     Another loop may be running around it: a test in real time may step a virtual loop.
     """

@@ -1,4 +1,4 @@
-"""What a virtual loop refuses: all that would reach out of virtual time, in one table."""
+"""The methods that a virtual loop refuses, because they would reach out of virtual time, in one table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ADVICE = {
     "subprocess_exec": _PROCESS,
     "subprocess_shell": _PROCESS,
 }
-"""Methods of an event loop, and what to do instead."""
+"""What to do instead, by method of an event loop."""
 
 Loop = TypeVar("Loop", bound=type[object])
 

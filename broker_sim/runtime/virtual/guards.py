@@ -54,7 +54,7 @@ class TimeLimit:
             self.limit_ns, self.what = limit_ns, _of_the_end(seconds)
 
     def lift(self) -> None:
-        """Take `shorten` back."""
+        """Undo `shorten`."""
         self.limit_ns, self.what = self._given_ns, self._given
 
 
@@ -63,7 +63,7 @@ def _of_the_end(seconds: float) -> str:
 
 
 class Guards:
-    """Watches one loop."""
+    """The limits of one loop."""
 
     def __init__(
         self, core: Core, workers: Workers, limit_s: float | None, collect_every: int, max_steps_at_one_time: int
@@ -104,7 +104,7 @@ class Guards:
             raise self._livelock(next_steps)
 
     def _livelock(self, next_steps: Iterator[Handle]) -> VirtualLivelockError:
-        """Look at some more callbacks; return the error, which names those that run most."""
+        """Run some more callbacks; return the error, which names those that run most."""
         next_checkpoint, self.checkpoint = self.checkpoint, sys.maxsize
         ran: Counter[Any] = Counter(spinner_of(handle) for handle in islice(next_steps, LOOKED_AT))
         self.checkpoint = next_checkpoint + ran.total()

@@ -111,7 +111,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         self.steps = 0
         """Number of callbacks that have run."""
         self.task_order = order_named(order, self.clock, self.stream("order").random)
-        """What may let another callback run than the oldest; to be set before the run begins."""
+        """Lets other callbacks run than the oldest; None for first in, first out. To be set before the run begins."""
         self._guards = Guards(core, self.workers, limit_s, collect_every, max_steps_at_one_time)
         self.time_limit = self._guards.time_limit
         self._queue = core.queue
@@ -306,7 +306,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         self.processes.dispose()
 
     def add_signal_handler(self, sig: int, callback: Callable[..., object], *args: Any) -> None:  # type: ignore[override]
-        """Call `callback(*args)` on the loop for each such signal; for those that the program sends."""
+        """Call `callback(*args)` on the loop for each such signal that the program sends."""
         self._signals.add(sig, callback, args)
 
     def remove_signal_handler(self, sig: int) -> bool:
@@ -378,7 +378,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
             self._guards.on_checkpoint(self.steps, self._next_steps())
 
     def run_next(self) -> Handle:
-        """Run one callback of those that are ready, with all that watches them; return its handle."""
+        """Run one of the callbacks that are ready, with trace, `after_step` and order; return its handle."""
         core, ready = self.core, self._ready
         if self.task_order is not None:
             self.task_order.arrange(ready)
@@ -460,7 +460,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
             return function(*args, **kwargs)
 
     def advance_to_ns(self, now_ns: int) -> None:
-        """Let time pass until then, with everything that is due in it."""
+        """Move the time to `now_ns`, and run everything that is due until then."""
         ready, run_next = self._ready, self.run_next
         with self._entering:
             while ready or self.move_to_next(now_ns):
@@ -485,9 +485,9 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
 
 
 def current_loop() -> VirtualEventLoop | None:
-    """Return the virtual loop that runs in this thread, or that this thread is a worker of.
+    """Return the virtual loop that runs in this thread, or that this thread is a worker of; None in real time.
 
-    Each thread is asked for itself: other threads, and other loops, are in real time.
+    Other threads, and other loops, are in real time.
     """
     loop = _get_running_loop()
     if loop is None:

@@ -1,4 +1,4 @@
-"""Where programs of several processes run code at the same time, and who of them goes first.
+"""Finds where programs of several processes run code at the same time, and chooses which of them goes first.
 
 What a process runs at one time cannot change what another one does at that time, unless it is code of the
 program itself: programs of one test share variables, which stand for a database. Libraries do not, and what is
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.core.clock import LoopClock
 
 Place = tuple[int, int]
-"""The time in nanoseconds, and how many callbacks, or messages, came at that time before."""
+"""The time in nanoseconds, and the number of callbacks, or messages, at that time before."""
 
 
 class Turn(NamedTuple):
     """A callback that has run code of a process's program."""
 
     at_ns: int
-    """When, in nanoseconds since the loop was made."""
+    """Nanoseconds since the loop was made."""
     step: int
-    """How many callbacks have run at that time before."""
+    """Number of callbacks that have run at that time before."""
     process: str
 
 
@@ -56,12 +56,12 @@ class MeetingOrder(TaskOrder):
 
     @property
     def turns(self) -> list[Turn]:
-        """All turns so far."""
+        """All turns up to now."""
         self._note_turn()
         return self._turns
 
     def changes(self, behind: int) -> Iterator[tuple[Place, str, int]]:
-        """Yield what other processes could go first, at the turns from number `behind` on.
+        """Yield the other processes that could go first, at the turns from number `behind` on.
 
         Each with the time and the step of the turn, and with the number of the next one.
         """
@@ -91,7 +91,7 @@ class MeetingOrder(TaskOrder):
         return place
 
     def _note_turn(self) -> None:
-        """Keep what has run last, if it was a turn."""
+        """Keep the callback that has run last, if it was a turn."""
         if self._next is not None and self._has_run_program:
             self._turns.append(self._next)
             if self._next.process == self._goes_first:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 ENDING_S: Final = 600.0
-"""How much virtual time a run may take to end, from its failure or its last step on.
+"""Longest virtual time that the end of a run may take, from its failure or its last step on.
 
 Clients need less: a rebalance takes 5 minutes at the most, and requests and transactions a minute.
 """
@@ -33,7 +33,7 @@ RUNS_PER_COLLECTION = 50
 
 _runs = count(1)
 _around: list[None] = []
-"""Has something in it inside `garbage_of_one_run`."""
+"""Not empty inside `garbage_of_one_run`."""
 
 
 def run(
@@ -99,7 +99,7 @@ class VirtualRun:
             raise
 
     def on_failure(self, error: BaseException) -> None:
-        """Do nothing; whoever overrides it gets the error of `wait` before the task is ended."""
+        """Do nothing; to be overridden by what needs the error of `wait` before its task is ended."""
 
     def start(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> asyncio.Task[Result]:
         """Return a task of the coroutine; it runs in `wait` and `wait_for`."""
@@ -186,8 +186,8 @@ def _own_garbage() -> Iterator[None]:
     time: without this it is 40 ms where pytest and a client library are imported. The one at the end
     throws the run's own objects away, which nobody else would look for.
 
-    Who has frozen objects before keeps them frozen. No more are frozen then, because they could not be
-    told apart afterwards; what is garbage already goes before the run instead.
+    If the caller has frozen objects, they stay frozen. No more are frozen then, because they could not be
+    told apart afterwards; existing garbage is collected before the run instead.
 
     What the caller still holds when its run ends is garbage later, and old. Python looks for old
     garbage seldom, and hardly ever between two runs: so a run looks for it, after some others.
@@ -213,8 +213,8 @@ def _own_garbage() -> Iterator[None]:
 def garbage_of_one_run() -> Iterator[None]:
     """Collect all garbage of a run that begins and ends inside, what its caller held too.
 
-    Who makes many runs lets each go inside: then what it held is found at once, in a quarter of the
-    time, because it need not be looked for among the objects of the whole program.
+    For programs of many runs, around each: the garbage is found at once, in a quarter of the time, because
+    it need not be looked for among the objects of the whole program.
     """
     with _own_garbage():
         _around.append(None)

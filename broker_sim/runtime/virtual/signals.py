@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Signals:
-    """The handlers of one loop. What they replaced is put back when they go."""
+    """The handlers of one loop. When they are removed, those before them are put back."""
 
     def __init__(self, loop: asyncio.BaseEventLoop) -> None:
         self._loop = loop

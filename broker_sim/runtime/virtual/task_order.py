@@ -1,4 +1,4 @@
-"""Which of the callbacks that are ready runs first: in asyncio the oldest one, here also another one.
+"""Chooses which of the callbacks that are ready runs first: in asyncio the oldest one, here also another one.
 
 A loop without a `TaskOrder` is first in, first out. With one it takes the oldest callback too, but for
 deviations: those of chance (`SeededOrder`), or given ones (`GivenOrder`), such as chance has taken before.
@@ -34,13 +34,13 @@ class Deviation(NamedTuple):
     """Callbacks that run before others that have been ready for longer, or a message that arrives before others."""
 
     at_ns: int
-    """When, in nanoseconds since the loop was made."""
+    """Nanoseconds since the loop was made."""
     step: int
-    """How many callbacks have run at that time before."""
+    """Number of callbacks that have run at that time before."""
     place: int
-    """How many have been ready for longer than the first of them."""
+    """Number of callbacks that have been ready for longer than the first of these."""
     length: int = 1
-    """How many; those behind the first are the oldest ones of the same process."""
+    """Number of these callbacks; those behind the first are the oldest ones of the same process."""
     what: str = ORDER
     """"order" of callbacks, or "arrival" of messages between brokers: then steps are messages."""
 
@@ -53,10 +53,10 @@ class Deviation(NamedTuple):
     @classmethod
     def parse(cls, line: str) -> Self:
         """Return the deviation that `str` has written. Raises ValueError."""
-        found = _DEVIATION.fullmatch(" ".join(line.split()))
-        if found is None:
+        match = _DEVIATION.fullmatch(" ".join(line.split()))
+        if match is None:
             raise ValueError(f"{line!r}: write a deviation as '4100.5 order 3 1', the time in ms")
-        ms, rest, what, step, place, length = found.groups("0")
+        ms, rest, what, step, place, length = match.groups("0")
         at_ns = int(ms) * NS_PER_MS + int(rest.ljust(6, "0"))
         return cls(at_ns, int(step), int(place), int(length) or 1, what)
 
@@ -78,12 +78,12 @@ class TaskOrder:
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """All so far."""
+        """All deviations so far."""
         numbers = iter(self._taken)
         return tuple(map(Deviation, numbers, numbers, numbers, numbers))
 
     def arrange(self, ready: deque[Handle]) -> None:
-        """Put what runs next in front; called before each callback."""
+        """Put the callback that runs next in front; called before each one."""
         if self._at_ns != self._clock.now_ns:
             self._at_ns = self._clock.now_ns
             self._step = 0
@@ -111,7 +111,7 @@ class TaskOrder:
         self._last_process = process
 
     def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
-        """Return the place of what runs next; 0 is the oldest."""
+        """Return the place of the callback that runs next; 0 is the oldest."""
         raise NotImplementedError
 
 
@@ -123,7 +123,7 @@ class SeededOrder(TaskOrder):
         self._random = random
 
     def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
-        """Draw a place; the tasks behind it come into question too."""
+        """Draw a place, and return that of the first task from there on."""
         del at_ns, step
         if len(ready) > 1 and _is_of_task(ready[0]):
             for place in range(int(self._random() * len(ready)), len(ready)):
@@ -141,11 +141,11 @@ class GivenOrder(TaskOrder):
         self._goes_on: tuple[int, int, str, int] | None = None
 
     def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
-        """Return the given place, or that of what goes on with the last deviation."""
-        given, goes_on = self._given.get((at_ns, step)), self._goes_on
+        """Return the given place, or that of the next callback of the last deviation."""
+        deviation, goes_on = self._given.get((at_ns, step)), self._goes_on
         self._goes_on = None
-        if given is not None:
-            place, left = given.place, given.length - 1
+        if deviation is not None:
+            place, left = deviation.place, deviation.length - 1
         elif goes_on is not None and goes_on[:2] == (at_ns, step):
             place, left = oldest_of(goes_on[2], ready), goes_on[3] - 1
         else:
@@ -166,7 +166,7 @@ def order_named(name: str, clock: LoopClock, random: Callable[[], float]) -> Tas
 
 
 def _may_go_first(ready: deque[Handle], place: int) -> bool:
-    """Whether it is a task, or all before it belong to others: the callbacks of one keep their order.
+    """Whether it is a task, or all before it belong to other processes: the callbacks of one keep their order.
 
     That is promised by asyncio, and transports rely on it.
     """
@@ -193,7 +193,7 @@ def _is_of_task(handle: Any) -> bool:
 
 
 def deviation_text(ready: Sequence[Handle], number: int) -> str:
-    """Say what runs before what, of those that `TaskOrder.on_deviation` is told.
+    """Return in words what runs before what, for the arguments of `TaskOrder.on_deviation`.
 
     What belongs to the same process is left out, unless it is all that there is.
     """

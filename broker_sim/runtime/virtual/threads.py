@@ -80,7 +80,7 @@ class Worker:
     # -- on the loop's thread ---------------------------------------------------------------------
 
     def resume(self) -> None:
-        """Let the thread go on; a callback of the loop."""
+        """Let the thread go on until it gives the baton back; a callback of the loop."""
         if self._abandoned:
             return
         self._my_turn.release()
@@ -97,7 +97,10 @@ class Worker:
         )
 
     def _gives_the_baton_back(self) -> bool:
-        """Wait for the baton; whether it came in time. A wait for a lock ends only by who waits here."""
+        """Wait for the baton; return whether it came in time.
+
+        A worker that waits for a lock waits in vain: only a thread that waits itself could give the lock back.
+        """
         last, looks = None, 0
         for _ in range(round(PATIENCE_S / LOOK_S)):
             if self._loops_turn.acquire(timeout=LOOK_S):
@@ -271,7 +274,7 @@ class Workers:
             warnings.warn(message, RuntimeWarning, stacklevel=4)
 
     def abandon(self) -> None:
-        """End those that never will by themselves."""
+        """End the workers that never end by themselves."""
         for worker in list(self._live):
             worker.abandon()
         self._live.clear()

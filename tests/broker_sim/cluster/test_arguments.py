@@ -6,7 +6,7 @@ from broker_sim import AsyncCluster, Cluster, Fault, UnknownBrokerError, Virtual
 from broker_sim.cluster.arguments import broker_configs_by_id
 
 CASES = [
-    ({"topcis": []}, TypeError, "there is no argument 'topcis'; there are brokers, topics"),
+    ({"topcis": []}, TypeError, "unknown argument 'topcis'; allowed: brokers, topics"),
     ({"brokers": "3"}, ValueError, "brokers must be a number"),
     ({"brokers": 0}, ValueError, "at least one broker"),
     ({"topics": "orders"}, TypeError, "must be a list"),
@@ -62,7 +62,7 @@ def test_values_may_be_numbers_and_booleans():
 
 
 def test_unknown_field_of_a_fault_is_refused_with_those_that_there_are():
-    with pytest.raises(TypeError, match="no argument 'eror'; there are api, broker, topic") as refusal:
+    with pytest.raises(TypeError, match="unknown argument 'eror'; allowed: api, broker, topic") as refusal:
         Fault(api="Produce", eror="X")
     assert "\n" not in str(refusal.value)
 

@@ -1,4 +1,4 @@
-"""What the parts of one virtual loop share; each is given it, and none is known to it."""
+"""The core of one virtual loop: all of its parts share it, and it knows none of them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Core:
 
     def refuse(self, what: str) -> NoReturn:
         """Raise EscapeError, with the line of the program; the run ends with it, whoever takes it."""
-        error = EscapeError(f"{what}. It is asked for at\n  {place_of_the_program()}")
+        error = EscapeError(f"{what}. The call is at\n  {place_of_the_program()}")
         if self.loop.is_running():
             self.take_failure({"message": "refused", "exception": error})
         raise error

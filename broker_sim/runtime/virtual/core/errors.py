@@ -1,4 +1,4 @@
-"""How a run in virtual time fails when the program under test is not what raised."""
+"""Errors of a run in virtual time that the program under test has not raised itself."""
 
 from __future__ import annotations
 

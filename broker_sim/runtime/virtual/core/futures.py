@@ -45,7 +45,7 @@ class NumberedTask(asyncio.Task[Any]):
 
 
 class OrderedWeakSet:
-    """As much of a weak set as a loop needs for its asynchronous generators, in order of adding.
+    """A weak set in the order of adding, with the methods that a loop needs for its asynchronous generators.
 
     With a `WeakSet` the order in which `shutdown_asyncgens` closes them would follow addresses.
     """

@@ -47,13 +47,13 @@ class Process:
         """`context` is that of its host, and this process's own from now on."""
         self.name = name
         self.host = host
-        """What the network calls it in faults: `loop.network.cut(process.host, "*")`."""
+        """Its name in faults of the network: `loop.network.cut(process.host, "*")`."""
         self.clock_offset_ns = 0
-        """How far its wall clock is ahead of the loop's."""
+        """Nanoseconds by which its wall clock is ahead of the loop's."""
         self.connections: dict[Belonging, None] = {}
         """Its ends of open connections; kept by the network."""
         self.ports: dict[Belonging, None] = {}
-        """Where it listens, or did; kept by the network."""
+        """Ports on which it listens, or did; kept by the network."""
         self.tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
         self.generators: weakref.WeakSet[AsyncGenerator[Any, Any]] = weakref.WeakSet()
         self._processes = processes
@@ -186,7 +186,7 @@ class Processes:
         self.loop = loop
         self.queue = queue
         self.outside = Context()
-        """What no process is in: the kernels of all hosts."""
+        """A context without a process: that of the kernels of all hosts."""
         self._trace = trace
         self._all: list[Process] = []
         self.halted = 0

@@ -169,7 +169,7 @@ class TimerQueue:
 
 
 class CallbackQueue:
-    """What one loop is going to run: callbacks that are ready, and timers, to which it moves the clock."""
+    """The callbacks of one loop that are ready, and its timers; it moves the clock to them."""
 
     def __init__(self, loop: asyncio.BaseEventLoop, clock: LoopClock) -> None:
         self.ready: deque[Handle] = loop._ready  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""How a connection is made: SYN, SYN-ACK, ACK, each taking the latency of its direction."""
+"""Makes a connection by SYN, SYN-ACK and ACK, each of which takes the latency of its direction."""
 
 from __future__ import annotations
 

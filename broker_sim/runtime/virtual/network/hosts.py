@@ -15,7 +15,7 @@ _ALIASES = {"localhost": LOOPBACK, "::1": LOOPBACK, "": ANY_ADDRESS, "::": ANY_A
 
 
 class VirtualSocket:
-    """As much of a socket as programs look at: addresses, and options that change nothing."""
+    """The parts of a socket that programs look at: addresses, and options that change nothing."""
 
     family = socket.AF_INET
     type = socket.SOCK_STREAM

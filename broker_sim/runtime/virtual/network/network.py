@@ -33,7 +33,7 @@ Latency = float | tuple[float, float] | Callable[[str, str], float]
 """Milliseconds one way: fixed, drawn from a range, or given by (source label, target label)."""
 
 _Segment = tuple["Callable[..., object]", tuple[Any, ...]]
-"""What is called when the segment arrives, and its arguments."""
+"""A callback for the arrival of a segment, and its arguments."""
 
 _current_host: ContextVar[str] = ContextVar("virtual_host", default=DEFAULT_HOST)
 
@@ -227,7 +227,7 @@ class Pipe:
                  "name", "on_break", "on_give_up", "opaque", "source", "target")  # fmt: skip
 
     outlives_receiver = True
-    """What is on its way arrives whether the process of its receiver is alive or not."""
+    """Segments on their way arrive whether the process of their receiver is alive or not."""
 
     def __init__(self, network: Network, source: End, target: End, name: str) -> None:
         self._network = network

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Tls(NamedTuple):
-    """How one side of a connection speaks TLS. Times are in seconds, None for asyncio's own."""
+    """The TLS settings of one side of a connection. Timeouts are in seconds, None for asyncio's own."""
 
     context: ssl.SSLContext
     handshake_timeout: float | None = None

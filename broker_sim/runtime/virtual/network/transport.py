@@ -113,7 +113,7 @@ class MemoryTransport(_FlowControlMixin):
         extra = {"sockname": own, "peername": other, "socket": VirtualSocket(own, other)}
         super().__init__(extra, core.loop)
         self.pipe = pipe
-        """What this end writes to."""
+        """The pipe that this end writes to."""
         self.peer: MemoryTransport
         self.on_gone: Callable[[], object] | None = None
         self._network = network
@@ -124,7 +124,7 @@ class MemoryTransport(_FlowControlMixin):
         self._is_buffered = False
         self._server: Any = None
         self._inbox: deque[bytes | None] = deque()
-        """What arrived and is not read yet; None is a reset."""
+        """Data that arrived and is not read yet; None is a reset."""
         self._started = False
         self._paused = False
         self._closing = False
@@ -261,7 +261,7 @@ class MemoryTransport(_FlowControlMixin):
             outgoing.send_end()
 
     def _on_give_up(self) -> None:
-        self._was_reset = True  # nobody is told, since nothing passes
+        self._was_reset = True  # the other side does not hear of it, since nothing passes
         if not self._gone:
             self._force_close(_os_error(errno.ETIMEDOUT))
 

@@ -1,4 +1,4 @@
-"""What the standard library says in virtual time: clocks, sleeping, chance, results of threads."""
+"""The standard library in virtual time: clocks, sleeping, chance, threads, sockets."""
 
 from broker_sim.runtime.virtual.stdlib.hash_seed import pin_hash_seed, pinned_hash_seed, require_pinned_hash_seed
 from broker_sim.runtime.virtual.stdlib.install import install, uninstall

@@ -1,4 +1,4 @@
-"""What blocks a thread in virtual time: threads themselves, conditions, results of executors.
+"""Waits that block a thread, in virtual time: those for threads, conditions, and results of executors.
 
 Events, semaphores, barriers, timers and queues wait by conditions, so they need nothing. In a thread that takes
 turns with the loop a wait is one in virtual time; on the loop's own thread it would be for ever.
@@ -35,7 +35,7 @@ _starting = _Starting()
 
 
 def _refuse_on_the_loop(what: str) -> None:
-    """Refuse what would block the thread of a virtual loop, and with it all that could end it."""
+    """Refuse a wait that would block the thread of a virtual loop, and with it all that could end the wait."""
     loop = current_loop()
     if loop is not None and current_worker() is None and not _starting.now:
         loop.refuse(f"{what} blocks the whole loop; await it, or do it in asyncio.to_thread")
@@ -81,7 +81,7 @@ _real_exception = concurrent.futures.Future.exception
 
 
 def _wait_for(future: concurrent.futures.Future[Any], timeout: float | None, what: str) -> float | None:
-    """Wait in virtual time, if this is the place for it; return for how long to wait in real time."""
+    """Wait in virtual time if this thread is a worker; return the timeout of the wait in real time."""
     worker = current_worker()
     if worker is not None:
         worker.wait_for(future, timeout)
@@ -136,7 +136,7 @@ _real_wait = threading.Condition.wait
 
 
 class _Waiter:
-    """What a condition releases to notify a thread: a lock in real time."""
+    """Stands in a condition for the lock that is released to notify a thread."""
 
     def __init__(self) -> None:
         self.notified: concurrent.futures.Future[None] = concurrent.futures.Future()

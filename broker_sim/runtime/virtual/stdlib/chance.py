@@ -26,11 +26,11 @@ _BETWEEN = {"random", "secrets", "uuid", __name__}
 """Modules that draw for their caller."""
 _LOOP = "broker_sim.runtime.virtual.loop"
 _UUID_EPOCH_100NS = 0x01B21DD213814000
-"""From 15 October 1582, where version 1 of UUIDs begins, to 1970."""
+"""Units of 100 ns from 15 October 1582, where version 1 of UUIDs begins, to 1970."""
 
 
 def _stream(loop: VirtualEventLoop) -> random.Random:
-    """Return the stream of who asks: the program, a module of a library, or a module being imported."""
+    """Return the stream of the caller: the program, a module of a library, or a module being imported."""
     frame = sys._getframe(2)
     while _module(frame) in _BETWEEN and frame.f_back is not None:
         frame = frame.f_back

@@ -27,18 +27,17 @@ def pinned_hash_seed() -> int | None:
 def require_pinned_hash_seed(expected: int | None = None) -> int:
     """Return the hash seed; HashSeedError, one line, if it is not pinned or not the expected one."""
     seed = pinned_hash_seed()
-    wanted = 0 if expected is None else expected
     if seed is None or expected not in {None, seed}:
         has = "is not pinned" if seed is None else f"is {seed}"
         raise HashSeedError(
             f"{VARIABLE} {has}, so this process iterates sets of strings in an order of its own: "
-            f"run it with {VARIABLE}={wanted}"
+            f"run it with {VARIABLE}={expected or 0}"
         )
     return seed
 
 
 def pin_hash_seed(seed: int = 0) -> None:
-    """Return if the hash seed is pinned, to whatever; else start this program anew with it pinned."""
+    """Start this program anew with the hash seed pinned, unless it is pinned to any value."""
     if pinned_hash_seed() is None:
         _start_anew({**os.environ, VARIABLE: str(seed)})
 

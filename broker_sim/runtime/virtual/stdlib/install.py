@@ -42,7 +42,7 @@ _ATTRIBUTES: list[tuple[Any, dict[str, Any]]] = [
     (socket.socket, sockets.REPLACEMENTS),
 ]
 _undo: list[Callable[[], object]] = []
-"""What takes the replacements out again; empty while none is in."""
+"""Calls that take the replacements out again; empty while none is in."""
 
 
 def install() -> None:

@@ -1,4 +1,4 @@
-"""What client libraries of Kafka need in virtual time: aiokafka is made to repeat, confluent-kafka is refused.
+"""Kafka's client libraries in virtual time: aiokafka is made to repeat, confluent-kafka is refused.
 
 The libraries stay as they are installed; outside of virtual time nothing changes.
 """
@@ -40,7 +40,7 @@ def when_imported(name: str, prepare: Callable[[Any], None]) -> None:
 
 
 class _Finder:
-    """Finds one module as all others do, once."""
+    """Finds one module as the other finders do, once."""
 
     def __init__(self, name: str, prepare: Callable[[Any], None]) -> None:
         self.name = name
@@ -83,7 +83,7 @@ def prepare_aiokafka() -> None:
 
 
 def _prepare_aiokafka(aiokafka: Any) -> None:
-    # The process counts the clients without a name; a second run must not have other names.
+    # aiokafka counts clients without a name over the whole process; a second run must not have other names.
     aiokafka.AIOKafkaProducer._PRODUCER_CLIENT_ID_SEQUENCE = 0
     accumulator = aiokafka.producer.message_accumulator
     if getattr(accumulator.BatchBuilder.append, "is_of_virtual_time", False):

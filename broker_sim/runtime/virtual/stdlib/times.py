@@ -50,7 +50,7 @@ def monotonic() -> Callable[[], Any]:
 
 
 def real_time() -> Any:
-    """Return what takes the place of `time` in a module that waits for other processes.
+    """Return a stand-in for `time` in a module that waits for other processes.
 
     They run in real time: virtual time would be over before they are.
     """
