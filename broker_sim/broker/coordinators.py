@@ -17,7 +17,7 @@ from broker_sim.share.partition.log_reader import LogReader
 from broker_sim.share.partition.share_partition import SharePartitionEnvironment
 from broker_sim.share.partition.share_partition_manager import SharePartitionManager
 from broker_sim.share.partition.waiting_share_fetches import WaitingShareFetches
-from broker_sim.share.persister.state_persister import StatePersister
+from broker_sim.share.persister.persister import Persister
 from broker_sim.share.settings import ShareGroupSettings
 from broker_sim.transaction.coordinator import TransactionCoordinator
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from broker_sim.replica import MetadataApplier, ReplicaManager, ReplicaServer
     from broker_sim.runtime.process import Process
     from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
-    from broker_sim.share.share_state import Persister
     from broker_sim.share.state_apis import StateApi
 
     Peers = Mapping[int, Peer]
@@ -117,13 +116,13 @@ def make_transactional_appends(
 
 def make_persister(
     broker: BrokerContext, peers: Peers, coordinator: ShareCoordinator, create_state_topic: Callable[[], object]
-) -> StatePersister:
+) -> Persister:
     """Return what reaches the share coordinators of all brokers."""
 
     def serve(leader: int, call: tuple[StateApi, Any], respond: Callable[[Any], object]) -> None:
         peers[leader].serve_share_state(*call, respond)
 
-    return StatePersister(broker, broker.sender(serve), coordinator.partition_for, create_state_topic)
+    return Persister(broker, broker.sender(serve), coordinator.partition_for, create_state_topic)
 
 
 def make_share_partition_manager(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.runtime.process import CallLater, RunBeside
-    from broker_sim.share.share_state import Persister
+    from broker_sim.share.persister.persister import Persister
 
 
 class VerifyTransaction(Protocol):

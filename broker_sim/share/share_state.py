@@ -1,30 +1,25 @@
-"""How the state of share partitions is kept and found again; mirrors `Persister` and its values.
+"""The state of share partitions, as persister and share coordinator pass it on; mirrors the values of `Persister`.
 
-A share partition is a partition of a topic as one share group reads it. The group coordinator begins and
-deletes its state, and reads the summary of it. The leader of the partition reads and writes it. The share
-coordinator keeps it, on this broker or another one.
-
-Deliberate difference: one call is about one share partition, where Kafka's have a list and one future for
-all of them. What goes to the same coordinator at the same time still goes there in one request.
+A share partition is a partition of a topic as one share group reads it. The group coordinator begins and deletes its
+state, and reads the summary of it. The leader of the partition reads and writes it. The share coordinator keeps it, on
+this broker or another one.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from broker_sim.metadata.topic_partition import TopicIdPartition
 
 UNINITIALIZED_START_OFFSET: Final = -1
-"""Stands for the start offset of a share partition where none is known; see `PartitionFactory`."""
+"""Start offset of a share partition that has none; mirrors `PartitionFactory`."""
 UNINITIALIZED_EPOCH: Final = 0
-"""Stands for the state epoch or the leader epoch where none is known."""
+"""State epoch and leader epoch of a share partition that has none."""
 UNINITIALIZED_DELIVERY_COMPLETE_COUNT: Final = -1
 TOPIC_ID_BYTES: Final = 16
 
@@ -32,7 +27,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class SharePartitionKey(NamedTuple):
-    """Names a share partition; mirrors `SharePartitionKey`."""
+    """The name of a share partition; mirrors `SharePartitionKey`."""
 
     group_id: str
     topic_id: bytes
@@ -44,13 +39,13 @@ class SharePartitionKey(NamedTuple):
         return cls(group_id, partition.topic_id, partition.partition)
 
     def coordinator_key(self) -> str:
-        """Return the key that FindCoordinator finds the share coordinator by."""
+        """Return the key with which FindCoordinator finds the share coordinator."""
         topic_id = base64.urlsafe_b64encode(self.topic_id).decode().rstrip("=")
         return f"{self.group_id}:{topic_id}:{self.partition}"
 
     @classmethod
     def of_coordinator_key(cls, text: str) -> SharePartitionKey:
-        """Return what such a key names. Raises ValueError for another text.
+        """Return the share partition of a coordinator key. Raises ValueError for another text.
 
         A group id may have colons in it, so the key is read from its end.
         """
@@ -70,7 +65,7 @@ class SharePartitionKey(NamedTuple):
 
 
 class StateBatch(NamedTuple):
-    """Records next to each other whose delivery stands alike; mirrors `PersisterStateBatch`."""
+    """Adjacent records with the same delivery state and count; mirrors `PersisterStateBatch`."""
 
     first_offset: int
     last_offset: int
@@ -80,18 +75,18 @@ class StateBatch(NamedTuple):
 
 
 class WrittenState(NamedTuple):
-    """What the leader of a share partition writes; mirrors `PartitionStateBatchData`."""
+    """A write by the leader of a share partition; mirrors `PartitionStateBatchData`."""
 
     state_epoch: int
     leader_epoch: int
     start_offset: int
-    """-1 leaves it as it is."""
+    """The new start offset; -1 keeps the old one."""
     delivery_complete_count: int
     state_batches: tuple[StateBatch, ...]
 
 
 class StateOutcome(NamedTuple):
-    """What became of a call that returns nothing else; mirrors `PartitionErrorData`."""
+    """The result of a call that returns only an error, or none; mirrors `PartitionErrorData`."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
@@ -108,7 +103,7 @@ class ReadState(NamedTuple):
 
 
 class StateSummary(NamedTuple):
-    """Where a share partition stands, or why it was not read; mirrors `PartitionStateSummaryData`."""
+    """The offsets and counts of a share partition, or why they were not read; mirrors `PartitionStateSummaryData`."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
@@ -116,32 +111,3 @@ class StateSummary(NamedTuple):
     leader_epoch: int = UNINITIALIZED_EPOCH
     start_offset: int = UNINITIALIZED_START_OFFSET
     delivery_complete_count: int = UNINITIALIZED_DELIVERY_COMPLETE_COUNT
-
-
-class Persister(Protocol):
-    """Reaches the share coordinators of the cluster. Thread rule: the broker's loop.
-
-    Each callback is called once: later, or before the method returns. Errors that pass by themselves (the
-    coordinator moves, loads or does not answer) are tried again inside; what is told is the last one.
-    """
-
-    def initialize_state(
-        self, key: SharePartitionKey, state_epoch: int, start_offset: int, on_done: Callable[[StateOutcome], object]
-    ) -> None:
-        """Begin the state in that epoch (InitializeShareGroupState); -1 as the offset leaves it open."""
-
-    def read_state(self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[ReadState], object]) -> None:
-        """Read the whole state, as a leader of that epoch (ReadShareGroupState)."""
-
-    def write_state(
-        self, key: SharePartitionKey, state: WrittenState, on_done: Callable[[StateOutcome], object]
-    ) -> None:
-        """Write what has changed (WriteShareGroupState)."""
-
-    def delete_state(self, key: SharePartitionKey, on_done: Callable[[StateOutcome], object]) -> None:
-        """Delete all state of the share partition (DeleteShareGroupState)."""
-
-    def read_summary(
-        self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[StateSummary], object]
-    ) -> None:
-        """Read where the share partition stands (ReadShareGroupStateSummary)."""

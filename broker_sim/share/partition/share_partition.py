@@ -46,8 +46,9 @@ if TYPE_CHECKING:
     from broker_sim.share.partition.fetched_records import AcquiredRange, FetchedRecords
     from broker_sim.share.partition.log_reader import LogOffsetMetadata, LogReader
     from broker_sim.share.partition.waiting_share_fetches import WaitingShareFetches
+    from broker_sim.share.persister.persister import Persister
     from broker_sim.share.settings import ShareGroupSettings
-    from broker_sim.share.share_state import Persister, ReadState, SharePartitionKey, StateBatch, StateOutcome
+    from broker_sim.share.share_state import ReadState, SharePartitionKey, StateBatch, StateOutcome
 
     OnDone = Callable[[ApiError | None], object]
 
@@ -202,7 +203,7 @@ class SharePartition:
         return self._find_offset(EARLIEST_TIMESTAMP if reset.is_earliest else LATEST_TIMESTAMP)
 
     def _find_offset(self, timestamp: int) -> int:
-        """Return the offset of a time (ms), -1 being the latest and -2 the earliest. Raises as `LogReader.find_offset`."""
+        """Return the offset of a time (ms): -1 is the latest, -2 the earliest. Raises as `LogReader.find_offset`."""
         return self._environment.reader.find_offset(self.topic_partition, self.leader_epoch, timestamp)
 
     def mark_fenced(self) -> None:

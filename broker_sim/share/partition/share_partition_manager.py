@@ -47,7 +47,7 @@ class SharePartitionManager:
         rng: random.Random,
         max_share_sessions: int,
     ) -> None:
-        """Follow `listeners`, which tell when the broker stops leading a partition; `rng` shares out bytes of fetches."""
+        """Follow `listeners`, which tell when the broker stops leading a partition; `rng` divides bytes of fetches."""
         self.waiting_fetches = environment.waiting_fetches
         self.partitions = SharePartitions(environment, listeners)
         self.sessions = ShareSessions(

@@ -7,7 +7,7 @@ import pytest
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import BrokerState, MetadataImage, PartitionState, TopicState
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
-from broker_sim.share.persister.state_persister import StatePersister
+from broker_sim.share.persister.persister import Persister
 from broker_sim.share.share_state import (
     ReadState,
     SharePartitionKey,
@@ -63,7 +63,7 @@ class Bench:
         self.waiting = []
         self.soon = []
         self.done = []
-        self.persister = StatePersister(
+        self.persister = Persister(
             broker_context(
                 self,
                 random=Random(5),

@@ -1,0 +1,287 @@
+"""Calls to the share coordinators of the cluster; mirrors `DefaultStatePersister` and `PersisterStateManager`.
+
+A call is about one share partition. It goes to the broker that leads the share partition's partition of
+`__share_group_state`. Calls of one kind and one group for the same broker go together, in one request of the kind at a
+time; calls that come meanwhile go with the next request (`CallQueue`).
+
+How a call ends:
+
+A. It is answered, or refused with an error that does not pass: done. A call without a group or with a negative
+   partition is not sent.
+B. There is no coordinator: the lookup is repeated, up to `MAX_ATTEMPTS` times.
+C. The coordinator loads, has moved or has no quorum, or does not know the topic yet: the call is sent again, to the
+   coordinator at that time, up to `MAX_ATTEMPTS` times.
+D. The connection is lost, or there is no answer in time: as C.
+
+Between two attempts the wait doubles, from two seconds on, a fifth more or less. The caller gets the last error.
+
+Deliberate differences: a broker looks up a coordinator in its own metadata; in Kafka it asks another broker if it does
+not find it there. Kafka's calls have a list of share partitions and one future for all of them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.errors import ERROR_TEXTS, ErrorCode
+from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.runtime.inter_broker import MAX_ATTEMPTS, InterBrokerQueue, backoff_ms
+from broker_sim.share.share_state import WrittenState
+from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.coordinator.broker_context import BrokerContext
+    from broker_sim.runtime.inter_broker import InterBrokerSender
+    from broker_sim.share.share_state import ReadState, SharePartitionKey, StateBatch, StateOutcome, StateSummary
+    from broker_sim.share.state_apis import StateApi
+
+MOST_BATCHES: Final = 5_000
+"""Number of state batches with which a request takes no more calls, and a write no more writes."""
+LARGE_WRITE: Final = 1_000
+"""Number of state batches in a request after which the next request waits for the next turn of the loop."""
+
+_RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+_NOT_FOUND: Final = "Error in find coordinator. Exhausted max retries to find coordinator without success."
+
+
+class Call:
+    """A call that is not done; mirrors `PersisterStateManagerHandler`."""
+
+    __slots__ = ("api", "asked", "attempts", "key", "lookups", "on_done")
+
+    def __init__(self, api: StateApi, key: SharePartitionKey, asked: Any, on_done: Callable[[Any], object]) -> None:
+        self.api = api
+        self.key = key
+        self.asked = asked
+        self.on_done = on_done
+        self.attempts = 0
+        """Number of requests without success."""
+        self.lookups = 0
+        """Number of lookups in a row that found no coordinator."""
+
+    @property
+    def batch_count(self) -> int:
+        """Number of its state batches."""
+        return len(self.asked.state_batches) if isinstance(self.asked, WrittenState) else 0
+
+
+class CallQueue:
+    """Calls of one kind for one broker; mirrors the maps of `RPCBatchKey`. Thread rule: the broker's loop.
+
+    Calls of one group go together, each group in its turn, with one call for each share partition. Writes of one
+    share partition that wait together become one write, because a leader may have thousands of them: each lock that
+    ends writes by itself. Deliberate difference: in Kafka each write goes by itself.
+    """
+
+    __slots__ = ("_groups",)
+
+    def __init__(self) -> None:
+        self._groups: OrderedDict[str, dict[SharePartitionKey, deque[Call]]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+    def add(self, call: Call) -> None:
+        """Add a call."""
+        of_group = self._groups.setdefault(call.key.group_id, {})
+        of_group.setdefault(call.key, deque()).append(call)
+
+    def take(self) -> dict[SharePartitionKey, Call]:
+        """Remove the calls of the next request and return them: one for each share partition of one group."""
+        group_id, waiting = self._groups.popitem(last=False)
+        calls: dict[SharePartitionKey, Call] = {}
+        count = 0
+        for key in list(waiting):
+            of_partition = waiting.pop(key)
+            calls[key] = call = take_joined(of_partition)
+            if of_partition:
+                waiting[key] = of_partition
+            count += call.batch_count
+            if count >= MOST_BATCHES:
+                break
+        if waiting:
+            self._groups[group_id] = waiting
+        return calls
+
+
+def take_joined(calls: deque[Call]) -> Call:
+    """Remove the first call and return it, with the writes behind it that can go with it."""
+    first = calls.popleft()
+    count = first.batch_count
+    joined = [first]
+    while calls and count < MOST_BATCHES and _can_join(first, calls[0]):
+        joined.append(calls.popleft())
+        count += joined[-1].batch_count
+    if len(joined) == 1:
+        return first
+    batches: list[StateBatch] = []
+    for call in joined:
+        batches += call.asked.state_batches
+
+    def done(outcome: Any) -> None:
+        for call in joined:
+            call.on_done(outcome)
+
+    # The last write has the newest start offset and count.
+    asked = joined[-1].asked._replace(state_batches=tuple(batches))
+    whole = Call(first.api, first.key, asked, done)
+    whole.attempts = max(call.attempts for call in joined)
+    return whole
+
+
+def _can_join(first: Call, following: Call) -> bool:
+    """Whether both are writes of the same leader to the same epoch of the state."""
+    one, other = first.asked, following.asked
+    return (
+        isinstance(one, WrittenState)
+        and isinstance(other, WrittenState)
+        and one.state_epoch == other.state_epoch
+        and one.leader_epoch == other.leader_epoch
+    )
+
+
+class Persister:
+    """Calls the share coordinators for one broker. Thread rule: the broker's loop.
+
+    Each callback is called once: later, or before the method returns.
+    """
+
+    def __init__(
+        self,
+        broker: BrokerContext,
+        sender: InterBrokerSender[tuple[StateApi, Any], Any],
+        partition_for: Callable[[str], int],
+        create_state_topic: Callable[[], object],
+    ) -> None:
+        """`partition_for(coordinator_key)` returns the key's partition of `__share_group_state`.
+
+        `create_state_topic()` asks the controller to create that topic.
+        """
+        self._broker = broker
+        self._partition_for = partition_for
+        self._create_state_topic = create_state_topic
+        self._queue = InterBrokerQueue(
+            sender, CallQueue, self._take_calls, broker.process.after_serving, before_sending=self._look_up_new
+        )
+        """Calls by broker and kind."""
+        self._new: dict[tuple[StateApi, SharePartitionKey], deque[Call]] = {}
+        """Calls whose coordinator is not looked up yet."""
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def initialize_state(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int, on_done: Callable[[StateOutcome], object]
+    ) -> None:
+        """Begin the state in that epoch (InitializeShareGroupState); the offset -1 leaves it open."""
+        self._enqueue(Call(INITIALIZE, key, InitialState(state_epoch, start_offset), on_done))
+
+    def read_state(self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[ReadState], object]) -> None:
+        """Read the whole state, as a leader of that epoch (ReadShareGroupState)."""
+        self._enqueue(Call(READ, key, ReaderEpoch(leader_epoch), on_done))
+
+    def write_state(
+        self, key: SharePartitionKey, state: WrittenState, on_done: Callable[[StateOutcome], object]
+    ) -> None:
+        """Write the changes of the state (WriteShareGroupState)."""
+        self._enqueue(Call(WRITE, key, state, on_done))
+
+    def delete_state(self, key: SharePartitionKey, on_done: Callable[[StateOutcome], object]) -> None:
+        """Delete all state of the share partition (DeleteShareGroupState)."""
+        self._enqueue(Call(DELETE, key, NothingMore(), on_done))
+
+    def read_summary(
+        self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[StateSummary], object]
+    ) -> None:
+        """Read the offsets and counts of the share partition (ReadShareGroupStateSummary)."""
+        self._enqueue(Call(SUMMARY, key, ReaderEpoch(leader_epoch), on_done))
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _enqueue(self, call: Call) -> None:
+        if not call.key.group_id or call.key.partition < 0:
+            call.on_done(call.api.failed(ErrorCode.UNKNOWN_SERVER_ERROR, None))
+            return
+        self._new.setdefault((call.api, call.key), deque()).append(call)
+        self._queue.send_soon()
+
+    def _look_up_new(self) -> None:
+        new, self._new = self._new, {}
+        for calls in new.values():
+            while calls:
+                self._look_up(take_joined(calls))
+
+    def _look_up(self, call: Call) -> None:
+        """Queue the call for its coordinator, or repeat the lookup later."""
+        image = self._broker.image()
+        if SHARE_GROUP_STATE_TOPIC in image.topics:
+            number = self._partition_for(call.key.coordinator_key())
+            state = image.partition(TopicPartition(SHARE_GROUP_STATE_TOPIC, number))
+            leader = None if state is None else image.alive_broker(state.leader)
+            if leader is not None:
+                call.lookups = 0
+                self._queue.waiting_for(leader.broker_id, call.api).add(call)
+                return
+        else:
+            self._create_state_topic()
+        call.lookups += 1
+        if call.lookups >= MAX_ATTEMPTS:
+            call.on_done(call.api.failed(ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_FOUND))
+        else:
+            self._try_later(call, call.lookups)
+
+    def _try_later(self, call: Call, attempts: int) -> None:
+        self._broker.call_later(backoff_ms(attempts, self._broker.random), self._enqueue, call)
+
+    def _take_calls(self, waiting: CallQueue) -> tuple[tuple[StateApi, Any], Callable[[Any | None], object]]:
+        """Return the next request, with the calls of one group, and the callback for its answer."""
+        calls = waiting.take()
+        first = next(iter(calls.values()))
+        api, group_id = first.api, first.key.group_id
+        request = api.request_of(group_id, [(key, call.asked) for key, call in calls.items()])
+        return (api, request), partial(self._broker.process.actions.serve, self._take, api, group_id, calls)
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    def _take(self, api: StateApi, group_id: str, calls: dict[SharePartitionKey, Call], response: Any | None) -> None:
+        outcomes = {} if response is None else api.outcomes_of(group_id, response)
+        for key, call in calls.items():
+            outcome = outcomes.get(key)
+            if outcome is None:
+                lost = ErrorCode.UNKNOWN_SERVER_ERROR if outcomes else ErrorCode.NETWORK_EXCEPTION
+                outcome = api.failed(lost, ERROR_TEXTS[lost])
+            self._take_one(call, outcome)
+        if not self._queue:
+            return
+        if sum(call.batch_count for call in calls.values()) < LARGE_WRITE:
+            self._queue.send_soon()
+        else:
+            # The answer may have come at once: other requests come first.
+            self._broker.call_later(0, self._queue.send_soon)
+
+    def _take_one(self, call: Call, outcome: Any) -> None:
+        error_code = outcome.error_code
+        if not error_code:
+            call.on_done(outcome)
+            return
+        reason = outcome.error_message or ERROR_TEXTS.get(error_code, "")
+        if error_code in _RETRIABLE:
+            call.attempts += 1
+            if call.attempts < MAX_ATTEMPTS:
+                self._try_later(call, call.attempts)
+                return
+            reason = f"Exhausted max retries to complete {call.api.verb} RPC without success."
+        text = f"Error in {call.api.verb} RPC. {reason}"
+        call.on_done(call.api.failed(error_code, text))
