@@ -1,7 +1,7 @@
-"""The five requests that share coordinators serve, and how what they say is put into messages.
+"""The five requests that share coordinators serve, and their messages.
 
-All have the same shape: a group, its topics by their ids, their partitions, and an answer for each
-partition. The fields of a partition have the names that the values of `persister.py` have. Mirrors the
+All have the same shape: a group, its topics by their ids, their partitions, and an outcome for each partition. The
+fields of a partition have the names of the values in `share_state.py`. Mirrors the
 `toResponse...` helpers of the responses, and `RequestCoalescerHelper`.
 """
 
@@ -29,61 +29,68 @@ if TYPE_CHECKING:
 
 
 class InitialState(NamedTuple):
-    """What InitializeShareGroupState says of a share partition."""
+    """The arguments of InitializeShareGroupState for a share partition."""
 
     state_epoch: int
     start_offset: int
 
 
 class ReaderEpoch(NamedTuple):
-    """What ReadShareGroupState and ReadShareGroupStateSummary say of a share partition."""
+    """The argument of ReadShareGroupState and ReadShareGroupStateSummary for a share partition."""
 
     leader_epoch: int
 
 
-class NothingMore(NamedTuple):
-    """What DeleteShareGroupState says of a share partition."""
+class NoArguments(NamedTuple):
+    """DeleteShareGroupState has no arguments for a share partition."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateApi:
     """One of the requests, with the classes of its messages. Each is only equal to itself."""
 
-    verb: str
-    """What errors call it."""
+    name: str
+    """The name in error messages of the share coordinator."""
+    event: str
+    """The name of the write in Kafka's runtime, which error messages have."""
     request: Any
-    asked_topic: Any
+    request_topic: Any
     response: Any
-    told_topic: Any
-    asked: Any
-    """What is asked of a partition, here."""
+    response_topic: Any
+    arguments: Any
+    """The class of the arguments for a share partition."""
     outcome: Any
-    """What is answered for a partition, here."""
+    """The class of the outcome for a share partition."""
+
+    @property
+    def verb(self) -> str:
+        """The name in error messages of the persister."""
+        return self.name.replace(" share group", "")
 
     def failed(self, error_code: ErrorCode, text: str | None) -> Any:
         """Return the outcome of a partition that has failed."""
         return self.outcome(error_code, text)
 
-    def request_of(self, group_id: str, asked: Iterable[tuple[SharePartitionKey, Any]]) -> Any:
-        """Return the request that asks this of share partitions of a group."""
+    def request_of(self, group_id: str, arguments: Iterable[tuple[SharePartitionKey, Any]]) -> Any:
+        """Return the request with these arguments for share partitions of a group."""
         topics = by_topic(
-            (key.topic_id, _to_message(self.request, "PartitionData", key.partition, each)) for key, each in asked
+            (key.topic_id, _to_message(self.request, "PartitionData", key.partition, each)) for key, each in arguments
         )
-        return self.request(group_id, [self.asked_topic(*topic) for topic in topics.items()])
+        return self.request(group_id, [self.request_topic(*topic) for topic in topics.items()])
 
-    def asked_of(self, request: Any) -> list[tuple[SharePartitionKey, Any]]:
-        """Return what a request asks, by share partition in its order."""
+    def arguments_of(self, request: Any) -> list[tuple[SharePartitionKey, Any]]:
+        """Return the share partitions of a request in its order, with their arguments."""
         return [
             (
                 SharePartitionKey(request.group_id, topic.topic_id, partition.partition),
-                _from_message(self.asked, partition),
+                _from_message(self.arguments, partition),
             )
             for topic in request.topics
             for partition in topic.partitions
         ]
 
     def response_of(self, outcomes: Mapping[SharePartitionKey, Any]) -> Any:
-        """Return the response with these outcomes, which came in this order.
+        """Return the response with these outcomes, which are in the order of the request.
 
         As in Kafka, topics and partitions stand in the order of hash tables.
         """
@@ -91,18 +98,18 @@ class StateApi:
         for key, outcome in outcomes.items():
             if key.topic_id not in topics:
                 topics.add(key.topic_id, HashTable(integer_hash))
-            told = _to_message(self.response, "PartitionResult", key.partition, outcome)
-            topics[key.topic_id].put(key.partition, told)
+            result = _to_message(self.response, "PartitionResult", key.partition, outcome)
+            topics[key.topic_id].put(key.partition, result)
         return self.response(
-            [self.told_topic(topic_id, topics[topic_id].values_in_order()) for topic_id in topics.in_order()]
+            [self.response_topic(topic_id, topics[topic_id].values_in_order()) for topic_id in topics.in_order()]
         )
 
     def failed_response(self, request: Any, error_code: ErrorCode, text: str | None) -> Any:
-        """Return the response in which all that the request asks has failed, also what it asks twice."""
+        """Return the response in which all partitions of a request have failed, also those that it names twice."""
         failed = self.failed(error_code, text)
         return self.response(
             [
-                self.told_topic(
+                self.response_topic(
                     topic.topic_id,
                     [
                         _to_message(self.response, "PartitionResult", partition.partition, failed)
@@ -114,7 +121,7 @@ class StateApi:
         )
 
     def outcomes_of(self, group_id: str, response: Any) -> dict[SharePartitionKey, Any]:
-        """Return the outcomes that a response tells."""
+        """Return the outcomes in a response."""
         return {
             SharePartitionKey(group_id, topic.topic_id, partition.partition): _from_message(self.outcome, partition)
             for topic in response.results
@@ -125,7 +132,7 @@ class StateApi:
 def _to_message(of: Any, name: str, partition: int, values: Any) -> Any:
     fields = values._asdict()
     if fields.get("error_code"):
-        # As in Kafka, what has failed has the defaults of the message, not those of the state.
+        # As in Kafka, a failed partition has the defaults of the message, not those of the state.
         code, text = fields["error_code"], fields["error_message"]
         return getattr(of, name)(partition=partition, error_code=code, error_message=text)
     if "state_batches" in fields:
@@ -148,7 +155,8 @@ def _from_message(values: Any, message: Any) -> Any:
 
 
 INITIALIZE: Final = StateApi(
-    "initialize state",
+    "initialize share group state",
+    "initialize-share-group-state",
     messages.InitializeShareGroupStateRequest,
     messages.InitializeShareGroupStateRequest.InitializeStateData,
     messages.InitializeShareGroupStateResponse,
@@ -157,7 +165,8 @@ INITIALIZE: Final = StateApi(
     StateOutcome,
 )
 READ: Final = StateApi(
-    "read state",
+    "read share group state",
+    "read-update-leader-epoch-state",
     messages.ReadShareGroupStateRequest,
     messages.ReadShareGroupStateRequest.ReadStateData,
     messages.ReadShareGroupStateResponse,
@@ -166,7 +175,8 @@ READ: Final = StateApi(
     ReadState,
 )
 WRITE: Final = StateApi(
-    "write state",
+    "write share group state",
+    "write-share-group-state",
     messages.WriteShareGroupStateRequest,
     messages.WriteShareGroupStateRequest.WriteStateData,
     messages.WriteShareGroupStateResponse,
@@ -175,16 +185,18 @@ WRITE: Final = StateApi(
     StateOutcome,
 )
 DELETE: Final = StateApi(
-    "delete state",
+    "delete share group state",
+    "delete-share-group-state",
     messages.DeleteShareGroupStateRequest,
     messages.DeleteShareGroupStateRequest.DeleteStateData,
     messages.DeleteShareGroupStateResponse,
     messages.DeleteShareGroupStateResponse.DeleteStateResult,
-    NothingMore,
+    NoArguments,
     StateOutcome,
 )
 SUMMARY: Final = StateApi(
-    "read state summary",
+    "read share group state summary",
+    "read-share-group-state-summary",
     messages.ReadShareGroupStateSummaryRequest,
     messages.ReadShareGroupStateSummaryRequest.ReadStateSummaryData,
     messages.ReadShareGroupStateSummaryResponse,

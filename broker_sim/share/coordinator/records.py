@@ -31,7 +31,7 @@ serde: Final = RecordSerde(record_messages, {0: "ShareSnapshot", 1: "ShareUpdate
 
 
 def snapshot(key: SharePartitionKey, offset: ShareGroupOffset) -> CoordinatorRecord:
-    """Return the record of all that there is."""
+    """Return the record of the whole state."""
     return CoordinatorRecord(
         ShareSnapshotKey(*key),
         ShareSnapshotValue(
@@ -48,7 +48,7 @@ def snapshot(key: SharePartitionKey, offset: ShareGroupOffset) -> CoordinatorRec
 
 
 def update(key: SharePartitionKey, offset: ShareGroupOffset) -> CoordinatorRecord:
-    """Return the record of what has changed since the last snapshot."""
+    """Return the record of changes since the last snapshot."""
     return CoordinatorRecord(
         ShareUpdateKey(*key),
         ShareUpdateValue(
@@ -62,17 +62,17 @@ def update(key: SharePartitionKey, offset: ShareGroupOffset) -> CoordinatorRecor
 
 
 def tombstone(key: SharePartitionKey) -> CoordinatorRecord:
-    """Return the record that deletes the state, with that of all updates."""
+    """Return the record that deletes the state."""
     return CoordinatorRecord(ShareSnapshotKey(*key), None)
 
 
 def key_of(key: record_messages.ShareSnapshotKey | record_messages.ShareUpdateKey) -> SharePartitionKey:
-    """Return the share partition that a record is about."""
+    """Return the share partition of a record."""
     return SharePartitionKey(key.group_id, key.topic_id, key.partition)
 
 
 def snapshot_of(value: record_messages.ShareSnapshotValue) -> ShareGroupOffset:
-    """Return what a snapshot holds."""
+    """Return the state in a snapshot."""
     return ShareGroupOffset(
         value.snapshot_epoch,
         value.state_epoch,
@@ -86,7 +86,7 @@ def snapshot_of(value: record_messages.ShareSnapshotValue) -> ShareGroupOffset:
 
 
 def update_of(value: record_messages.ShareUpdateValue) -> ShareGroupOffset:
-    """Return what an update holds."""
+    """Return the changes in an update."""
     return ShareGroupOffset(
         snapshot_epoch=value.snapshot_epoch,
         leader_epoch=value.leader_epoch,

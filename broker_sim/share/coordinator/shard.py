@@ -1,11 +1,11 @@
 """The share partitions of one partition of `__share_group_state`; mirrors `ShareCoordinatorShard`.
 
-What changes a share partition is a record: a snapshot of all that there is, or an update of the last
-snapshot. Operations return the records that they need, with what is answered. The runtime appends them
-and replays them here, as it replays those that it loads from the log.
+A share partition is changed by records: a snapshot of the whole state, or an update of the last snapshot. Operations
+return their records and their outcome. The runtime appends the records and replays them here, as it replays those
+that it loads from the log.
 
-Errors of an operation are in what is answered. As in Kafka they wait, like everything else, until all that
-was written before is committed.
+Errors of an operation are outcomes. As in Kafka they wait, like every outcome, until all records written before are
+committed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID
 from broker_sim.share.coordinator import record_messages, records
-from broker_sim.share.coordinator.redundant_records import RedundantRecords
 from broker_sim.share.coordinator.share_group_offset import NO_CHANGE, ShareGroupOffset
 from broker_sim.share.coordinator.state_batches import combine_state_batches
 from broker_sim.share.share_state import ReadState, SharePartitionKey, StateOutcome, StateSummary, WrittenState
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
 UNINITIALIZED: Final = "{} operation on uninitialized share partition not allowed."
 MOST_STATE_BATCHES: Final = 20_000
-"""So many ranges of records of one share partition may stand differently; twice as many as locks can be allowed."""
+"""Maximum number of state batches of a share partition: twice the highest limit of record locks."""
 TOO_MANY_BATCHES: Final = f"A share partition may have {MOST_STATE_BATCHES} state batches."
 REVERSED_BATCH: Final = "The batch from offset {} to {} ends before it begins."
 
@@ -41,7 +40,32 @@ class ShareCoordinatorCounters:
     """What has happened since the broker's start; mirrors the sensors of `ShareCoordinatorMetrics`."""
 
     writes: int = 0
-    """Writes of states, also refused ones, and reads that have noted a new leader epoch."""
+    """Writes of states, also refused ones, and reads that have written a new leader epoch."""
+
+
+class RedundantRecords:
+    """The records of a partition that newer ones have replaced; mirrors `ShareCoordinatorOffsetsManager`.
+
+    The topic is not compacted. A snapshot replaces all records of its share partition before it, so the records before
+    the oldest of the last snapshots are redundant.
+    """
+
+    def __init__(self) -> None:
+        self._snapshots: dict[SharePartitionKey, int] = {}
+        self._deleted_offset = 0
+
+    def snapshot_written(self, key: SharePartitionKey, offset: int) -> None:
+        """Note the snapshot at that offset."""
+        self._snapshots[key] = offset
+
+    def deleted(self, key: SharePartitionKey, offset: int) -> None:
+        """Note the tombstone at that offset."""
+        self._snapshots.pop(key, None)
+        self._deleted_offset = offset
+
+    def end_offset(self) -> int | None:
+        """Return the offset before which all records are redundant, None if none are."""
+        return min(self._snapshots.values(), default=self._deleted_offset) or None
 
 
 class ShareShard:
@@ -51,14 +75,14 @@ class ShareShard:
         self.partition = partition
         self.states: dict[SharePartitionKey, ShareGroupOffset] = {}
         self.leader_epochs: dict[SharePartitionKey, int] = {}
-        """The highest leader epoch that each was read or written in."""
+        """The highest leader epoch of a read or write, by share partition."""
         self.state_epochs: dict[SharePartitionKey, int] = {}
-        """The highest epoch that each was initialized in."""
+        """The highest state epoch of an initialization, by share partition."""
         self.redundant = RedundantRecords()
         self.pruned_offset = -1
-        """The offset before which records were deleted last."""
+        """The offset up to which records were deleted last."""
         self._updates: dict[SharePartitionKey, int] = {}
-        """How many updates there are since the last snapshot that came because of them."""
+        """Number of updates since the last snapshot that followed enough of them."""
         self._broker = broker
         self._counters = counters
 
@@ -72,7 +96,7 @@ class ShareShard:
     # -- operations -----------------------------------------------------------------------------
 
     def initialize_state(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> Result[StateOutcome]:
-        """Begin the state, also in the place of one that is there.
+        """Begin the state, also in the place of an existing one.
 
         Errors: INVALID_REQUEST, FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION.
         """
@@ -86,7 +110,7 @@ class ShareShard:
         return Result(StateOutcome(), [records.snapshot(key, begun)])
 
     def write_state(self, key: SharePartitionKey, written: WrittenState) -> Result[StateOutcome]:
-        """Take in what the leader of the share partition writes.
+        """Write changes of the state, for the leader of the share partition.
 
         Errors: INVALID_REQUEST (also for one that is not initialized), FENCED_LEADER_EPOCH,
         FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION. Deliberate difference: a batch that ends before it
@@ -109,7 +133,7 @@ class ShareShard:
         return Result(StateOutcome(), [record], shares_batch=True)
 
     def read_state(self, key: SharePartitionKey, leader_epoch: int) -> Result[ReadState]:
-        """Return the state; a leader epoch that is new is noted, which fences older leaders.
+        """Return the state; a new leader epoch is written, which fences older leaders.
 
         Errors: INVALID_REQUEST (also for one that is not initialized), FENCED_LEADER_EPOCH,
         UNKNOWN_TOPIC_OR_PARTITION.
@@ -133,7 +157,7 @@ class ShareShard:
         return Result(read, [self._record(key, same, leader_epoch)])
 
     def read_summary(self, key: SharePartitionKey) -> Result[StateSummary]:
-        """Return where the share partition stands; one that is not initialized has no offset.
+        """Return offsets and counts of the share partition; one that is not initialized has none.
 
         Errors: INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION.
         """
@@ -153,7 +177,7 @@ class ShareShard:
         )
 
     def delete_state(self, key: SharePartitionKey) -> Result[StateOutcome]:
-        """Delete the state, if there is some. Errors: INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION."""
+        """Delete the state, if there is one. Errors: INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION."""
         error = self._negative(key) or self._unknown(key)
         if error is not None:
             return Result(error)
@@ -213,9 +237,9 @@ class ShareShard:
     # -- upkeep ---------------------------------------------------------------------------------
 
     def snapshot_cold_partitions(self) -> Result[None]:
-        """Write snapshots of those that have none for a while, so that older records can be deleted.
+        """Write snapshots of share partitions that have no recent one, so that older records can be deleted.
 
-        Where all that there is was written so before, nobody uses it, and nothing is done.
+        If such snapshots are the last records of all share partitions, nobody uses them, and nothing is written.
         """
         if all(state.create_timestamp_ms != state.write_timestamp_ms for state in self.states.values()):
             return Result()
@@ -232,13 +256,13 @@ class ShareShard:
         )
 
     def topics_deleted(self, topic_ids: Container[bytes]) -> Result[None]:
-        """Delete the state of all share partitions of topics that are gone."""
+        """Delete the state of all share partitions of deleted topics."""
         return Result(records=[records.tombstone(key) for key in self.states if key.topic_id in topic_ids])
 
     # -- replay ---------------------------------------------------------------------------------
 
     def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Take in a record that is in the log at that offset; see `Shard`."""
+        """Apply the record at that offset of the log; see `Shard`."""
         del producer_id
         if isinstance(record.key, record_messages.ShareUpdateKey):
             if record.value is not None:

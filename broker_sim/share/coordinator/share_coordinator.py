@@ -1,8 +1,7 @@
 """The share coordinator of one broker, as its APIs see it; mirrors `ShareCoordinatorService`.
 
-Each partition of `__share_group_state` that the broker leads is a `ShareShard`, which the runtime loads,
-writes and drops. A request is cut into its share partitions, each of which is in a shard of its own; it is
-answered when all of them have their outcomes.
+Each partition of `__share_group_state` that the broker leads is a `ShareShard`, which the runtime loads, writes and
+drops. The share partitions of a request may be in different shards; it is answered when all have their outcomes.
 """
 
 from __future__ import annotations
@@ -40,27 +39,12 @@ log = get_logger(__name__)
 TOO_MANY_IN_REQUEST: Final = f"A request may have {MOST_STATE_BATCHES} state batches."
 
 _OPERATIONS: Final[Mapping[StateApi, Decide]] = {
-    INITIALIZE: lambda shard, key, asked: shard.initialize_state(key, *asked),
-    READ: lambda shard, key, asked: shard.read_state(key, asked.leader_epoch),
-    WRITE: lambda shard, key, asked: shard.write_state(key, asked),
+    INITIALIZE: lambda shard, key, initial: shard.initialize_state(key, *initial),
+    READ: lambda shard, key, reader: shard.read_state(key, reader.leader_epoch),
+    WRITE: lambda shard, key, written: shard.write_state(key, written),
     DELETE: lambda shard, key, _: shard.delete_state(key),
     SUMMARY: lambda shard, key, _: shard.read_summary(key),
 }
-_NAMES: Final = {
-    INITIALIZE: "initialize share group state",
-    READ: "read share group state",
-    WRITE: "write share group state",
-    DELETE: "delete share group state",
-    SUMMARY: "read share group state summary",
-}
-_EVENTS: Final = {
-    INITIALIZE: "initialize-share-group-state",
-    READ: "read-update-leader-epoch-state",
-    WRITE: "write-share-group-state",
-    DELETE: "delete-share-group-state",
-    SUMMARY: "read-share-group-state-summary",
-}
-"""What Kafka's runtime calls the operations; texts tell it."""
 
 
 class ShareCoordinator:
@@ -83,7 +67,7 @@ class ShareCoordinator:
         self._log = log.bind(broker.clock, node=f"broker-{broker.broker_id}")
 
     def partition_for(self, coordinator_key: str) -> int:
-        """Return the partition of `__share_group_state` that the key is in, or will be."""
+        """Return the partition of `__share_group_state` for the key."""
         return self.runtime.partition_for(coordinator_key)
 
     # -- requests -------------------------------------------------------------------------------
@@ -91,17 +75,17 @@ class ShareCoordinator:
     def serve(self, api: StateApi, request: Any, respond: Callable[[Any], object]) -> None:
         """Serve one of the five requests.
 
-        Without a group or without partitions the answer is empty. Errors are those of the shard, with
+        A request without a group or without partitions has an empty response. Errors are those of the shard,
         NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and after a write COORDINATOR_NOT_AVAILABLE. Deliberate
-        difference: what a request writes beyond `MOST_STATE_BATCHES` is UNKNOWN_SERVER_ERROR.
+        difference: writes of a request beyond `MOST_STATE_BATCHES` get UNKNOWN_SERVER_ERROR.
         """
-        asked = api.asked_of(request)
+        arguments = api.arguments_of(request)
         is_whole = api is INITIALIZE or all(topic.partitions for topic in request.topics)
-        if not request.group_id or not asked or not is_whole:
+        if not request.group_id or not arguments or not is_whole:
             respond(api.response())
             return
-        outcomes: dict[SharePartitionKey, Any] = {key: None for key, _ in asked}
-        pending = len(asked)
+        outcomes: dict[SharePartitionKey, Any] = {key: None for key, _ in arguments}
+        pending = len(arguments)
 
         def take(key: SharePartitionKey, outcome: Any) -> None:
             nonlocal pending
@@ -111,11 +95,11 @@ class ShareCoordinator:
                 respond(api.response_of(outcomes))
 
         def fail(key: SharePartitionKey, error: ApiError) -> None:
-            text = f"Unable to {_NAMES[api]}: {self._reason(api, error)}"
+            text = f"Unable to {api.name}: {self._reason(api, error)}"
             take(key, api.failed(error.error_code, text))
 
         batches = 0
-        for key, each in asked:
+        for key, each in arguments:
             if isinstance(each, WrittenState):
                 batches += len(each.state_batches)
                 if batches > MOST_STATE_BATCHES:
@@ -129,11 +113,11 @@ class ShareCoordinator:
             )
 
     def _reason(self, api: StateApi, error: ApiError) -> str:
-        """Return the text of what Kafka's runtime raises, which need not be that of the error's code."""
+        """Return the message of the error in Kafka's runtime, which may differ from that of the error's code."""
         append_error = error.append_error if isinstance(error, AppendError) else error.error_code
         if append_error is ErrorCode.REQUEST_TIMED_OUT:
             timeout_ms = self._broker.config.share_coordinator_write_timeout_ms
-            return f"CoordinatorWriteEvent(name={_EVENTS[api]}) timed out after {timeout_ms}ms"
+            return f"CoordinatorWriteEvent(name={api.event}) timed out after {timeout_ms}ms"
         if append_error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
             append_error = error.error_code  # the runtime hears first that it is no coordinator any more
         return ERROR_TEXTS.get(append_error, "")

@@ -15,14 +15,14 @@ from broker_sim.share.share_state import (
 
 NO_TIMESTAMP = 0
 NO_CHANGE = -1
-"""Stands for a start offset or an epoch that a write leaves as it is."""
+"""Start offset or epoch in a write that keeps the old one."""
 
 
 class ShareGroupOffset(NamedTuple):
-    """What a snapshot holds, and what updates make of it.
+    """The state in a snapshot, or the changes in an update.
 
-    Three epochs: `snapshot_epoch` counts the snapshots, `state_epoch` the initializations (it is the group
-    epoch of the last one), `leader_epoch` is that of the partition's leader which has read the state last.
+    Three epochs: `snapshot_epoch` counts the snapshots, `state_epoch` is the group epoch of the last initialization,
+    `leader_epoch` is that of the partition's leader which has read the state last.
     """
 
     snapshot_epoch: int = 0
@@ -30,16 +30,16 @@ class ShareGroupOffset(NamedTuple):
     leader_epoch: int = UNINITIALIZED_EPOCH
     start_offset: int = UNINITIALIZED_START_OFFSET
     delivery_complete_count: int = UNINITIALIZED_DELIVERY_COMPLETE_COUNT
-    """How many records from the start offset on are done with; -1 while nothing has been read."""
+    """Number of completed records from the start offset on; -1 while nothing has been read."""
     state_batches: tuple[StateBatch, ...] = ()
     create_timestamp_ms: int = NO_TIMESTAMP
-    """When the state was made (wall clock); 0 in an update."""
+    """Time (wall clock) at which the state was made; 0 in an update."""
     write_timestamp_ms: int = NO_TIMESTAMP
-    """When it was last written as a snapshot (wall clock)."""
+    """Time (wall clock) of the last snapshot."""
 
     @classmethod
     def initialized(cls, snapshot_epoch: int, state_epoch: int, start_offset: int, now_ms: int) -> ShareGroupOffset:
-        """Return the state of a share partition that begins."""
+        """Return the state of a new share partition."""
         is_open = start_offset == UNINITIALIZED_START_OFFSET
         return cls(
             snapshot_epoch=snapshot_epoch,
@@ -51,7 +51,7 @@ class ShareGroupOffset(NamedTuple):
         )
 
     def snapshot_of(self, written: WrittenState, leader_epoch: int, now_ms: int) -> ShareGroupOffset:
-        """Return the next snapshot, which takes in what is written."""
+        """Return the next snapshot, with the changes of a write."""
         start_offset = self.start_offset
         if written.start_offset != NO_CHANGE:
             start_offset = written.start_offset
@@ -66,7 +66,7 @@ class ShareGroupOffset(NamedTuple):
         )
 
     def update_of(self, written: WrittenState, leader_epoch: int) -> ShareGroupOffset:
-        """Return an update of this snapshot: only what is written."""
+        """Return an update of this snapshot, with only the changes of a write."""
         return ShareGroupOffset(
             snapshot_epoch=self.snapshot_epoch,
             leader_epoch=leader_epoch,
@@ -76,7 +76,7 @@ class ShareGroupOffset(NamedTuple):
         )
 
     def merged(self, update: ShareGroupOffset) -> ShareGroupOffset:
-        """Return the state after an update of it."""
+        """Return the state after an update."""
         start_offset, leader_epoch = self.start_offset, self.leader_epoch
         if update.start_offset != NO_CHANGE:
             start_offset = update.start_offset

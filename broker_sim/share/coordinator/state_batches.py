@@ -1,8 +1,8 @@
-"""What is known of a share partition's records, as batches that do not overlap.
+"""The delivery states of a share partition's records, as batches that do not overlap.
 
 Mirrors `PersisterStateBatchCombiner`. Of two batches that overlap the one with the higher delivery count
-wins, then the one with the higher state. What is left of the other one stays as one or two batches, and
-batches next to each other that stand alike become one:
+wins, then the one with the higher state. The rest of the other one stays as one or two batches, and
+adjacent batches with the same state and count become one:
 
     so far      |---- available, 1 -----------|
     new               |- acknowledged, 1 -|
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _Entry = tuple[int, int, int, int]
-"""First and last offset, delivery count and state: in this order batches are sorted."""
+"""First and last offset, delivery count and state: the order in which batches are sorted."""
 
 _entry: Final = itemgetter(0, 1, 3, 2)
 
@@ -29,11 +29,11 @@ _entry: Final = itemgetter(0, 1, 3, 2)
 def combine_state_batches(
     so_far: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """Return both together, by offset, without what is before the start offset; -1 keeps all.
+    """Return both combined, by offset, without records before the start offset; the start offset -1 keeps all.
 
-    Most batches are on their own. They are taken as they are; only parts of merged ones go through a heap.
+    Most batches overlap no other one and are copied; only parts of merged ones go through a heap.
     """
-    # Two lists that are in order, as these are, are sorted in linear time.
+    # Two sorted lists, as these are, are merged in linear time.
     waiting = sorted(_pruned((*so_far, *new), start_offset), key=_entry, reverse=True)
     combined: list[StateBatch] = []
     parts: list[_Entry] = []
@@ -49,7 +49,7 @@ def combine_state_batches(
                 for part in _merged(_entry(batch), _entry(following)):
                     heappush(parts, part)
                 break
-            # The first one grows, and is still the first.
+            # The first batch grows, and is still the first.
             if following.last_offset > batch.last_offset:
                 batch = batch._replace(last_offset=following.last_offset)
         else:
@@ -58,7 +58,7 @@ def combine_state_batches(
 
 
 def _next(waiting: list[StateBatch], parts: list[_Entry]) -> StateBatch:
-    """Take the first one away, of the batches (in reverse order) and of the parts."""
+    """Remove and return the first of the batches (in reverse order) and the parts."""
     if parts and (not waiting or parts[0] < _entry(waiting[-1])):
         return _batch(heappop(parts))
     return waiting.pop()
@@ -78,19 +78,19 @@ def _pruned(batches: Iterable[StateBatch], start_offset: int) -> Iterator[StateB
 
 
 def _is_mergeable(batch: StateBatch, following: StateBatch) -> bool:
-    """Whether they overlap, or stand alike without a gap."""
+    """Whether the batches overlap, or are adjacent with the same state and count."""
     last, first = batch.last_offset, following.first_offset
     return first <= last or (first == last + 1 and batch[2:] == following[2:])
 
 
 def _merged(batch: _Entry, following: _Entry) -> list[_Entry]:
-    """Return the parts of two batches, of which the second does not begin before the first."""
+    """Return the parts of two overlapping batches; the second does not begin before the first."""
     first, last, *delivery = batch
     next_first, next_last, *next_delivery = following
     if delivery == next_delivery:
         return [(first, max(last, next_last), *batch[2:])]
     if next_delivery < delivery:
-        # The first one wins: of the second one there is left what goes beyond it.
+        # The first one wins: only the end of the second one is left.
         parts = [batch]
         if next_last > last:
             parts.append((last + 1, next_last, *following[2:]))

@@ -30,7 +30,7 @@ from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.inter_broker import MAX_ATTEMPTS, InterBrokerQueue, backoff_ms
 from broker_sim.share.share_state import WrittenState
-from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
+from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NoArguments, ReaderEpoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,12 +60,12 @@ _NOT_FOUND: Final = "Error in find coordinator. Exhausted max retries to find co
 class Call:
     """A call that is not done; mirrors `PersisterStateManagerHandler`."""
 
-    __slots__ = ("api", "asked", "attempts", "key", "lookups", "on_done")
+    __slots__ = ("api", "arguments", "attempts", "key", "lookups", "on_done")
 
-    def __init__(self, api: StateApi, key: SharePartitionKey, asked: Any, on_done: Callable[[Any], object]) -> None:
+    def __init__(self, api: StateApi, key: SharePartitionKey, arguments: Any, on_done: Callable[[Any], object]) -> None:
         self.api = api
         self.key = key
-        self.asked = asked
+        self.arguments = arguments
         self.on_done = on_done
         self.attempts = 0
         """Number of requests without success."""
@@ -75,7 +75,7 @@ class Call:
     @property
     def batch_count(self) -> int:
         """Number of its state batches."""
-        return len(self.asked.state_batches) if isinstance(self.asked, WrittenState) else 0
+        return len(self.arguments.state_batches) if isinstance(self.arguments, WrittenState) else 0
 
 
 class CallQueue:
@@ -129,22 +129,22 @@ def take_joined(calls: deque[Call]) -> Call:
         return first
     batches: list[StateBatch] = []
     for call in joined:
-        batches += call.asked.state_batches
+        batches += call.arguments.state_batches
 
     def done(outcome: Any) -> None:
         for call in joined:
             call.on_done(outcome)
 
     # The last write has the newest start offset and count.
-    asked = joined[-1].asked._replace(state_batches=tuple(batches))
-    whole = Call(first.api, first.key, asked, done)
+    arguments = joined[-1].arguments._replace(state_batches=tuple(batches))
+    whole = Call(first.api, first.key, arguments, done)
     whole.attempts = max(call.attempts for call in joined)
     return whole
 
 
 def _can_join(first: Call, following: Call) -> bool:
     """Whether both are writes of the same leader to the same epoch of the state."""
-    one, other = first.asked, following.asked
+    one, other = first.arguments, following.arguments
     return (
         isinstance(one, WrittenState)
         and isinstance(other, WrittenState)
@@ -200,7 +200,7 @@ class Persister:
 
     def delete_state(self, key: SharePartitionKey, on_done: Callable[[StateOutcome], object]) -> None:
         """Delete all state of the share partition (DeleteShareGroupState)."""
-        self._enqueue(Call(DELETE, key, NothingMore(), on_done))
+        self._enqueue(Call(DELETE, key, NoArguments(), on_done))
 
     def read_summary(
         self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[StateSummary], object]
@@ -250,7 +250,7 @@ class Persister:
         calls = waiting.take()
         first = next(iter(calls.values()))
         api, group_id = first.api, first.key.group_id
-        request = api.request_of(group_id, [(key, call.asked) for key, call in calls.items()])
+        request = api.request_of(group_id, [(key, call.arguments) for key, call in calls.items()])
         return (api, request), partial(self._broker.process.actions.serve, self._take, api, group_id, calls)
 
     # -- answers ----------------------------------------------------------------------------------

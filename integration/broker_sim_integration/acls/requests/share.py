@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.protocol import messages
 from broker_sim.share.share_state import SharePartitionKey, WrittenState
-from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
+from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NoArguments, ReaderEpoch
 from broker_sim_integration.acls.names import (
     CLUSTER_RESOURCE,
     GROUP,
@@ -187,7 +187,7 @@ def _states() -> list[Asked]:
             ("Read", "", READ, ReaderEpoch(0)),
             ("Write", "", WRITE, WrittenState(1, 0, 0, 0, ())),
             ("Read", "Summary", SUMMARY, ReaderEpoch(0)),
-            ("Delete", "", DELETE, NothingMore()),
+            ("Delete", "", DELETE, NoArguments()),
         )
     ]
 

@@ -19,7 +19,7 @@ from broker_sim.share.state_apis import (
     SUMMARY,
     WRITE,
     InitialState,
-    NothingMore,
+    NoArguments,
     ReaderEpoch,
 )
 
@@ -94,7 +94,7 @@ REQUESTS = {
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: INITIALIZE.request_of("g", [(KEY, InitialState(1, 2))]),
     ApiKey.READ_SHARE_GROUP_STATE: READ.request_of("g", [(KEY, ReaderEpoch(1))]),
     ApiKey.WRITE_SHARE_GROUP_STATE: WRITE.request_of("g", [(KEY, WrittenState(1, 2, 3, 4, ()))]),
-    ApiKey.DELETE_SHARE_GROUP_STATE: DELETE.request_of("g", [(KEY, NothingMore())]),
+    ApiKey.DELETE_SHARE_GROUP_STATE: DELETE.request_of("g", [(KEY, NoArguments())]),
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: SUMMARY.request_of("g", [(KEY, ReaderEpoch(1))]),
 }
 

@@ -9,7 +9,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.share.share_state import SharePartitionKey, WrittenState
-from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
+from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NoArguments, ReaderEpoch
 from tests.broker_sim.handlers.share.conftest import GROUP, TOPIC, acquired, answers
 
 ACCEPT = 1
@@ -20,7 +20,7 @@ STATE_OF_A_GROUP = {
     READ: ReaderEpoch(9),
     WRITE: WrittenState(0, 9, 5, 0, ()),
     SUMMARY: ReaderEpoch(9),
-    DELETE: NothingMore(),
+    DELETE: NoArguments(),
 }
 
 

@@ -13,7 +13,7 @@ from broker_sim.protocol.record_batch import parse_header
 from broker_sim.share.coordinator.records import serde
 from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
 from broker_sim.share.share_state import SharePartitionKey, WrittenState
-from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NothingMore, ReaderEpoch
+from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NoArguments, ReaderEpoch
 from tests.broker_sim.broker_contexts import broker_context
 from tests.broker_sim.coordinator_log import CoordinatorLog
 
@@ -123,7 +123,7 @@ class Bench:
         return self._ask_one(SUMMARY, ReaderEpoch(-1), key)
 
     def delete(self, key=KEY):
-        return self._ask_one(DELETE, NothingMore(), key)
+        return self._ask_one(DELETE, NoArguments(), key)
 
 
 @pytest.fixture

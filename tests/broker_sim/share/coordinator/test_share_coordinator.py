@@ -24,7 +24,7 @@ def test_share_partitions_of_one_request_are_served_each_by_itself(bench, key):
 @pytest.mark.parametrize("api", STATE_APIS)
 def test_request_without_a_group_or_topics_has_an_empty_answer(bench, api, key):
     assert bench.ask(api, []).results == []
-    asked = [(key, api.asked(*range(len(api.asked._fields))))]
+    asked = [(key, api.arguments(*range(len(api.arguments._fields))))]
     if api.verb != "write state":
         assert bench.ask(api, asked, group="").results == []
 
@@ -32,7 +32,7 @@ def test_request_without_a_group_or_topics_has_an_empty_answer(bench, api, key):
 @pytest.mark.parametrize("api", STATE_APIS)
 def test_topic_without_partitions_empties_the_answer_but_of_initialize(bench, api, key):
     request = api.request_of(key.group_id, [])
-    request.topics = [api.asked_topic(key.topic_id, [])]
+    request.topics = [api.request_topic(key.topic_id, [])]
     answers = []
     bench.coordinator.serve(api, request, answers.append)
     assert answers[0].results == []
@@ -41,8 +41,8 @@ def test_topic_without_partitions_empties_the_answer_but_of_initialize(bench, ap
 @pytest.mark.parametrize("api", STATE_APIS)
 def test_topic_without_partitions_beside_another_one(bench, api, key):
     values = {"initialize state": (1, -1), "write state": (1, 0, 0, 0, ()), "delete state": ()}
-    request = api.request_of(key.group_id, [(key, api.asked(*values.get(api.verb, (0,))))])
-    request.topics.append(api.asked_topic(bytes(16), []))
+    request = api.request_of(key.group_id, [(key, api.arguments(*values.get(api.verb, (0,))))])
+    request.topics.append(api.request_topic(bytes(16), []))
     answers = []
     bench.coordinator.serve(api, request, answers.append)
     assert bool(answers[0].results) == (api is INITIALIZE)
@@ -96,7 +96,7 @@ def test_loading_coordinator_asks_to_come_again(bench, key):
     bench.coordinator.runtime.resigned(0)
     bench.coordinator.runtime.elected(0, 2)
     answers = []
-    asked = [(key, SUMMARY.asked(-1))]
+    asked = [(key, SUMMARY.arguments(-1))]
     bench.coordinator.serve(SUMMARY, SUMMARY.request_of(key.group_id, asked), answers.append)
     (outcome,) = SUMMARY.outcomes_of(key.group_id, answers[0]).values()
     assert outcome.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -110,4 +110,4 @@ def test_state_of_deleted_topics_is_deleted(bench, key, make_image):
     assert bench.log.records[-1].value is None
     assert bench.shard.states == {}
     bench.image = make_image([key.topic_id], version=3)
-    assert bench.ask(DELETE, [(key, DELETE.asked())]).results[0].partitions[0].error_code == 0
+    assert bench.ask(DELETE, [(key, DELETE.arguments())]).results[0].partitions[0].error_code == 0

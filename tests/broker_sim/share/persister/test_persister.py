@@ -99,17 +99,17 @@ class Bench:
         request, on_answer = self.sender.open.pop((api, receiver))
         response = None
         if outcome is not None:
-            keys = [key for key, _ in api.asked_of(request)]
+            keys = [key for key, _ in api.arguments_of(request)]
             response = api.response_of({key: outcome for key in keys if only in {None, key}})
         on_answer(response)
         self.turn()
 
     def sent(self, api=WRITE):
         return [
-            (receiver, request.group_id, [(key.partition, asked) for key, asked in asked_of])
+            (receiver, request.group_id, [(key.partition, each) for key, each in arguments])
             for sent, receiver, request in self.sender.sent
             if sent is api
-            for asked_of in [api.asked_of(request)]
+            for arguments in [api.arguments_of(request)]
         ]
 
 
