@@ -40,7 +40,7 @@ from broker_sim.protocol.release import find_release
 from broker_sim.runtime.arguments import checked_s, names_checked
 from broker_sim.runtime.memory import parse_memory_limit
 from broker_sim.runtime.purgatories import PurgatoryFactory
-from broker_sim.runtime.scheduler import LoopScheduler
+from broker_sim.runtime.scheduler import Scheduler
 from broker_sim.runtime.sockets import address_text, bare_host
 from broker_sim.security import Certificates, TokenIssuer
 
@@ -194,7 +194,7 @@ class AsyncCluster(Verbs, AsyncFace):
         if self._data is not None:
             self._open_data(self._data)
         self._nodes = Nodes(
-            scheduler := LoopScheduler(asyncio.get_running_loop()),
+            scheduler := Scheduler(asyncio.get_running_loop()),
             self._configs,
             {broker_id: self.listeners.advertised(broker_id) for broker_id in self._configs},
             cluster_id=base64.urlsafe_b64encode(self._rng.randbytes(16)).decode().rstrip("="),

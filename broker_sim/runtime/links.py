@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-    from broker_sim.runtime.process import Process, Scheduler
+    from broker_sim.runtime.process import Process
+    from broker_sim.runtime.scheduler import Scheduler
 
 CONTROLLER_ID = -1
 """The node id of the active controller on the links."""

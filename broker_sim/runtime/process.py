@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
+    from broker_sim.runtime.scheduler import Scheduler
+
 
 class Handle(Protocol):
     """A callback that has been scheduled."""
@@ -41,35 +43,6 @@ class CallLater(Protocol):
 
     def __call__(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Handle:
         """Run `callback(*args)` in `delay_ms` milliseconds."""
-
-
-class Scheduler(Protocol):
-    """Runs callbacks one after the other; the only source of time and order."""
-
-    @property
-    def clock(self) -> Clock:
-        """The clock that the delays below are measured with."""
-
-    def call_soon(self, callback: Callable[..., object], *args: Any) -> object:
-        """Run `callback(*args)` after what is already due; only from the scheduler's own thread."""
-
-    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> object:
-        """Run `callback(*args)` soon; from any thread."""
-
-    def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Handle:
-        """Run `callback(*args)` in `delay_ms` milliseconds."""
-
-    def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
-        """Run `work()`, which must not raise, beside the scheduler's thread, then `on_done(result)` on it.
-
-        Work that `is_short` waits for other short work only.
-        """
-
-    def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
-        """Do the same with work that waits for others, in a thread of its own."""
-
-    def report_error(self, message: str, error: Exception) -> None:
-        """Report an unexpected error: it is logged in real time and raised in virtual time."""
 
 
 class MachineClock(Clock):

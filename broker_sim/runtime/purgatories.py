@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import Clock, DelayedOperation, PurgatoryObserver
 
     from broker_sim.runtime.process import Process
-    from broker_sim.runtime.scheduler import LoopScheduler
+    from broker_sim.runtime.scheduler import Scheduler
 
 
 class OperationObserver(Protocol):
@@ -54,7 +54,7 @@ class ObserverFactory(Protocol):
 class PurgatoryFactory:
     """Makes the purgatories of one cluster; each is observed by one observer of each factory."""
 
-    def __init__(self, scheduler: LoopScheduler, observers: Sequence[ObserverFactory] = ()) -> None:
+    def __init__(self, scheduler: Scheduler, observers: Sequence[ObserverFactory] = ()) -> None:
         self._scheduler = scheduler
         self._observers = observers
 

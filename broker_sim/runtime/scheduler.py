@@ -80,8 +80,11 @@ def wait_beside(loop: asyncio.AbstractEventLoop, work: Callable[[], Any], on_don
     threading.Thread(target=run, name="broker-sim-waits", daemon=True).start()
 
 
-class LoopScheduler:
-    """A `Scheduler` on an event loop. Thread rule: all but `call_soon_threadsafe` on its thread."""
+class Scheduler:
+    """Runs callbacks one after the other on an event loop; the only source of time and order.
+
+    Thread rule: all but `call_soon_threadsafe` on the loop's thread.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -98,7 +101,9 @@ class LoopScheduler:
         self._call_at_ns: Callable[..., asyncio.TimerHandle] | None
         self._call_at_ns = getattr(loop, "call_at_ns", None)
         self.call_soon = partial(loop.call_soon, context=self.context)
+        """Runs a callback after what is already due."""
         self.call_soon_threadsafe = loop.call_soon_threadsafe
+        """Runs a callback soon; from any thread."""
 
     @property
     def clock(self) -> Clock:
@@ -115,7 +120,7 @@ class LoopScheduler:
         return self.loop.call_later(delay_ms / 1000, callback, *args, context=self.context)
 
     def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
-        """Run `work()` in a thread, then `on_done(result)` here; in virtual time both at once.
+        """Run `work()`, which must not raise, in a thread, then `on_done(result)` here; in virtual time both at once.
 
         Work that `is_short` has a queue of its own, so it does not wait for long work.
         """

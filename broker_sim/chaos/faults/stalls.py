@@ -9,7 +9,8 @@ from broker_sim.runtime.process import ProcessState
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.runtime.process import Process, Scheduler
+    from broker_sim.runtime.process import Process
+    from broker_sim.runtime.scheduler import Scheduler
 
 RUNS_MS: Final = 50
 """So long the broker runs between two waits."""

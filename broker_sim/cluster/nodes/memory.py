@@ -10,7 +10,8 @@ from broker_sim.runtime.memory import default_memory_limit, return_freed_memory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.runtime.process import Handle, Scheduler
+    from broker_sim.runtime.process import Handle
+    from broker_sim.runtime.scheduler import Scheduler
 
 MEMORY_RETURN_MS: Final = 1_000
 """Freed memory is given back at most so often."""

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from broker_sim.controller import CreatableTopic
     from broker_sim.log import LogDirectory, SimulatedDisk
     from broker_sim.metadata import MetadataImage
-    from broker_sim.runtime.process import Scheduler
     from broker_sim.runtime.purgatories import PurgatoryFactory
+    from broker_sim.runtime.scheduler import Scheduler
 
 log = get_logger(__name__)
 

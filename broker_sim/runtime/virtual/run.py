@@ -10,7 +10,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from broker_sim.runtime.scheduler import LoopScheduler
+from broker_sim.runtime.scheduler import Scheduler
 from broker_sim.runtime.virtual.core.clock import NS_PER_MS
 from broker_sim.runtime.virtual.loop import VirtualEventLoop
 from broker_sim.runtime.virtual.stdlib.hash_seed import require_pinned_hash_seed
@@ -157,8 +157,8 @@ class VirtualRun:
                 _note_later(error, later)
 
 
-class VirtualScheduler(LoopScheduler):
-    """A `Scheduler` on a virtual loop of its own: time moves only in `step` and `advance_to`. Single-threaded."""
+class VirtualScheduler(Scheduler):
+    """A scheduler on a virtual loop of its own: time moves only in `step` and `advance_to`. Single-threaded."""
 
     loop: VirtualEventLoop
 

@@ -14,7 +14,7 @@ from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.network import Connection, SocketServer
 from broker_sim.protocol.file_view import FileView, OpenFile
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.scheduler import LoopScheduler
+from broker_sim.runtime.scheduler import Scheduler
 
 HOST = "127.0.0.1"
 MB = 1 << 20
@@ -67,7 +67,7 @@ def serving(tmp_path):
         broker = FileBroker(tmp_path / "file")
         server = SocketServer([Endpoint("PLAINTEXT", HOST, 0)])
         try:
-            process = Process("broker-1", LoopScheduler(asyncio.get_running_loop()))
+            process = Process("broker-1", Scheduler(asyncio.get_running_loop()))
             await server.start(process, broker, BrokerConfig(**configs))
             broker.server, broker.process = server, process
             reader, writer = await asyncio.open_connection(HOST, port_of(server))
@@ -277,7 +277,7 @@ def test_over_tls_the_bytes_are_read(run, tmp_path):
     async def main():
         loop = asyncio.get_running_loop()
         broker = FileBroker(tmp_path / "file")
-        process = Process("broker-1", LoopScheduler(loop))
+        process = Process("broker-1", Scheduler(loop))
         connections = set()
         server = await loop.create_server(
             lambda: Connection(process, broker, MB, connections.add, connections.discard),

@@ -14,7 +14,7 @@ from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.network import SocketServer
 from broker_sim.network.login import ListenerLogin, ListenerSecurity
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.scheduler import LoopScheduler
+from broker_sim.runtime.scheduler import Scheduler
 from broker_sim.security import KafkaPrincipal
 
 HOST = "127.0.0.1"
@@ -81,7 +81,7 @@ async def serving(*, broker=None, port=0, is_held=False, listeners=("PLAINTEXT",
     try:
         if is_held:
             server.hold_clients("PLAINTEXT")
-        process = Process("broker-1", LoopScheduler(asyncio.get_running_loop()))
+        process = Process("broker-1", Scheduler(asyncio.get_running_loop()))
         await server.start(process, broker or EchoBroker(), BrokerConfig(**configs), security=security or {})
         yield server
     finally:

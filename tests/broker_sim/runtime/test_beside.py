@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.scheduler import BesideLoop, LoopScheduler
+from broker_sim.runtime.scheduler import BesideLoop, Scheduler
 from broker_sim.runtime.virtual.run import VirtualScheduler
 
 
@@ -51,7 +51,7 @@ def test_failure_of_a_piece_is_told_and_the_next_one_begins():
 def test_short_work_does_not_wait_for_long_work():
     async def main():
         loop = asyncio.get_running_loop()
-        scheduler, may_end, done = LoopScheduler(loop), threading.Event(), loop.create_future()
+        scheduler, may_end, done = Scheduler(loop), threading.Event(), loop.create_future()
         all_done = loop.create_future()
         scheduler.run_beside(may_end.wait, id)
         scheduler.run_beside(may_end.wait, all_done.set_result)
@@ -68,7 +68,7 @@ def test_short_work_does_not_wait_for_long_work():
 def test_work_is_done_in_another_thread_and_its_result_is_for_the_loop():
     async def main():
         done = asyncio.get_running_loop().create_future()
-        scheduler = LoopScheduler(asyncio.get_running_loop())
+        scheduler = Scheduler(asyncio.get_running_loop())
         scheduler.run_beside(
             threading.current_thread, lambda worker: done.set_result((worker, threading.current_thread()))
         )
@@ -98,7 +98,7 @@ def test_end_of_the_loop_does_not_wait_for_work(gate, kind):
         return "late"
 
     async def main():
-        scheduler = LoopScheduler(asyncio.get_running_loop())
+        scheduler = Scheduler(asyncio.get_running_loop())
         getattr(scheduler, kind)(work, results.append)
         done = asyncio.get_running_loop().create_future()
         scheduler.wait_beside(lambda: begun.wait(30), done.set_result)

@@ -7,7 +7,7 @@ import pytest
 import uvloop
 
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.scheduler import LoopScheduler
+from broker_sim.runtime.scheduler import Scheduler
 
 
 def test_unexpected_error_goes_to_the_exception_handler_of_the_loop():
@@ -15,7 +15,7 @@ def test_unexpected_error_goes_to_the_exception_handler_of_the_loop():
         contexts = []
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: contexts.append(context))
-        process = Process("broker-1", LoopScheduler(loop))
+        process = Process("broker-1", Scheduler(loop))
         process.pause()
         process.deliver(lambda: 1 / 0)
         process.resume()
@@ -31,7 +31,7 @@ def test_unexpected_error_goes_to_the_exception_handler_of_the_loop():
 def test_no_delay_ends_before_its_full_length_has_passed(new_loop):
     async def main():
         loop = asyncio.get_running_loop()
-        scheduler = LoopScheduler(loop)
+        scheduler = Scheduler(loop)
         lateness = []
         for _ in range(100):
             over = loop.create_future()

@@ -6,7 +6,7 @@ from broker_sim_purgatory import TimerTask
 
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.purgatories import PurgatoryFactory
-from broker_sim.runtime.scheduler import LoopScheduler
+from broker_sim.runtime.scheduler import Scheduler
 from broker_sim.runtime.virtual import run
 
 
@@ -46,7 +46,7 @@ def test_timer_of_a_broker_outlives_the_process_that_added_to_it():
             ran.append(asyncio.get_running_loop().time())
 
     async def main(loop):
-        scheduler = LoopScheduler(loop)
+        scheduler = Scheduler(loop)
         broker = Process("broker", scheduler)
         timer = PurgatoryFactory(scheduler).make_timer("timer", broker)
 
