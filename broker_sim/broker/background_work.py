@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from broker_sim.transaction.coordinator import TransactionCoordinator
 
 LONGEST_PERIOD_MS: Final = 1 << 40
-"""What is due less often than every 34 years never runs; timers cannot wait for longer."""
+"""Longest period of a task, about 34 years; a task with a longer one never runs."""
 
 
 class BackgroundWork:
@@ -37,7 +37,7 @@ class BackgroundWork:
         self._tasks: list[PeriodicTask] = []
 
     def start(self) -> None:
-        """Begin all of it."""
+        """Start the periodic tasks and the log cleaner."""
         config, process = self._broker.config, self._broker.process
         periodic_work = (
             (config.replica_lag_time_max_ms // 2, self._replica_manager.maybe_shrink_isr),
@@ -74,12 +74,12 @@ class BackgroundWork:
         self.log_cleaner.startup()
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Take what a changed dynamic configuration says of the logs and of the cleaner."""
+        """Apply a changed dynamic configuration to the logs and the cleaner."""
         self._logs.reconfigure(config)
         self.log_cleaner.reconfigure(config)
 
     def stop(self) -> None:
-        """End all of it; a cleaning in progress is lost."""
+        """Stop the tasks and the cleaner; a cleaning in progress is lost."""
         for task in self._tasks:
             task.cancel()
         self.log_cleaner.shutdown()

@@ -152,7 +152,7 @@ class Broker:
         )
 
     def _session_ids(self) -> random.Random:
-        """Return the chance that ids of fetch sessions are drawn by; ids of an earlier life must not come again."""
+        """Return the random numbers for fetch session ids; ids of an earlier life must not be drawn again."""
         return random.Random(f"{self.image.cluster_id} {self.broker_id} {self.lifecycle.broker_epoch}")
 
     @property
@@ -170,7 +170,7 @@ class Broker:
     # -- life -----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Register with the controller and begin the background work."""
+        """Register with the controller and start the background work."""
         self.background_work.start()
         self.lifecycle.start(
             self.controller,
@@ -181,9 +181,9 @@ class Broker:
         )
 
     def _take_offline(self, key: TopicPartition) -> None:
-        """Stop to serve a partition whose log has failed, and tell the controller at once.
+        """Stop serving a partition whose log has failed, and report it to the controller at once.
 
-        A topic that was deleted meanwhile, and perhaps made again, is not concerned.
+        A topic that was deleted in the meantime, even if created again, is not affected.
         """
         if key not in self.logs.offline:
             return
@@ -225,11 +225,11 @@ class Broker:
     # -- metadata -------------------------------------------------------------------------------
 
     def apply_image(self, image: MetadataImage) -> None:
-        """Follow the controller's newest metadata."""
+        """Apply the controller's newest metadata, after the delay of the fault if there is one."""
         self._late_metadata.take(image)
 
     def _hear(self, image: MetadataImage) -> Callable[[], object]:
-        """Check requests against the image from now on; return what lets the partitions follow it."""
+        """Check requests against the image from now on; return the step that applies it to the partitions."""
         before = self.metadata.image
         self.metadata.image = image
         return partial(self._apply, before, image)

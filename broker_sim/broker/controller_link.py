@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class ControllerLink:
-    """The `ControllerChannel` over links, and the sender of ISR changes."""
+    """Calls the controller over links, as the `ControllerChannel` of handlers and the sender of ISR changes."""
 
     def __init__(self, broker: BrokerContext, controller: Controller) -> None:
         self._broker_id = broker.broker_id
@@ -33,7 +33,7 @@ class ControllerLink:
         on_result: Callable[[Result], None],
         on_refusal: Callable[[ApiError], None],
     ) -> None:
-        """Run `verb(controller)` at the controller, and one of the others at this broker.
+        """Run `verb(controller)` at the controller, then `on_result` or `on_refusal` at this broker.
 
         A verb that raises has changed no metadata: the controller commits at its end.
         """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker_sim.replica import DeleteRecordsPartitionStatus, Partition, ReplicaManager
 
 READ_BYTES: Final = 5_242_880
-"""Read at once; Kafka's default of `offsets.load.buffer.size`."""
+"""Number of bytes read at once while loading; Kafka's default of `offsets.load.buffer.size`."""
 DELETE_TIMEOUT_MS: Final = 30_000
 
 

@@ -1,4 +1,4 @@
-"""The coordinators of one broker, and the ways on which they ask other brokers."""
+"""Makes the coordinators of one broker, and what they ask other brokers through."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def make_storages(replica_manager: ReplicaManager, process: Process) -> Callable[[str, int], CoordinatorStorage]:
-    """Return what gives coordinators the partitions of their topics; see `BrokerContext.storage`."""
+    """Return the maker of storages for the coordinators' topics; see `BrokerContext.storage`."""
     return lambda topic, read_bytes: ReplicatedStorage(topic, replica_manager, process.complete_soon, read_bytes)
 
 
@@ -91,7 +91,7 @@ def make_transaction_coordinator(
 def make_transactional_appends(
     broker: BrokerContext, peers: Peers, replica_manager: ReplicaManager, transactions: TransactionCoordinator
 ) -> TransactionalAppends:
-    """Return the appends that the coordinator of a transaction is asked about before."""
+    """Return the appends that are verified with the coordinator of their transaction first."""
 
     def add_partitions(
         coordinator: int,
@@ -117,7 +117,7 @@ def make_transactional_appends(
 def make_persister(
     broker: BrokerContext, peers: Peers, coordinator: ShareCoordinator, create_state_topic: Callable[[], object]
 ) -> Persister:
-    """Return what reaches the share coordinators of all brokers."""
+    """Return the persister, which reaches the share coordinators of all brokers."""
 
     def serve(leader: int, call: tuple[StateApi, Any], respond: Callable[[Any], object]) -> None:
         peers[leader].serve_share_state(*call, respond)
@@ -132,7 +132,7 @@ def make_share_partition_manager(
     applier: MetadataApplier,
     persister: Persister,
 ) -> SharePartitionManager:
-    """Return what serves the share partitions that are led here; their locks have a timer of their own."""
+    """Return the manager of the share partitions that are led here; their locks have a timer of their own."""
     return SharePartitionManager(
         SharePartitionEnvironment(
             persister=persister,

@@ -24,11 +24,11 @@ class ListenerReconfigurable(Protocol):
         """Raise ConfigError unless the broker may have these dynamic configurations."""
 
     def reconfigure(self, dynamic: Mapping[str, str], *, is_start: bool = False) -> None:
-        """Follow them. Raises ConfigError, and changes nothing then."""
+        """Apply the dynamic configurations. Raises ConfigError, and then changes nothing."""
 
 
 class DynamicBrokerConfig:
-    """The listeners of one broker, and the configurations that they are told of."""
+    """Applies changes of one broker's dynamic configurations to its listeners."""
 
     def __init__(self, broker_id: int, config: BrokerConfig) -> None:
         self._broker_id = broker_id
@@ -36,7 +36,7 @@ class DynamicBrokerConfig:
         self._listeners: list[ListenerReconfigurable] = []
 
     def add(self, listener: ListenerReconfigurable) -> None:
-        """Let the listener follow the broker's configurations from now on."""
+        """Register a listener for changes of the broker's configurations."""
         self._listeners.append(listener)
 
     def validate(self, dynamic: Mapping[str, str]) -> None:
@@ -47,7 +47,7 @@ class DynamicBrokerConfig:
             listener.validate(dynamic)
 
     def apply(self, before: MetadataImage, image: MetadataImage) -> None:
-        """Tell the listeners when the broker's own configurations were set, to the same values too."""
+        """Reconfigure the listeners if the broker's own configurations were set, even to the same values."""
         name = str(self._broker_id)
         if before.broker_configs.get(name) is image.broker_configs.get(name):
             return

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class Peer(Protocol):
-    """What brokers ask of each other."""
+    """The requests that brokers send to each other."""
 
     @property
     def replica_server(self) -> ReplicaServer:
-        """What the leader does for its followers."""
+        """Serves the followers of the partitions led there."""
 
     def add_partitions_to_txn(
         self,
@@ -48,14 +48,14 @@ class Peer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerEnvironment:
-    """The same for all brokers of a cluster, and for each of a broker's lives."""
+    """What all brokers of a cluster share, in each of their lives."""
 
     cluster_id: str
     links: Links
     controller: Controller
-    """Reached through `links` only."""
+    """The active controller; brokers call it through `links` only."""
     peers: Mapping[int, Peer]
-    """The brokers that live at this moment; reached through `links` only."""
+    """The brokers that are alive at this moment, by id; called through `links` only."""
     random: random.Random
     make_purgatory: PurgatoryFactory
     api_table: ApiTable
@@ -65,4 +65,4 @@ class BrokerEnvironment:
     controller_quotas: ControllerMutationQuotaManager
     denials: DenialLog
     on_change: Callable[[], object]
-    """Called when a broker has taken in new metadata, and when it begins to accept connections."""
+    """Called when a broker has applied new metadata, and when it begins to accept connections."""

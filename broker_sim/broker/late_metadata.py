@@ -1,4 +1,4 @@
-"""How late a broker takes new metadata; Kafka's brokers do so on their own time, each in two steps.
+"""Delays new metadata on its way into a broker, in two steps; Kafka's brokers apply it at their own pace.
 
     the controller commits     requests are checked against       partitions are led and
     it and answers             the new image                      followed as it says
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 class MetadataDelay:
-    """The fault, of all brokers."""
+    """The fault that delays the metadata of all brokers."""
 
     __slots__ = ("_rng", "max_ms")
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self.max_ms = 0
-        """How long each step takes at most; 0 without the fault."""
+        """Maximum duration of each step in ms; 0 without the fault."""
 
     def draw_ms(self) -> int:
-        """Return how long a step takes this time."""
+        """Return the duration of the next step in ms."""
         return self._rng.randint(0, self.max_ms) if self.max_ms else 0
 
 
@@ -45,17 +45,17 @@ class LateMetadata:
     def __init__(
         self, process: Process, delay: MetadataDelay, hear: Callable[[MetadataImage], Callable[[], object]]
     ) -> None:
-        """`hear(image)` does the first step, and returns what does the second."""
+        """`hear(image)` does the first step, and returns the function that does the second."""
         self._process = process
         self._delay = delay
         self._hear = hear
         self._newest: MetadataImage | None = None
         self._is_busy = False
         self.applied_version = -1
-        """The version whose second step is done."""
+        """Version of the last image whose second step is done; -1 at first."""
 
     def take(self, image: MetadataImage) -> None:
-        """Take an image of the controller; the broker goes on to the newest one that it has got."""
+        """Take an image of the controller; images that a newer one has overtaken are skipped."""
         self._newest = image
         if not self._is_busy:
             self._is_busy = True

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 CONTROLLED_SHUTDOWN_TIMEOUT_MS: Final = 300_000
-"""After so long a broker stops without the controller's permission; fixed in Kafka too."""
+"""Time after which a broker stops without the controller's permission; fixed in Kafka too."""
 FIRST_SHUTDOWN_INTERVAL_MS: Final = 50
 
 
@@ -103,7 +103,7 @@ class BrokerLifecycle:
         self._communicate()
 
     def on_image(self, image: MetadataImage) -> None:
-        """Ask to be unfenced when the metadata that a starting broker waits for has come."""
+        """Ask to be unfenced once the metadata that a starting broker waits for has arrived."""
         broker = image.brokers.get(self._broker_id)
         if (
             self.state is LifecycleState.STARTING
@@ -114,7 +114,7 @@ class BrokerLifecycle:
             self._communicate()
 
     def propagate_failure(self) -> None:
-        """Tell the controller at once that a log is offline, if it knows the broker already."""
+        """Report an offline log to the controller at once, if the broker is registered."""
         if self.broker_epoch >= 0:
             self._communicate()
 

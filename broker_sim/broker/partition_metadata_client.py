@@ -1,4 +1,4 @@
-"""How a group coordinator asks the leaders of partitions for their latest offsets.
+"""Asks the leaders of partitions for their latest offsets, for a group coordinator.
 
 Mirrors `NetworkPartitionMetadataClient`. Partitions of one leader go together, in one request at a time; what
 is asked for meanwhile waits. Where the connection is lost, or no answer comes in time, it is sent again, up
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Pending:
-    """Partitions that one broker leads."""
+    """A request to one leader, for the offsets of partitions that it leads."""
 
     leader: int
     keys: list[TopicPartition]
@@ -47,28 +47,28 @@ class PartitionMetadataClient:
     def __call__(
         self, keys: Iterable[TopicPartition], on_result: Callable[[Mapping[TopicPartition, LatestOffset]], object]
     ) -> None:
-        """Ask the leaders of the partitions; without a leader it is LEADER_NOT_AVAILABLE."""
+        """Ask the leaders of the partitions; the error is LEADER_NOT_AVAILABLE for a partition without a leader."""
         image = self._broker.image()
-        wanted = list(dict.fromkeys(keys))
-        found: dict[TopicPartition, LatestOffset] = {}
+        partitions = list(dict.fromkeys(keys))
+        offsets_of: dict[TopicPartition, LatestOffset] = {}
         by_leader: dict[int, list[TopicPartition]] = {}
-        for key in wanted:
+        for key in partitions:
             state = image.partition(key)
             leader = None if state is None else image.alive_broker(state.leader)
             if leader is None:
-                found[key] = LatestOffset(NO_OFFSET, ErrorCode.LEADER_NOT_AVAILABLE)
+                offsets_of[key] = LatestOffset(NO_OFFSET, ErrorCode.LEADER_NOT_AVAILABLE)
             else:
                 by_leader.setdefault(leader.broker_id, []).append(key)
 
-        def take(asked: Sequence[TopicPartition], offsets: Sequence[LatestOffset]) -> None:
-            found.update(zip(asked, offsets, strict=True))
-            if len(found) == len(wanted):
-                on_result(found)
+        def take(requested: Sequence[TopicPartition], offsets: Sequence[LatestOffset]) -> None:
+            offsets_of.update(zip(requested, offsets, strict=True))
+            if len(offsets_of) == len(partitions):
+                on_result(offsets_of)
 
         if not by_leader:
-            on_result(found)
-        for broker_id, asked in by_leader.items():
-            self._enqueue(_Pending(broker_id, asked, partial(take, asked)))
+            on_result(offsets_of)
+        for broker_id, requested in by_leader.items():
+            self._enqueue(_Pending(broker_id, requested, partial(take, requested)))
 
     def _enqueue(self, pending: _Pending) -> None:
         self._queue.waiting_for(pending.leader).append(pending)

@@ -38,7 +38,7 @@ def make_replica_manager(
     purgatories: Purgatories,
     leader_quota: ReplicaQuota,
 ) -> ReplicaManager:
-    """Return what serves the partitions on this broker."""
+    """Return the manager of the partitions on this broker."""
     selector = None  # the leader itself
     if config.replica_selector_class == RACK_AWARE_SELECTOR:
         selector = RackAwareReplicaSelector(metadata)
@@ -49,7 +49,7 @@ def make_replica_manager(
 
 
 def make_alter_partition_manager(broker: BrokerContext, controller: ControllerLink) -> AlterPartitionManager:
-    """Return what tells the controller of changed ISRs; its decisions are served as requests are."""
+    """Return the sender of ISR changes to the controller; its decisions are served as requests are."""
 
     def send(proposals: Sequence[IsrProposal], on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None]) -> None:
         controller.send_isr_changes(proposals, partial(broker.process.actions.serve, on_answer))
@@ -64,7 +64,7 @@ def make_applier(
     alter_partition: AlterPartitionManager,
     follower_quota: ReplicaQuota,
 ) -> MetadataApplier:
-    """Return what lets the partitions on this broker follow the metadata."""
+    """Return the applier of new metadata to the partitions on this broker."""
     fetchers = FetcherManager(
         broker.broker_id,
         broker.process,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker_sim.protocol import messages
 
 MAX_ERRORS: Final = 1_000
-"""Of so many topics the errors are kept; of more the one is forgotten that would be first."""
+"""Maximum number of topics whose errors are kept; beyond it the error that ends first is forgotten."""
 
 
 class _Failure(NamedTuple):
@@ -31,7 +31,10 @@ class _Failure(NamedTuple):
 
 
 class StreamsInternalTopics:
-    """What one broker creates, and what has failed. Thread rule: the broker's loop."""
+    """Creates the internal topics of one broker's streams groups, and keeps why creations failed.
+
+    Thread rule: the broker's loop.
+    """
 
     def __init__(self, broker: BrokerServices) -> None:
         self._broker = broker
@@ -42,9 +45,9 @@ class StreamsInternalTopics:
         return self._broker.clock.wall_clock_ms()
 
     def create(self, topics: Iterable[messages.CreateTopicsRequest.CreatableTopic], keeps_errors_ms: int) -> None:
-        """Ask the controller for those topics that are not being created, and have not failed just now."""
-        known = {**self._known_failures(), **dict.fromkeys(self._in_flight)}
-        wanted = [
+        """Create the topics, apart from those being created and those that have failed within `keeps_errors_ms`."""
+        skipped = {**self._known_failures(), **dict.fromkeys(self._in_flight)}
+        new_topics = [
             CreatableTopic(
                 topic.name,
                 topic.num_partitions,
@@ -52,11 +55,11 @@ class StreamsInternalTopics:
                 configs={config.name: config.value for config in topic.configs},
             )
             for topic in topics
-            if topic.name not in known
+            if topic.name not in skipped
         ]
-        if not wanted:
+        if not new_topics:
             return
-        names = [topic.name for topic in wanted]
+        names = [topic.name for topic in new_topics]
         self._in_flight.update(names)
 
         def created(results: Sequence[CreateTopicResult]) -> None:
@@ -73,26 +76,26 @@ class StreamsInternalTopics:
         forward(
             self._broker,
             self._broker.config.request_timeout_ms,
-            lambda controller: controller.create_topics(wanted, validate_only=False),
+            lambda controller: controller.create_topics(new_topics, validate_only=False),
             created,
             refused,
         )
 
     def errors_of(self, names: Sequence[str]) -> dict[str, str]:
         """Return why some of these topics could not be created, in the order of Kafka's map."""
-        known = self._known_failures()
-        failed = to_map_order([name for name in names if name in known], string_hash)
-        return {name: known[name].text for name in failed}
+        failures = self._known_failures()
+        failed = to_map_order([name for name in names if name in failures], string_hash)
+        return {name: failures[name].text for name in failed}
 
     def _known_failures(self) -> dict[str, _Failure]:
         now_ms = self._now_ms()
-        return {name: known for name, known in self._failures.items() if known.until_ms > now_ms}
+        return {name: failure for name, failure in self._failures.items() if failure.until_ms > now_ms}
 
     def _keep(self, name: str, text: str, keeps_ms: int) -> None:
         self._failures = self._known_failures()
         self._failures[name] = _Failure(text, self._now_ms() + keeps_ms)
         if len(self._failures) > MAX_ERRORS:
-            first = min(self._failures, key=lambda known: self._failures[known].until_ms)
+            first = min(self._failures, key=lambda topic: self._failures[topic].until_ms)
             del self._failures[first]
 
 

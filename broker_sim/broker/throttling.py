@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from broker_sim.quota import QuotaManagers
 
 _PERCENT_PER_MS: Final = 100 / 1_000
-"""What a millisecond in one second is in per cent."""
+"""Percent of one second per millisecond."""
 _PRODUCE: Final = ApiKey.PRODUCE
 _MARKERS: Final = ApiKey.WRITE_TXN_MARKERS
 
 
 class Throttling:
-    """The quotas of one broker, as its requests meet them."""
+    """Applies the quotas of one broker to its requests."""
 
     def __init__(
         self, quotas: QuotaManagers, purgatory: DelayedOperationPurgatory[ThrottledChannel], clock: Clock
@@ -47,13 +47,13 @@ class Throttling:
         self._clock = clock
 
     def begin(self, context: RequestContext, respond: Respond, request_bytes: int = 0) -> ThrottledRequest:
-        """Measure a request from now on."""
+        """Start measuring a request."""
         throttled = ThrottledRequest(self.quotas, context, request_bytes, self._clock, self._throttle, respond)
         context.throttle = throttled
         return throttled
 
     def hold_up(self, context: RequestContext, respond: Respond, throttle_time_ms: int) -> Respond:
-        """Hold the client up for that time at least; returns what answers then."""
+        """Throttle the client for at least that time; returns the `respond` to use instead."""
         throttle = context.throttle
         if throttle is None:
             throttled = self.begin(context, respond)
@@ -62,7 +62,7 @@ class Throttling:
         return respond
 
     def _throttle(self, context: RequestContext, throttle_time_ms: int) -> None:
-        """Take no request from the connection for that time."""
+        """Read no request from the connection for that time."""
         connection = context.connection
         connection.start_throttling()
         channel = ThrottledChannel(throttle_time_ms, connection.end_throttling, context.client_id)
@@ -70,7 +70,7 @@ class Throttling:
 
 
 class ThrottledRequest:
-    """One request; the `RequestThrottle` of its handler, which responds with `respond`."""
+    """Measures one request; its handler answers with `respond`, and sees it as its `RequestThrottle`."""
 
     __slots__ = (
         "_begun_ms",
@@ -108,20 +108,20 @@ class ThrottledRequest:
         self._took_ms: int | None = None
 
     def leave_handler(self) -> None:
-        """Stop the time; what is answered later costs no more."""
+        """Stop the clock of the handler; an answer that comes later costs nothing more."""
         if self._took_ms is None:
             self._took_ms = self._clock.now_ms() - self._begun_ms
 
     def hold_up(self, throttle_time_ms: int) -> None:
-        """Hold the client up for that time at least."""
+        """Throttle the client for at least that time."""
         self._throttle_time_ms = throttle_time_ms
 
     def max_fetch_bytes(self) -> float | None:
-        """Return what a fetch may read at most without being answered empty, None without a limit."""
+        """Return the most bytes a fetch may read without being answered empty; None without a limit."""
         return self._quotas.fetch.max_value_in_quota_window(self._client)
 
     def refuses_fetch(self, response_bytes: int) -> bool:
-        """Whether a fetch with an answer of that size is answered empty."""
+        """Record a fetch response of that size; return whether it has to be answered empty."""
         fetch = self._quotas.fetch
         time_ms = self._record_time()
         bandwidth_ms = fetch.record_and_get_throttle_time_ms(self._client, response_bytes)
@@ -132,11 +132,11 @@ class ThrottledRequest:
         return self._throttle_time_ms > 0
 
     def exempt(self) -> None:
-        """Do not measure this request."""
+        """Exempt this request from quotas."""
         self._is_measured = True
 
     def respond(self, message: Any) -> None:
-        """Answer, and hold the connection up if the client did too much."""
+        """Send the response, and throttle the connection if the client exceeded a quota."""
         if not self._is_measured:
             self._throttle_time_ms = max(self._throttle_time_ms, self._measure(message))
         said_ms = getattr(message, "throttle_time_ms", 0)

@@ -106,28 +106,28 @@ def _partitions_of(marker: Marker) -> list[TopicPartition]:
 
 
 class _Answers:
-    """The results of one request by producer and partition."""
+    """Collects the results of one request, by producer and partition."""
 
     def __init__(self, request: Request, respond: Callable[[Response], object]) -> None:
         self.pending = 1
-        """The appends without a result, and one more until all have begun."""
+        """Number of appends without a result, plus one until all have begun."""
         self._request = request
         self._respond: Callable[[Response], object] | None = respond
         self._results: dict[int, dict[TopicPartition, ErrorCode]] = {}
 
     def put(self, producer_id: int, key: TopicPartition, error_code: ErrorCode) -> None:
-        """Take the result of one partition."""
+        """Set the result of one partition."""
         self._results.setdefault(producer_id, {})[key] = error_code
 
     def fail(self, error_code: ErrorCode) -> None:
-        """Answer the whole request with an error, whatever becomes of what is appended already."""
+        """Answer the whole request with an error, although some markers may have been appended."""
         for marker in self._request.markers:
             for key in _partitions_of(marker):
                 self.put(marker.producer_id, key, error_code)
         self._send()
 
     def complete_one(self) -> None:
-        """Count one of what is pending as done; answer after the last."""
+        """Count one pending append as done; answer after the last one."""
         self.pending -= 1
         if not self.pending:
             self._send()

@@ -1,4 +1,4 @@
-"""How a broker's groups ask for transactions that commit offsets; mirrors `CoordinatorPartitionWriter`."""
+"""Verifies transactions that commit offsets, for a broker's groups; mirrors `CoordinatorPartitionWriter`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TxnOffsetVerifier:
-    """The `VerifyTransaction` of the groups: the same question that a produce request asks."""
+    """The `VerifyTransaction` of the groups; verifies as for a produce request."""
 
     def __init__(self, transactional_appends: TransactionalAppends) -> None:
         self._transactional_appends = transactional_appends
@@ -32,7 +32,7 @@ class TxnOffsetVerifier:
         api_version: int,
         on_result: Callable[[ErrorCode, VerificationGuard | None], object],
     ) -> None:
-        """Ask about one partition of `__consumer_offsets`; see `VerifyTransaction`."""
+        """Verify one partition of `__consumer_offsets`; see `VerifyTransaction`."""
         key = TopicPartition(GROUP_METADATA_TOPIC, partition)
 
         def on_verified(

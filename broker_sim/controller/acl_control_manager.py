@@ -50,7 +50,7 @@ def _check(acl: Acl) -> Outcome:
 
 
 def _problems(acl: Acl) -> Iterator[str]:
-    """Tell what is wrong, in the order of Kafka's `validateNewAcl`."""
+    """Return the problems of a new rule, in the order of Kafka's `validateNewAcl`."""
     if acl.resource_type in _ABSTRACT_TYPES:
         yield f"Invalid resourceType {acl.resource_type.name}"
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):

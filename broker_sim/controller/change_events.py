@@ -24,7 +24,7 @@ _log = get_logger(__name__)
 
 
 def log_changes(before: MetadataImage, after: MetadataImage, clock: Clock) -> None:
-    """Log what differs between two images; costs nothing where such events are not shown."""
+    """Log the differences between two images; costs nothing if such events are not logged."""
     if not _log.is_enabled_for_info:
         return
     log = _log.bind(clock, node="controller")

@@ -33,7 +33,7 @@ _USER_AND_CLIENT_QUOTAS: Final = {
 _IP_QUOTAS: Final = {"connection_creation_rate": _INT}
 _TOLERANCE: Final = 1e-6
 DEFAULT_NAME: Final = "<default>"
-"""How tools and verbs name the default of a type."""
+"""Name of a type's default entity in tools and verbs."""
 _EMPTY: Final = "Invalid empty client quota entity"
 
 
@@ -67,10 +67,10 @@ def quotas_to_set(
     image: MetadataImage, names: Mapping[str, str | None], quotas: Mapping[str, float | None]
 ) -> ClientQuotaAlteration:
     """Return the change that leaves an entity with these quotas only; names and quotas that are None are left out."""
-    given = {kind: name for kind, name in names.items() if name is not None}
-    entity = quota_entity({kind: None if name == DEFAULT_NAME else name for kind, name in given.items()})
-    known = image.client_quotas.get(entity, {})
-    operations = [(name, value) for name, value in quotas.items() if value is not None or name in known]
+    entity_names = {kind: name for kind, name in names.items() if name is not None}
+    entity = quota_entity({kind: None if name == DEFAULT_NAME else name for kind, name in entity_names.items()})
+    current = image.client_quotas.get(entity, {})
+    operations = [(name, value) for name, value in quotas.items() if value is not None or name in current]
     return ClientQuotaAlteration(entity, operations)
 
 

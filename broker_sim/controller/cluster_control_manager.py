@@ -38,7 +38,7 @@ class BrokerControlState(Enum):
 
 @dataclass(slots=True)
 class _Heartbeats:
-    """What is known from the heartbeats of one incarnation; versions are those of images."""
+    """Facts from the heartbeats of one incarnation; versions are those of images."""
 
     registered_at_version: int
     metadata_version: int = -1
@@ -114,7 +114,7 @@ class ClusterControlManager:
         self._contact_ms[broker_id, broker_epoch] = self._clock.now_ms()
 
     def renew_sessions(self) -> None:
-        """Let all sessions begin anew, as after a heartbeat of each broker."""
+        """Restart all sessions, as after a heartbeat of each broker."""
         self._contact_ms = dict.fromkeys(self._contact_ms, self._clock.now_ms())
 
     def is_caught_up(self, broker_id: int, metadata_version: int) -> bool:

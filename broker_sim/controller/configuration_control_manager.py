@@ -5,8 +5,8 @@ Mirrors `ConfigurationControlManager`, `ControllerConfigurationValidator` and
 `ConfigAdminManager` before it forwards the request.
 
 With eligible leader replicas (KIP-966) the cluster always has a `min.insync.replicas`: it is
-written when the cluster is made, or the feature is turned on, and cannot be removed or set for one broker. A change of it empties
-the ELRs of the topics concerned, because they were computed with another minimum.
+written when the cluster is made or the feature is turned on, and cannot be removed or set for one broker. A change of
+it empties the ELRs of the topics concerned, because they were computed with another minimum.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ _LISTS: Final[Mapping[ConfigResourceType, Callable[[], Mapping[str, ConfigDef]]]
     ConfigResourceType.GROUP: dict,
     ConfigResourceType.CLIENT_METRICS: dict,
 }
-"""Where APPEND and SUBTRACT look for lists; Kafka finds none for groups and subscriptions."""
+"""Definitions in which APPEND and SUBTRACT look for lists; Kafka has none for groups and subscriptions."""
 
 
 class ConfigurationControlManager:
@@ -56,7 +56,7 @@ class ConfigurationControlManager:
         self._validator = ConfigurationValidator(static)
 
     def bootstrap(self, delta: MetadataDelta) -> None:
-        """Write what ELRs need: a `min.insync.replicas` of the cluster, and none of single brokers."""
+        """Write what ELRs need: `min.insync.replicas` for the cluster, and for no single broker."""
         if not has_eligible_leader_replicas(delta.features):
             return
         for name, configs in list(delta.broker_configs.items()):

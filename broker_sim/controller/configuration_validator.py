@@ -38,7 +38,7 @@ log = get_logger(__name__)
 
 
 class ConfigurationValidator:
-    """Checks what a resource would have; `static` is the configuration of the controller."""
+    """Checks the proposed configurations of a resource; `static` is the controller's configuration."""
 
     def __init__(self, static: BrokerConfig) -> None:
         self._static = static
@@ -86,19 +86,19 @@ class ConfigurationValidator:
 
     @staticmethod
     def _listeners(delta: MetadataDelta, broker: str) -> list[str]:
-        """Return the names of the listeners that clients of the broker, or of all, are told of."""
+        """Return the names of the advertised listeners of the broker, or of all brokers."""
         registered = [each for each in delta.brokers.values() if broker in ("", str(each.broker_id))]
         return list(dict.fromkeys(end.listener for each in registered for end in each.endpoints))
 
-    def _check_threads(self, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    def _check_threads(self, present: Mapping[str, str], proposed: Mapping[str, str]) -> None:
         """Refuse to double or halve a number of threads at once; mirrors `DynamicThreadPool`."""
-        names = wanted.keys() & THREADS
+        names = proposed.keys() & THREADS
         if not names:
             return
         definitions = every_broker_config()
         now = self._static.with_dynamic(present)
         for name in sorted(names):
-            value, current = int(wanted[name]), int(now.text_of(definitions[name]) or 0)
+            value, current = int(proposed[name]), int(now.text_of(definitions[name]) or 0)
             reason = thread_count_reason(name, value, current)
             if reason:
                 raise ConfigError(
@@ -112,8 +112,8 @@ class ConfigurationValidator:
             case ConfigResourceType.TOPIC:
                 without_effect = configs.keys() & TOPIC_WITHOUT_EFFECT.keys()
             case ConfigResourceType.BROKER:
-                known = BROKER_CONFIGS.keys() | REPLICATION_QUOTA_CONFIGS.keys()
-                effective = known - BROKER_WITHOUT_EFFECT.keys() - CHANGE_WITHOUT_EFFECT
+                served = BROKER_CONFIGS.keys() | REPLICATION_QUOTA_CONFIGS.keys()
+                effective = served - BROKER_WITHOUT_EFFECT.keys() - CHANGE_WITHOUT_EFFECT
                 without_effect = {
                     name
                     for name in configs.keys() - effective

@@ -403,9 +403,9 @@ class Controller:
         return tasks
 
     def _maybe_fence_one_stale_broker(self, delta: MetadataDelta) -> bool:
-        found, broker = self._cluster.take_expired(delta)
+        has_ended, broker = self._cluster.take_expired(delta)
         self._fence(delta, broker)
-        return found
+        return has_ended
 
     def _fence(self, delta: MetadataDelta, broker: BrokerState | None) -> None:
         if broker is not None:

@@ -44,7 +44,7 @@ class DelegationTokenControlManager:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether there is a secret to make tokens with."""
+        """Whether a secret for tokens is configured."""
         return bool(self._secret_key)
 
     def create(
@@ -105,7 +105,7 @@ class DelegationTokenControlManager:
         return _set_expiry(delta, token, _later(now_ms, period_ms))
 
     def sweep(self, delta: MetadataDelta) -> bool:
-        """Remove the expired tokens; a periodic task, which has no more to do."""
+        """Remove the expired tokens, as a periodic task; always returns False."""
         now_ms = self._clock.wall_clock_ms()
         for token in list(delta.delegation_tokens.values()):
             if token.is_expired(now_ms):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataDelta
 
 KRAFT_LEVELS: Final = SupportedFeature(KRAFT_VERSION, 0, 1)
-"""What may be asked for. It is not advertised."""
+"""Levels of kraft.version that an update may request; the feature is not advertised."""
 ELR_METADATA_VERSION: Final = 23
 """The `metadata.version` that ELRs need, in whose records they are."""
 METADATA_CHANGES: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})

@@ -44,7 +44,7 @@ log = get_logger(__name__)
 
 
 class StoredMetadata(NamedTuple):
-    """What a controller begins with after a restart."""
+    """The state that a controller restarts with."""
 
     image: MetadataImage
     next_producer_id: int
@@ -62,11 +62,11 @@ class MetadataStore:
         self._image = MetadataImage(version=-1, cluster_id="")
         """The newest image."""
         self._written = self._image
-        """The image that the file has."""
+        """The image that is in the file."""
         self.next_producer_id = 0
-        """All smaller ones are given away; written with the next line."""
+        """First producer id that was not given away; written with the next line."""
         self._size_bytes = 0
-        """The whole lines of the file."""
+        """Size of the file's complete lines."""
         self._rewrite_bytes = SMALLEST_REWRITE_BYTES
         self._is_failing = False
 
@@ -81,7 +81,7 @@ class MetadataStore:
         content = self._path.read_bytes()
         lines = _good_lines(content)
         if not lines:
-            raise ConfigError(f"{self._path} has no whole line; {_ADVICE}")
+            raise ConfigError(f"{self._path} has no complete line; {_ADVICE}")
         position = 0
         for number, line in enumerate(lines, 1):
             try:
@@ -139,12 +139,12 @@ class MetadataStore:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Cannot write {self._path}")
 
     def write_pending(self) -> None:
-        """Try again to write what could not be written."""
+        """Retry writing changes that could not be written."""
         if self._is_failing:
             self._write()
 
     def _write(self) -> bool:
-        """Write what the file does not have yet; return whether it has everything now."""
+        """Write the changes that the file lacks; return whether it is complete now."""
         change = difference(self._written, self._image)
         change["next_producer_id"] = self.next_producer_id
         try:

@@ -35,7 +35,7 @@ class Election(Enum):
 
 @dataclass(slots=True)
 class PartitionChangeBuilder:
-    """Takes the wanted changes of `partition` and computes all that follow from them.
+    """Takes the target changes of `partition` and computes all that follow from them.
 
     `is_acceptable_leader(broker_id)` is whether a broker may lead now. `min_isr` is the effective
     minimum, at most the number of replicas. Used once, by one thread.
@@ -153,10 +153,10 @@ class PartitionChangeBuilder:
 
     def _electable_last_known_leader(self, target: PartitionState) -> int | None:
         """Return the last leader if it is alive and no other replica is eligible."""
-        known = self.partition.last_known_elr
-        if not self.elr_enabled or target.isr or target.elr or len(known) != 1:
+        last_known = self.partition.last_known_elr
+        if not self.elr_enabled or target.isr or target.elr or len(last_known) != 1:
             return None
-        return known[0] if self.is_acceptable_leader(known[0]) else None
+        return last_known[0] if self.is_acceptable_leader(last_known[0]) else None
 
     @staticmethod
     def _with_leader(target: PartitionState, leader: int, *, unclean: bool) -> PartitionState:
@@ -170,10 +170,10 @@ class PartitionChangeBuilder:
 
     def _last_known_leader(self, leader: int, *, bump: bool) -> tuple[int, ...]:
         """Keep a lost leader, forget it when the partition has a leader again."""
-        known = self.partition.last_known_elr
+        last_known = self.partition.last_known_elr
         if not self.elr_enabled or not bump:
-            return known
+            return last_known
         if leader != NO_LEADER:
             return ()
         lost = self.partition.leader
-        return known or ((lost,) if lost != NO_LEADER else ())
+        return last_known or ((lost,) if lost != NO_LEADER else ())

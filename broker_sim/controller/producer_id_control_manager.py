@@ -14,7 +14,7 @@ PRODUCER_IDS_BLOCK_SIZE: Final = 1_000
 
 
 class ProducerIdControlManager:
-    """Gives each id once. Belongs to the controller's thread."""
+    """Gives out each producer id once. Belongs to the controller's thread."""
 
     def __init__(self, next_producer_id: int = 0, keep: Callable[[int], object] | None = None) -> None:
         """Begin at that id; `keep(next_producer_id)` is called before a block is given away."""

@@ -85,20 +85,20 @@ class ReassignmentControlManager:
 
 
 def ongoing_reassignments(
-    image: MetadataImage, wanted: Mapping[str, Sequence[int]] | None
+    image: MetadataImage, requested: Mapping[str, Sequence[int]] | None
 ) -> list[OngoingReassignment]:
-    """Return the ongoing reassignments of the wanted partitions, with None of all topics."""
-    found = []
-    topics = image.topics if wanted is None else wanted
+    """Return the ongoing reassignments of the requested partitions; None requests all topics."""
+    ongoing = []
+    topics = image.topics if requested is None else requested
     for name in topics:
         topic = image.topics.get(name)
         if topic is None:
             continue
-        numbers = range(len(topic.partitions)) if wanted is None else wanted[name]
+        numbers = range(len(topic.partitions)) if requested is None else requested[name]
         for number in numbers:
             partition = topic.partition(number)
             if partition is not None and partition.is_reassigning:
-                found.append(
+                ongoing.append(
                     OngoingReassignment(
                         name,
                         number,
@@ -107,7 +107,7 @@ def ongoing_reassignments(
                         removing_replicas=partition.removing_replicas,
                     )
                 )
-    return found
+    return ongoing
 
 
 def _without(replicas: tuple[int, ...], removed: tuple[int, ...]) -> tuple[int, ...]:

@@ -32,7 +32,7 @@ class ElectionType(IntEnum):
 
 
 class ConfigResourceType(IntEnum):
-    """What has configurations; mirrors `ConfigResource.Type`."""
+    """Types of resources that have configurations; mirrors `ConfigResource.Type`."""
 
     TOPIC = 2
     BROKER = 4
@@ -41,7 +41,7 @@ class ConfigResourceType(IntEnum):
 
 
 class AlterOp(IntEnum):
-    """What to do with one configuration; mirrors `AlterConfigOp.OpType`."""
+    """Operations on one configuration; mirrors `AlterConfigOp.OpType`."""
 
     SET = 0
     DELETE = 1
@@ -116,7 +116,7 @@ class CreateTopicResult:
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """A topic's wanted number of partitions, and the replicas of the new ones, if given."""
+    """A topic's new number of partitions, and the replicas of the new ones, or None."""
 
     name: str
     count: int
@@ -189,7 +189,7 @@ class ConfigAlteration:
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """The wanted replicas of a partition; None cancels its ongoing reassignment."""
+    """The target replicas of a partition; None cancels its ongoing reassignment."""
 
     topic: str
     partition: int
@@ -235,14 +235,14 @@ class ScramResults(NamedTuple):
 
 
 class ClientQuotaAlteration(NamedTuple):
-    """What to set for an entity, and with None to remove, by Kafka's names of quotas."""
+    """Quotas to set for an entity, by Kafka's names; None removes a quota."""
 
     entity: QuotaEntity
     operations: Sequence[tuple[str, float | None]]
 
 
 class DeletedAcls(NamedTuple):
-    """What one filter has deleted, or why nothing."""
+    """The rules that one filter has deleted, or the error."""
 
     outcome: Outcome
     acls: tuple[Acl, ...] = ()

@@ -29,7 +29,7 @@ _NO_MECHANISM: Final = Outcome(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SC
 _TOO_FEW: Final = Outcome(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
 _TOO_MANY: Final = Outcome(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
 _NO_PASSWORD: Final = Outcome(ErrorCode.UNKNOWN_SERVER_ERROR)
-"""What Kafka answers after the exception of Java's HMAC, which takes no empty key."""
+"""Kafka's error text after the exception of Java's HMAC, which takes no empty key."""
 
 
 def alter_scram_credentials(

@@ -21,7 +21,7 @@ class QuorumObserver:
     broker_id: int
     log_end_offset: int
     last_heartbeat_ms: int
-    """By the wall clock."""
+    """Time in ms of the wall clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class QuorumStatus:
 
     log_end_offset: int
     now_ms: int
-    """By the wall clock."""
+    """Time in ms of the wall clock."""
     observers: tuple[QuorumObserver, ...]
 
 

@@ -59,13 +59,13 @@ class TopicControlManager:
         Raises ApiError with POLICY_VIOLATION when they have too many partitions together.
         """
         self._check_partition_count(topics)
-        taken = _taken_names(delta, topics)
+        names_in_use = _names_in_use(delta, topics)
         names = Counter(topic.name for topic in topics)
         results = []
         for topic in {topic.name: topic for topic in topics}.values():
             try:
                 _check_named_once(topic.name, names)
-                state = self._create(delta, topic, taken, charge)
+                state = self._create(delta, topic, names_in_use, charge)
             except ApiError as error:
                 outcome = Outcome(error.error_code, error.error_message)
                 results.append(CreateTopicResult(topic.name, outcome))
@@ -84,11 +84,11 @@ class TopicControlManager:
     def create_one_by_one(self, delta: MetadataDelta, topics: Iterable[CreatableTopic]) -> None:
         """Create topics as by a request for each. Raises ApiError for the first that is refused."""
         topics = list(topics)
-        taken = _taken_names(delta, topics)
+        names_in_use = _names_in_use(delta, topics)
         for topic in topics:
             self._check_partition_count([topic])
-            self._create(delta, topic, taken, free_of_charge)
-            taken[unify_collision_chars(topic.name)] = topic.name
+            self._create(delta, topic, names_in_use, free_of_charge)
+            names_in_use[unify_collision_chars(topic.name)] = topic.name
 
     def create_partitions(
         self, delta: MetadataDelta, topics: Sequence[NewPartitions], charge: Charge = free_of_charge
@@ -96,18 +96,18 @@ class TopicControlManager:
         """Add partitions to each topic that can have more; returns one outcome per name."""
         names = Counter(topic.name for topic in topics)
         results = []
-        for wanted in {topic.name: topic for topic in topics}.values():
+        for new_partitions in {topic.name: topic for topic in topics}.values():
             outcome = Outcome()
-            topic = delta.topic(wanted.name)
+            topic = delta.topic(new_partitions.name)
             try:
-                _check_named_once(wanted.name, names)
+                _check_named_once(new_partitions.name, names)
                 if topic is None:
                     outcome = Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 else:
-                    self._add_partitions(delta, topic, wanted, charge)
+                    self._add_partitions(delta, topic, new_partitions, charge)
             except ApiError as error:
                 outcome = Outcome(error.error_code, error.error_message)
-            results.append((wanted.name, outcome))
+            results.append((new_partitions.name, outcome))
         return results
 
     def delete_topics(
@@ -119,13 +119,13 @@ class TopicControlManager:
         """
         if not self._config.delete_topic_enable:
             raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
-        asked = Counter(topics)
-        named = [delta.topic(key) for key in asked if isinstance(key, str)]
-        named_twice = {topic.topic_id for topic in named if topic and topic.topic_id in asked}
-        return [self._delete_topic(delta, key, asked, charge) for key in asked if key not in named_twice]
+        counts = Counter(topics)
+        topics_by_name = [delta.topic(key) for key in counts if isinstance(key, str)]
+        named_twice = {topic.topic_id for topic in topics_by_name if topic and topic.topic_id in counts}
+        return [self._delete_topic(delta, key, counts, charge) for key in counts if key not in named_twice]
 
     def _delete_topic(
-        self, delta: MetadataDelta, key: str | bytes, asked: Counter[str | bytes], charge: Charge
+        self, delta: MetadataDelta, key: str | bytes, counts: Counter[str | bytes], charge: Charge
     ) -> DeleteTopicResult:
         by_name = isinstance(key, str)
         topic = delta.topic(key) if isinstance(key, str) else delta.topic_by_id(key)
@@ -135,7 +135,7 @@ class TopicControlManager:
         def refused(code: ErrorCode, message: str) -> DeleteTopicResult:
             return DeleteTopicResult(name, topic_id, Outcome(code, message))
 
-        if asked[key] > 1:
+        if counts[key] > 1:
             kind = "name" if by_name else "id"
             return refused(ErrorCode.INVALID_REQUEST, f"Duplicate topic {kind}.")
         if topic_id == NO_TOPIC_ID and not by_name:
@@ -144,7 +144,7 @@ class TopicControlManager:
             if by_name:
                 return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED_TEXT)
             return refused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
-        if by_name and topic.topic_id in asked:
+        if by_name and topic.topic_id in counts:
             topic_id = topic.topic_id
             return refused(
                 ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
@@ -167,9 +167,11 @@ class TopicControlManager:
             return self._config.num_partitions
         return max(topic.num_partitions, 0)
 
-    def _create(self, delta: MetadataDelta, topic: CreatableTopic, taken: dict[str, str], charge: Charge) -> TopicState:
+    def _create(
+        self, delta: MetadataDelta, topic: CreatableTopic, names_in_use: dict[str, str], charge: Charge
+    ) -> TopicState:
         """Write the new topic into `delta`. Raises ApiError."""
-        _check_name(topic.name, taken)
+        _check_name(topic.name, names_in_use)
         state = self._new_topic(delta, topic)
         charge(len(state.partitions))
         delta.set_topic(state)
@@ -213,37 +215,39 @@ class TopicControlManager:
         brokers = self._cluster.usable_brokers(delta)
         return StripedReplicaPlacer(brokers, self._rng).place(count, factor)
 
-    def _add_partitions(self, delta: MetadataDelta, topic: TopicState, wanted: NewPartitions, charge: Charge) -> None:
+    def _add_partitions(
+        self, delta: MetadataDelta, topic: TopicState, new_partitions: NewPartitions, charge: Charge
+    ) -> None:
         present = len(topic.partitions)
         code = ErrorCode.INVALID_PARTITIONS
-        if wanted.count == present:
+        if new_partitions.count == present:
             raise ApiError(code, f"Topic already has {present} partition(s).")
-        if wanted.count < present:
+        if new_partitions.count < present:
             raise ApiError(
                 code,
-                f"The topic {wanted.name} currently has {present} partition(s);"
-                f" {wanted.count} would not be an increase.",
+                f"The topic {new_partitions.name} currently has {present} partition(s);"
+                f" {new_partitions.count} would not be an increase.",
             )
-        additional = wanted.count - present
+        additional = new_partitions.count - present
         _check_number(additional)
-        if wanted.assignments is not None and len(wanted.assignments) != additional:
+        if new_partitions.assignments is not None and len(new_partitions.assignments) != additional:
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Attempted to add {additional} additional partition(s), but only"
-                f" {len(wanted.assignments)} assignment(s) were specified.",
+                f" {len(new_partitions.assignments)} assignment(s) were specified.",
             )
         charge(additional)
         factor = len(topic.partitions[0].replicas)
-        if wanted.assignments is None:
+        if new_partitions.assignments is None:
             placed = self._place(delta, additional, factor)
             states = [_placed_partition(delta, replicas) for replicas in placed]
         else:
             states = [
                 _assigned_partition(delta, present + i, replicas, factor)
-                for i, replicas in enumerate(wanted.assignments)
+                for i, replicas in enumerate(new_partitions.assignments)
             ]
         for number, state in enumerate(states, present):
-            delta.set_partition(wanted.name, number, state)
+            delta.set_partition(new_partitions.name, number, state)
 
 
 def validate_manual_assignment(
@@ -273,12 +277,12 @@ def validate_manual_assignment(
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
 
 
-def _taken_names(delta: MetadataDelta, wanted: Iterable[CreatableTopic]) -> dict[str, str]:
-    """Return the topics by what no other topic's name may be but for dots and underscores.
+def _names_in_use(delta: MetadataDelta, topics: Iterable[CreatableTopic]) -> dict[str, str]:
+    """Return the topics by their names with underscores for dots, which no two topics may share.
 
     Without such a character in a wanted name nothing can be taken, and no topic is looked at.
     """
-    if not any(has_collision_chars(topic.name) for topic in wanted):
+    if not any(has_collision_chars(topic.name) for topic in topics):
         return {}
     return {unify_collision_chars(topic.name): topic.name for topic in delta.all_topics()}
 
@@ -293,12 +297,12 @@ def _check_named_once(name: str, names: Counter[str]) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 
 
-def _check_name(name: str, taken: dict[str, str]) -> None:
+def _check_name(name: str, names_in_use: dict[str, str]) -> None:
     if name == CLUSTER_METADATA_TOPIC:
         why = f"Creation of internal topic {name} is prohibited."
         raise ApiError(ErrorCode.INVALID_REQUEST, why)
     wrong = invalid_topic_name(name)
-    other = taken.get(unify_collision_chars(name))
+    other = names_in_use.get(unify_collision_chars(name))
     if wrong is None and other not in {None, name}:
         wrong = f"Topic '{name}' collides with existing topic: {other}"
     if wrong is not None:

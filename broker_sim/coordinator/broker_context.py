@@ -32,7 +32,7 @@ class BrokerContext:
     broker_id: int
     config: BrokerConfig
     process: Process
-    """Runs the broker's callbacks, and serves its requests."""
+    """Runs the broker's callbacks and serves its requests."""
     logs: LogManager
     metadata: MetadataCache
     random: random.Random
@@ -42,7 +42,7 @@ class BrokerContext:
     purgatory: Callable[[str], DelayedOperationPurgatory[Any]]
     """Returns the broker's purgatory of that name, which the first call makes."""
     storage: Callable[[str, int], CoordinatorStorage]
-    """Returns the partitions of an internal topic; the number is how many bytes are read at once when one is loaded."""
+    """`storage(topic, read_bytes)` returns the partitions of an internal topic; loading reads `read_bytes` at once."""
 
     @property
     def clock(self) -> Clock:

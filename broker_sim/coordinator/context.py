@@ -37,24 +37,24 @@ if TYPE_CHECKING:
 
 
 class CoordinatorState(Enum):
-    """Where a partition is; mirrors `CoordinatorRuntime.CoordinatorState`."""
+    """State of a partition at its coordinator; mirrors `CoordinatorRuntime.CoordinatorState`."""
 
     LOADING = "loading"
     ACTIVE = "active"
     FAILED = "failed"
-    """It could not be loaded in this epoch."""
+    """The partition could not be loaded in this epoch."""
     CLOSED = "closed"
-    """The broker has stopped to lead it."""
+    """The broker does not lead the partition any more."""
 
 
 class Shard(Protocol):
-    """The state that the records of one partition make; mirrors `CoordinatorShard`."""
+    """The state that results from the records of one partition; mirrors `CoordinatorShard`."""
 
     def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Take in a record that is in the log at that offset, in a transaction if a producer is named."""
+        """Apply a record that is in the log at that offset; in a transaction if `producer_id` is set."""
 
     def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
-        """Take in the marker at that offset of the log, which ends the producer's transaction."""
+        """Apply the marker at that offset of the log, which ends the producer's transaction."""
 
 
 S = TypeVar("S", bound=Shard)
@@ -87,10 +87,10 @@ class CoordinatorContext(Generic[S]):
         self._buffer = WriteBuffer(partition, broker, topic, self._fail)
         self._end_offset = 0
         self.change_offset = 0
-        """See `ShardRuntime`: that of the record that is taken in, else that of the next one."""
+        """Offset of the record that is being replayed, otherwise of the next one; see `ShardRuntime`."""
         self.shard: S = make_shard(partition, self)
         self.loaded_records = 0
-        """How many records and markers the shard was loaded from."""
+        """Number of records and markers that the shard was loaded from."""
 
     @property
     def is_active(self) -> bool:
@@ -104,7 +104,7 @@ class CoordinatorContext(Generic[S]):
 
     @property
     def is_committed(self) -> bool:
-        """Whether all that was written is committed, so that who writes nothing need not wait."""
+        """Whether everything written is committed, so that an operation without records need not wait."""
         # Records that wait in the buffer are replayed, so they count.
         return self.is_active and self._end_offset <= self._storage.high_watermark(self.partition)
 
@@ -113,7 +113,7 @@ class CoordinatorContext(Generic[S]):
             self._reload(self.partition)
 
     def load(self) -> None:
-        """Replay the partition's log. Raises `ApiError` or ValueError for one that is not understood."""
+        """Replay the partition's log. Raises `ApiError` or ValueError if a batch or record cannot be decoded."""
         for batch in self._storage.read(self.partition):
             header = parse_header(batch)
             self._end_offset = header.last_offset + 1
@@ -168,7 +168,7 @@ class CoordinatorContext(Generic[S]):
             )
 
     def _await_all(self, settle: OnDone) -> None:
-        """Settle when all that was written before is committed."""
+        """Settle when everything written before is committed."""
         is_committed = self.is_committed
         if not is_committed:
             self._buffer.flush()
@@ -182,7 +182,7 @@ class CoordinatorContext(Generic[S]):
             self._storage.await_committed(self.partition, self._end_offset, timeout_ms, settle)
 
     def _append_shared(self, result: Result[R], settle: OnDone) -> None:
-        """Replay the records now; they are appended soon. Should that fail, the shard is loaded again."""
+        """Replay the records now and append them soon; if that fails, the shard is loaded again."""
         error_code = self._storage.check_append(self.partition)
         if error_code:
             settle(error_code)

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_CHARACTERS: Final = 5_000
-"""The limit of an expression's text, so that it is read in milliseconds."""
+"""Maximum length of an expression, so that it is parsed in milliseconds."""
 MAX_INSTRUCTIONS: Final = 2_000
-"""The limit of a program. A step of the match looks at each instruction once at most."""
+"""Maximum number of instructions of a program; each step of a match visits each at most once."""
 MAX_COUNT: Final = 1_000
 MAX_KNOWN_PLACES: Final = 200_000
-"""So many places the steps that are kept may lead to in all; some ten MB."""
+"""Maximum number of places in all cached steps of a pattern, about ten MB."""
 QUICK_STEPS: Final = 100_000
-"""So many instructions, each with a character, are looked at in about ten milliseconds."""
+"""Number of steps, one instruction and one character each, that take about ten milliseconds."""
 
 MOST_LITERALS: Final = 256
-"""The tests of so many characters are kept."""
+"""Maximum number of cached tests of single characters."""
 MOST_PROGRAMS: Final = 32
-"""The programs of so many expressions are kept, at most some 20 MB: a group's are read again when they are resolved."""
+"""Maximum number of cached programs, about 20 MB: a group's expressions are parsed again when they are resolved."""
 
 UNSUPPORTED: Final = {
     "ASSERT": "invalid or unsupported Perl syntax",
@@ -45,7 +45,7 @@ UNSUPPORTED: Final = {
     "GROUPREF": "invalid escape sequence",
     "POSSESSIVE_REPEAT": "invalid nested repetition operator",
 }
-"""What RE2 says of what Python has and RE2 has not."""
+"""RE2's error texts for constructs of Python that RE2 does not have."""
 WORD: Final = frozenset(ascii_letters + digits + "_")
 CATEGORIES: Final = {"DIGIT": frozenset(digits), "SPACE": frozenset("\t\n\f\r "), "WORD": WORD}
 
@@ -59,7 +59,7 @@ EDGE: Final = ""
 
 
 class Pattern:
-    """An expression that was read. One thread uses it."""
+    """A parsed expression. Not thread-safe."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -69,7 +69,7 @@ class Pattern:
 
     @property
     def size(self) -> int:
-        """How many instructions the expression has."""
+        """Number of instructions of the expression."""
         return self._program.size
 
     def matches(self, text: str) -> bool:
@@ -84,15 +84,15 @@ class Pattern:
 
     def _next(self, places: frozenset[int], before: str, character: str) -> frozenset[int]:
         step = (places, before if self._program.looks_back else EDGE, character)
-        found = self._known.get(step)
-        if found is None:
-            found = self._program.after(places, before, character)
-            self._known_places += 1 + len(found)
+        next_places = self._known.get(step)
+        if next_places is None:
+            next_places = self._program.after(places, before, character)
+            self._known_places += 1 + len(next_places)
             if self._known_places > MAX_KNOWN_PLACES:
                 self._known.clear()
-                self._known_places = 1 + len(found)
-            self._known[step] = found
-        return found
+                self._known_places = 1 + len(next_places)
+            self._known[step] = next_places
+        return next_places
 
 
 class _Program:

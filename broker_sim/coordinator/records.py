@@ -100,7 +100,7 @@ def size_in_batch(record: Record) -> int:
 
 
 class RecordClasses:
-    """The classes of the keys and values of one module, made from schemas, beside which `record_schemas.jsonl` has their schemas."""
+    """Makes the classes of a module's keys and values from the schemas in `record_schemas.jsonl` beside it."""
 
     def __init__(self, module: str, loader: Any, directory: str) -> None:
         """`loader` and `directory` are the module's, as for `read_schema_lines`."""

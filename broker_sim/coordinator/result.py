@@ -1,4 +1,4 @@
-"""What an operation on a coordinator's state leads to; mirrors `CoordinatorResult` and `CoordinatorTimer`.
+"""The result of an operation on a coordinator's state; mirrors `CoordinatorResult` and `CoordinatorTimer`.
 
 An operation decides and returns a `Result`; the runtime does everything that can wait or fail. The order
 is always: decide, append, replay, timers, committed, answer.
@@ -54,7 +54,7 @@ class Result(Generic[Response]):
 
 
 class ShardRuntime(Protocol):
-    """What a shard sees of the runtime that it lives in."""
+    """The runtime as its shard sees it."""
 
     @property
     def is_active(self) -> bool:

@@ -38,16 +38,16 @@ R = TypeVar("R")
 
 
 class ShardOwner(Protocol[S]):
-    """The coordinator, which knows what shards are."""
+    """The coordinator that the shards belong to."""
 
     def make_shard(self, partition: int, runtime: ShardRuntime) -> S:
         """Return a shard without state."""
 
     def loaded(self, context: CoordinatorContext[S]) -> None:
-        """Begin to work with a shard that was loaded, and can be found from now on."""
+        """Start working with a shard that was loaded; requests find it from now on."""
 
     def unloaded(self, context: CoordinatorContext[S]) -> None:
-        """Stop to work with a shard: another broker leads its partition now, or nobody."""
+        """Stop working with a shard: this broker does not lead its partition any more."""
 
 
 class CoordinatorRuntime(Generic[S]):
@@ -59,9 +59,9 @@ class CoordinatorRuntime(Generic[S]):
         self._owner = owner
         self._log = log.bind(node=f"broker-{broker.broker_id}", topic=topic.name)
         self._contexts: dict[int, CoordinatorContext[S]] = {}
-        """The partitions that this broker leads, whatever their state."""
+        """Partitions that this broker leads, in any state, by number."""
         self._count: int | None = None
-        """How many partitions there are, as far as keys are in them."""
+        """Number of partitions that keys are in; None without the topic."""
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class CoordinatorRuntime(Generic[S]):
         return context
 
     def loaded(self) -> list[CoordinatorContext[S]]:
-        """Return the partitions that are loaded, by their numbers."""
+        """Return the loaded partitions in the order of their numbers."""
         return [context for _, context in sorted(self._contexts.items()) if context.is_active]
 
     @property
@@ -104,7 +104,7 @@ class CoordinatorRuntime(Generic[S]):
         on_error: Callable[[ApiError], object],
         transaction: VerifiedTransaction = NO_TRANSACTION,
     ) -> None:
-        """Let the shard of a key decide, and carry its result out; see `CoordinatorContext.carry_out`.
+        """Let the shard of a key decide, and carry out its result; see `CoordinatorContext.carry_out`.
 
         `on_error` also gets an `ApiError` that `decide` raises, or that says why there is no shard.
         """
@@ -119,7 +119,7 @@ class CoordinatorRuntime(Generic[S]):
     # -- roles ----------------------------------------------------------------------------------
 
     def follow(self, changes: ImageChanges, image: MetadataImage) -> None:
-        """Take the roles of new metadata."""
+        """Follow new metadata: load the partitions that are led now, and drop those that are not."""
         name, broker_id = self.topic.name, self._broker.broker_id
         topic = image.topics.get(name)
         if topic is None:
@@ -138,7 +138,7 @@ class CoordinatorRuntime(Generic[S]):
                     self.resigned(key.partition)
 
     def elected(self, partition: int, leader_epoch: int) -> None:
-        """Begin to load the partition, which this broker leads in a new epoch."""
+        """Start loading the partition, which this broker leads in a new epoch."""
         context = self._contexts.get(partition)
         if context is not None:
             if context.leader_epoch >= leader_epoch:
@@ -180,14 +180,14 @@ class CoordinatorRuntime(Generic[S]):
                 self._owner.unloaded(context)
 
     def reload(self, partition: int) -> None:
-        """Load the partition again: its state has what is not in the log."""
+        """Load the partition again, because its state has records that are not in the log."""
         context = self._contexts[partition]
         self._log.info("coordinator_reloaded", partition=partition, why="records could not be appended")
         self.resigned(partition)
         self.elected(partition, context.leader_epoch)
 
     def shutdown(self) -> None:
-        """Forget all shards without a word, as a broker that dies."""
+        """Drop all shards without calling the owner, as a broker that is killed."""
         for context in self._contexts.values():
             context.state = CoordinatorState.CLOSED
         self._contexts.clear()

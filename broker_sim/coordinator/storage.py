@@ -89,7 +89,7 @@ class CoordinatorTopic:
 
 
 class VerifiedTransaction(NamedTuple):
-    """The transaction that a batch belongs to, and what shows that its coordinator knows of it."""
+    """The transaction that a batch belongs to, and the guard from its verification."""
 
     producer_id: int
     producer_epoch: int
@@ -100,7 +100,7 @@ NO_TRANSACTION: Final = VerifiedTransaction(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, N
 
 
 class TransactionMarker(NamedTuple):
-    """What ends a transaction in a partition; mirrors `WriteTxnMarkersRequest.TxnMarkerEntry`."""
+    """The end of a transaction in a partition; mirrors `WriteTxnMarkersRequest.TxnMarkerEntry`."""
 
     producer_id: int
     producer_epoch: int
@@ -109,7 +109,7 @@ class TransactionMarker(NamedTuple):
     transaction_version: int
 
     def batch(self, timestamp_ms: int) -> bytes:
-        """Return the marker as it stands in a log, with that timestamp (wall clock)."""
+        """Return the marker's batch with that timestamp (wall clock)."""
         return build_end_txn_marker(
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
@@ -136,11 +136,11 @@ class AppendError(ApiError):
     """Records were not appended, or not committed in time; its `error_code` is what clients are told."""
 
     def __init__(self, append_error: ErrorCode) -> None:
-        """`append_error` is the error of the append as it is."""
+        """`append_error` is the error that the append itself failed with."""
         super().__init__(coordinator_error(append_error))
         self.append_error = append_error
 
 
 def coordinator_error(error_code: ErrorCode) -> ErrorCode:
-    """Return the error of an append as a client is told it."""
+    """Return the error code that clients get for the error of an append."""
     return _CLIENT_ERRORS.get(error_code, error_code)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class WriteBuffer:
-    """What has been written to one partition and is not in its log yet.
+    """Records written to one partition that are not in its log yet.
 
     `on_appended` and `on_done` are as in `CoordinatorStorage.append`.
     """
@@ -82,7 +82,7 @@ class WriteBuffer:
         return True
 
     def flush(self) -> None:
-        """Append what is here."""
+        """Append the buffered records."""
         if not self._records:
             return
         records, self._records = self._records, []
@@ -104,7 +104,7 @@ class WriteBuffer:
         self._append(records, appended, done)
 
     def _can_append(self, on_done: OnDone) -> bool:
-        """Append what is here, and return whether more may follow; tell the error otherwise."""
+        """Append the buffered records; return whether more may follow, otherwise call `on_done` with the error."""
         self.flush()
         if self._has_failed:
             on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -118,12 +118,12 @@ class WriteBuffer:
         transaction: VerifiedTransaction = NO_TRANSACTION,
         timeout_ms: int | None = None,
     ) -> None:
-        """Append the records at once as a batch of their own, after all that is here."""
+        """Append the records at once as a batch of their own, after the buffered ones."""
         if self._can_append(on_done):
             self._append(self._encoded(records), on_appended, on_done, transaction, timeout_ms)
 
     def append_marker(self, marker: TransactionMarker, on_appended: OnAppended, on_done: OnDone) -> None:
-        """Append the marker at once, after all that is here."""
+        """Append the marker at once, after the buffered records."""
         if self._can_append(on_done):
             self._storage.append(
                 self._partition,

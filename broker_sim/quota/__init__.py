@@ -1,4 +1,4 @@
-"""How much clients may do, and how long they are held up when they do more."""
+"""Quotas of clients and replicas, and how long clients are throttled that exceed them."""
 
 from broker_sim.quota.client_quota_manager import Client, ClientQuotaManager
 from broker_sim.quota.connection_quotas import ConnectionQuotas

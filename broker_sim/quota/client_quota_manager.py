@@ -28,14 +28,14 @@ Stat = TypeVar("Stat")
 
 
 class Client(NamedTuple):
-    """Who is measured: the name of its principal, and its client id, empty where it has none."""
+    """A client as quotas see it: the name of its principal, and its client id, empty if it has none."""
 
     user: str
     client_id: str
 
 
 class Sensor(Generic[Stat]):
-    """What is measured of one client, and the bound of its quota."""
+    """The measurement of one client, and the bound of its quota."""
 
     __slots__ = ("bound", "last_used_ms", "stat")
 
@@ -46,7 +46,7 @@ class Sensor(Generic[Stat]):
 
 
 class Sensors(Generic[Stat]):
-    """What is measured of those clients that were heard of, each with its bound."""
+    """The sensors of all recent clients."""
 
     def __init__(self, make: Callable[[], Stat], clock: Clock) -> None:
         self._make = make
@@ -58,7 +58,7 @@ class Sensors(Generic[Stat]):
         return len(self._sensors)
 
     def update(self, quotas: Iterable[tuple[QuotaEntity, float]]) -> None:
-        """Let these quotas hold from now on; what was measured stays."""
+        """Replace the quotas; measurements stay."""
         self.limits = QuotaLimits(quotas)
         for tags, sensor in self._sensors.items():
             sensor.bound = self._bound(tags)
@@ -68,7 +68,7 @@ class Sensors(Generic[Stat]):
         return UNLIMITED if limit is None else limit
 
     def find(self, client: Client) -> Sensor[Stat]:
-        """Return what is measured of the client."""
+        """Return the client's sensor, which is made if there is none."""
         tags = self.limits.tags(*client)
         now_ms = self._clock.now_ms()
         sensor = self._sensors.get(tags)
@@ -98,16 +98,16 @@ class ClientQuotaManager:
 
     @property
     def measured_clients(self) -> int:
-        """How many of those who share a quota were heard of in the last hour or two."""
+        """Number of quota entities that were active in the last hour or two."""
         return len(self._sensors)
 
     def update(self, quotas: Iterable[tuple[QuotaEntity, float]]) -> None:
-        """Let these quotas hold from now on."""
+        """Replace the quotas."""
         self._sensors.update(quotas)
         self.is_enabled = bool(self._sensors.limits)
 
     def record_and_get_throttle_time_ms(self, client: Client, value: float) -> int:
-        """Record what the client did; return for how long it has to wait, 0 if it need not."""
+        """Record a value for the client; return how many ms it is throttled for, 0 if it is not."""
         if not self.is_enabled:
             return 0
         now_ms = self._clock.now_ms()
@@ -118,7 +118,7 @@ class ClientQuotaManager:
         return time_ms if limit_ms is None else min(time_ms, limit_ms)
 
     def unrecord(self, client: Client, value: float) -> None:
-        """Take back what was recorded of an answer that is not given."""
+        """Take back a value recorded for an answer that is not sent."""
         if self.is_enabled:
             self._sensors.find(client).stat.record(-value, self._clock.now_ms())
 

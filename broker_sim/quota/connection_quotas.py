@@ -38,7 +38,7 @@ _QUOTA: Final = "connection_creation_rate"
 
 
 class _Listener:
-    """What is counted of one listener, and its limits."""
+    """The connection counts of one listener, and its limits."""
 
     __slots__ = ("count", "max_connections", "max_rate", "rate")
 
@@ -63,23 +63,23 @@ class ConnectionQuotas:
         self._rate = Rate(self._window)
         self._count = 0
         self._counts: Counter[str] = Counter()
-        """By address."""
+        """Number of open connections by address."""
         self._inter_broker = ""
         self._listeners: dict[str, _Listener] = {}
         self._ip_bounds: dict[str | None, float] = {}
         self._ip_rates: dict[str, Rate] = {}
         self.on_change: Callable[[], object] = lambda: None
-        """Called when limits have changed."""
+        """Called when a limit has changed."""
         self._follow()
 
     def listen(self, listeners: Iterable[str], inter_broker: str = "") -> None:
-        """Learn the names of the listeners, and which of them is that between brokers."""
+        """Set the names of the listeners, and which of them is for brokers."""
         self._inter_broker = inter_broker
         self._listeners = {name: _Listener(self._window) for name in listeners}
         self._follow()
 
     def reconfigure(self, dynamic: Mapping[str, str]) -> None:
-        """Let these dynamic configurations of the broker hold from now on."""
+        """Apply the broker's dynamic configurations."""
         self._dynamic = dynamic
         self._follow()
         self.on_change()
@@ -95,13 +95,13 @@ class ConnectionQuotas:
             listener.max_rate = own.max_connection_creation_rate
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """Let these quotas of addresses hold from now on."""
+        """Replace the quotas of addresses."""
         self._ip_bounds = {dict(entity)[IP]: values[_QUOTA] for entity, values in quotas.items() if _QUOTA in values}
 
     # -- a new connection -----------------------------------------------------------------------
 
     def accept(self, listener: str) -> int:
-        """Count that a connection was made; return for how many milliseconds its listener stands still."""
+        """Count a new connection; return how many ms its listener accepts no other one."""
         of_listener = self._listeners[listener]
         throttle_time_ms = self._record(of_listener.rate, of_listener.max_rate)
         if self.is_protected(listener):
@@ -110,7 +110,7 @@ class ConnectionQuotas:
         return max(throttle_time_ms, self._record(self._rate, bound))
 
     def has_slot(self, listener: str) -> bool:
-        """Whether there may be one more connection of the listener."""
+        """Whether the listener may have one more connection."""
         of_listener = self._listeners[listener]
         return of_listener.count < of_listener.max_connections and (
             self.is_protected(listener) or self._count < self._config.max_connections
@@ -142,18 +142,18 @@ class ConnectionQuotas:
     # -- open connections -----------------------------------------------------------------------
 
     def limit_reached(self, ip: str) -> int | None:
-        """Return the most connections that the address may have, None unless it has so many."""
+        """Return the address's limit if it is reached, otherwise None."""
         limit = self._overrides.get(ip, self._config.max_connections_per_ip)
         return limit if self._counts[ip] >= limit else None
 
     def inc(self, listener: str, ip: str) -> None:
-        """Count a connection that is open from now on."""
+        """Count an open connection."""
         self._count += 1
         self._counts[ip] += 1
         self._listeners[listener].count += 1
 
     def dec(self, listener: str, ip: str) -> None:
-        """Count it no longer."""
+        """Count a closed connection."""
         self._count -= 1
         self._listeners[listener].count -= 1
         self._counts[ip] -= 1
@@ -162,16 +162,16 @@ class ConnectionQuotas:
 
     @property
     def closing(self) -> int:
-        """How many of listeners that are not protected must end."""
+        """Number of connections to close on listeners that are not protected."""
         return max(0, self._count - self._config.max_connections)
 
     def is_protected(self, listener: str) -> bool:
-        """Whether the listener does not wait for the limits of the broker."""
+        """Whether the listener is exempt from the broker's limit."""
         return listener == self._inter_broker and len(self._listeners) > 1
 
 
 def _address(host: str) -> str:
-    """Return the address as a connection has it."""
+    """Return the address in the form that connections have."""
     if host == "localhost":
         return "127.0.0.1"
     try:

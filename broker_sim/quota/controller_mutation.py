@@ -38,7 +38,7 @@ class ControllerMutationQuota:
         self._recorded_ms = 0
 
     def record(self, partitions: int) -> None:
-        """Count what is about to be changed. Raises ApiError if it may not be."""
+        """Count partitions about to be created or deleted. Raises ApiError if they may not be."""
         bucket, clock = self._bucket, self._clock
         if bucket is None or clock is None:
             return
@@ -55,7 +55,7 @@ class ControllerMutationQuota:
 
     @property
     def throttle_time_ms(self) -> int:
-        """How long the client has to wait from now on."""
+        """Remaining time in ms that the client is throttled for."""
         if self._clock is None:
             return 0
         passed_ms = self._clock.now_ms() - self._recorded_ms
@@ -76,7 +76,7 @@ class ControllerMutationQuotaManager:
         """Whether any quota of this kind is set."""
 
     def update(self, quotas: Iterable[tuple[QuotaEntity, float]]) -> None:
-        """Let these quotas hold from now on."""
+        """Replace the quotas."""
         self._sensors.update(quotas)
         self.is_enabled = bool(self._sensors.limits)
 

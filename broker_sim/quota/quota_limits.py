@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata.quota_entity import QuotaEntity
 
 Tags = tuple[str, str]
-"""The user and the client id that are measured together; empty where it is not looked at."""
+"""The user and the client id that are measured together; empty if the quota ignores it."""
 
 _BY_CLIENT_ID, _BY_USER, _BY_BOTH = 1, 2, 4
 
@@ -48,7 +48,7 @@ class QuotaLimits:
         return bool(self._kinds)
 
     def tags(self, user: str, client_id: str) -> Tags:
-        """Return with whom the client is measured."""
+        """Return the tags that the client is measured under."""
         if self._kinds in {0, _BY_CLIENT_ID}:
             return "", client_id
         if self._kinds == _BY_USER:
@@ -62,7 +62,7 @@ class QuotaLimits:
         return "", client_id
 
     def limit(self, tags: Tags) -> float | None:
-        """Return the bound for those who are measured together, None without one."""
+        """Return the bound for these tags, None without one."""
         user, client_id = tags
         entities: tuple[QuotaEntity, ...] = ()
         if user and client_id:

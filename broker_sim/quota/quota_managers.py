@@ -35,7 +35,7 @@ class QuotaManagers:
         self._quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """Let these quotas hold from now on; costs nothing if they are those that hold."""
+        """Replace the quotas; costs nothing if they are the same object as before."""
         if quotas is self._quotas:
             return
         self._quotas = quotas

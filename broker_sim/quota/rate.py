@@ -25,7 +25,7 @@ _MAX_INT: Final = 2**31 - 1
 
 
 class Window(NamedTuple):
-    """How many samples a rate has, and how long one is."""
+    """Number and length of the samples of a rate."""
 
     samples: int
     sample_ms: int
@@ -59,7 +59,7 @@ class Rate:
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """Add what came now; a negative value takes back what was added."""
+        """Record a value now; a negative one takes back an earlier value."""
         sample = self._current_sample(now_ms)
         if now_ms - sample.start_ms >= self._window.sample_ms:
             sample = self._advance(now_ms)
@@ -67,12 +67,12 @@ class Rate:
         sample.last_event_ms = now_ms
 
     def measure(self, now_ms: int) -> float:
-        """Return what came per second."""
+        """Return the rate per second."""
         self._purge(now_ms)
         return self._total() * MS_PER_SECOND / self.window_size_ms(now_ms)
 
     def throttle_time_ms(self, bound: float, now_ms: int) -> int:
-        """Return after how long the rate is down at the bound if nothing more comes; 0 if it is now."""
+        """Return after how many ms without new values the rate is down at the bound; 0 if it is already."""
         self._purge(now_ms)
         total = self._total()
         # No window is smaller. Connections ask at each accept, mostly against a bound that is far away.
@@ -85,7 +85,7 @@ class Rate:
         return min(floor((value - bound) / bound * window_ms + _HALF), _MAX_INT)
 
     def window_size_ms(self, now_ms: int) -> int:
-        """Return the milliseconds that `measure` divides by; old samples are to be forgotten before."""
+        """Return the number of ms that `measure` divides by; call `_purge` before."""
         elapsed_ms = self.elapsed_ms(now_ms)
         missing = self._window.samples - 1 - elapsed_ms // self.sample_ms
         return max(elapsed_ms + max(missing, 0) * self.sample_ms, 1)
@@ -117,7 +117,7 @@ class Rate:
         return self._samples[self._current]
 
     def _purge(self, now_ms: int) -> None:
-        """Forget samples in which nothing came during the window."""
+        """Reset the samples that are older than the window."""
         age_ms = self._window.samples * self._window.sample_ms
         for sample in self._samples:
             if now_ms - sample.last_event_ms >= age_ms:

@@ -38,7 +38,7 @@ _ALL: Final = "*"
 
 
 class SimpleRate(Rate):
-    """What came per second since the oldest sample began."""
+    """The rate per second since the oldest sample began."""
 
     __slots__ = ()
 
@@ -58,17 +58,17 @@ class ReplicationQuotaManager:
         topic_configs: Callable[[str], Mapping[str, str]],
         replicas_config: str,
     ) -> None:
-        """`topic_configs(topic)` is what is set for the topic; that of this name lists its throttled replicas."""
+        """`topic_configs(topic)` returns the topic's configurations, one of which lists its throttled replicas."""
         self._clock = clock
         self._broker_id = broker_id
         self._topic_configs = topic_configs
         self._replicas_config = replicas_config
         self._rate = SimpleRate(window)
         self.upper_bound = MAX_LONG
-        """The most bytes per second."""
+        """Maximum bytes per second."""
 
     def is_throttled(self, topic_partition: TopicPartition) -> bool:
-        """Whether this broker's replica of the partition is among those that are counted."""
+        """Whether this broker's replica of the partition is throttled."""
         text = self._topic_configs(topic_partition.topic).get(self._replicas_config)
         if not text:
             return False
@@ -76,7 +76,7 @@ class ReplicationQuotaManager:
         return partitions is None or topic_partition.partition in partitions
 
     def is_quota_exceeded(self) -> bool:
-        """Whether so much was counted that replicas that are not in sync have to wait."""
+        """Whether the quota is exceeded, so that replicas that are not in sync have to wait."""
         if self.upper_bound == MAX_LONG:
             return False
         return self._rate.measure(self._clock.now_ms()) > self.upper_bound
@@ -87,7 +87,7 @@ class ReplicationQuotaManager:
 
 
 class ReplicationQuotas:
-    """Both quotas of one broker."""
+    """The replication quotas of one broker, as leader and as follower."""
 
     def __init__(
         self, config: BrokerConfig, clock: Clock, broker_id: int, topic_configs: Callable[[str], Mapping[str, str]]
@@ -100,7 +100,7 @@ class ReplicationQuotas:
         self.follower = ReplicationQuotaManager(*parts, FOLLOWER_REPLICAS)
 
     def reconfigure(self, dynamic: Mapping[str, str]) -> None:
-        """Let these dynamic configurations of the broker hold from now on."""
+        """Apply the broker's dynamic configurations."""
         for name, manager in ((LEADER_RATE, self.leader), (FOLLOWER_RATE, self.follower)):
             bound = REPLICATION_QUOTA_CONFIGS[name].parse(dynamic.get(name, str(MAX_LONG)))
             assert isinstance(bound, int)

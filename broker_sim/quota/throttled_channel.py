@@ -1,4 +1,4 @@
-"""A connection that is held up; mirrors `ThrottledChannel`.
+"""A throttled connection; mirrors `ThrottledChannel`.
 
 Kafka keeps these in a `DelayQueue` for each kind of quota, which a thread reads (`ThrottledChannelReaper`).
 Deliberate difference: here they are delayed operations in one purgatory, `ThrottledChannel`, so that
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ThrottledChannel(DelayedRequest):
-    """Takes no request from one connection for `delay_ms`."""
+    """Keeps one connection muted for `delay_ms`."""
 
     __slots__ = ("_end_throttling",)
 
@@ -31,8 +31,8 @@ class ThrottledChannel(DelayedRequest):
         return False
 
     def on_complete(self) -> None:
-        """Take requests again."""
+        """Unmute the connection."""
         self._end_throttling()
 
     def on_expiration(self) -> None:
-        """Do nothing more: the end of the wait is what was to come."""
+        """Do nothing: `on_complete` has unmuted the connection."""

@@ -27,12 +27,12 @@ class TokenBucket:
         self._tokens = 0.0
         self._updated_ms: int | None = None
 
-    def record(self, taken: float, per_second: float, now_ms: int) -> None:
-        """Take tokens out."""
-        self._tokens = min(self.measure(per_second, now_ms) - taken, self._window_s * per_second)
+    def record(self, tokens: float, per_second: float, now_ms: int) -> None:
+        """Take tokens out of the bucket."""
+        self._tokens = min(self.measure(per_second, now_ms) - tokens, self._window_s * per_second)
 
     def measure(self, per_second: float, now_ms: int) -> float:
-        """Return the tokens there are at that rate of filling; below zero if too many were taken."""
+        """Return the number of tokens at that rate of filling; below zero if too many were taken."""
         burst = self._window_s * per_second
         if self._updated_ms is None:
             self._tokens = burst
@@ -43,6 +43,6 @@ class TokenBucket:
         return self._tokens
 
     def throttle_time_ms(self, per_second: float, now_ms: int) -> int:
-        """Return after how long the number is at zero again; 0 if it is not below."""
+        """Return after how many ms the number of tokens is back at zero; 0 if it is not below."""
         tokens = self.measure(per_second, now_ms)
         return floor(-tokens / per_second * MS_PER_SECOND + _HALF) if tokens < 0 else 0

@@ -1,4 +1,4 @@
-"""A leader's questions to the coordinators of transactions; mirrors `AddPartitionsToTxnManager`.
+"""Verifies transactions with their coordinators, for a leader; mirrors `AddPartitionsToTxnManager`.
 
 A leader asks before the first append of a transaction to a partition: whether the partition is part of
 it, or, for clients that leave that to the leader, to make it so (KIP-890). Questions to one coordinator
@@ -37,7 +37,7 @@ Topic = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 
 
 class TransactionSupportedOperation(Enum):
-    """What a client that writes to a transaction can handle; `AddPartitionsToTxnManager`'s."""
+    """What a client that writes to a transaction can handle; mirrors the enum in `AddPartitionsToTxnManager`."""
 
     DEFAULT_ERROR = "errors of before KIP-890"
     GENERIC_ERROR_SUPPORTED = "TRANSACTION_ABORTABLE too"
@@ -50,14 +50,14 @@ class TransactionSupportedOperation(Enum):
 
     @classmethod
     def of_produce(cls, version: int) -> TransactionSupportedOperation:
-        """Return what the version of a produce request tells."""
+        """Return what a client of that version of Produce can handle."""
         if version >= 12:
             return cls.ADD_PARTITION
         return cls.GENERIC_ERROR_SUPPORTED if version == 11 else cls.DEFAULT_ERROR
 
     @classmethod
     def of_txn_offset_commit(cls, version: int) -> TransactionSupportedOperation:
-        """Return what the version of a request to commit offsets in a transaction tells."""
+        """Return what a client of that version of TxnOffsetCommit can handle."""
         if version >= 5:
             return cls.ADD_PARTITION
         return cls.GENERIC_ERROR_SUPPORTED if version == 4 else cls.DEFAULT_ERROR
@@ -170,7 +170,7 @@ def _tell(questions: dict[str, _Question], response: messages.AddPartitionsToTxn
 
 
 def _told(code: int) -> ErrorCode:
-    """Return the error as a producer is told it, whatever its version."""
+    """Return the error code that producers of any version get."""
     if code == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return ErrorCode(code)

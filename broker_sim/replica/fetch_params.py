@@ -29,7 +29,7 @@ class FetchIsolation(Enum):
 
 
 class FetchParams:
-    """What holds for all partitions of a fetch; for reading only."""
+    """Parameters of a fetch for all its partitions; read-only."""
 
     __slots__ = (
         "as_views",
@@ -68,7 +68,7 @@ class FetchParams:
         self.client_id = client_id
         self.rack_id = rack_id
         self.as_views = as_views
-        """Whether records may come as views of files."""
+        """Whether records may be returned as views of files."""
         self.is_from_follower = replica_id >= 0
         # Before version 11 (KIP-392) a consumer's fetch carries no rack, and only the leader serves it.
         self.fetch_only_leader = self.is_from_follower or not has_client_metadata
@@ -142,18 +142,18 @@ class FetchPartitionData:
         self.records = records
         self.size_bytes = size_bytes
         self.view: FileView | None = None
-        """The records in the place of `records`, where they were asked for as views of files."""
+        """The records as a view of files, in place of `records`, if the fetch accepts views."""
         self.diverging_epoch = diverging_epoch
         self.preferred_read_replica = preferred_read_replica
         """The broker that the consumer should ask in place of this one; -1 without one."""
         self.aborted_transactions: Sequence[AbortedTxn] | None = None
-        """Those that the read may have touched; None unless the fetch reads committed records."""
+        """Aborted transactions that the read may have touched; None unless it reads committed records only."""
 
     def leave_out_records(self) -> None:
-        """Tell of the offsets only."""
+        """Drop the records; the offsets stay."""
         self.records, self.size_bytes, self.view = (), 0, None
 
     @classmethod
     def failed(cls, error_code: ErrorCode) -> FetchPartitionData:
-        """Return a result that is only an error."""
+        """Return a result with an error and nothing else."""
         return cls(error_code, -1, -1, -1)

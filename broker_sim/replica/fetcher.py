@@ -55,11 +55,11 @@ class FetchState:
         self.lag: int | None = None
 
     def is_sent(self) -> bool:
-        """Return whether the leader's session has it as it is."""
+        """Whether the leader's session has the current position."""
         return self.fetch is self.sent
 
     def is_in_sync(self) -> bool:
-        """Return whether it has all that it has heard of."""
+        """Whether the follower has all records that it knows of."""
         return self.lag is not None and self.lag <= 0
 
 
@@ -197,7 +197,7 @@ class ReplicaFetcher:
         return FollowerFetch(params, epoch, to_send, to_forget)
 
     def _take_throttled_back(self) -> set[TopicPartition]:
-        """Return what is not fetched above the quota; mirrors `shouldFollowerThrottle`."""
+        """Take the throttled partitions out of the session, and return them; mirrors `shouldFollowerThrottle`."""
         throttled = set()
         for topic_partition, state in self._states.items():
             if not state.is_in_sync() and self._quota.is_throttled(topic_partition):
@@ -252,7 +252,7 @@ class ReplicaFetcher:
         self._maybe_fetch()
 
     def _check_timeout(self) -> None:
-        """Give up a fetch without a response in time; one timer serves one fetch after the other."""
+        """Give up a fetch without a response in time; one timer serves all fetches in turn."""
         self._timeout = None
         if self._request is None:
             return
@@ -302,7 +302,7 @@ class ReplicaFetcher:
     def _take(
         self, topic_partition: TopicPartition, state: FetchState, data: FetchPartitionData, failed: list[TopicPartition]
     ) -> bool:
-        """Do what the answer asks for; return whether the high watermark moved."""
+        """Process the leader's answer for one partition; return whether the high watermark moved."""
         if data.error_code:
             self._handle_error(topic_partition, state, data.error_code, failed)
         elif data.diverging_epoch is not None:
@@ -342,7 +342,7 @@ class ReplicaFetcher:
         return local_log.high_watermark != old_high_watermark
 
     def _truncate(self, state: FetchState, leader_epoch: int, leader_end_offset: int) -> None:
-        """Truncate what the leader does not have."""
+        """Truncate the log to where the leader's log diverges."""
         local_log = state.partition.log
         target = truncation_offset(local_log, leader_epoch, leader_end_offset)
         name = str(state.partition.topic_partition)

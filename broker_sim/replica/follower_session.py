@@ -76,7 +76,7 @@ class IdlePartition(IdleFetch):
         return self.session.fetch_time_ms
 
     def wake(self) -> None:
-        """Let the session read the partition again."""
+        """Let the session's next fetch read the partition again."""
         self.session.wake(self)
 
 
@@ -87,7 +87,7 @@ class FollowerSession:
 
     def __init__(self, keys: KeySet[Any]) -> None:
         self.keys = keys
-        """All partitions: what the follower's fetches wait under."""
+        """Keys of all partitions, which the follower's fetches are watched by."""
         self.next_epoch = INITIAL_EPOCH + 1
         """The epoch of the follower's next fetch."""
         self.fetch_time_ms = 0
@@ -97,7 +97,7 @@ class FollowerSession:
         self._news: dict[TopicPartition, FetchPartitionData] = {}
 
     def update(self, request: FollowerFetch) -> None:
-        """Take what the follower forgets and names; what it names is read last."""
+        """Apply the partitions that a fetch forgets and names; those it names are read last."""
         for topic_partition in request.to_forget:
             self._forget(topic_partition)
             self.keys.discard(topic_partition)
@@ -125,7 +125,7 @@ class FollowerSession:
         results: Sequence[tuple[TopicPartition, FetchPartitionData]],
         partitions: Mapping[TopicPartition, Partition],
     ) -> None:
-        """Take what a fetch found in the unread partitions; those without news become idle."""
+        """Note the results of reading the unread partitions; those without news become idle."""
         for topic_partition, data in results:
             self._news[topic_partition] = data
             if data.error_code or data.size_bytes or data.diverging_epoch is not None:
@@ -149,7 +149,7 @@ class FollowerSession:
     def answer(
         self, results: Sequence[tuple[TopicPartition, FetchPartitionData]]
     ) -> list[tuple[TopicPartition, FetchPartitionData]]:
-        """Return what the follower is told: these results, and what it was not told before."""
+        """Return the response: these results, and earlier ones that were not sent yet."""
         news = self._news
         self._news = {}
         news.update(results)

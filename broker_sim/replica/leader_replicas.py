@@ -101,7 +101,7 @@ class LeaderReplicas:
         return self._metadata.is_stale_epoch(follower_id, broker_epoch)
 
     def now_ms(self) -> int:
-        """Return the time that fetches are noted with."""
+        """Return the time in ms that fetches are recorded with."""
         return self._clock.now_ms()
 
     def may_be_idle(self, follower: Replica) -> bool:
@@ -112,7 +112,7 @@ class LeaderReplicas:
         return self.isr_state.is_inflight or follower.broker_id in self.isr_state.isr
 
     def wake(self) -> None:
-        """Let the followers' sessions read the partition again: something of it has changed."""
+        """Let the followers' sessions read the partition again, because it has changed."""
         for follower in self.followers.values():
             if follower.idle is not None:
                 follower.idle.wake()

@@ -69,9 +69,9 @@ class PartitionStore:
 
 
 class PartitionListeners:
-    """Who is told that this broker leads a partition no more; mirrors `PartitionListener` and its calls.
+    """Callbacks for partitions that this broker leads no more; mirrors `PartitionListener` and its calls.
 
-    Callbacks stay until they are removed, or the partition is.
+    A callback stays until it is removed, or its partition is.
     """
 
     __slots__ = ("_listeners",)
@@ -84,7 +84,7 @@ class PartitionListeners:
         self._listeners.setdefault(key, []).append(listener)
 
     def remove(self, key: TopicPartition, listener: Listener) -> None:
-        """Call it no more, if it is called yet."""
+        """Remove the listener; does nothing if it is not registered."""
         listeners = self._listeners.get(key)
         if listeners is not None and listener in listeners:
             listeners.remove(listener)
@@ -92,12 +92,12 @@ class PartitionListeners:
                 del self._listeners[key]
 
     def became_follower(self, key: TopicPartition) -> None:
-        """Tell that the broker follows the partition now."""
+        """Call the partition's listeners: the broker follows it now."""
         for listener in tuple(self._listeners.get(key, ())):
             listener()
 
     def removed(self, key: TopicPartition) -> None:
-        """Tell that the partition is here no more."""
+        """Call the partition's listeners and drop them: it is not hosted any more."""
         for listener in self._listeners.pop(key, ()):
             listener()
 
@@ -119,11 +119,11 @@ class MetadataApplier:
         self._store = store
         self._topic_config = topic_config
         self.listeners = PartitionListeners()
-        """Who is told that this broker leads a partition no more."""
+        """Callbacks for partitions that this broker leads no more."""
         self._in_controlled_shutdown = False
 
     def begin_controlled_shutdown(self) -> None:
-        """From now on, stop to follow partitions whose ISR the controller takes this broker out of."""
+        """From now on, stop following partitions once the controller takes this broker out of their ISR."""
         self._in_controlled_shutdown = True
 
     def apply(self, changes: ImageChanges, image: MetadataImage) -> None:
@@ -158,7 +158,7 @@ class MetadataApplier:
                 self._make_follower(key, topic, state, image)
 
     def take_offline(self, key: TopicPartition) -> None:
-        """Neither lead nor follow the partition, whose log has failed; what waits for it is answered."""
+        """Stop leading or following a partition whose log has failed; requests that wait for it are answered."""
         partition = self._remove(key)
         self._complete_without(key, partition)
 
@@ -191,7 +191,7 @@ class MetadataApplier:
         self._complete_without(key, partition)
 
     def _remove(self, key: TopicPartition) -> Partition | None:
-        """Neither lead nor follow the partition any more; return it if it was here."""
+        """Stop leading or following the partition; return it if it was hosted."""
         self._fetchers.unfollow(key)
         partition = self._replica_manager.partitions.pop(key, None)
         if partition is not None:
@@ -200,7 +200,7 @@ class MetadataApplier:
         return partition
 
     def _complete_without(self, key: TopicPartition, partition: Partition | None) -> None:
-        """Let what waits for the partition see that this broker does not lead it."""
+        """Try the operations that wait for the partition: this broker does not lead it."""
         topic_id = NO_TOPIC_ID if partition is None else partition.topic_id
         self._replica_manager.purgatories.check_and_complete_not_leader(key, topic_id)
 

@@ -1,4 +1,4 @@
-"""What a broker logs about one of its partitions: its role, and the ISR that it leads."""
+"""Events that a broker logs about one of its partitions: roles and changes of the ISR."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Replica:
         self.broker_epoch = broker_epoch
 
     def end_idle(self) -> None:
-        """Keep what the session knows of it: from now on it is read again."""
+        """End the idle fetch, keeping its time: the partition is read again from now on."""
         self._last_caught_up_time_ms = self.last_caught_up_time_ms
         self._last_fetch_time_ms = self.last_fetch_time_ms
         self.idle = None

@@ -56,7 +56,7 @@ class ReplicaManager:
         self._is_known = is_known
         self._replica_selector = replica_selector
         self.leader_quota: ReplicaQuota = UNBOUNDED_QUOTA
-        """Holds back what followers fetch that are not in the ISR."""
+        """Quota for what followers outside the ISR fetch from this leader."""
 
     # -- look-up --------------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class ReplicaManager:
         return ProducePartitionStatus.appended(info)
 
     def _note_append(self, topic_partition: TopicPartition, hw_increased: bool) -> None:
-        """Let what waits for the append be tried after the running handler, if there is anything."""
+        """Queue the operations that wait for the append, to be tried after the running handler."""
         if self.purgatories.may_complete(topic_partition, hw_increased):
             self._actions.add(partial(self._complete_after_append, topic_partition, hw_increased))
 

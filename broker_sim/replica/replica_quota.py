@@ -1,4 +1,4 @@
-"""What holds replication back; mirrors `ReplicaQuota` and `UnboundedQuota`."""
+"""Quotas on replication traffic; mirrors `ReplicaQuota` and `UnboundedQuota`."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 
 _RESPONSE_BYTES: Final = 16
 _PARTITION_BYTES: Final = 56
-"""What the newest response to a follower's fetch has beside the records, with one partition of a topic."""
+"""Bytes of a follower's fetch response besides the records, in the newest version with one partition of a topic."""
 
 
 class ReplicaQuota(Protocol):
     """The bytes of throttled replicas, as a leader or as a follower (KIP-73)."""
 
     def is_throttled(self, topic_partition: TopicPartition) -> bool:
-        """Whether this broker's replica of the partition is among those that are counted."""
+        """Whether this broker's replica of the partition is throttled."""
 
     def is_quota_exceeded(self) -> bool:
-        """Whether so much was counted that replicas that are not in sync have to wait."""
+        """Whether the quota is exceeded, so that replicas that are not in sync have to wait."""
 
     def record(self, value: int) -> None:
         """Count the bytes of a throttled replica."""
 
 
 class _UnboundedQuota:
-    """Counts nothing."""
+    """A quota without a limit."""
 
     def is_throttled(self, topic_partition: TopicPartition) -> bool:  # noqa: ARG002 - of the protocol
         return False

@@ -1,4 +1,4 @@
-"""What a leader does for its followers: the receiving end of `LeaderLink`.
+"""Serves the followers of a leader: the receiving end of `LeaderLink`.
 
 In Kafka followers send the Fetch, ListOffsets and OffsetForLeaderEpoch requests of clients; here
 they call over links, which come to the same `ReplicaManager`.
@@ -44,7 +44,7 @@ class ReplicaServer:
         self._actions.serve(self._replica_manager.fetch_for_follower, request.params, session, on_result)
 
     def latest_offset(self, key: TopicPartition) -> int:
-        """Return what a client that reads all records gets from ListOffsets. Raises `ApiError`."""
+        """Return the latest offset, as ListOffsets does for uncommitted records. Raises `ApiError`."""
         partition = self._replica_manager.get_partition(key)
         log = partition.local_log(NO_EPOCH, require_leader=True)
         partition.check_high_watermark()
@@ -69,7 +69,7 @@ class ReplicaServer:
         current_leader_epoch: int,
         on_result: Callable[[tuple[ErrorCode, int, int]], None],
     ) -> None:
-        """Tell a follower the error, or NONE with the log's start and end offset."""
+        """Answer a follower with NONE and the log's start and end offset, or with the error."""
         try:
             partition = self._replica_manager.get_partition(topic_partition)
             local_log = partition.local_log(current_leader_epoch, require_leader=True)

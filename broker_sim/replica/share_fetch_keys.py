@@ -1,4 +1,4 @@
-"""What share fetches are watched by; mirrors `DelayedShareFetchGroupKey` and `DelayedShareFetchPartitionKey`."""
+"""Keys that share fetches are watched by; mirrors `DelayedShareFetchGroupKey` and `DelayedShareFetchPartitionKey`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class DelayedShareFetchGroupKey(NamedTuple):
-    """A share partition: its records may be available again."""
+    """Key of a share partition, whose records may become available again."""
 
     group_id: str
     topic_id: bytes
@@ -18,7 +18,7 @@ class DelayedShareFetchGroupKey(NamedTuple):
 
 
 class DelayedShareFetchPartitionKey(NamedTuple):
-    """A partition, for all share groups: its high watermark may move."""
+    """Key of a partition for all share groups, whose high watermark may move."""
 
     topic_id: bytes
     partition: int
@@ -28,5 +28,5 @@ class DelayedShareFetchPartitionKey(NamedTuple):
 
 
 def _text(topic_id: bytes) -> str:
-    """Return the id as Kafka shows it."""
+    """Return the topic id as Kafka prints it."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

@@ -43,11 +43,11 @@ UNREACHABLE: Final = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-"""What older clients do not take for a reason to try again; they are told NOT_ENOUGH_REPLICAS."""
+"""Errors that older clients do not retry; they get NOT_ENOUGH_REPLICAS instead."""
 
 
 class TransactionalProducer(NamedTuple):
-    """Who appends to a transaction."""
+    """A producer that appends to a transaction."""
 
     transactional_id: str
     producer_id: int

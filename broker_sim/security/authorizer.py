@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from broker_sim.metadata.acl import Acl, Acls, ResourceType
 
 ANY_PRINCIPAL: Final = "User:*"
-"""The principal of a rule for everybody."""
+"""Principal of a rule that applies to everybody."""
 
 HARDCODED_NAME: Final = "hardcode"
-"""The resource that Kafka asks about to find super users and those who may do it with any resource."""
+"""Resource name that Kafka uses to find super users, and those allowed on any resource."""
 
 _ONLY_ITSELF: Final[Mapping[AclOperation, frozenset[AclOperation]]] = {
     operation: frozenset({operation, AclOperation.ALL}) for operation in AclOperation
@@ -52,11 +52,11 @@ _IMPLIED_BY: Final[Mapping[AclOperation, frozenset[AclOperation]]] = {
         {AclOperation.ALL, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}
     ),
 }
-"""The operations that a rule may allow so that this one is allowed."""
+"""Operations that imply the key, if a rule allows them."""
 
 
 class Decision(NamedTuple):
-    """An answer, and the rule that it is based on: one that somebody made, or the case's name in Kafka."""
+    """A decision, and the rule behind it: an ACL, or Kafka's name for the case."""
 
     is_allowed: bool
     rule: Acl | str
@@ -79,7 +79,7 @@ def parse_super_users(text: str) -> frozenset[KafkaPrincipal]:
 
 
 class Authorizer:
-    """Decides by rules. Any thread may ask."""
+    """Decides by rules. Thread-safe."""
 
     __slots__ = ("_no_acl", "_super_users")
 

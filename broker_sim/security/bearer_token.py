@@ -10,14 +10,14 @@ MS: Final = 1_000
 
 
 class Token(NamedTuple):
-    """What a good token says; the token itself is a secret and not kept."""
+    """Claims of a valid token; the token itself is a secret and not kept."""
 
     principal: str
     expires_ms: int
 
 
 class IllegalTokenError(Exception):
-    """A token is refused; `scope` is what it lacks."""
+    """The token is invalid; `scope` is the scope that it lacks."""
 
     def __init__(self, reason: str, scope: str | None = None) -> None:
         super().__init__(reason)
@@ -25,10 +25,10 @@ class IllegalTokenError(Exception):
 
 
 class TokenValidator(Protocol):
-    """Says which tokens are good."""
+    """Validates tokens."""
 
     def validate(self, text: str, now_ms: int) -> Token:
-        """Return what the token says. Raises IllegalTokenError, ProtocolError."""
+        """Return the token's claims. Raises IllegalTokenError, ProtocolError."""
 
 
 def decode_part(part: str) -> bytes:
@@ -37,11 +37,11 @@ def decode_part(part: str) -> bytes:
 
 
 def json_object(part: str) -> dict[str, Any]:
-    """Return the object of a part; what is no object has no members. Raises IllegalTokenError."""
+    """Return the JSON object of a part, empty for any other JSON value. Raises IllegalTokenError."""
     try:
-        found = json.loads(decode_part(part))
+        value = json.loads(decode_part(part))
     except (ValueError, RecursionError):
-        found = None
-    if found is None:
+        value = None
+    if value is None:
         raise IllegalTokenError("malformed JSON")
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}

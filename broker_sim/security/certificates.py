@@ -32,21 +32,21 @@ class KeyPair(NamedTuple):
     chain: str
     key: str
     alias: str = "kafka"
-    """Its name in a key store; Kafka's for PEM, which has none."""
+    """Name of the pair in a key store; for PEM, which has none, Kafka's."""
     matches: bool = True
-    """Whether the key is that of the certificate."""
+    """Whether the key belongs to the certificate."""
 
     def __repr__(self) -> str:
         return f"KeyPair({len(self.chain)} characters of certificates)"
 
 
 class CertificateFacts(NamedTuple):
-    """What Kafka compares of two certificates."""
+    """The facts that Kafka compares of two certificates."""
 
     name: str
     """The distinguished name, as Java's `X500Principal.toString` writes it."""
     hosts: tuple[tuple[int, str], ...]
-    """The other names, each with the number of its kind."""
+    """Subject alternative names, each with the number of its kind."""
 
 
 class CertificateAuthority:
@@ -61,7 +61,7 @@ class CertificateAuthority:
         self._name = "broker-sim"
         certificate = _sign(self._name, self._key, self._name, self._key, (), is_authority=True)
         self.certificate = _pem(certificate)
-        """As PEM: what clients trust."""
+        """The authority's certificate, which clients trust, as PEM."""
 
     def issue(self, name: str, hosts: Iterable[str] = (), *, expired: bool = False) -> KeyPair:
         """Return a certificate for `CN=name`, of a server if it has hosts, and its key."""
@@ -74,14 +74,14 @@ class CertificateAuthority:
 
 
 class Certificates:
-    """What a cluster makes by itself: the authority comes with the first certificate."""
+    """Certificates that a cluster issues itself; the first one creates the authority."""
 
     def __init__(self) -> None:
         self._authority: CertificateAuthority | None = None
 
     @property
     def authority(self) -> CertificateAuthority:
-        """Who signs them. Raises MissingExtraError."""
+        """The authority that signs the certificates. Raises MissingExtraError."""
         if self._authority is None:
             self._authority = CertificateAuthority()
         return self._authority
@@ -166,7 +166,7 @@ def _alternative_name(host: str) -> x509.GeneralName:
 
 
 def read_pkcs12(data: bytes, password: str, place: str) -> KeyPair:
-    """Return what is in a PKCS12 store; a trust store has no key. Raises ConfigError, MissingExtraError."""
+    """Return the contents of a PKCS12 store; a trust store has no key. Raises ConfigError, MissingExtraError."""
     try:
         from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
@@ -174,7 +174,7 @@ def read_pkcs12(data: bytes, password: str, place: str) -> KeyPair:
     try:
         store = pkcs12.load_pkcs12(data, password.encode())
     except ValueError:
-        raise ConfigError(f"{place}: the password is wrong, or it is no PKCS12 store") from None
+        raise ConfigError(f"{place}: the password is wrong, or the file is not a PKCS12 store") from None
     own = [store.cert] if store.cert else []
     chain = "".join(_pem(each.certificate) for each in [*own, *store.additional_certs])
     key = ""
@@ -211,7 +211,7 @@ def parse_pair(chain: str, key: str | None = None, password: str | None = None) 
 
 
 def facts_of(chain: str) -> CertificateFacts:
-    """Return what Kafka compares of the first certificate. Raises MissingExtraError."""
+    """Return the facts of the first certificate. Raises MissingExtraError."""
     try:
         from cryptography import x509  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
@@ -233,7 +233,7 @@ def facts_of(chain: str) -> CertificateFacts:
 
 
 def is_issued_by_name_of(chain: str, trusted: str) -> bool:
-    """Whether the last certificate of the chain says that one of those has issued it."""
+    """Whether the last certificate of the chain names one of these as its issuer."""
     from cryptography import x509  # noqa: PLC0415 - an extra
 
     last = x509.load_pem_x509_certificates(chain.encode())[-1]

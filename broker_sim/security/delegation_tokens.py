@@ -32,7 +32,7 @@ class DelegationTokenCache:
         self._derived: dict[tuple[str, int], ScramCredential] = {}
 
     def credential_of(self, token_id: str, mechanism: int) -> TokenCredential | None:
-        """Return what a login by SCRAM with that token is checked against, None if there is no such token."""
+        """Return the SCRAM credential of that token, None if there is no such token."""
         tokens = self._image().delegation_tokens
         token = tokens.get(token_id)
         if token is None or not self._secret_key:

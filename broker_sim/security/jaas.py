@@ -35,12 +35,12 @@ class LoginModule(NamedTuple):
 class _Word(NamedTuple):
     text: str
     is_word: bool
-    """Whether it is a word or between quotes, not `=` or `;` or the end."""
+    """Whether the token is a word or quoted text, not `=` or `;` or the end."""
 
 
 def parse_jaas(text: str) -> LoginModule:
     """Return the only login module of the text. Raises ConfigError, which shows no option's value."""
-    words = [_unquoted(found) for found in _TOKEN.finditer(text)]
+    words = [_unquoted(match) for match in _TOKEN.finditer(text)]
     words += [_Word(_END, is_word=False)] * 2
     modules = []
     position = 0
@@ -54,8 +54,8 @@ def parse_jaas(text: str) -> LoginModule:
     return modules[0]
 
 
-def _unquoted(found: re.Match[str]) -> _Word:
-    double, single, word, sign, end, other = found.groups()
+def _unquoted(match: re.Match[str]) -> _Word:
+    double, single, word, sign, end, other = match.groups()
     quoted = double if double is not None else single
     if quoted is not None:
         return _Word(_ESCAPE.sub(_unescaped, quoted), is_word=True)
@@ -64,8 +64,8 @@ def _unquoted(found: re.Match[str]) -> _Word:
     return _Word(_END if end is not None else sign or other, is_word=False)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1]
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
     return chr(int(code, 8)) if code.isdigit() and int(code[0]) < 8 else _CONTROLS.get(code, code)
 
 

@@ -38,12 +38,12 @@ class WebKey(NamedTuple):
     members: Mapping[str, Any]
 
     def fits(self, name: str, value: object, *, may_be_missing: bool) -> bool:
-        """Whether the member has that value."""
+        """Whether the key's member has that value."""
         own = self.members.get(name)
         return own == value or (own is None and may_be_missing)
 
     def verifies(self, algorithm: str, signature: bytes, signed: bytes) -> bool:
-        """Whether the signature is one of this key. Raises ValueError for a key that is none."""
+        """Whether the signature was made with this key. Raises ValueError for an invalid key."""
         from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - an extra
 
         try:
@@ -89,16 +89,16 @@ class JsonWebKeys:
 
     @classmethod
     def parse(cls, text: str | bytes) -> JsonWebKeys:
-        """Read a set. Raises ValueError, MissingExtraError."""
-        found = json.loads(text)
-        keys = found.get("keys") if isinstance(found, dict) else None
+        """Parse a key set. Raises ValueError, MissingExtraError."""
+        key_set = json.loads(text)
+        keys = key_set.get("keys") if isinstance(key_set, dict) else None
         if not isinstance(keys, list) or not all(isinstance(each, dict) for each in keys):
             raise ValueError("it has no list of keys")
         return cls(keys)
 
     @classmethod
     def read(cls, url: str) -> JsonWebKeys:
-        """Read the set at a URL. Raises ConfigError, MissingExtraError."""
+        """Read the key set at a URL. Raises ConfigError, MissingExtraError."""
         if urlsplit(url).scheme not in _SCHEMES:
             raise ConfigError(f"{url} must be a URL that begins with {': or '.join(_SCHEMES)}:")
         try:
@@ -110,12 +110,12 @@ class JsonWebKeys:
 
     @property
     def ids(self) -> list[str]:
-        """The ids of its keys."""
-        found = (key.members.get("kid") for key in self._keys)
-        return [key_id for key_id in found if isinstance(key_id, str)]
+        """Ids of the keys."""
+        key_ids = (key.members.get("kid") for key in self._keys)
+        return [key_id for key_id in key_ids if isinstance(key_id, str)]
 
     def start(self, process: Process) -> None:
-        """Do nothing: they never change."""
+        """Do nothing: these keys never change."""
 
     def has_key_for(self, header: Mapping[str, Any]) -> bool:
         """Whether there is a key that may have signed a token with that header."""
@@ -123,7 +123,7 @@ class JsonWebKeys:
         return algorithm in _ALGORITHMS and self._find(algorithm, header.get("kid")) is not None
 
     def verify(self, header: Mapping[str, Any], signature: bytes, signed: bytes) -> bool:
-        """Whether a key of the set has signed this; mirrors jose4j's `VerificationJwkSelector`."""
+        """Whether the signature was made with a key of the set; mirrors jose4j's `VerificationJwkSelector`."""
         algorithm = header.get("alg")
         if algorithm not in _ALGORITHMS:
             return False
@@ -136,19 +136,19 @@ class JsonWebKeys:
             return False
 
     def _find(self, algorithm: str, key_id: object) -> WebKey | None:
-        found = [
+        candidates = [
             key
             for key in self._keys
             if key.fits("kty", _KEY_TYPES[algorithm[:2]], may_be_missing=False)
             and key.fits("use", "sig", may_be_missing=True)
             and (key_id is None or key.fits("kid", key_id, may_be_missing=False))
         ]
-        if len(found) > 1:
-            found = [key for key in found if key.fits("alg", algorithm, may_be_missing=True)]
+        if len(candidates) > 1:
+            candidates = [key for key in candidates if key.fits("alg", algorithm, may_be_missing=True)]
         curve = _CURVE_OF.get(algorithm)
-        if len(found) > 1 and curve is not None:
-            found = [key for key in found if key.fits("crv", curve, may_be_missing=False)]
-        return found[0] if found else None
+        if len(candidates) > 1 and curve is not None:
+            candidates = [key for key in candidates if key.fits("crv", curve, may_be_missing=False)]
+        return candidates[0] if candidates else None
 
 
 def check_cryptography() -> None:
@@ -163,5 +163,5 @@ def check_cryptography() -> None:
 def _hash_of(algorithm: str) -> HashAlgorithm:
     from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - an extra
 
-    known: Mapping[str, HashAlgorithm] = {"256": hashes.SHA256(), "384": hashes.SHA384(), "512": hashes.SHA512()}
-    return known[algorithm[2:]]
+    algorithms: Mapping[str, HashAlgorithm] = {"256": hashes.SHA256(), "384": hashes.SHA384(), "512": hashes.SHA512()}
+    return algorithms[algorithm[2:]]

@@ -35,7 +35,7 @@ _BEARER: Final = re.compile(r"(\w+) +([-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
 
 
 class UnsecuredTokens(NamedTuple):
-    """What is asked of tokens, by the options of a JAAS line."""
+    """Validates unsecured tokens by the options of a JAAS line."""
 
     principal_claim: str = "sub"
     scope_claim: str = "scope"
@@ -56,7 +56,7 @@ class UnsecuredTokens(NamedTuple):
         )
 
     def validate(self, text: str, now_ms: int) -> Token:
-        """Return what the token says. Raises IllegalTokenError, ProtocolError."""
+        """Return the token's claims. Raises IllegalTokenError, ProtocolError."""
         parts = text.split(".")
         if len(parts) != PARTS:
             raise IllegalTokenError("a token has three parts with dots between them")
@@ -110,31 +110,31 @@ class OAuthBearerSaslServer:
         self._error = ""
         authorization_id, text = _read_first(token.decode(errors="replace"))
         try:
-            found = self._tokens.validate(text, self._wall_clock_ms())
+            claims = self._tokens.validate(text, self._wall_clock_ms())
         except IllegalTokenError as error:
             status = "invalid_token" if error.scope is None else "insufficient_scope"
             scope = "" if error.scope is None else f', "scope":"{error.scope}"'
             self._error = f'{{"status":"{status}"{scope}}}'
             return self._error.encode()
-        if authorization_id not in {None, found.principal}:
+        if authorization_id not in {None, claims.principal}:
             raise SaslAuthenticationError(
                 f"Authentication failed: Client requested an authorization id ({authorization_id}) that"
-                f" is different from the token's principal name ({found.principal})"
+                f" is different from the token's principal name ({claims.principal})"
             )
-        self.authorization_id, self.expires_ms = found
+        self.authorization_id, self.expires_ms = claims
         self.is_complete = True
         return b""
 
 
 def _read_first(message: str) -> tuple[str | None, str]:
     """Return the authorization id and the token of a client's first message. Raises SaslError, ProtocolError."""
-    found = _FIRST.fullmatch(message)
-    if found is None:
+    match = _FIRST.fullmatch(message)
+    if match is None:
         raise SaslError("Invalid OAUTHBEARER client first message")
-    pairs = dict(pair.split("=", 1) for pair in found[2].split("\x01") if pair)
+    pairs = dict(pair.split("=", 1) for pair in match[2].split("\x01") if pair)
     bearer = _BEARER.fullmatch(pairs.get("auth", ""))
     if bearer is None:
         raise SaslError("Invalid OAUTHBEARER client first message: invalid 'auth' format")
     if bearer[1].lower() != "bearer":
         raise ProtocolError(f"Invalid scheme in OAUTHBEARER client first message: {bearer[1]}")
-    return found[1], bearer[2]
+    return match[1], bearer[2]

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 PLAIN: Final = "PLAIN"
 TOKENS: Final = 3
 MOST_TOKENS: Final = 4
-"""Kafka counts no further."""
+"""Number of tokens in a message at which Kafka stops counting."""
 
 
 class PlainUsers:
-    """The passwords of users, by name; they are in no text of it."""
+    """The passwords of users, by name; its `repr` does not show them."""
 
     __slots__ = ("_first", "passwords")
 
@@ -30,19 +30,19 @@ class PlainUsers:
         self.passwords = passwords
 
     def set_password(self, user: str, password: str) -> None:
-        """Let the user log in with that password from now on."""
+        """Set the user's password."""
         self.passwords = {**self.passwords, user: password}
 
     def reset(self) -> None:
-        """Let everybody log in as at the beginning."""
+        """Restore the initial passwords."""
         self.passwords = self._first
 
     def knows(self, user: str, password: str) -> bool:
-        """Whether that is the user's password; it takes the same time for all wrong ones of a length."""
+        """Whether that is the user's password; takes equal time for all wrong ones of a length."""
         expected = self.passwords.get(user)
         # A user that there is not takes as long as a wrong password.
-        known = password if expected is None else expected
-        is_equal = hmac.compare_digest(password.encode(), known.encode())
+        compared = password if expected is None else expected
+        is_equal = hmac.compare_digest(password.encode(), compared.encode())
         return is_equal and expected is not None
 
 
@@ -59,7 +59,7 @@ class PlainSaslServer:
         self.authorization_id = ""
 
     def evaluate_response(self, token: bytes) -> bytes:
-        """Take the only message that there is. Raises SaslAuthenticationError."""
+        """Evaluate the client's only message. Raises SaslAuthenticationError."""
         tokens = token.decode(errors="replace").split("\0", MOST_TOKENS)[:MOST_TOKENS]
         if len(tokens) != TOKENS:
             raise SaslAuthenticationError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(tokens)}")

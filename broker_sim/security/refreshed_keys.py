@@ -41,7 +41,7 @@ def read_keys(url: str, config: BrokerConfig) -> KeysOfFile | KeysOfUrl:
 
 
 class KeysOfFile:
-    """Looks at the file with each token."""
+    """Keys of a file, which is checked with each token."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -50,10 +50,10 @@ class KeysOfFile:
         self._keys = JsonWebKeys.read(url)
 
     def start(self, process: Process) -> None:
-        """Do nothing: nothing happens without a token."""
+        """Do nothing: the file is read when a token arrives."""
 
     def verify(self, header: Mapping[str, Any], signature: bytes, signed: bytes) -> bool:
-        """Whether a key of the file has signed this."""
+        """Whether the signature was made with a key of the file."""
         modified_ns = self._modification()
         if modified_ns != self._modified_ns:
             self._modified_ns = modified_ns
@@ -68,7 +68,7 @@ class KeysOfFile:
 
 
 class KeysOfUrl:
-    """Reads the URL beside the broker. Thread rule: only the broker's loop."""
+    """Keys of a URL, which is read outside the broker's loop. Thread rule: only the broker's loop."""
 
     def __init__(self, url: str, config: BrokerConfig) -> None:
         self._url = url
@@ -79,7 +79,7 @@ class KeysOfUrl:
         self._process: Process | None = None
         self._is_refreshing = False
         self._missing: dict[str, int] = {}
-        """When the URL may be read again for a key that is not there, by its id, the latest last."""
+        """Time from which a missing key may cause another read, by key id, the latest last."""
 
     def start(self, process: Process) -> None:
         """Read the URL from time to time, as long as the process lives; a restarted one begins with it."""
@@ -91,7 +91,7 @@ class KeysOfUrl:
             self._refresh(process)
 
     def verify(self, header: Mapping[str, Any], signature: bytes, signed: bytes) -> bool:
-        """Whether a key of the set has signed this."""
+        """Whether the signature was made with a key of the set."""
         if not self._keys.has_key_for(header):
             key_id = header.get("kid")
             if self._process is not None and isinstance(key_id, str):
@@ -119,21 +119,21 @@ class KeysOfUrl:
     def _try(self, process: Process, attempt: int, end_ms: int) -> None:
         process.wait_beside(partial(_read_again, self._url), partial(self._done, process, attempt, end_ms))
 
-    def _done(self, process: Process, attempt: int, end_ms: int, found: JsonWebKeys | None) -> None:
+    def _done(self, process: Process, attempt: int, end_ms: int, keys: JsonWebKeys | None) -> None:
         left_ms = end_ms - process.clock.now_ms()
-        if found is None and left_ms > 0:
+        if keys is None and left_ms > 0:
             delay_ms = min(self._backoff_ms << attempt, left_ms)
             process.call_later(delay_ms, self._try, process, attempt + 1, end_ms)
             return
         self._is_refreshing = False
-        if found is not None:
-            self._keys = found
-            for key_id in found.ids:
+        if keys is not None:
+            self._keys = keys
+            for key_id in keys.ids:
                 self._missing.pop(key_id, None)
 
 
 def _read_again(url: str) -> JsonWebKeys | None:
-    """Return the keys that are there now, None if they cannot be read."""
+    """Return the current keys, None if they cannot be read."""
     try:
         return JsonWebKeys.read(url)
     except ConfigError as error:

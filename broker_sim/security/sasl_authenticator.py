@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 HANDSHAKE_VERSIONS: Final = range(2)
 AUTHENTICATE_VERSIONS: Final = range(3)
 HEADERS_VERSION: Final = 1
-"""From this version of SaslHandshake on tokens come in SaslAuthenticate."""
+"""First version of SaslHandshake after which tokens are sent in SaslAuthenticate."""
 
 
 class LoginFailedError(Exception):
-    """The client is not who it says it is. The text is for the log, `answer` for the client."""
+    """The login failed. The text is for the log, `answer` for the client."""
 
     def __init__(self, reason: str, answer: Sequence[Chunk] | None = None) -> None:
         super().__init__(reason)
@@ -69,15 +69,15 @@ class SaslServerAuthenticator:
         session_ms: Mapping[str, int],
         wall_clock_ms: Callable[[], int],
     ) -> None:
-        """`session_ms` says by mechanism how long a login is good for; 0 or less sets no limit."""
+        """`session_ms` is the lifetime of a login in ms, by mechanism; 0 or less means no limit."""
         self._mechanisms = mechanisms
         self._error_answer = error_answer
         self._session_ms = session_ms
         self._wall_clock_ms = wall_clock_ms
         self._before: tuple[str, KafkaPrincipal] | None = None
-        """Mechanism and principal of the login before, while the client logs in again."""
+        """Mechanism and principal of the previous login, while the client logs in again."""
         self.session_lifetime_ms: int | None = None
-        """How long the login is good for; None without a limit."""
+        """Lifetime of the login in ms; None without a limit."""
         self._state = _State.HANDSHAKE_OR_VERSIONS_REQUEST
         self._mechanism = ""
         self._server: SaslServer | None = None
@@ -98,14 +98,14 @@ class SaslServerAuthenticator:
         return self._server.is_token_authenticated
 
     def reauthenticate(self) -> None:
-        """Begin again, with a SaslHandshake."""
+        """Start a new login, with a SaslHandshake."""
         assert self.principal is not None
         self._before = self._mechanism, self.principal
         self._has_headers = False
         self._state = _State.HANDSHAKE_REQUEST
 
     def versions_told(self) -> None:
-        """Hear that the broker has answered ApiVersions without an error."""
+        """Note that the broker has answered ApiVersions without an error."""
         if self._state is _State.HANDSHAKE_OR_VERSIONS_REQUEST:
             self._state = _State.HANDSHAKE_REQUEST
 
@@ -182,7 +182,7 @@ class SaslServerAuthenticator:
         return "authentication" if self._before is None else "re-authentication"
 
     def _receive_bare_token(self, frame: memoryview) -> Sequence[Chunk]:
-        """Take a token as clients before Kafka 1.0 send it; a failure has no answer."""
+        """Process a token as clients before Kafka 1.0 send it; a failure has no answer."""
         try:
             token = self._evaluate(bytes(frame))
         except SaslAuthenticationError as error:
@@ -216,7 +216,7 @@ class SaslServerAuthenticator:
             )
 
     def _lifetime_ms(self, expires_ms: int | None) -> int | None:
-        """Return what is left of the credential and of the limit, whichever ends first."""
+        """Return the remaining lifetime of the credential or of the limit, whichever is shorter, in ms."""
         limits = [each for each in (self._session_ms.get(self._mechanism, 0),) if each > 0]
         if expires_ms is not None:
             limits.append(expires_ms - self._wall_clock_ms())

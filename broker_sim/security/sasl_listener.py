@@ -39,33 +39,33 @@ if TYPE_CHECKING:
 _SCRAM_BY_NAME: Final = {each.name: each for each in SCRAM_MECHANISMS.values()}
 PASSWORD_MECHANISMS: Final = (PLAIN, *_SCRAM_BY_NAME)
 SASL_MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)
-"""Those that are served."""
+"""Supported SASL mechanisms."""
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _USER: Final = "user_"
 _HANDLER: Final = f"{OAUTHBEARER.lower()}.{SERVER_HANDLER}"
 
 
 class SaslListener(NamedTuple):
-    """What a listener's logins need that does not change."""
+    """The fixed settings of a listener's logins."""
 
     mechanisms: tuple[str, ...]
-    """In the order in which Kafka tells them."""
+    """Enabled mechanisms, in the order in which Kafka lists them."""
     users: PlainUsers
     tokens: TokenValidator
     session_ms: Mapping[str, int]
-    """How long a login is good for, by mechanism; 0 or less is for ever."""
+    """Lifetime of a login in ms, by mechanism; 0 or less means no limit."""
     max_receive_bytes: int
     failure_delay_ms: int
     own_token: Callable[[str], str] | None = None
-    """Makes a signed token for a user, where those of the cluster's own issuer are good."""
+    """Makes a signed token for a user, if the listener accepts tokens of the cluster's own issuer."""
 
     @property
     def takes_signed_tokens(self) -> bool:
-        """Whether a token of OAUTHBEARER must be signed."""
+        """Whether tokens of OAUTHBEARER must be signed."""
         return isinstance(self.tokens, SignedTokens)
 
     def start(self, process: Process) -> None:
-        """Keep the keys of tokens up to date, as long as the broker's process lives."""
+        """Keep the keys of tokens up to date while the broker's process lives."""
         if isinstance(self.tokens, SignedTokens):
             self.tokens.keys.start(process)
 
@@ -93,7 +93,7 @@ class SaslListener(NamedTuple):
 def sasl_listener(
     config: BrokerConfig, listener: str, users: Mapping[str, str] | None, issuer: TokenIssuer | None = None
 ) -> SaslListener:
-    """Return how clients of the listener log in; `users` take the place of those in its JAAS line.
+    """Return the settings of the listener's logins; `users` replace those in its JAAS line.
 
     `issuer` has signed the tokens where no keys are named. Raises ConfigError, MissingExtraError.
     """
@@ -102,7 +102,7 @@ def sasl_listener(
     for mechanism in enabled or ("none",):
         if mechanism not in SASL_MECHANISMS:
             raise ConfigError(
-                f"listener {listener}: the SASL mechanism {mechanism} is not served; set"
+                f"listener {listener}: the SASL mechanism {mechanism} is not supported; set"
                 f" sasl.enabled.mechanisms to some of {', '.join(SASL_MECHANISMS)}"
             )
     texts = listener_values(config.originals, listener)
@@ -136,7 +136,7 @@ def _session_ms(mechanism: str, texts: Mapping[str, str], own_config: BrokerConf
     try:
         return int(text)
     except ValueError:
-        raise ConfigError(f"listener.name.{listener.lower()}.{name}={text} is no number") from None
+        raise ConfigError(f"listener.name.{listener.lower()}.{name}={text} is not a number") from None
 
 
 def _module(name: str, texts: Mapping[str, str], listener: str) -> LoginModule | None:

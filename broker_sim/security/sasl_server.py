@@ -6,11 +6,11 @@ from typing import Protocol
 
 
 class SaslError(Exception):
-    """A login fails, and the client is not told why; mirrors `SaslException`. No secret is in its text."""
+    """The login failed, without a reason for the client; mirrors `SaslException`. The text contains no secret."""
 
 
 class SaslAuthenticationError(SaslError):
-    """A login fails, and the client is told this text; mirrors `SaslAuthenticationException`."""
+    """The login failed, and the client gets this text; mirrors `SaslAuthenticationException`."""
 
 
 class SaslServer(Protocol):
@@ -18,11 +18,11 @@ class SaslServer(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the client is known now."""
+        """Whether the login has succeeded."""
 
     @property
     def authorization_id(self) -> str:
-        """Who the client is, when it is known."""
+        """Name of the client, once the login has succeeded."""
 
     @property
     def is_token_authenticated(self) -> bool:
@@ -30,7 +30,7 @@ class SaslServer(Protocol):
 
     @property
     def expires_ms(self) -> int | None:
-        """When the client's credential ends, by the wall clock; None if it does not."""
+        """Time at which the client's credential expires (wall clock, ms); None if it does not."""
 
     def evaluate_response(self, token: bytes) -> bytes:
         """Return the answer to a token of the client. Raises SaslError, ProtocolError."""

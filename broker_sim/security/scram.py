@@ -44,21 +44,21 @@ _CLIENT_FINAL: Final = re.compile(rf"c=({_BASE64}),r=({_PRINTABLE}){_EXTENSIONS}
 
 
 class TokenCredential(NamedTuple):
-    """What a broker needs to know a client by a delegation token."""
+    """The credential of a delegation token."""
 
     credential: ScramCredential
     owner: str
-    """Who is logged in with it."""
+    """Principal that a login with the token has."""
     expires_ms: int
-    """By the wall clock."""
+    """Time at which the token expires (wall clock, ms)."""
 
 
 class _Challenge(NamedTuple):
-    """What the server waits for an answer to."""
+    """A challenge that the client has still to answer."""
 
     credential: ScramCredential
     client_first: str
-    """Without its header."""
+    """The client's first message without its header."""
     server_first: str
     nonce: str
 
@@ -107,10 +107,10 @@ class ScramSaslServer:
         return b"v=" + b64encode(signature)
 
     def _challenge_for(self, message: str) -> _Challenge:
-        found = _CLIENT_FIRST.fullmatch(message)
-        if found is None:
+        match = _CLIENT_FIRST.fullmatch(message)
+        if match is None:
             raise SaslError("Invalid SCRAM client first message format")
-        authorization_id, name, client_nonce, extensions = found.groups()
+        authorization_id, name, client_nonce, extensions = match.groups()
         user = name.replace("=2C", ",").replace("=3D", "=")
         if _TOKEN_AUTH.search(extensions):
             credential: ScramCredential | None = self._token_credential(user)
@@ -147,22 +147,22 @@ class ScramSaslServer:
 
     def _verify(self, message: str, challenge: _Challenge) -> bytes:
         """Return the server's signature, when the client has shown that it knows the password."""
-        found = _CLIENT_FINAL.fullmatch(message)
-        if found is None:
+        match = _CLIENT_FINAL.fullmatch(message)
+        if match is None:
             raise SaslError("Invalid SCRAM client final message format")
-        channel, nonce, proof_text = found.groups()
+        channel, nonce, proof_text = match.groups()
         if not nonce.endswith(challenge.nonce):
             raise SaslError("Invalid client nonce in the final client message.")
         credential, mechanism = challenge.credential, self._mechanism
-        told = f"{challenge.client_first},{challenge.server_first},c={channel},r={nonce}".encode()
+        auth_message = f"{challenge.client_first},{challenge.server_first},c={channel},r={nonce}".encode()
         proof = b64decode(proof_text)
-        signature = mechanism.signature(credential.stored_key, told)
+        signature = mechanism.signature(credential.stored_key, auth_message)
         if len(proof) != len(signature):
             raise ProtocolError("Argument arrays must be of the same length.")
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         if not hmac.compare_digest(mechanism.stored_key(client_key), credential.stored_key):
             raise SaslError("Invalid client credentials")
-        return mechanism.signature(credential.server_key, told)
+        return mechanism.signature(credential.server_key, auth_message)
 
     def _make_nonce(self) -> str:
         number, digits = self._random.getrandbits(NONCE_BITS), ""

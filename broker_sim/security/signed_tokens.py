@@ -17,17 +17,17 @@ PARTS: Final = 3
 
 
 class TokenKeys(Protocol):
-    """Keys that tokens may be signed with, from a file, a URL, or made by the cluster."""
+    """Keys that tokens may be signed with, from a file, a URL or the cluster's own issuer."""
 
     def start(self, process: Process) -> None:
-        """Keep them up to date, as long as the broker's process lives."""
+        """Keep the keys up to date while the broker's process lives."""
 
     def verify(self, header: Mapping[str, Any], signature: bytes, signed: bytes) -> bool:
-        """Whether one of them has signed this."""
+        """Whether the signature was made with one of the keys."""
 
 
 class SignedTokens(NamedTuple):
-    """What is asked of tokens: who may have signed them, and what they must say."""
+    """Validates signed tokens: their keys, and the claims they must have."""
 
     keys: TokenKeys
     audiences: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class SignedTokens(NamedTuple):
 
     @classmethod
     def from_config(cls, config: BrokerConfig, keys: TokenKeys) -> SignedTokens:
-        """Read `sasl.oauthbearer.`."""
+        """Return the validator for the `sasl.oauthbearer.` configurations."""
         return cls(
             keys,
             config.sasl_oauthbearer_expected_audience,
@@ -49,7 +49,7 @@ class SignedTokens(NamedTuple):
         )
 
     def validate(self, text: str, now_ms: int) -> Token:
-        """Return what the token says. Raises IllegalTokenError, ProtocolError."""
+        """Return the token's claims. Raises IllegalTokenError, ProtocolError."""
         parts = text.split(".")
         if len(parts) != PARTS or not all(parts):
             raise IllegalTokenError("a token has three parts with dots between them")
@@ -77,7 +77,7 @@ class SignedTokens(NamedTuple):
         return self.keys.verify(header, signature, f"{parts[0]}.{parts[1]}".encode())
 
     def _check_times(self, claims: Mapping[str, Any], now_s: int) -> int:
-        """Return when the token ends."""
+        """Return the time at which the token expires."""
         expires_s, issued_s, begins_s = (_seconds(claims, name) for name in ("exp", "iat", "nbf"))
         if expires_s is None or issued_s is None:
             raise IllegalTokenError("the token does not say when it was issued and when it ends")
@@ -94,10 +94,10 @@ class SignedTokens(NamedTuple):
     def _check_audience(self, audience: object) -> None:
         """Raise IllegalTokenError unless the token is for one of the audiences.
 
-        Without any, a token that is for somebody is for somebody else.
+        Without audiences, a token with one is refused.
         """
-        told = {audience} if isinstance(audience, str) else set(_texts(audience))
-        if told.isdisjoint(self.audiences) if self.audiences else audience is not None:
+        token_audiences = {audience} if isinstance(audience, str) else set(_texts(audience))
+        if token_audiences.isdisjoint(self.audiences) if self.audiences else audience is not None:
             raise IllegalTokenError("the token is for others")
 
 

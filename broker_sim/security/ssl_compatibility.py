@@ -37,7 +37,7 @@ _BUILDING: Final = (
 _NO_ANCHOR: Final = f"{_VALIDATION}Path does not chain with any of the trust anchors"
 _EXPIRED: Final = f"{_VALIDATION}validity check failed"
 _OUTSIDE_VALIDITY: Final = (9, 10)
-"""OpenSSL's codes of a certificate that is not valid yet, or not any more."""
+"""OpenSSL's error codes for a certificate that is not valid yet or has expired."""
 _TURNS: Final = 6
 
 
@@ -120,7 +120,7 @@ def _client_context(stores: Stores) -> ssl.SSLContext:
 
 
 def _handshake(server_context: ssl.SSLContext, client_context: ssl.SSLContext) -> None:
-    """Let both meet in memory. Raises SSLError."""
+    """Make a handshake between both sides in memory. Raises SSLError."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = server_context.wrap_bio(to_server, to_client, server_side=True)
     client = client_context.wrap_bio(to_client, to_server)

@@ -71,14 +71,14 @@ class SslListener:
             auth = "none"
         self._verify_mode = _VERIFY[auth]
         self.wants_certificate = auth != "none"
-        """Whether clients are asked for a certificate."""
+        """Whether the listener requests a client certificate."""
         self.mapper = SslPrincipalMapper(self._static.ssl_principal_mapping_rules)
         self._values: Mapping[str, str] = {}
         """The dynamic configurations that are in force."""
         self._modified = self._modified_now({})
         self._stores = self._at_start = self._read_static()
         self.context = self._make_context(self._stores)
-        """That of the listening socket. Later stores have another one, which each handshake takes."""
+        """TLS context of the listening socket. Later stores have another one, which handshakes switch to."""
         self._current = self.context
 
     @property
@@ -90,7 +90,7 @@ class SslListener:
         return self._certificates.authority.certificate
 
     def principal_of(self, transport: Any) -> KafkaPrincipal | None:
-        """Return who the client is by its certificate; None when no rule matches it."""
+        """Return the principal of the client's certificate; None when no rule matches it."""
         certificate = transport.get_extra_info("peercert")
         if not certificate:
             return ANONYMOUS
@@ -98,7 +98,7 @@ class SslListener:
         return None if name is None else KafkaPrincipal(USER_TYPE, name)
 
     def renew(self, *, expired: bool = False, wrong_host: bool = False) -> None:
-        """Take a new certificate, or the key store as it is now.
+        """Use a new certificate, or read the key store again.
 
         `expired=True` or `wrong_host=True` asks for one that clients refuse. Raises ConfigError,
         WrongStateError.
@@ -107,13 +107,13 @@ class SslListener:
             pair = self._certificates.for_hosts(self._hosts, expired=expired, wrong_host=wrong_host)
             self._use(self._stores._replace(pair=pair), self._values)
         elif expired or wrong_host:
-            raise WrongStateError("a listener has a key store of its own; put such a certificate there, and renew it")
+            raise WrongStateError("a listener has a key store of its own; put such a certificate there, then renew it")
         else:
             stores = self._read(self._values) if self._values else self._read_static()
             self._use(stores, self._values)
 
     def reset(self) -> None:
-        """Go back to the stores that the listener was started with, as they were then."""
+        """Restore the stores that the listener was started with, as they were then."""
         if self._stores is not self._at_start:
             self._use(self._at_start, {})
 
@@ -189,7 +189,7 @@ class SslListener:
         return Stores(pair, trusted, self._static.ssl_key_password)
 
     def _modified_now(self, values: Mapping[str, str]) -> list[int]:
-        """Return when the files of the stores were changed."""
+        """Return the modification times of the stores' files."""
         own = self._own_config(values)
         paths = [own.ssl_keystore_location, own.ssl_truststore_location]
         times = []
@@ -232,7 +232,7 @@ class SslListener:
 
 
 class _Store(NamedTuple):
-    """The configurations of a key store or a trust store."""
+    """The configurations of a key store or trust store."""
 
     prefix: str
     type: str
@@ -240,7 +240,7 @@ class _Store(NamedTuple):
     password: str | None
 
     def read(self, texts: KeyPair | None) -> KeyPair | None:
-        """Return what is in it, None if there is none. Raises ConfigError."""
+        """Return the store's contents, None if no store is configured. Raises ConfigError."""
         kind = self.type.upper()
         if kind not in STORE_TYPES:
             raise ConfigError(f"{self.prefix}.type must be one of {', '.join(STORE_TYPES)}, not {self.type!r}")
@@ -249,7 +249,7 @@ class _Store(NamedTuple):
                 raise ConfigError(f"{self.prefix}: PEM texts need {self.prefix}.type=PEM")
             return texts
         if texts is not None:
-            raise ConfigError(f"give {self.prefix}.location or PEM texts, not both")
+            raise ConfigError(f"set {self.prefix}.location or PEM texts, not both")
         place = f"{self.prefix}.location {self.location}"
         try:
             data = Path(self.location).read_bytes()
@@ -273,7 +273,7 @@ def _is_true(text: str | None) -> bool:
 def _key_store(own_config: BrokerConfig) -> KeyPair | None:
     chain, key = own_config.ssl_keystore_certificate_chain, own_config.ssl_keystore_key
     if (chain is None) != (key is None):
-        raise ConfigError("give ssl.keystore.certificate.chain and ssl.keystore.key, or none of them")
+        raise ConfigError("set both ssl.keystore.certificate.chain and ssl.keystore.key, or neither")
     store = _Store(
         "ssl.keystore", own_config.ssl_keystore_type, own_config.ssl_keystore_location, own_config.ssl_keystore_password
     )
@@ -288,8 +288,8 @@ def _trust_store(own_config: BrokerConfig) -> str:
         own_config.ssl_truststore_location,
         own_config.ssl_truststore_password,
     )
-    found = store.read(None if certificates is None else KeyPair(with_lines(certificates), ""))
-    return "" if found is None else found.chain
+    pair = store.read(None if certificates is None else KeyPair(with_lines(certificates), ""))
+    return "" if pair is None else pair.chain
 
 
 def _set_versions(context: ssl.SSLContext, names: tuple[str, ...]) -> None:

@@ -28,7 +28,7 @@ _SHORT_NAMES: Final = {
     "streetAddress": "STREET",
     "userId": "UID",
 }
-"""Those that RFC 2253 has."""
+"""Attribute names that RFC 2253 abbreviates."""
 _EMAIL: Final = "emailAddress"
 _EMAIL_OID: Final = "1.2.840.113549.1.9.1"
 _IA5_STRING: Final = 0x16
@@ -37,13 +37,13 @@ _SPECIAL: Final = re.compile(r'([,+"\\<>;=])')
 
 class _Rule(NamedTuple):
     pattern: re.Pattern[str] | None
-    """None for the whole name."""
+    """Expression for the distinguished name; None for the rule DEFAULT."""
     replacement: str = ""
     case: str = ""
 
 
 class SslPrincipalMapper:
-    """The rules of one listener. Raises ConfigError for one that is none."""
+    """The mapping rules of one listener. Raises ConfigError for an invalid rule."""
 
     def __init__(self, rules: str) -> None:
         self._rules = list(_parse(rules.strip()))
@@ -53,15 +53,15 @@ class SslPrincipalMapper:
         for rule in self._rules:
             if rule.pattern is None:
                 return distinguished
-            if found := rule.pattern.fullmatch(distinguished):
-                name = _replaced(found, rule.replacement)
+            if match := rule.pattern.fullmatch(distinguished):
+                name = _replaced(match, rule.replacement)
                 return {"L": name.lower(), "U": name.upper()}.get(rule.case, name)
         return None
 
 
 def _parse(rules: str) -> Iterable[_Rule]:
-    for found in _SPLITTER.finditer(rules):
-        default, pattern, replacement, case, other = found.groups()
+    for match in _SPLITTER.finditer(rules):
+        default, pattern, replacement, case, other = match.groups()
         if default:
             yield _Rule(None)
         elif pattern is not None:
@@ -69,14 +69,14 @@ def _parse(rules: str) -> Iterable[_Rule]:
                 yield _Rule(re.compile(pattern), replacement, case)
             except re.error as error:
                 raise ConfigError(
-                    f"Invalid rule: {found[0].strip()}: {error}, in ssl.principal.mapping.rules"
+                    f"Invalid rule: {match[0].strip()}: {error}, in ssl.principal.mapping.rules"
                 ) from None
         elif other:
             raise ConfigError(f"Invalid rule: `{other}`, in ssl.principal.mapping.rules")
 
 
-def _replaced(found: re.Match[str], replacement: str) -> str:
-    """Return the replacement with `$1` and so on; a number that there is no group for stays as it is."""
+def _replaced(match: re.Match[str], replacement: str) -> str:
+    """Return the replacement with `$1` and so on filled in; a number without a group stays as it is."""
 
     def part(reference: re.Match[str]) -> str:
         escaped, first, more, plain = reference.groups()
@@ -84,11 +84,11 @@ def _replaced(found: re.Match[str], replacement: str) -> str:
             return escaped[1:]
         if plain is not None:
             return plain
-        count = len(found.groups())
+        count = len(match.groups())
         for length in range(len(more), -1, -1):
             number = int(first + more[:length])
             if number <= count:
-                return (found[number] or "") + more[length:]
+                return (match[number] or "") + more[length:]
         return f"${first}{more}"
 
     return _REFERENCE.sub(part, replacement)

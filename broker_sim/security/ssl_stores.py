@@ -31,21 +31,21 @@ _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1---
 
 
 class Stores(NamedTuple):
-    """What a listener shows and whom it trusts; None for a store that is not set."""
+    """Key store and trust store of a listener; None for a store that is not set."""
 
     pair: KeyPair | None
     trusted: str | None
     key_password: str | None = None
-    """The password of the key, where it has one: only keys that are read at the start keep theirs."""
+    """Password of the key, if it has one; only keys read at the start keep theirs."""
 
 
 def refuse(text: str, kind: str = _ERRORS) -> NoReturn:
-    """Raise ConfigError with Java's class before the text."""
+    """Raise ConfigError whose text begins with Java's exception class."""
     raise ConfigError(f"{kind}: {text}")
 
 
 def read_stores(own_config: BrokerConfig) -> tuple[KeyPair | None, str | None]:
-    """Return what the stores have now: the key store, its key without a password, and the trust store.
+    """Return the stores' current contents: the key store, its key without a password, and the trust store.
 
     Raises ConfigError, MissingExtraError.
     """
@@ -76,7 +76,7 @@ def _key_store(own: BrokerConfig) -> KeyPair | None:
 
 
 def _check_texts(own: BrokerConfig) -> None:
-    """Refuse what may not be beside the text of a key."""
+    """Refuse configurations that exclude a key given as text."""
     if own.ssl_keystore_type != PEM:
         refuse(f"SSL private key can be specified only for PEM, but key store type is {own.ssl_keystore_type}.")
     if own.ssl_keystore_certificate_chain is None:
@@ -143,21 +143,21 @@ def _read_pkcs12(path: str, kind: str, password: str) -> KeyPair:
 
 
 def with_lines(pem: str) -> str:
-    """Return PEM with the lines that OpenSSL wants; property files have it in one line too."""
+    """Return PEM divided into lines for OpenSSL; property files may have it in one line."""
 
-    def reflowed(found: re.Match[str]) -> str:
-        kind, body = found.groups()
+    def reflowed(match: re.Match[str]) -> str:
+        kind, body = match.groups()
         if ":" in body:  # an encrypted key of the old form has headers
-            return found[0]
+            return match[0]
         return f"-----BEGIN {kind}-----\n{''.join(body.split())}\n-----END {kind}-----\n"
 
     return _PEM_BLOCK.sub(reflowed, pem.replace("\\n", "\n"))
 
 
 def pem_blocks(pem: str, kind: str) -> str:
-    """Return the blocks of one kind: clients are told the certificates of a file, and not its key."""
-    found = _PEM_BLOCK.finditer(pem)
-    return "".join(f"{block[0]}\n" for block in found if block[1].endswith(kind))
+    """Return the blocks of one kind, such as the certificates of a file that has a key too."""
+    matches = _PEM_BLOCK.finditer(pem)
+    return "".join(f"{block[0]}\n" for block in matches if block[1].endswith(kind))
 
 
 def load_key_pair(context: ssl.SSLContext, pair: KeyPair, password: str | None, what: str) -> None:

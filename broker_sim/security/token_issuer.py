@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ISSUED_S: Final = 1_577_836_800
 EXPIRES_S: Final = 4_102_444_800
-"""From 2020 to 2100: virtual time need not know of them."""
+"""Tokens are valid from 2020 to 2100, whatever the virtual time is."""
 _KEY_ID: Final = "broker-sim"
 _HALF_BYTES: Final = 32
 
@@ -30,12 +30,12 @@ class KeySet:
     keys: tuple[Mapping[str, str], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the set."""
+        """Return the key set as JSON."""
         return {"keys": [dict(key) for key in self.keys]}
 
 
 class TokenIssuer:
-    """One for each cluster; its key comes with the first token. Raises MissingExtraError."""
+    """Issues the signed tokens of one cluster; its key is made with the first. Raises MissingExtraError."""
 
     def __init__(self, key_id: str = _KEY_ID) -> None:
         self._key_id = key_id
@@ -52,7 +52,7 @@ class TokenIssuer:
 
     @property
     def key_set(self) -> KeySet:
-        """Its public key, as a JSON Web Key Set."""
+        """The issuer's public key as a JSON Web Key Set."""
         numbers = self._key.public_key().public_numbers()
         x, y = (_text(each.to_bytes(_HALF_BYTES, "big")) for each in (numbers.x, numbers.y))
         key = {"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": self._key_id}
@@ -60,11 +60,11 @@ class TokenIssuer:
 
     @property
     def keys(self) -> JsonWebKeys:
-        """What its tokens are checked with."""
+        """The keys that its tokens are verified with."""
         return JsonWebKeys(self.key_set.keys)
 
     def token(self, user: str, config: BrokerConfig) -> str:
-        """Return a token for the user, as that configuration asks for it."""
+        """Return a token for the user with the claims that the configuration requires."""
         claims: dict[str, Any] = {config.sasl_oauthbearer_sub_claim_name: user, "iat": ISSUED_S, "exp": EXPIRES_S}
         if config.sasl_oauthbearer_expected_issuer is not None:
             claims["iss"] = config.sasl_oauthbearer_expected_issuer
@@ -77,10 +77,10 @@ class TokenIssuer:
         from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - the same
 
         header = {"alg": "ES256", "kid": self._key_id}
-        told = ".".join(_text(json.dumps(each).encode()) for each in (header, claims))
-        signature = self._key.sign(told.encode(), ec.ECDSA(hashes.SHA256()))
+        signed_text = ".".join(_text(json.dumps(each).encode()) for each in (header, claims))
+        signature = self._key.sign(signed_text.encode(), ec.ECDSA(hashes.SHA256()))
         halves = utils.decode_dss_signature(signature)
-        return f"{told}.{_text(b''.join(each.to_bytes(_HALF_BYTES, 'big') for each in halves))}"
+        return f"{signed_text}.{_text(b''.join(each.to_bytes(_HALF_BYTES, 'big') for each in halves))}"
 
 
 def _text(data: bytes) -> str:

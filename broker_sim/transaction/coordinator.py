@@ -34,7 +34,7 @@ log = get_logger(__name__)
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """What a producer says that it has."""
+    """Producer id and epoch as a producer states them."""
 
     producer_id: int
     epoch: int
@@ -85,7 +85,7 @@ class TransactionCoordinator:
         self.markers.remove_markers_of(partition)
 
     def shutdown(self) -> None:
-        """Forget everything without a word, as a broker that dies."""
+        """Drop everything, as a broker that is killed."""
         self.states.runtime.shutdown()
 
     def _prepare_markers(self, partition: TransactionPartition, metadata: TransactionMetadata) -> PendingCompleteTxn:
@@ -203,7 +203,7 @@ class TransactionCoordinator:
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Tell for each partition whether it is in the producer's transaction (KIP-890).
+        """Return for each partition whether it is in the producer's transaction (KIP-890).
 
         TRANSACTION_ABORTABLE for one that is not; else the same error for all, as `add_partitions`.
         """
@@ -277,7 +277,7 @@ class TransactionCoordinator:
         self.end_transaction(end, on_done)
 
     def abort_timed_out_transactions(self) -> None:
-        """Abort what is open for longer than its timeout; its producers are fenced."""
+        """Abort transactions open for longer than their timeout, which fences their producers."""
         now_ms = self._now_ms()
         for metadata in self.states.each():
             if not metadata.is_timed_out(now_ms):
@@ -290,7 +290,7 @@ class TransactionCoordinator:
 
 
 def _may_be_producer(metadata: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
-    """Whether the id is the producer's, or was before its epochs were used up."""
+    """Whether the producer id is this producer's, or was before its epochs were exhausted."""
     return (
         metadata.producer_epoch == NO_PRODUCER_EPOCH
         or expected.producer_id == metadata.producer_id

@@ -1,6 +1,6 @@
 """How a transaction may end; mirrors `TransactionCoordinator.endTransaction` and `endTransactionWithTV1`.
 
-| state | a commit asked for | an abort asked for |
+| state | on a commit | on an abort |
 |---|---|---|
 | Empty | INVALID_TXN_STATE | `TV_2`: PrepareAbort; else INVALID_TXN_STATE |
 | Ongoing | PrepareCommit | PrepareAbort |
@@ -129,7 +129,7 @@ _ENDED = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_
 
 
 def _has_current_epoch(metadata: TransactionMetadata, end: EndOfTransaction) -> bool:
-    """Whether nobody has fenced who asks; the coordinator itself may ask in the next epoch."""
+    """Whether the caller's epoch is current; the coordinator itself may use the next one."""
     if end.is_from_client:
         return end.producer_epoch == metadata.producer_epoch
     return end.producer_epoch >= metadata.producer_epoch

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 RETRY_BACKOFF_MS: Final = 20
-"""After so long a marker is sent again."""
+"""Delay before a marker is sent again."""
 UNKNOWN_BROKER: Final = -1
-"""Stands for the leader of partitions without a living one."""
+"""Leader id of partitions whose leader is not alive."""
 
 _DONE: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
 _GIVEN_UP: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
@@ -106,12 +106,12 @@ class TransactionMarkerChannelManager:
 
     @property
     def unknown_destination_queue_size(self) -> int:
-        """The markers that wait for a leader."""
+        """Number of markers that wait for a leader."""
         return len(self._leaderless)
 
     @property
     def log_append_retry_queue_size(self) -> int:
-        """The complete transactions that could not be written, and will be."""
+        """Number of completed transactions whose record has to be written again."""
         return len(self._log_append_retries)
 
     # -- what is to be sent ---------------------------------------------------------------------
@@ -123,7 +123,7 @@ class TransactionMarkerChannelManager:
         self._queue.send_soon()
 
     def _enqueue(self, transaction: PendingCompleteTxn, partitions: Iterable[TopicPartition]) -> None:
-        """Queue markers for the leaders of now; a transaction that needs none is complete."""
+        """Queue markers for the current leaders; a transaction that needs none is complete."""
         image = self._broker.image()
         deleted: list[TopicPartition] = []
         by_leader: dict[int, list[TopicPartition]] = {}
@@ -144,7 +144,7 @@ class TransactionMarkerChannelManager:
         self._maybe_complete(transaction)
 
     def on_image(self) -> None:
-        """Look for the leaders of partitions that had none."""
+        """Look again for the leaders of partitions that had none."""
         if self.unknown_destination_queue_size:
             self._queue.send_soon()
 
@@ -221,15 +221,15 @@ class TransactionMarkerChannelManager:
 
     def _is_current(self, transaction: PendingCompleteTxn) -> bool:
         try:
-            found = self._states.find_in(
+            current = self._states.find_in(
                 transaction.partition, transaction.metadata.transactional_id, transaction.coordinator_epoch
             )
         except ApiError:
             return False
-        return found is transaction.metadata
+        return current is transaction.metadata
 
     def _is_given_up(self, transaction: PendingCompleteTxn) -> bool:
-        """Whether another broker has refused a marker of it, and this is its coordinator still."""
+        """Whether a leader has refused a marker of the transaction, and this broker is still its coordinator."""
         is_pending = transaction.metadata.transactional_id in self._pending
         return not is_pending and self._is_current(transaction)
 
@@ -266,7 +266,7 @@ class TransactionMarkerChannelManager:
             self._write_complete(transaction)
 
     def remove_markers_of(self, partition: int) -> None:
-        """Forget the transactions of a partition of `__transaction_state` that this broker has lost."""
+        """Forget the transactions of a partition of `__transaction_state` that this broker leads no more."""
         for transactional_id, transaction in list(self._pending.items()):
             if transaction.partition == partition:
                 del self._pending[transactional_id]

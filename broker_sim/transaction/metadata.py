@@ -1,4 +1,4 @@
-"""What the coordinator knows of one transactional id; mirrors `TransactionMetadata`.
+"""The state of one transactional id at its coordinator; mirrors `TransactionMetadata`.
 
 A change has two steps. `prepare_...` returns the values after it and keeps any other change out; they
 are appended to the log, and `complete_transition_to` takes them in once the replicas have the record.
@@ -61,13 +61,13 @@ class TransactionMetadata:
         self.pending_state: TransactionState | None = None
         """The state of a change that is being written; nothing else may change meanwhile."""
         self.has_failed_epoch_fence = False
-        """Whether an epoch that fences was not written; it is not raised again then."""
+        """Whether writing a fencing epoch has failed; the epoch is not raised again then."""
 
     # -- what is known --------------------------------------------------------------------------
 
     @property
     def state(self) -> TransactionState:
-        """The state that is written."""
+        """The last written state."""
         return self.values.state
 
     @property
@@ -112,7 +112,7 @@ class TransactionMetadata:
     # -- changes --------------------------------------------------------------------------------
 
     def prepare_fence_producer_epoch(self) -> TxnTransitMetadata:
-        """Raise the epoch, to abort a transaction in it; nobody is told this epoch."""
+        """Raise the epoch to abort a transaction in it; no client gets this epoch."""
         epoch = self.producer_epoch
         if not self.has_failed_epoch_fence and epoch < MAX_EPOCH:
             epoch += 1
@@ -139,7 +139,7 @@ class TransactionMetadata:
     def prepare_producer_id_rotation(
         self, producer_id: int, timeout_ms: int, now_ms: int, *, record_last_epoch: bool
     ) -> TxnTransitMetadata:
-        """Begin anew with another producer id, because the epochs of this one are used up."""
+        """Begin anew with another producer id, because the epochs of this one are exhausted."""
         last_epoch = self.producer_epoch if record_last_epoch else NO_PRODUCER_EPOCH
         return self._prepare_empty(producer_id, 0, last_epoch, timeout_ms, now_ms)
 
@@ -241,7 +241,7 @@ class TransactionMetadata:
         self.values = self.values._replace(partitions=left)
 
     def complete_transition_to(self, values: TxnTransitMetadata) -> None:
-        """Take in what has been written."""
+        """Apply a change that has been written."""
         assert self.pending_state is values.state, f"{self.pending_state} is not {values.state}"
         assert values.state is not TransactionState.DEAD
         self.values = values

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker_sim.protocol.message import Message
 
 KNOWN_KEYS: Final = 4_096
-"""So many ids have their keys kept."""
+"""Maximum number of cached encoded keys."""
 
 TransactionLogKey = record_messages.TransactionLogKey
 TransactionLogValue = record_messages.TransactionLogValue
@@ -30,7 +30,7 @@ def _newest_version(value: Message) -> int:
 
 
 class _Serde(RecordSerde):
-    """Knows the encoded keys of ids, each of which is written many times."""
+    """Caches the encoded keys of ids, each of which is written many times."""
 
     def encode_key(self, key: Message) -> bytes:
         assert isinstance(key, TransactionLogKey)
@@ -72,7 +72,7 @@ def tombstone_of(transactional_id: str) -> CoordinatorRecord:
 
 
 def metadata_of(value: record_messages.TransactionLogValue) -> TxnTransitMetadata:
-    """Return the values of a record. Raises ValueError for a state that there is not."""
+    """Return the values of a record. Raises ValueError for an unknown state."""
     state = TransactionState(value.transaction_status)
     topics = value.transaction_partitions or ()
     if state is TransactionState.EMPTY:

@@ -6,7 +6,7 @@ from typing import Final
 
 
 class TransactionState(IntEnum):
-    """Where a transactional id is; the numbers are those in the records."""
+    """State of a transactional id; the numbers are those in the records."""
 
     EMPTY = 0
     ONGOING = 1
@@ -15,9 +15,9 @@ class TransactionState(IntEnum):
     COMPLETE_COMMIT = 4
     COMPLETE_ABORT = 5
     DEAD = 6
-    """Its tombstone is being written; it is forgotten then."""
+    """The id's tombstone is being written, after which it is forgotten."""
     PREPARE_EPOCH_FENCE = 7
-    """Its producer is being fenced by an abort; never written."""
+    """The id's producer is being fenced by an abort; never written."""
 
     @property
     def state_name(self) -> str:
@@ -63,7 +63,7 @@ def state_named(name: str) -> TransactionState | None:
 
 
 class TransactionVersion(IntEnum):
-    """The level of the feature `transaction.version`, and what a client's request stands for."""
+    """Levels of the feature `transaction.version`, which clients' requests imply too."""
 
     TV_0 = 0
     TV_1 = 1

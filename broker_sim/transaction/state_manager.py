@@ -53,7 +53,7 @@ class TransactionPartition:
         return self._runtime.leader_epoch
 
     def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Take in a record of the log: the values of an id, or that it is forgotten."""
+        """Apply a record of the log: the values of an id, or its removal."""
         del record_offset, producer_id
         key, value = record.key, record.value
         assert isinstance(key, record_messages.TransactionLogKey)
@@ -119,7 +119,7 @@ class TransactionStateManager:
         return self.runtime.find(transactional_id).shard
 
     def find_in(self, partition: int, transactional_id: str, coordinator_epoch: int) -> TransactionMetadata:
-        """Return what is known of an id while the coordinator's epoch stays the same.
+        """Return the metadata of an id while the coordinator's epoch stays the same.
 
         Raises `ApiError` as `partition_of`, and NOT_COORDINATOR in another epoch or without the id.
         """
@@ -135,7 +135,7 @@ class TransactionStateManager:
             yield from list(partition.transactions.values())
 
     def loaded_partitions(self) -> list[TransactionPartition]:
-        """Return the partitions that are loaded, by their numbers."""
+        """Return the loaded partitions in the order of their numbers."""
         return [context.shard for context in self.runtime.loaded()]
 
     # -- the runtime's shards: see `ShardOwner` ---------------------------------------------------
@@ -145,7 +145,7 @@ class TransactionStateManager:
         return TransactionPartition(partition, runtime)
 
     def loaded(self, context: CoordinatorContext[TransactionPartition]) -> None:
-        """Let what is prepared be completed."""
+        """Complete the prepared transactions of a loaded partition."""
         self._log.info(
             "transactions_loaded",
             partition=context.partition,
@@ -155,7 +155,7 @@ class TransactionStateManager:
         self._on_loaded(context.shard)
 
     def unloaded(self, context: CoordinatorContext[TransactionPartition]) -> None:
-        """Stop to work for the partition's ids."""
+        """Stop working for the partition's ids."""
         self._log.info(
             "transactions_unloaded", partition=context.partition, transactional_ids=len(context.shard.transactions)
         )
@@ -211,7 +211,7 @@ class TransactionStateManager:
     # -- expiry ---------------------------------------------------------------------------------
 
     def remove_expired_ids(self) -> None:
-        """Forget the ids that nothing has changed for `transactional.id.expiration.ms`."""
+        """Forget the ids that were not changed for `transactional.id.expiration.ms`."""
         now_ms = self.broker.clock.wall_clock_ms()
         before_ms = now_ms - self.broker.config.transactional_id_expiration_ms
         for context in self.runtime.loaded():

@@ -365,5 +365,5 @@ def test_file_that_cannot_be_written_anew_is_used_on(machine, disk, monkeypatch,
 def test_file_without_a_whole_line_is_refused(machine):
     content = machine.path.read_bytes()
     machine.path.write_bytes(content[:-1])
-    with pytest.raises(ConfigError, match="has no whole line"):
+    with pytest.raises(ConfigError, match="has no complete line"):
         MetadataStore(machine.path).load()

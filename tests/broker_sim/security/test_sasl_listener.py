@@ -45,8 +45,8 @@ def test_one_listener_may_differ():
 @pytest.mark.parametrize(
     ("configs", "message"),
     [
-        ({}, "the SASL mechanism GSSAPI is not served; set sasl.enabled.mechanisms to some of PLAIN"),
-        ({"sasl.enabled.mechanisms": ""}, "the SASL mechanism none is not served"),
+        ({}, "the SASL mechanism GSSAPI is not supported; set sasl.enabled.mechanisms to some of PLAIN"),
+        ({"sasl.enabled.mechanisms": ""}, "the SASL mechanism none is not supported"),
         (PLAIN, "listener OUTSIDE has no users for PLAIN: give the cluster users="),
         (
             {**PLAIN, "listener.name.outside.plain.sasl.jaas.config": f"{JAAS} secret"},

@@ -249,7 +249,7 @@ def test_key_with_a_password_is_used_at_the_start_and_afterwards(listener, clien
     [
         ({"ssl.keystore.location": "/no/such"}, "/no/such: No such file"),
         ({"ssl.keystore.type": "BKS"}, "ssl.keystore.type must be one of PEM, PKCS12, JKS"),
-        ({"ssl.keystore.key": "x"}, "give ssl.keystore.certificate.chain and ssl.keystore.key"),
+        ({"ssl.keystore.key": "x"}, "set both ssl.keystore.certificate.chain and ssl.keystore.key"),
         ({"ssl.keystore.key": "x", "ssl.keystore.certificate.chain": "x"}, "PEM texts need ssl.keystore.type=PEM"),
         ({"ssl.enabled.protocols": "TLSv1.1"}, "must have some of TLSv1.2, TLSv1.3, not TLSv1.1"),
         ({AUTH: "maybe"}, "String must be one of: required, requested, none"),
