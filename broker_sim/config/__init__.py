@@ -1,45 +1,55 @@
 """Kafka's configurations: names, types, units, defaults, and what values are allowed."""
 
-from broker_sim.config.broker_config import BROKER_CONFIGS, BrokerConfig, every_broker_config
+from broker_sim.config.broker_config import BROKER_CONFIGS, BrokerConfig, check_dynamic, every_broker_config
 from broker_sim.config.definition import ConfigDef, ConfigType, ConfigValue, GivenValue, UpdateMode, to_text, to_texts
-from broker_sim.config.describe import BrokerConfigs, ConfigEntry, ConfigSource, ConfigSynonym
-from broker_sim.config.describe_others import alter_loggers, describe_client_metrics, describe_group, describe_loggers
-from broker_sim.config.dynamic_configs import check_dynamic
-from broker_sim.config.endpoints import (
+from broker_sim.config.describe import (
+    BrokerConfigs,
+    ConfigEntry,
+    ConfigSource,
+    ConfigSynonym,
+    alter_loggers,
+    describe_client_metrics,
+    describe_group,
+    describe_loggers,
+)
+from broker_sim.config.listeners import (
     ADVERTISED_LISTENERS,
+    CONNECTION_LIMITS,
     DEFAULT_LISTENER,
     INTER_BROKER_LISTENER,
+    JAAS_CONFIG,
     LISTENERS,
+    METRIC_REPORTERS,
+    PER_LISTENER,
     PLAINTEXT,
     PROTOCOL_MAP,
     SASL_PROTOCOLS,
     SECURITY_PROTOCOLS,
+    SERVER_HANDLER,
+    SIGNED_TOKEN_HANDLERS,
     SSL_PROTOCOLS,
     Endpoint,
     check_advertised_names,
-    listener_names,
-    parse_endpoints,
-    parse_protocol_map,
-    shift_ports,
-)
-from broker_sim.config.listeners import (
-    METRIC_REPORTERS,
     check_connection_limits,
     check_listeners,
     check_metric_reporters,
-    parse_overrides,
-)
-from broker_sim.config.other_configs import THREADS, other_configs, thread_count_reason, why_without_effect
-from broker_sim.config.per_listener import (
-    CONNECTION_LIMITS,
-    JAAS_CONFIG,
-    PER_LISTENER,
-    SERVER_HANDLER,
-    SIGNED_TOKEN_HANDLERS,
+    listener_names,
     listener_values,
+    parse_endpoints,
+    parse_overrides,
+    parse_protocol_map,
+    shift_ports,
     without_listener,
 )
-from broker_sim.config.quota_configs import REPLICATION_QUOTA_CONFIGS
+from broker_sim.config.other_configs import (
+    BROKER_WITHOUT_EFFECT,
+    CHANGE_WITHOUT_EFFECT,
+    THREADS,
+    TOPIC_WITHOUT_EFFECT,
+    other_configs,
+    thread_count_reason,
+    why_without_effect,
+)
 from broker_sim.config.resource_configs import (
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
@@ -50,7 +60,7 @@ from broker_sim.config.resource_configs import (
     limits_of_group_config,
     parse_offset_reset,
 )
-from broker_sim.config.server_configs import RACK_AWARE_SELECTOR
+from broker_sim.config.server_configs import RACK_AWARE_SELECTOR, REPLICATION_QUOTA_CONFIGS
 from broker_sim.config.topic_config import (
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
@@ -59,7 +69,6 @@ from broker_sim.config.topic_config import (
     override_topic_config,
     topic_defaults,
 )
-from broker_sim.config.without_effect import BROKER_WITHOUT_EFFECT, CHANGE_WITHOUT_EFFECT, TOPIC_WITHOUT_EFFECT
 
 __all__ = [
     "ADVERTISED_LISTENERS",

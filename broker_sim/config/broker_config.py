@@ -4,37 +4,49 @@ Mirrors `kafka.server.KafkaConfig` and `AbstractKafkaConfig`. Deliberate differe
 does not know is an error, so that a typing mistake is found. Kafka accepts it, for plugins.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Self
 
-from broker_sim.config.authorizer_configs import AUTHORIZERS, AuthorizerConfigs
-from broker_sim.config.coordinator_configs import GroupCoordinatorConfigs, TransactionConfigs
+from broker_sim.config.coordinator_configs import (
+    GroupCoordinatorConfigs,
+    ShareCoordinatorConfigs,
+    ShareGroupConfigs,
+    StreamsGroupConfigs,
+    TransactionConfigs,
+    check_share_configs,
+    check_streams_configs,
+)
 from broker_sim.config.definition import (
     ConfigDef,
     GivenValue,
+    UpdateMode,
     definitions_of,
     parse_all,
     to_text,
     to_texts,
     unknown_name,
 )
-from broker_sim.config.listeners import check_connections_per_ip
+from broker_sim.config.listeners import (
+    CONNECTION_LIMITS,
+    PER_LISTENER,
+    check_connections_per_ip,
+    listener_values,
+    without_listener,
+)
 from broker_sim.config.log_configs import CleanerConfigs, ServerLogConfigs
 from broker_sim.config.other_configs import other_configs
-from broker_sim.config.per_listener import listener_values, without_listener
-from broker_sim.config.quota_configs import QuotaConfigs
-from broker_sim.config.security_configs import SecurityConfigs
+from broker_sim.config.security_configs import AUTHORIZERS, AuthorizerConfigs, SecurityConfigs
 from broker_sim.config.server_configs import (
     REPLICA_SELECTORS,
+    REPLICATION_QUOTA_CONFIGS,
     KRaftConfigs,
+    QuotaConfigs,
     ReplicationConfigs,
     ServerConfigs,
     SocketServerConfigs,
 )
-from broker_sim.config.share_configs import ShareCoordinatorConfigs, ShareGroupConfigs, check_share_configs
-from broker_sim.config.streams_configs import StreamsGroupConfigs, check_streams_configs
 from broker_sim.errors import ConfigError
 
 _MINUTE_MS: Final = 60_000
@@ -65,10 +77,10 @@ class BrokerConfig(
     Immutable: any thread may read it.
     """
 
-    # Some of these are secrets, so they are not shown.
+    # Some values are secrets, so the repr leaves them out.
     originals: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     others: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """What is set of the configurations that change nothing here (`other_configs`), as given."""
+    """Texts of the configurations that are set but have no effect here, see `other_configs`."""
 
     def __post_init__(self) -> None:
         """Check the rules between configurations; mirrors `KafkaConfig.validateValues`."""
@@ -128,7 +140,7 @@ class BrokerConfig(
         return replace(self, **changed) if changed else self
 
     def for_listener(self, listener: str) -> Self:
-        """Return a copy in which what is set for that listener alone is in effect. Raises ConfigError."""
+        """Return a copy with the configurations of that listener in effect. Raises ConfigError."""
         return self.with_dynamic(listener_values(self.originals, listener))
 
     def _parsed(self, values: Mapping[str, str]) -> dict[str, Any]:
@@ -189,5 +201,49 @@ BROKER_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(definitions_of
 
 
 def every_broker_config() -> Mapping[str, ConfigDef]:
-    """Return the definitions of all of Kafka's, with those that are known by their facts only."""
+    """Return the definitions of all of Kafka's broker configurations, those without effect included."""
     return {**BROKER_CONFIGS, **other_configs()}
+
+
+_OF_ALL_BROKERS: Final = CONNECTION_LIMITS | {"num.network.threads"}
+"""Configurations that may be set for a listener of all brokers."""
+
+
+def check_dynamic(configs: Mapping[str, str], broker: str) -> None:
+    """Raise ConfigError if a configuration cannot be changed at run time, or not for all brokers at once.
+
+    Mirrors `DynamicBrokerConfig.validateConfigs`; an empty `broker` stands for all brokers.
+    """
+    unknown = not BROKER_CONFIGS.keys() >= configs.keys()
+    definitions = every_broker_config() if unknown else BROKER_CONFIGS
+    modes = {name: definitions[name].update_mode for name in configs if name in definitions}
+    fixed = [name for name, mode in modes.items() if mode is UpdateMode.READ_ONLY]
+    if fixed:
+        raise ConfigError(f"Cannot update these configs dynamically: {_listed(fixed)}")
+    per_listener = [name for name in modes if name in PER_LISTENER]
+    if per_listener:
+        raise ConfigError(
+            "These security configs can be dynamically updated only per-listener using the"
+            f" listener prefix: {_listed(per_listener)}"
+        )
+    _check_types(configs)
+    own = [name for name, mode in modes.items() if mode is UpdateMode.PER_BROKER]
+    own += [name for name in configs if without_listener(name) not in {name, *_OF_ALL_BROKERS}]
+    if own and not broker:
+        raise ConfigError(
+            f"Cannot update these configs at default cluster level, broker id must be specified: {_listed(own)}"
+        )
+
+
+def _check_types(configs: Mapping[str, str]) -> None:
+    """Check the values that no BrokerConfig has: those of single listeners and of replication quotas."""
+    for name in configs:
+        own = without_listener(name)
+        if own != name or own in REPLICATION_QUOTA_CONFIGS:
+            definition = {**every_broker_config(), **REPLICATION_QUOTA_CONFIGS}.get(own)
+            if definition is not None:
+                definition.parse(configs[name])
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{', '.join(sorted(names))}]"

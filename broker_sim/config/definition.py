@@ -17,10 +17,10 @@ from typing import Any, Final, TypeVar
 from broker_sim.errors import ConfigError
 
 ConfigValue = bool | int | float | str | tuple[str, ...] | None
-"""A typed value: what an attribute of a configuration holds."""
+"""The typed value of a configuration."""
 
 GivenValue = str | int | float | bool
-"""A value that may be set: Kafka's text for it, a number or a boolean."""
+"""A value as a user sets it: Kafka's text for it, a number or a boolean."""
 
 Validator = Callable[[str, ConfigValue], None]
 
@@ -84,7 +84,7 @@ class ConfigDef:
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether clients are not told the value."""
+        """Whether the value is left out of responses."""
         return self.type is ConfigType.PASSWORD
 
     def parse(self, text: str) -> ConfigValue:
@@ -248,7 +248,7 @@ class ListOf:
 class ReplicaList:
     """Replicas as `PARTITION:BROKER`, or `*` for all; mirrors `ThrottledReplicaListValidator`.
 
-    In such a list, unlike in others, Kafka takes parts that are empty or come twice.
+    Unlike in other lists, Kafka accepts empty and duplicate parts.
     """
 
     def __call__(self, name: str, value: ConfigValue) -> None:
@@ -277,7 +277,7 @@ def declare(
     update_mode: UpdateMode = UpdateMode.READ_ONLY,
     internal: bool = False,
 ) -> _D:
-    """Declare a configuration as a dataclass field; `doc` is what clients are told of it."""
+    """Declare a configuration as a dataclass field; `doc` is its description in responses to clients."""
     return field(
         default=default,
         repr=config_type is not ConfigType.PASSWORD,
@@ -296,12 +296,12 @@ def declare(
 
 def definitions_of(cls: type[Any]) -> dict[str, ConfigDef]:
     """Return the configurations that a dataclass and its bases declare, by Kafka's name."""
-    found = {}
+    definitions = {}
     for declared in fields(cls):
         if _KEY in declared.metadata:
             name = declared.name.replace("_", ".")
-            found[name] = ConfigDef(name=name, attribute=declared.name, **declared.metadata[_KEY])
-    return found
+            definitions[name] = ConfigDef(name=name, attribute=declared.name, **declared.metadata[_KEY])
+    return definitions
 
 
 def parse_all(definitions: Mapping[str, ConfigDef], values: Mapping[str, str], kind: str) -> dict[str, ConfigValue]:
@@ -316,7 +316,7 @@ def parse_all(definitions: Mapping[str, ConfigDef], values: Mapping[str, str], k
 
 
 def unknown_name(definitions: Mapping[str, ConfigDef], name: str, kind: str) -> str:
-    """Return the message that there is no such configuration, with the one that may be meant."""
+    """Return the message for an unknown configuration, with the nearest known name."""
     close = get_close_matches(name, definitions, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
     return f"Unknown {kind} config name: {_shown(name)}{hint}"

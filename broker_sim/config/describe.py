@@ -1,11 +1,13 @@
-"""The content of a DescribeConfigs response: values, and where each comes from.
+"""The content of a DescribeConfigs response: values, and the source of each; and the levels of loggers.
 
-Mirrors `kafka.server.ConfigHelper` and `DynamicBrokerConfig.brokerConfigSynonyms`. Internal
-configurations are left out, and values of passwords are not told. As in Kafka, a value that is set in another unit only (such as
-`log.retention.hours` for `log.retention.ms`) has no synonyms and counts as a default.
+Mirrors `kafka.server.ConfigHelper`, `DynamicBrokerConfig.brokerConfigSynonyms` and `LoggingController`. Internal
+configurations and the values of passwords are left out. As in Kafka, a value that is set in another unit only (such
+as `log.retention.hours` for `log.retention.ms`) has no synonyms and counts as a default. The loggers are those of
+the process: all brokers in it share them, and a level that was set stays when a broker ends.
 """
 
-from collections.abc import Callable, Collection, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache
@@ -14,8 +16,10 @@ from typing import Final
 
 from broker_sim.config.broker_config import BrokerConfig, every_broker_config
 from broker_sim.config.definition import ConfigDef, ConfigType, UpdateMode, to_text
-from broker_sim.config.quota_configs import REPLICATION_QUOTA_CONFIGS
+from broker_sim.config.resource_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
+from broker_sim.config.server_configs import REPLICATION_QUOTA_CONFIGS
 from broker_sim.config.topic_config import TOPIC_CONFIG_SYNONYMS, TOPIC_CONFIGS, effective_topic_config
+from broker_sim.errors import ApiError, ErrorCode
 
 _UNIT_VARIANTS: Final = (
     ("log.roll.ms", "log.roll.hours"),
@@ -26,7 +30,7 @@ _FLUSH: Final = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, with the codes of the response."""
+    """The source of a value, with the codes of the response."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
@@ -40,7 +44,7 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """One place where a value is set; the first of several is in effect."""
+    """One place where a value is set; the first of several synonyms is in effect."""
 
     name: str
     value: str | None
@@ -161,7 +165,7 @@ def _entries(
 
 
 def _of_quotas(configs: BrokerConfigs, names: Collection[str] | None) -> list[ConfigEntry]:
-    """Return what is set of the quotas of replication, which have no defaults."""
+    """Return the entries of replication quotas that are set; they have no defaults."""
     dynamic = {**configs.cluster, **configs.broker}
 
     def entry(definition: ConfigDef) -> ConfigEntry:
@@ -174,7 +178,7 @@ def _of_quotas(configs: BrokerConfigs, names: Collection[str] | None) -> list[Co
 def _of_plugins(
     configs: BrokerConfigs, names: Collection[str] | None, static: Collection[str] = ()
 ) -> list[ConfigEntry]:
-    """Return what is set of unknown names, or for one listener. It might be a secret, and is not told."""
+    """Return the entries of unknown names and of single listeners, without values: these may be secrets."""
     known = every_broker_config().keys() | REPLICATION_QUOTA_CONFIGS.keys()
     unknown = {*configs.cluster, *configs.broker, *static} - known
     entries = []
@@ -217,3 +221,124 @@ def _entry(
         documentation=definition.doc,
         is_sensitive=definition.is_sensitive,
     )
+
+
+_ROOT: Final = "root"
+"""Kafka's name of the root logger."""
+_NUMBERS: Final = {
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": 0,
+}
+"""Python's lowest level that counts as each of Kafka's levels, the highest first."""
+_TRACE: Final = 5
+"""Level for TRACE: 0 would mean that the parent's level holds."""
+
+
+def describe_group(
+    configs: BrokerConfigs, own: Mapping[str, str], names: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """Return the configurations of a group, all or those of `names`; `own` are set for it alone."""
+    entries = []
+    for definition in sorted(GROUP_CONFIGS.values(), key=lambda definition: definition.name):
+        if definition.default is None:
+            (of_broker,) = configs.describe_broker([f"group.{definition.name}"])
+            entry = replace(
+                of_broker, name=definition.name, type=every_broker_config()[of_broker.name].type, read_only=False
+            )
+        else:
+            default = to_text(definition.default)
+            synonym = ConfigSynonym(definition.name, default, ConfigSource.DEFAULT_CONFIG)
+            entry = _default(definition, (synonym,))
+        entries.append(_with_own(definition, entry, own, ConfigSource.GROUP_CONFIG))
+    return _chosen(entries, names)
+
+
+def describe_client_metrics(own: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:
+    """Return the configurations of a subscription to client metrics: `own`, and defaults for the rest."""
+    source = ConfigSource.CLIENT_METRICS_CONFIG
+    return _chosen(
+        (_with_own(definition, _default(definition), own, source) for definition in CLIENT_METRICS_CONFIGS.values()),
+        names,
+    )
+
+
+def describe_loggers(names: Collection[str] | None = None) -> list[ConfigEntry]:
+    """Return the levels of the broker's loggers in this process."""
+    return _chosen((_logger(name) for name in _loggers()), names)
+
+
+def alter_loggers(levels: Iterable[tuple[str, str | None]], *, validate_only: bool) -> None:
+    """Set levels by Kafka's names; None removes a logger's own level, so that its parent's holds.
+
+    All or none; mirrors `RuntimeLoggerManager`. Raises ApiError: INVALID_CONFIG for a logger or a
+    level that does not exist, INVALID_REQUEST for the removal of the root's level.
+    """
+    loggers = frozenset(_loggers())
+    numbers = []
+    for name, level in levels:
+        if name not in loggers:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
+        if level is None and name == _ROOT:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed")
+        if level is not None and level not in _NUMBERS:
+            raise ApiError(
+                ErrorCode.INVALID_CONFIG,
+                f"Cannot set the log level of {name} to {level} as it is not a supported log"
+                f" level. Valid log levels are {', '.join(sorted(_NUMBERS))}",
+            )
+        numbers.append((name, logging.NOTSET if level is None else max(_NUMBERS[level], _TRACE)))
+    if not validate_only:
+        for name, number in numbers:
+            _named(name).setLevel(number)
+
+
+def _loggers() -> list[str]:
+    of_broker = (name for name in logging.root.manager.loggerDict if name.startswith("broker_sim"))
+    return [_ROOT, *of_broker]
+
+
+def _named(name: str) -> logging.Logger:
+    return logging.getLogger(None if name == _ROOT else name)
+
+
+def _default(definition: ConfigDef, synonyms: tuple[ConfigSynonym, ...] = ()) -> ConfigEntry:
+    return ConfigEntry(
+        name=definition.name,
+        value=to_text(definition.default),
+        source=ConfigSource.DEFAULT_CONFIG,
+        type=definition.type,
+        read_only=False,
+        synonyms=synonyms,
+        documentation="",
+    )
+
+
+def _with_own(definition: ConfigDef, entry: ConfigEntry, own: Mapping[str, str], source: ConfigSource) -> ConfigEntry:
+    """Return the entry with the value that is set for its resource alone, if there is one."""
+    text = own.get(definition.name)
+    if text is None:
+        return entry
+    value = to_text(definition.parse(text))
+    synonym = ConfigSynonym(definition.name, value, source)
+    return replace(entry, value=value, source=source, synonyms=(synonym, *entry.synonyms))
+
+
+def _logger(name: str) -> ConfigEntry:
+    number = _named(name).getEffectiveLevel()
+    return ConfigEntry(
+        name=name,
+        value=next(level for level, least in _NUMBERS.items() if number >= least),
+        source=ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+        type=ConfigType.UNKNOWN,
+        read_only=False,
+        synonyms=(),
+        documentation="",
+    )
+
+
+def _chosen(entries: Iterable[ConfigEntry], names: Collection[str] | None) -> list[ConfigEntry]:
+    return [entry for entry in entries if names is None or entry.name in names]

@@ -1,42 +1,201 @@
-"""What a running broker refuses of `listeners`, the limits of connections and `metric.reporters`.
+"""Listeners: their endpoints, configurations set for one listener, and checks of a running broker's changes.
 
-Mirrors `DynamicListenerConfig`, `ConnectionQuotas.validateReconfiguration` and
+    listeners=INSIDE://:9092                   endpoints; a listener's name is upper case, however it was written
+    listener.name.inside.ssl.key.password      a configuration of one listener: its name in lower case
+    listener.name.inside.plain.sasl.jaas.config   a configuration of one mechanism of a listener
+
+Mirrors `Endpoint`, `ListenerName`, `SocketServerConfigs.listenerListToEndPoints`,
+`ChannelBuilders.channelBuilderConfigs`, `DynamicListenerConfig`, `ConnectionQuotas.validateReconfiguration` and
 `DynamicMetricsReporters`.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from __future__ import annotations
 
-from broker_sim.config.endpoints import LISTENERS, check_advertised_names, parse_endpoints, parse_protocol_map
-from broker_sim.config.per_listener import PREFIX
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
 from broker_sim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+LISTENERS: Final = "listeners"
+ADVERTISED_LISTENERS: Final = "advertised.listeners"
+PROTOCOL_MAP: Final = "listener.security.protocol.map"
+INTER_BROKER_LISTENER: Final = "inter.broker.listener.name"
+PLAINTEXT: Final = "PLAINTEXT"
+DEFAULT_LISTENER: Final = PLAINTEXT
+SASL_PROTOCOLS: Final = ("SASL_PLAINTEXT", "SASL_SSL")
+"""Security protocols whose clients log in."""
+SSL_PROTOCOLS: Final = ("SSL", "SASL_SSL")
+"""Security protocols that encrypt."""
+SECURITY_PROTOCOLS: Final = (PLAINTEXT, "SSL", *SASL_PROTOCOLS)
+_ENDPOINT: Final = re.compile(r"(.*)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]+)", re.ASCII)
+_PORT: Final = re.compile(r":([0-9]+)\s*(?=,|$)", re.ASCII)
+
+
+class Endpoint(NamedTuple):
+    """A listener of a broker: its name, and the address that it is bound to or advertised at."""
+
+    listener: str
+    host: str
+    """The host or address, without brackets; empty if the endpoint names none."""
+    port: int
+    """The port; 0 for any free one."""
+    security_protocol: str = PLAINTEXT
+
+
+def check_advertised_names(advertised: Sequence[str], names: Sequence[str]) -> None:
+    """Raise ConfigError if an advertised listener does not exist."""
+    if not set(advertised) <= set(names):
+        raise ConfigError(
+            f"requirement failed: {ADVERTISED_LISTENERS} listener names must be equal to or a subset"
+            f" of the ones defined in {LISTENERS}. Found {','.join(advertised)}. The valid options"
+            f" based on the current configuration are {','.join(names)}"
+        )
+
+
+def parse_protocol_map(text: str) -> dict[str, str]:
+    """Return the security protocol of each listener name. Raises ConfigError."""
+    protocols = {}
+    for pair in text.split(",") if text.strip() else ():
+        name, colon, protocol = pair.strip().rpartition(":")
+        if not colon:
+            raise ConfigError(
+                f"Error parsing configuration property '{PROTOCOL_MAP}': begin 0, end -1, length {len(pair.strip())}"
+            )
+        if protocol.strip().upper() not in SECURITY_PROTOCOLS:
+            raise ConfigError(f"Invalid security protocol `{protocol.strip()}` defined in {PROTOCOL_MAP}")
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    return protocols
+
+
+def parse_endpoints(
+    key: str, parts: Sequence[str], protocols: Mapping[str, str], *, default_host: str = ""
+) -> list[Endpoint]:
+    """Return the endpoints of `listeners` or `advertised.listeners`. Raises ConfigError."""
+    if not parts:
+        raise ConfigError(f"Configuration '{key}' must not be empty. Valid values include: any non-empty value")
+    try:
+        endpoints = [_parse_endpoint(part, protocols) for part in parts]
+        _check_distinct(endpoints, ", ".join(parts), has_own_ports=key == LISTENERS)
+    except ConfigError as error:
+        shown = ", ".join(parts)
+        raise ConfigError(f"Error creating broker listeners from '[{shown}]': {error}") from error
+    return [each._replace(host=each.host or default_host) for each in endpoints]
+
+
+def _parse_endpoint(part: str, protocols: Mapping[str, str]) -> Endpoint:
+    match = _ENDPOINT.fullmatch(part)
+    if match is None:
+        raise ConfigError(f"Unable to parse {part} to a broker endpoint")
+    name = match[1].upper()
+    if name not in protocols:
+        raise ConfigError(f"No security protocol defined for listener {name}")
+    return Endpoint(name, match[2] or match[3] or "", int(match[4]), protocols[name])
+
+
+def _check_distinct(endpoints: Sequence[Endpoint], shown: str, *, has_own_ports: bool) -> None:
+    """Raise ConfigError for two listeners of one name, or on one port unless one is IPv4 and the other IPv6."""
+    if len({each.listener for each in endpoints}) < len(endpoints):
+        raise ConfigError(f"Each listener must have a different name, listeners: [{shown}]")
+    by_port = defaultdict(list)
+    for each in endpoints:
+        if each.port and has_own_ports:
+            by_port[each.port].append(each.host)
+    for port, hosts in by_port.items():
+        if len(hosts) > 1 and not all(hosts):
+            raise ConfigError(f"Each listener must have a different port, listeners: [{shown}]")
+        if len({":" in host for host in hosts}) < len(hosts):
+            raise ConfigError(
+                "If you have two listeners on the same port then one needs to be IPv4 and the other"
+                f" IPv6, listeners: [{shown}], port: {port}"
+            )
+
+
+def listener_names(text: str) -> list[str]:
+    """Return the names in a list of listeners, upper case; parts without a name are left out, see `parse_endpoints`."""
+    return [part.partition("://")[0].strip().upper() for part in text.split(",") if "://" in part]
+
+
+def shift_ports(text: str, by: int) -> str:
+    """Return a list of listeners with larger ports; 0 stays 0."""
+    return _PORT.sub(lambda port: f":{int(port[1]) + by if int(port[1]) else 0}", text)
+
+
+PREFIX: Final = "listener.name."
+"""Prefix of configurations that are set for one listener."""
+PER_LISTENER: Final = frozenset(
+    {
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+"""Configurations that may be changed at run time for a single listener only."""
+CONNECTION_LIMITS: Final = frozenset({"max.connection.creation.rate", "max.connections"})
+"""Configurations that may be set for one listener of all brokers, and changed at run time."""
+JAAS_CONFIG: Final = "sasl.jaas.config"
+SERVER_HANDLER: Final = "sasl.server.callback.handler.class"
+_OAUTHBEARER: Final = "org.apache.kafka.common.security.oauthbearer"
+SIGNED_TOKEN_HANDLERS: Final = (
+    f"{_OAUTHBEARER}.OAuthBearerValidatorCallbackHandler",
+    f"{_OAUTHBEARER}.secured.OAuthBearerValidatorCallbackHandler",
+)
+"""Kafka's handler for signed tokens, under its new name and its old one: the only classes that are known."""
+OF_MECHANISMS: Final = frozenset(
+    {JAAS_CONFIG, "connections.max.reauth.ms", "sasl.login.callback.handler.class", "sasl.login.class", SERVER_HANDLER}
+)
+"""Configurations that may be set for a single mechanism."""
+
+
+def listener_values(values: Mapping[str, str], listener: str) -> dict[str, str]:
+    """Return the configurations that are set for that listener alone, without their prefix."""
+    prefix = f"{PREFIX}{listener.lower()}."
+    return {name.removeprefix(prefix): text for name, text in values.items() if name.startswith(prefix)}
+
+
+def without_listener(name: str) -> str:
+    """Return a configuration's name without the prefix of its listener and mechanism, if it has one."""
+    if not name.startswith(PREFIX):
+        return name
+    own = name.removeprefix(PREFIX).partition(".")[2]
+    of_mechanism = own.partition(".")[2]
+    return of_mechanism if of_mechanism in OF_MECHANISMS else own
+
 
 METRIC_REPORTERS: Final = "metric.reporters"
 OVERRIDES: Final = "max.connections.per.ip.overrides"
 
 PER_IP: Final = "max.connections.per.ip"
 _REPORTER: Final = "org.apache.kafka.common.metrics.JmxReporter"
-"""The one class of this kind that Kafka itself has."""
+"""The only metrics reporter that Kafka itself has."""
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*", re.ASCII)
 _INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT_BITS: Final = 32
 
 
 def check_listeners(text: str, protocol_map: str, advertised: Sequence[str]) -> None:
-    """Raise ConfigError when a broker cannot listen so.
+    """Raise ConfigError if a broker cannot use this value of `listeners`.
 
-    `protocol_map` is `listener.security.protocol.map`; `advertised` are the names of the listeners
-    that clients are told of.
+    `protocol_map` is `listener.security.protocol.map`; `advertised` are the names of the advertised listeners.
     """
     parts = list(dict.fromkeys(part.strip() for part in text.split(","))) if text.strip() else []
     protocols = {"CONTROLLER": "PLAINTEXT", **parse_protocol_map(protocol_map)}
-    found = parse_endpoints(LISTENERS, parts, protocols)
-    check_advertised_names(advertised, [each.listener for each in found])
+    endpoints = parse_endpoints(LISTENERS, parts, protocols)
+    check_advertised_names(advertised, [endpoint.listener for endpoint in endpoints])
 
 
 def parse_overrides(text: str) -> dict[str, int]:
-    """Return the numbers by host of a list of `host:number`; no host is looked up. Raises ConfigError."""
+    """Return the limits of a list of `host:limit`, by host, without resolving names. Raises ConfigError."""
     hosts = []
     numbers = []
     for pair in _split_as_java(text.strip()):
@@ -58,16 +217,16 @@ def parse_overrides(text: str) -> dict[str, int]:
 
 
 def check_connections_per_ip(limit: int, overrides: str) -> None:
-    """Raise ConfigError when no address may connect, and for overrides that are none."""
+    """Raise ConfigError if no address could connect, or if the overrides are malformed."""
     if not parse_overrides(overrides) and not limit:
         raise ConfigError(f"requirement failed: {PER_IP} can be set to zero only if {OVERRIDES} property is set.")
 
 
-def check_connection_limits(set_now: Mapping[str, str], listeners: Iterable[str]) -> None:
-    """Raise ConfigError for a limit of 0, of the broker or of one of its listeners, that `set_now` has."""
+def check_connection_limits(changes: Mapping[str, str], listeners: Iterable[str]) -> None:
+    """Raise ConfigError if `changes` set a limit of the broker or of one of its listeners to 0."""
     prefixes = ("", *(f"{PREFIX}{listener.lower()}." for listener in listeners))
     for name in ("max.connections", "max.connection.creation.rate"):
-        if any(_is_zero(set_now.get(prefix + name)) for prefix in prefixes):
+        if any(_is_zero(changes.get(prefix + name)) for prefix in prefixes):
             raise ConfigError(
                 "Invalid value org.apache.kafka.common.config.ConfigException:"
                 f" Invalid {name} 0 for configuration Invalid dynamic configuration"
@@ -79,7 +238,7 @@ def _is_zero(text: str | None) -> bool:
 
 
 def check_metric_reporters(text: str) -> None:
-    """Raise ConfigError for a class that Kafka does not have; plugins are not known here."""
+    """Raise ConfigError unless all classes are Kafka's own: plugins cannot be loaded here."""
     if all(part.strip() == _REPORTER for part in text.split(",")) or not text.strip():
         return
     raise ConfigError(
@@ -90,7 +249,7 @@ def check_metric_reporters(text: str) -> None:
 
 
 def _split_as_java(text: str) -> list[str]:
-    """Return the parts between commas; empty ones at the end do not count, as in Java."""
+    """Return the parts between commas without empty ones at the end, as Java does."""
     parts = [part.strip() for part in text.split(",")] if text else []
     while parts and not parts[-1]:
         parts.pop()

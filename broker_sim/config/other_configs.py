@@ -1,8 +1,10 @@
-"""The broker configurations of Kafka 4.3 that change nothing here and are known by their facts only.
+"""Kafka's configurations that have no effect here, with the reason.
 
-Names, types, defaults, limits and modes come from `other_configs.jsonl`, which
-`python -m tools.update_other_configs` writes. They are read when somebody sets or describes one, not
-when a cluster starts.
+They are accepted, so that a configuration made for Kafka can be used as it is, and a cluster logs
+`configuration_without_effect` once when one is set. There are two kinds: some are declared beside those that have
+an effect; the others are known only by their lines in `other_configs.jsonl`, which
+`python -m tools.update_other_configs` writes and which is read when somebody sets or describes one of them. A
+test compares the tables with what the simulator reads.
 """
 
 import json
@@ -14,6 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from broker_sim.config.definition import Between, ConfigDef, ConfigType, ListOf, OneOf, UpdateMode, Validator
+from broker_sim.config.listeners import PER_LISTENER
 
 CLEANER_THREADS: Final = "log.cleaner.threads"
 THREADS: Final = frozenset(
@@ -36,11 +39,11 @@ REASONS: Final = (
     ("sasl.jaas.config", "it is read for a listener and a mechanism only, as by Kafka"),
     ("sasl.kerberos.", "there is no Kerberos"),
     ("sasl.oauthbearer.", "brokers do not log in to each other"),
-    ("sasl.server.", "callbacks are Java's"),
+    ("sasl.server.", "callback handlers are Java classes"),
     ("sasl.", "brokers do not log in to each other"),
-    ("ssl.", "TLS is that of OpenSSL, with its own choice"),
+    ("ssl.", "OpenSSL chooses the parameters of TLS"),
     ("security.inter.broker.protocol", "brokers have no connections among each other"),
-    ("security.", "it is Java's"),
+    ("security.", "it configures Java's security providers"),
     ("principal.", "principals are those of Kafka's own builder"),
     ("remote.", "there is no tiered storage"),
     ("follower.fetch.last.tiered", "there is no tiered storage"),
@@ -63,7 +66,7 @@ REASONS: Final = (
     ("transaction.", "transactions are not served"),
     ("offsets.", "consumer groups are not served"),
 )
-"""Why a configuration changes nothing, by how its name begins; the first that fits."""
+"""Reason for which a configuration of `other_configs.jsonl` has no effect, by prefix; the first match counts."""
 
 _RANGE: Final = re.compile(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\]")
 _WORDS: Final = re.compile(r"\[(\w+(?:, \w+)*)\]")
@@ -71,19 +74,19 @@ _WORDS: Final = re.compile(r"\[(\w+(?:, \w+)*)\]")
 
 @cache
 def other_configs() -> Mapping[str, ConfigDef]:
-    """Return their definitions by name."""
+    """Return the definitions in `other_configs.jsonl`, by name."""
     lines = files(__package__).joinpath("other_configs.jsonl").read_text("utf-8").splitlines()
     definitions = (_definition(*json.loads(line)) for line in lines)
     return MappingProxyType({definition.name: definition for definition in definitions})
 
 
 def why_without_effect(name: str) -> str:
-    """Return why a configuration of this file changes nothing."""
+    """Return the reason for which a configuration of `other_configs.jsonl` has no effect."""
     return next((why for start, why in REASONS if name.startswith(start)), "not simulated")
 
 
 def thread_count_reason(name: str, value: int, current: int) -> str:
-    """Return why a running broker refuses this number of threads; empty if it does not."""
+    """Return the reason for which a running broker refuses this number of threads, empty if it accepts it."""
     if current // 2 <= value <= current * 2:
         return ""
     if name == CLEANER_THREADS:
@@ -111,7 +114,7 @@ def _definition(name: str, type_name: str, default: str | None, limits: str, mod
 
 
 def _validator(limits: str, config_type: ConfigType) -> Validator | None:
-    """Return the check that Kafka words so; None without one, or for one of its own kind."""
+    """Return the check for limits in Kafka's notation; None without limits, or for limits of another kind."""
     if bounds := _RANGE.fullmatch(limits):
         low, high = (None if end is None else _number(end) for end in bounds.groups())
         return Between(low, high)
@@ -123,3 +126,43 @@ def _validator(limits: str, config_type: ConfigType) -> Validator | None:
 
 def _number(text: str) -> float:
     return float(text) if "." in text else int(text)
+
+
+_OWN_DIRECTORY: Final = "logs are kept in memory, or in the directory of --data-dir"
+_NO_PREPARED_FILES: Final = "files are not allocated ahead"
+
+_BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
+    _OWN_DIRECTORY: ("log.dir", "log.dirs"),
+    _NO_PREPARED_FILES: ("log.preallocate",),
+    "it needs version 6 of InitProducerId, which Kafka 4.3 does not serve either": (
+        "transaction.two.phase.commit.enable",
+    ),
+    "one fetcher follows each leader": ("num.replica.fetchers",),
+    "a starting broker tries to register for ever": ("initial.broker.registration.timeout.ms",),
+    "there is no metadata log": ("metadata.max.idle.interval.ms",),
+    "sockets have the buffers of the operating system": ("socket.receive.buffer.bytes", "socket.send.buffer.bytes"),
+    "requests do not queue: each is handled when it has been read": ("queued.max.requests",),
+}
+
+_TOPIC_REASONS: Final[Mapping[str, tuple[str, ...]]] = {_NO_PREPARED_FILES: ("preallocate",)}
+
+
+def _by_name(reasons: Mapping[str, tuple[str, ...]]) -> Mapping[str, str]:
+    return MappingProxyType({name: why for why, names in reasons.items() for name in names})
+
+
+BROKER_WITHOUT_EFFECT: Final = _by_name(_BROKER_REASONS)
+"""Broker configurations without effect: the reason by name."""
+
+TOPIC_WITHOUT_EFFECT: Final = _by_name(_TOPIC_REASONS)
+"""Topic configurations without effect: the reason by name."""
+
+CHANGE_WITHOUT_EFFECT: Final = PER_LISTENER | {
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    "listener.security.protocol.map",
+    "listeners",
+    "sasl.enabled.mechanisms",
+    "ssl.client.auth",
+    "ssl.enabled.protocols",
+}
+"""Broker configurations that have an effect when they are set statically, but not dynamically."""

@@ -1,4 +1,4 @@
-"""What may be set for a group and for a subscription to client metrics.
+"""Configurations of a group and of a subscription to client metrics.
 
 Mirrors `GroupConfig` and `ClientMetricsConfigs` of Kafka 4.3. A group's values have limits among the
 broker's configurations: those of `consumer.session.timeout.ms` are
@@ -46,7 +46,7 @@ _MATCHED: Final = frozenset(
         "client_source_port",
     }
 )
-"""What a subscription may match clients by."""
+"""Properties of a client that a subscription may match."""
 
 
 def _check_offset_reset(name: str, value: ConfigValue) -> None:
@@ -61,16 +61,16 @@ def _check_offset_reset(name: str, value: ConfigValue) -> None:
 
 
 class OffsetReset(NamedTuple):
-    """Where a share group begins that has no start offset; mirrors `ShareGroupAutoOffsetResetStrategy`."""
+    """Where a share group without a start offset begins; mirrors `ShareGroupAutoOffsetResetStrategy`."""
 
     is_earliest: bool = False
-    """Whether at the log's start; else at its end."""
+    """Whether it begins at the log's start, otherwise at its end."""
     duration_ms: int | None = None
-    """At the first record that is no older, if it is not None."""
+    """If not None, it begins at the first record that is at most this old, in ms."""
 
 
 def parse_offset_reset(value: str) -> OffsetReset:
-    """Return what a valid `share.auto.offset.reset` says."""
+    """Return the parsed value of a valid `share.auto.offset.reset`."""
     duration = _DURATION.fullmatch(value)
     if duration is None:
         return OffsetReset(is_earliest=value == _EARLIEST)
@@ -120,7 +120,7 @@ GROUP_CONFIGS: Final = _definitions(
         ("streams.initial.rebalance.delay.ms", INT, None, at_least(0)),
     )
 )
-"""By name; one without a default has the broker configuration `group.` and its name for it."""
+"""Configurations of groups by name; the default of one without a default here is the broker's `group.NAME`."""
 
 CLIENT_METRICS_CONFIGS: Final = _definitions(
     (("interval.ms", INT, "300000", None), ("match", LIST, "", None), ("metrics", LIST, "", None))
@@ -137,17 +137,16 @@ def limits_of_group_config(name: str) -> tuple[str, str]:
 
 
 def _number(static: BrokerConfig, name: str) -> int | None:
-    """Return a number of the broker, None without such a configuration."""
+    """Return the value of a broker configuration that is a number, None if there is no such configuration."""
     definition = every_broker_config().get(name)
     text = None if definition is None else static.text_of(definition)
     return None if text is None else int(text)
 
 
 def group_number(static: BrokerConfig, name: str, text: str) -> int:
-    """Return a number that is set on a group as a broker acts on it; mirrors `GroupConfig.evaluate`.
+    """Return the number of a group's configuration within the broker's limits; mirrors `GroupConfig.evaluate`.
 
-    It was within the limits when it was set. The broker's limits may be others by now, and then the nearest one
-    counts.
+    The limits may have changed since it was set; a number outside of them becomes the nearest limit.
     """
     number = int(text)
     low, high = (_number(static, limit) for limit in limits_of_group_config(name))
@@ -157,9 +156,9 @@ def group_number(static: BrokerConfig, name: str, text: str) -> int:
 
 
 def check_group_configs(static: BrokerConfig, configs: Mapping[str, str]) -> None:
-    """Raise ConfigError when a group may not have exactly these configurations.
+    """Raise ConfigError unless a group may have exactly these configurations.
 
-    The limits are those of `static`, the configuration of the broker that decides.
+    The limits are those of `static`, the static configuration of the deciding broker.
     """
     for name in configs:
         if name not in GROUP_CONFIGS:
@@ -185,9 +184,9 @@ def check_group_configs(static: BrokerConfig, configs: Mapping[str, str]) -> Non
 
 
 def check_client_metrics_configs(configs: Mapping[str, str]) -> None:
-    """Raise when a subscription may not have these configurations.
+    """Raise an error unless a subscription may have these configurations.
 
-    ApiError with INVALID_REQUEST for an unknown name or an interval out of range, else ConfigError.
+    ApiError with INVALID_REQUEST for an unknown name or an interval out of range, otherwise ConfigError.
     """
     for name in configs:
         if name not in CLIENT_METRICS_CONFIGS:

@@ -1,77 +1,97 @@
-"""Configurations of logins and TLS; mirrors `BrokerSecurityConfigs` and `SslConfigs`, with Kafka's defaults."""
+"""Configurations of logins, TLS and the authorizer, with Kafka's defaults.
+
+Mirrors `BrokerSecurityConfigs`, `SslConfigs`, `ServerConfigs.AUTHORIZER_CLASS_NAME_CONFIG` and
+`StandardAuthorizer.configure`.
+"""
 
 from dataclasses import dataclass
+from typing import Final
 
-from broker_sim.config.definition import INT, LIST, LONG, PASSWORD, STRING, OneOf, UpdateMode, at_least, declare
+from broker_sim.config.definition import (
+    BOOLEAN,
+    INT,
+    LIST,
+    LONG,
+    PASSWORD,
+    STRING,
+    OneOf,
+    UpdateMode,
+    at_least,
+    declare,
+)
 
 _PER_BROKER = UpdateMode.PER_BROKER
 
 
 @dataclass(frozen=True, kw_only=True)
 class SecurityConfigs:
-    """How clients log in; each may be set for one listener alone, see `BrokerConfig.for_listener`."""
+    """Logins and TLS; each may be set for one listener alone, see `BrokerConfig.for_listener`."""
 
     sasl_enabled_mechanisms: tuple[str, ...] = declare(
-        LIST, ("GSSAPI",), "By which mechanisms clients may log in; the default is not served.", update_mode=_PER_BROKER
+        LIST, ("GSSAPI",), "SASL mechanisms that clients may use; the default is not served.", update_mode=_PER_BROKER
     )
     sasl_server_max_receive_size: int = declare(
-        INT, 524_288, "Largest request in bytes of a client that has not logged in."
+        INT, 524_288, "Largest request of a client that has not logged in, in bytes."
     )
     connection_failed_authentication_delay_ms: int = declare(
-        INT, 100, "How long the answer to a failed login, and the close of its connection, are delayed.", at_least(0)
+        INT, 100, "Delay of the response to a failed login, and of closing its connection.", at_least(0)
     )
     sasl_oauthbearer_jwks_endpoint_url: str | None = declare(
-        STRING, None, "The file or URL with the keys of who signs tokens; without it the cluster signs them itself."
+        STRING, None, "File or URL with the keys of the issuer of tokens; without it the cluster issues them itself."
     )
     sasl_oauthbearer_jwks_endpoint_refresh_ms: int = declare(
-        LONG, 3_600_000, "How often the keys of a URL are read again."
+        LONG, 3_600_000, "Interval of reading the keys of a URL again."
     )
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int = declare(
-        LONG, 100, "How soon keys that could not be read are tried again, doubled each time."
+        LONG, 100, "First delay before reading the keys is retried; it doubles with each retry."
     )
     sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = declare(
-        LONG, 10_000, "How long keys that could not be read are tried again."
+        LONG, 10_000, "Longest time for which reading the keys is retried."
     )
     sasl_oauthbearer_expected_audience: tuple[str, ...] = declare(
-        LIST, (), "Of whom a signed token must name one as its audience."
+        LIST, (), "Audiences, one of which a signed token must name."
     )
-    sasl_oauthbearer_expected_issuer: str | None = declare(STRING, None, "Whom a signed token must name as its issuer.")
+    sasl_oauthbearer_expected_issuer: str | None = declare(STRING, None, "Issuer that a signed token must name.")
     sasl_oauthbearer_scope_claim_name: str = declare(STRING, "scope", "The claim of a signed token with its scopes.")
     sasl_oauthbearer_sub_claim_name: str = declare(
         STRING, "sub", "The claim of a signed token with the name of the user."
     )
-    sasl_oauthbearer_clock_skew_seconds: int = declare(INT, 30, "How far the clock of who signs tokens may be off.")
+    sasl_oauthbearer_clock_skew_seconds: int = declare(
+        INT, 30, "Seconds by which the clock of the tokens' issuer may be off."
+    )
     connections_max_reauth_ms: int = declare(
-        LONG, 0, "How long a login is good for; clients log in again before, others are cut off. 0 is for ever."
+        LONG, 0, "Time after which a client must log in again or is disconnected; 0 for never."
     )
     delegation_token_secret_key: str | None = declare(
-        PASSWORD, None, "The secret that delegation tokens are made with; without it there are none."
+        PASSWORD, None, "Secret that signs delegation tokens; without it they are disabled."
     )
     delegation_token_max_lifetime_ms: int = declare(
-        LONG, 7 * 86_400_000, "How long a delegation token can be renewed.", at_least(1)
+        LONG, 7 * 86_400_000, "Longest lifetime of a delegation token, renewals included.", at_least(1)
     )
     delegation_token_expiry_time_ms: int = declare(
-        LONG, 86_400_000, "How long a delegation token is good for until it is renewed.", at_least(1)
+        LONG, 86_400_000, "Time until which a delegation token must be renewed.", at_least(1)
     )
     delegation_token_expiry_check_interval_ms: int = declare(
-        LONG, 3_600_000, "How often expired delegation tokens are removed.", at_least(1)
+        LONG, 3_600_000, "Interval of the removal of expired delegation tokens.", at_least(1)
     )
     ssl_client_auth: str = declare(
         STRING,
         "none",
-        "Whether clients are asked for a certificate; where they log in, for one listener only.",
+        "Whether clients must have a certificate; on SASL_SSL listeners it is read for one listener only.",
         OneOf(("required", "requested", "none")),
         update_mode=_PER_BROKER,
     )
     ssl_enabled_protocols: tuple[str, ...] = declare(
         LIST,
         ("TLSv1.2", "TLSv1.3"),
-        "The versions of TLS; older ones than these are not served.",
+        "Versions of TLS; older ones than the defaults are not served.",
         update_mode=_PER_BROKER,
     )
-    ssl_keystore_type: str = declare(STRING, "JKS", "PEM or PKCS12; JKS itself is not read.", update_mode=_PER_BROKER)
+    ssl_keystore_type: str = declare(
+        STRING, "JKS", "Format of the file, PEM or PKCS12; JKS is not read.", update_mode=_PER_BROKER
+    )
     ssl_keystore_location: str | None = declare(
-        STRING, None, "The file with certificate and key; without any, the cluster makes them.", update_mode=_PER_BROKER
+        STRING, None, "File with certificate and key; without one the cluster makes them.", update_mode=_PER_BROKER
     )
     ssl_keystore_password: str | None = declare(
         PASSWORD, None, "The password of that file, for PKCS12.", update_mode=_PER_BROKER
@@ -81,16 +101,33 @@ class SecurityConfigs:
     )
     ssl_keystore_key: str | None = declare(PASSWORD, None, "The key, as PEM in PKCS8.", update_mode=_PER_BROKER)
     ssl_key_password: str | None = declare(PASSWORD, None, "The password of the key.", update_mode=_PER_BROKER)
-    ssl_truststore_type: str = declare(STRING, "JKS", "PEM or PKCS12; JKS itself is not read.", update_mode=_PER_BROKER)
+    ssl_truststore_type: str = declare(
+        STRING, "JKS", "Format of the file, PEM or PKCS12; JKS is not read.", update_mode=_PER_BROKER
+    )
     ssl_truststore_location: str | None = declare(
-        STRING, None, "The file with the certificates that those of clients must be signed by.", update_mode=_PER_BROKER
+        STRING, None, "File with the certificates that must have signed those of clients.", update_mode=_PER_BROKER
     )
     ssl_truststore_password: str | None = declare(
         PASSWORD, None, "The password of that file, for PKCS12.", update_mode=_PER_BROKER
     )
     ssl_truststore_certificates: str | None = declare(
-        PASSWORD, None, "The same certificates, as PEM.", update_mode=_PER_BROKER
+        PASSWORD, None, "Certificates that must have signed those of clients, as PEM.", update_mode=_PER_BROKER
     )
     ssl_principal_mapping_rules: str = declare(
-        STRING, "DEFAULT", "How the name of a client's certificate becomes that of a principal."
+        STRING, "DEFAULT", "Rules that map the name in a client's certificate to a principal."
+    )
+
+
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+AUTHORIZERS: Final = ("", STANDARD_AUTHORIZER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthorizerConfigs:
+    """The authorizer and what Kafka's own one reads."""
+
+    authorizer_class_name: str = declare(STRING, "", "Authorizer; if not set, every client may do everything.")
+    super_users: str = declare(STRING, "", "Principals that may do everything, separated by semicolons.", internal=True)
+    allow_everyone_if_no_acl_found: bool = declare(
+        BOOLEAN, False, "Whether a resource without ACLs may be used by everybody.", internal=True
     )

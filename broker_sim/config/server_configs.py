@@ -1,10 +1,13 @@
-"""Configurations of the broker itself: sockets, registration, replication, topics.
+"""Configurations of the broker itself: sockets, registration, replication, topics, quotas.
 
-Mirrors `SocketServerConfigs`, `KRaftConfigs`, `ServerConfigs` and `ReplicationConfigs`,
-with the defaults of Kafka 4.3.
+Mirrors `SocketServerConfigs`, `KRaftConfigs`, `ServerConfigs`, `ReplicationConfigs` and `QuotaConfig`, with the
+defaults of Kafka 4.3.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from broker_sim.config.definition import (
     BOOLEAN,
@@ -13,13 +16,16 @@ from broker_sim.config.definition import (
     LIST,
     LONG,
     MAX_INT,
+    MAX_LONG,
     STRING,
     Between,
     BetweenOrDefault,
+    ConfigDef,
     OneOf,
     UpdateMode,
     at_least,
     declare,
+    definitions_of,
 )
 
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -34,11 +40,11 @@ class SocketServerConfigs:
     listeners: tuple[str, ...] = declare(
         LIST,
         ("PLAINTEXT://:9092",),
-        "Name, host and port of each listener; unless it is set, the cluster says where.",
+        "Name, host and port of each listener; if not set, the cluster chooses them.",
         update_mode=UpdateMode.PER_BROKER,
     )
     advertised_listeners: tuple[str, ...] | None = declare(
-        LIST, None, "Which listeners clients are told of, and by which addresses; all if not set."
+        LIST, None, "Listeners and addresses that clients get; all listeners if not set."
     )
     listener_security_protocol_map: str = declare(
         STRING,
@@ -88,9 +94,9 @@ class SocketServerConfigs:
 
 @dataclass(frozen=True, kw_only=True)
 class KRaftConfigs:
-    """Who the broker is and how it keeps in touch with the controller."""
+    """Identity of the broker, and its session with the controller."""
 
-    node_id: int = declare(INT, -1, "The number of this node; the cluster gives it.", at_least(-1))
+    node_id: int = declare(INT, -1, "Number of this node; the cluster assigns it.", at_least(-1))
     broker_id: int = declare(INT, -1, "The old name of node.id.")
     broker_rack: str | None = declare(
         STRING, None, "The rack of this broker, for the placement of replicas and for consumers near it."
@@ -144,7 +150,7 @@ class ServerConfigs:
         INT, 1_000, "Incremental fetch sessions that the broker keeps.", at_least(0)
     )
     replica_selector_class: str | None = declare(
-        STRING, None, "How a leader chooses the replica that a consumer should read from; the leader if not set."
+        STRING, None, "Class that chooses the replica a consumer reads from; the leader if not set."
     )
     max_request_partition_size_limit: int = declare(
         INT, 2_000, "Most partitions in a response to DescribeTopicPartitions.", at_least(1)
@@ -156,7 +162,7 @@ class ReplicationConfigs:
     """Replication, leader elections and purgatories."""
 
     inter_broker_listener_name: str | None = declare(
-        STRING, None, "The listener between brokers; one of those that clients are told of."
+        STRING, None, "Listener between brokers; it must be an advertised one."
     )
     default_replication_factor: int = declare(INT, 1, "Replicas of a topic that is created without a number of them.")
     min_insync_replicas: int = declare(
@@ -184,7 +190,9 @@ class ReplicationConfigs:
     replica_lag_time_max_ms: int = declare(
         LONG, 30_000, "Time without having caught up after which a follower leaves the ISR."
     )
-    replica_fetch_wait_max_ms: int = declare(INT, 500, "How long a follower's fetch may wait for its fewest bytes.")
+    replica_fetch_wait_max_ms: int = declare(
+        INT, 500, "Longest wait of a follower's fetch for replica.fetch.min.bytes."
+    )
     replica_fetch_min_bytes: int = declare(INT, 1, "Fewest bytes that a follower's fetch waits for.")
     replica_fetch_max_bytes: int = declare(
         INT, 1_048_576, "Most bytes of one partition in a follower's fetch.", at_least(0)
@@ -209,3 +217,50 @@ class ReplicationConfigs:
     delete_records_purgatory_purge_interval_requests: int = declare(
         INT, 1, "Completed record deletions in watch lists above which the purgatory is purged."
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaConfigs:
+    """Windows over which rates are measured: the number of samples and the length of each."""
+
+    quota_window_num: int = declare(INT, 11, "Samples of a client's rate, the running one included.", at_least(1))
+    quota_window_size_seconds: int = declare(INT, 1, "Length of a sample of a client's rate.", at_least(1))
+    controller_quota_window_num: int = declare(INT, 11, "Samples of a client's changes of topics.", at_least(1))
+    controller_quota_window_size_seconds: int = declare(
+        INT, 1, "Length of a sample of a client's changes of topics.", at_least(1)
+    )
+    replication_quota_window_num: int = declare(INT, 11, "Samples of the rate of throttled replicas.", at_least(1))
+    replication_quota_window_size_seconds: int = declare(
+        INT, 1, "Length of a sample of the rate of throttled replicas.", at_least(1)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicationQuotaConfigs:
+    """Limits of replication, which Kafka has only as dynamic configurations of brokers."""
+
+    leader_replication_throttled_rate: int = declare(
+        LONG,
+        MAX_LONG,
+        "Most bytes per second that a broker sends for replicas in leader.replication.throttled.replicas.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
+    follower_replication_throttled_rate: int = declare(
+        LONG,
+        MAX_LONG,
+        "Most bytes per second that a broker fetches for replicas in follower.replication.throttled.replicas.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
+    replica_alter_log_dirs_io_max_bytes_per_second: int = declare(
+        LONG,
+        MAX_LONG,
+        "Most bytes per second that a broker moves between its log directories.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
+
+
+REPLICATION_QUOTA_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(definitions_of(ReplicationQuotaConfigs))
+"""The configurations that are set at run time only, by Kafka's name; they are described only while they are set."""
