@@ -5,10 +5,9 @@ one that fails is made smaller (`shrink`) and told (`report`). Kafka has no coun
 """
 
 from broker_sim.chaos.chaos import Chaos, InvariantError
-from broker_sim.chaos.drawing import draw_schedule
 from broker_sim.chaos.faults.action import Action, ScheduleError
 from broker_sim.chaos.run import Outcome, run_chaos
-from broker_sim.chaos.schedule import Schedule
+from broker_sim.chaos.schedule import Schedule, draw_schedule
 from broker_sim.chaos.worker import Worker
 
 __all__ = [

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_sim.chaos.faults.cluster_faults import ClusterFaults
 from broker_sim.chaos.faults.faults import Faults
 from broker_sim.chaos.timeline import FAULT, Timeline
-from broker_sim.chaos.worker import Worker, cause_of, error_text, is_of_the_environment
-from broker_sim.chaos.worker_faults import WorkerFaults
+from broker_sim.chaos.worker import Worker, WorkerFaults, cause_of, error_text, is_of_the_environment
 from broker_sim.runtime.virtual.core.processes import PROCESS
 
 if TYPE_CHECKING:
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.core.processes import Process
 
 RECOVERY_S: Final = 60
-"""The cluster has to be well so long after the last fault; it is a defect of the simulator otherwise."""
+"""Maximum time the cluster needs to recover after the last fault; longer is a defect of the simulator."""
 ASKED_EVERY_S: Final = 0.1
 _OWN_CODE: Final = str(Path(__file__).parents[1])
 
 
 class InvariantError(AssertionError):
-    """Something that a test claims does not hold; `invariant` is its name."""
+    """An invariant that a test claims does not hold."""
 
     def __init__(self, invariant: str, text: str = "") -> None:
         super().__init__(f"{invariant}: {text}" if text else invariant)

@@ -17,17 +17,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.chaos import RECOVERY_S
-from broker_sim.chaos.command_faults import CommandFaults
 from broker_sim.chaos.faults.action import ScheduleError
 from broker_sim.chaos.faults.cluster_faults import ClusterFaults
 from broker_sim.chaos.faults.faults import Faults
 from broker_sim.chaos.faults.kinds import KINDS, kinds_beside_a_command
 from broker_sim.chaos.faults.socket_network import SocketNetwork
 from broker_sim.chaos.observer import Leaders
-from broker_sim.chaos.run import CONFIGS
+from broker_sim.chaos.settings import CONFIGS
 from broker_sim.chaos.timeline import FAULT, Timeline, timeline_text
 from broker_sim.cluster.async_cluster import AsyncCluster
-from broker_sim.errors import ClusterTimeoutError
+from broker_sim.errors import ClusterTimeoutError, WrongStateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +40,7 @@ SERVERS_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
 CONTROL_VARIABLE: Final = "BROKER_SIM_CONTROL"
 COMMAND: Final = "command"
 MOST_REQUESTS: Final = 2_000
-"""So many failed requests are told."""
+"""Maximum number of failed requests in a time line."""
 SIGNALLED: Final = 128
 """A command that was ended by signal N has the exit code 128 + N, as in a shell."""
 
@@ -58,11 +57,11 @@ class CommandOutcome:
     """When the last fault is over, in seconds since the command started; None if no client came."""
     moments: tuple[Moment, ...]
     begin_with: str = ""
-    """The client that faults waited for has this in its id."""
+    """Part of the id of the client that faults waited for; any client if empty."""
 
     @property
     def summary(self) -> str:
-        """What a reader of an exit code must know: whether the faults happened."""
+        """One line: exit code, and whether the faults happened."""
         head = f"seed {self.schedule.seed}: exit code {self.exit_code} after {self.elapsed_s:.1f} s"
         if self.faults_until_s is None:
             awaited = f" whose id has {self.begin_with!r} in it" if self.begin_with else ""
@@ -97,6 +96,38 @@ def check_schedule(schedule: Schedule) -> None:
                 f"{action}: {action.kind} happens in virtual time only; beside a command there are "
                 f"{', '.join(possible)}"
             )
+
+
+class CommandFaults:
+    """The faults of one command, named by their kinds. It leads a process group if it may be frozen."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._is_frozen = False
+
+    def freeze(self, number: int) -> Callable[[], object]:
+        """Let the command stand still (SIGSTOP), and all that it has started."""
+        if number != 1:
+            raise WrongStateError("the command is worker-1, and there is no other")
+        if self._process.returncode is not None or self._is_frozen:
+            raise WrongStateError("the command does not run")
+        try:
+            os.killpg(self._process.pid, signal.SIGSTOP)
+        except OSError as error:
+            raise WrongStateError("the command has just ended") from error
+        self._is_frozen = True
+        return self.thaw
+
+    def thaw(self) -> None:
+        """Let it go on (SIGCONT); does nothing if it runs."""
+        if self._is_frozen:
+            self._is_frozen = False
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGCONT)
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        self._process.send_signal(number)
 
 
 class CommandRun:
@@ -210,7 +241,7 @@ class CommandRun:
             leaders.look()
 
     def _on_signal(self, number: int, *, is_known: bool) -> None:
-        """Leave it to the command when it ends; `is_known` if it has heard the signal already."""
+        """Pass a signal on to the command, which decides when it ends; `is_known` if it has got the signal already."""
         self._timeline.note(COMMAND, f"is told {signal.Signals(number).name}")
         self._programs.thaw()
         if self._freezes or not is_known:

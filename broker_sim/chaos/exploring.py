@@ -9,32 +9,24 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from broker_sim.chaos.run import Explored, Meetings, Outcome
+    from broker_sim.chaos.run import Outcome
     from broker_sim.runtime.virtual.meetings import Place
-
-    Run = Callable[[Mapping[Place, str]], tuple[Outcome, Meetings | None]]
-
-Exhaustive = bool | Literal["workers", "brokers"]
-"""Whose orders are run; True stands for those of workers."""
-
-MAX_RUNS: Final = 1_000
-"""So many orders are run unless it is said."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """How many orders were run, and the first that failed."""
+    """The number of orders that were run, and the first that failed."""
 
     orders: int
     is_complete: bool
     """Whether there are no more."""
     changes: int
-    """All orders with so many changes against first in, first out were run, if none failed."""
+    """Number of changes against first in, first out up to which all orders were run, if none failed."""
     failure: Outcome | None = None
 
     def __str__(self) -> str:
@@ -50,27 +42,22 @@ class Exploration:
 
 
 class _Order(NamedTuple):
-    """Who goes first, where; the turns before `behind` are those of the order that it was made from."""
+    """Who goes first at which turns; turns before `behind` are those of the order that this one changes."""
 
     first: tuple[tuple[Place, str], ...] = ()
     behind: int = 0
 
 
-def explored_by(exhaustive: Exhaustive) -> Explored:
-    """Return whose orders are run."""
-    return "brokers" if exhaustive == "brokers" else "workers"
-
-
-def explore(run: Run, max_runs: int) -> Exploration:
-    """Run all orders, at most `max_runs`, until one fails; `run(first)` runs one."""
+def explore(run: Callable[[Mapping[Place, str]], Outcome | None], max_runs: int) -> Exploration:
+    """Run all orders, at most `max_runs`, until one fails; `run(going_first)` runs one, None if it did not begin."""
     waiting = deque([_Order()])
     orders = runs = changes = 0
     while waiting and runs < max_runs:
         order = waiting.popleft()
         changes = len(order.first)
-        outcome, meetings = run(dict(order.first))
+        outcome = run(dict(order.first))
         runs += 1
-        if meetings is None:  # the run did not begin
+        if outcome is None or (meetings := outcome.meetings) is None:
             return Exploration(orders, is_complete=False, changes=changes)
         if meetings.has_missed:
             continue

@@ -23,7 +23,7 @@ CLUSTER: Final = "cluster"
 REQUESTS_KEPT: Final = 100_000
 _CLIENTS: Final = ("aiokafka", "kafka")
 _OTHERS: Final = ("broker_sim", "asyncio")
-"""What these log is not shown."""
+"""Loggers whose records do not become part of the time line."""
 _SHOWN: Final = ("Setting newly assigned", "Revoking previously assigned")
 _PARTITION: Final = re.compile(r"TopicPartition\(topic='([^']+)', partition=(\d+)\)")
 

@@ -1,15 +1,17 @@
-"""Tells a failure: what did not hold, the faults that it needs, a test to paste, and a time line."""
+"""The report of a failure: what did not hold, the faults that it needs, a time line, and a test to paste."""
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.chaos.faults.as_test import as_test
 from broker_sim.chaos.timeline import timeline_text
 
 if TYPE_CHECKING:
+    from broker_sim.chaos.faults.schedule import FaultSchedule
     from broker_sim.chaos.run import Outcome
+    from broker_sim.chaos.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +19,14 @@ class Failure:
     """A seed whose run failed, and the smallest schedule that fails in the same way."""
 
     test: str
-    """`module:function`."""
+    """`module:function`, or the test's name in pytest."""
+    settings: Settings
     first: Outcome
     """The run as it was drawn."""
     small: Outcome
     """The run of the smallest schedule, observed."""
     tries: int
-    """How many runs it took to find that."""
+    """Number of runs that it took to find the smallest one."""
     repeats: bool
     """Whether the smallest schedule took the same course a second time."""
 
@@ -56,21 +59,56 @@ class Failure:
         }
 
     def __str__(self) -> str:
+        head = (
+            f"{self.test}: seed {self.seed} fails",
+            f"  {self.small.text}",
+            f"{shrunk_text(self.first, self.small)}, in {self.tries} runs",
+        )
+        return "\n".join((*head, self._course(), "", self.as_test()))
+
+    def in_pytest(self, before: str) -> str:
+        """Return the report beside what pytest shows of the error; `before` tells of the runs before the first."""
+        head = (
+            f"seed {self.seed}: {self.small.invariant}",
+            f"{shrunk_text(self.first, self.small)}; {before}, {self.tries} runs to shrink it",
+        )
+        schedule = textwrap.indent(str(self.small.schedule), " " * 4)
+        marker = ", ".join((*self.settings.as_arguments(), f'schedule="""\n{schedule}\n"""'))
+        return "\n".join(
+            (*head, self._course(), "", "to run this alone, mark the test with", f"@pytest.mark.chaos({marker})")
+        )
+
+    def _course(self) -> str:
         small = self.small
         course = "repeats" if self.repeats else "DOES NOT REPEAT: see docs/chaos.md"
-        return "\n".join(
-            (
-                f"{self.test}: seed {self.seed} fails",
-                f"  {small.text}",
-                f"{shrunk_text(self.first, small)}, in {self.tries} runs",
-                f"{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}",
-                *repairs_text(small.repairs),
-                "",
-                timeline_text(small.moments),
-                "",
-                _as_test(self.test, small),
-            )
+        repairs = f"aiokafka is repaired for this run: {'; '.join(small.repairs)}\n" if small.repairs else ""
+        return (
+            f"{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}\n"
+            f"{repairs}\n{timeline_text(small.moments)}"
         )
+
+    def as_test(self) -> str:
+        """Return a test that runs the smallest schedule, to paste; it imports the module of the test alone."""
+        module, _, function = self.test.partition(":")
+        arguments = (f"{module}.{function}", "schedule", *self.settings.as_arguments())
+        call = f"run_chaos({', '.join(arguments)})"
+        return as_test(
+            self.small.schedule,
+            self.small.invariant or "",
+            f"import {module}\nfrom broker_sim.chaos import Schedule, run_chaos",
+            f"outcome = {call}\nif outcome.error is not None:\n    raise outcome.error",
+        )
+
+
+def as_test(schedule: FaultSchedule, invariant: str, imports: str, run: str) -> str:
+    """Return the source of a test that can be pasted into a file and run; its last lines are `run`."""
+    return (
+        f"{imports}\n\n\n"
+        f"def test_seed_{schedule.seed}():\n"
+        f'    """It failed: {invariant}."""\n'
+        f'    schedule = Schedule.parse("""\n{textwrap.indent(str(schedule), " " * 8)}\n    """)\n'
+        f"{textwrap.indent(run, ' ' * 4)}\n"
+    )
 
 
 def shrunk_text(first: Outcome, small: Outcome) -> str:
@@ -88,20 +126,3 @@ def shrunk_text(first: Outcome, small: Outcome) -> str:
 def _counted(count: int, what: str) -> str:
     number = f"{count:,}".replace(",", " ")
     return f"{number} {what}{'s' if count != 1 else ''}"
-
-
-def repairs_text(repairs: tuple[str, ...]) -> list[str]:
-    """Return lines that tell what of a client was repaired for a run; none if nothing was."""
-    return [f"aiokafka is repaired for this run: {'; '.join(repairs)}"] if repairs else []
-
-
-def _as_test(test: str, small: Outcome) -> str:
-    """Return a test with the schedule of this run, to paste."""
-    repaired = ", repair_aiokafka=True" if small.repairs else ""
-    module, _, function = test.partition(":")
-    return as_test(
-        small.schedule,
-        small.invariant or "",
-        f"from broker_sim.chaos import Schedule, run_chaos\nfrom {module} import {function}",
-        f"outcome = run_chaos({function}, schedule{repaired})\nif outcome.error is not None:\n    raise outcome.error",
-    )

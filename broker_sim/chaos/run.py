@@ -6,11 +6,12 @@ import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.aiokafka_repairs import REPAIRS, repaired_aiokafka
 from broker_sim.chaos.chaos import Chaos, failure_text, invariant_of
 from broker_sim.chaos.observer import observed
+from broker_sim.chaos.settings import Settings
 from broker_sim.chaos.timeline import ORDER, Moment
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.log import DiskOptions
@@ -34,37 +35,15 @@ if TYPE_CHECKING:
     Meetings = MeetingOrder | MeetingArrivals
     _End = tuple[str, float, tuple[Deviation, ...]]
 
-Explored = Literal["workers", "brokers"]
-"""Whose orders an exhaustive search runs."""
-
-CONFIGS: Final[Mapping[str, GivenValue]] = {
-    "broker.heartbeat.interval.ms": 500,
-    "broker.session.timeout.ms": 3_000,
-    "group.initial.rebalance.delay.ms": 300,
-    "group.min.session.timeout.ms": 1_000,
-    "group.share.heartbeat.interval.ms": 500,
-    "group.share.min.heartbeat.interval.ms": 500,
-    "group.share.min.record.lock.duration.ms": 1_000,
-    "group.share.min.session.timeout.ms": 1_000,
-    "group.share.record.lock.duration.ms": 5_000,
-    "group.share.session.timeout.ms": 4_000,
-    "offsets.topic.num.partitions": 1,
-    "replica.fetch.backoff.ms": 200,
-    "replica.lag.time.max.ms": 5_000,
-    "replica.socket.timeout.ms": 3_000,
-    "share.coordinator.state.topic.num.partitions": 1,
-    "transaction.state.log.num.partitions": 1,
-}
-"""What a run has unless it is given otherwise: waits short enough that 20 s of faults see their ends."""
 LEAST_MS: Final = 0.5
-"""So long a message takes where the schedule says 0: time passes for a client that asks again at once.
+"""Latency of a message where the schedule says 0: time passes for a client that asks again at once.
 
 aiokafka's producer asks for metadata as fast as it is answered while a partition has no leader.
 """
 MOST_DEVIATIONS: Final = 20
-"""More of them are not told one by one in a time line."""
+"""Maximum number of deviations that a time line tells one by one."""
 LIMIT_S: Final = 3_600
-"""So much virtual time a run may take."""
+"""Maximum virtual time of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +52,9 @@ class Outcome:
 
     schedule: Schedule
     digest: str
-    """Of all that happened: equal for runs that took the same course.
+    """Hash of all that happened, equal for runs that took the same course.
 
-    That is: what passes the clients' network, starts and ends of workers, faults, the brokers' delayed
+    It covers what passes the clients' network, starts and ends of workers, faults, the brokers' delayed
     operations, each with its time, and where the run was not first in, first out.
     """
     virtual_s: float
@@ -83,11 +62,13 @@ class Outcome:
     invariant: str | None = None
     """The name of what did not hold; None if the test passed."""
     error: BaseException | None = None
-    """What was raised, if the test failed."""
+    """The error that failed the test; None if it passed."""
     repairs: tuple[str, ...] = ()
-    """What of aiokafka was repaired for the run."""
+    """The repairs of aiokafka that the run had."""
     deviations: tuple[Deviation, ...] = ()
     """Where the run was not first in, first out."""
+    meetings: Meetings | None = None
+    """The turns at which another worker or broker could go first, of a run of an exhaustive search."""
 
     @property
     def text(self) -> str:
@@ -95,46 +76,42 @@ class Outcome:
         return "" if self.error is None else failure_text(self.error)
 
 
-class ChaosRun(VirtualRun):
-    """A run under one schedule, piece by piece: open, test, close; `run_chaos` does all of it."""
+class ScheduledRun(VirtualRun):
+    """A run under one schedule, piece by piece: open, test, close; `run_whole` does all of it."""
 
     chaos: Chaos
 
     def __init__(
         self,
         schedule: Schedule,
+        settings: Settings | None = None,
         *,
-        configs: Mapping[str, GivenValue] | None = None,
-        topics: Sequence[str] = (),
         observe: bool = False,
-        repair_aiokafka: bool = False,
         going_first: Mapping[Place, str] | None = None,
-        explores: Explored = "workers",
     ) -> None:
-        """With `going_first` the run is one of a search through all orders: of workers, or of brokers."""
+        """With `going_first` the run is one of an exhaustive search: of workers, or of brokers."""
+        self._settings = settings = settings or Settings()
         super().__init__(schedule.seed, hash_seed="any", order=schedule.order, limit_s=LIMIT_S)
-        given = schedule.deviations
-        self._tells_deviations = observe and len(given) <= MOST_DEVIATIONS
-        if any(each.what == ORDER_OF_TASKS for each in given):
-            order = self.loop.task_order = GivenOrder(self.loop.clock, given)
+        deviations = schedule.deviations
+        self._tells_deviations = observe and len(deviations) <= MOST_DEVIATIONS
+        if any(each.what == ORDER_OF_TASKS for each in deviations):
+            order = self.loop.task_order = GivenOrder(self.loop.clock, deviations)
             if self._tells_deviations:
                 order.on_deviation = self._note_deviation
         self._arrivals: ArrivalOrder | None = None
-        """Of messages between brokers, from when the test begins to its end."""
-        if any(each.what == ARRIVAL for each in given):
-            self._arrivals = GivenArrivals(self.loop.clock, given)
+        """The order of messages between brokers while the test runs."""
+        if any(each.what == ARRIVAL for each in deviations):
+            self._arrivals = GivenArrivals(self.loop.clock, deviations)
         self.meetings: Meetings | None = None
-        if going_first is not None and explores == "brokers":
+        if going_first is not None and settings.exhaustive == "brokers":
             self._arrivals = self.meetings = MeetingArrivals(self.loop.clock, going_first)
         elif going_first is not None:
             self.loop.task_order = self.meetings = MeetingOrder(self.loop.clock, going_first)
         self._orders: list[Moment] = []
         self._schedule = schedule
         self._observe = observe
-        self._repairs = REPAIRS if repair_aiokafka else ()
+        self._repairs = REPAIRS if settings.repair_aiokafka else ()
         self.loop.network.latency_ms = (0, schedule.latency_ms) if schedule.latency_ms else LEAST_MS
-        self._configs = {**CONFIGS, **(configs or {})}
-        self._topics = topics
         self._is_open = False
         self._ended: _End | None = None
         self._open = ExitStack()
@@ -144,10 +121,12 @@ class ChaosRun(VirtualRun):
         kafka = SimulatedCluster(
             self.loop,
             self._schedule.brokers,
-            topics=self._topics,
+            topics=self._settings.topics,
             latency_ms=self._latency_of_links(),
             check_invariants=False,
-            configs=self._configs,
+            configs=self._settings.all_configs(),
+            security=self._settings.security,
+            users=self._settings.users,
             disk=self._disk(),
         )
         if self._repairs:
@@ -250,30 +229,32 @@ class ChaosRun(VirtualRun):
         """Return how the run ended, with the error that failed it."""
         digest, virtual_s, deviations = self._ended or self._now()
         invariant = None if error is None else invariant_of(error)
-        told = self.chaos.timeline.moments if self._is_open else ()
-        moments = *self._orders, *told
-        return Outcome(self._schedule, digest, virtual_s, moments, invariant, error, self._repairs, deviations)
+        moments = *self._orders, *(self.chaos.timeline.moments if self._is_open else ())
+        return Outcome(
+            self._schedule, digest, virtual_s, moments, invariant, error, self._repairs, deviations, self.meetings
+        )
 
 
 def run_chaos(
     test: Callable[[Chaos], Coroutine[Any, Any, object]],
     schedule: Schedule,
     *,
+    observe: bool = False,
     configs: Mapping[str, GivenValue] | None = None,
     topics: Sequence[str] = (),
-    observe: bool = False,
+    security: str | None = None,
+    users: Mapping[str, str] | None = None,
     repair_aiokafka: bool = False,
 ) -> Outcome:
     """Run `test(chaos)` on a cluster of its own in virtual time, with the faults of the schedule.
 
     What the test raises is part of the outcome. With `observe` the time line also tells of leaders,
-    of requests that failed, and what clients log; that takes longer. `repair_aiokafka` mends bugs of
-    that client for the run, on which correct applications fail (`aiokafka_repairs.REPAIRS`).
+    of requests that failed, and what clients log; that takes longer. The rest are fields of `Settings`.
+    Raises ConfigError, and as `AsyncCluster` does.
     """
+    settings = Settings(configs=configs, topics=topics, security=security, users=users, repair_aiokafka=repair_aiokafka)
     with garbage_of_one_run():
-        return ChaosRun(
-            schedule, configs=configs, topics=topics, observe=observe, repair_aiokafka=repair_aiokafka
-        ).run_whole(test)
+        return ScheduledRun(schedule, settings, observe=observe).run_whole(test)
 
 
 def _node_name(node: int) -> str:

@@ -1,4 +1,4 @@
-"""What is done to a cluster and to the workers beside it, and when: as data, and as text.
+"""The schedule of a run: what is done to a cluster and to the workers beside it, and when, as data and as text.
 
     seed=7 brokers=3 workers=2 latency_ms=5 duration_ms=20000
     3200 crash worker-1 for=3000
@@ -13,20 +13,26 @@ lines are those of every schedule.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import random
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, get_args
 
 from broker_sim.chaos.faults.action import Action, ScheduleError
+from broker_sim.chaos.faults.kinds import draw_action, weights_of
 from broker_sim.chaos.faults.schedule import FaultSchedule
 from broker_sim.runtime.virtual.loop import Order
 from broker_sim.runtime.virtual.task_order import ARRIVAL, ORDER, Deviation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 DEFAULT_DURATION_MS: Final = 20_000
-"""In this time faults happen, from the call of `faults_over`."""
+"""How long faults happen, from the call of `faults_over`."""
+MOST_FAULTS: Final = 10
+DURATIONS_MS: Final = (100, 1_000, 3_000, 8_000, 12_000)
+"""Short hiccups, and what lasts longer than sessions and requests' timeouts."""
+LATENCIES_MS: Final = (0, 5, 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +46,9 @@ class Schedule(FaultSchedule):
     duration_ms: int = DEFAULT_DURATION_MS
     workers: int = 2
     order: Order = "fifo"
-    """With "seeded" chance chooses among the tasks that are ready."""
+    """Which ready task runs first: the one that waits longest, or with "seeded" a random one."""
     deviations: tuple[Deviation, ...] = ()
-    """Where a run that is not seeded runs another callback than the oldest."""
+    """Points at which a run that is not seeded runs another callback than the oldest."""
 
     def __post_init__(self) -> None:
         FaultSchedule.__post_init__(self)
@@ -51,6 +57,18 @@ class Schedule(FaultSchedule):
             for name in action.on:
                 if name.startswith("worker-") and name not in names:
                     raise ScheduleError(f"{action}: there is no {name}: workers={self.workers} are {', '.join(names)}")
+
+    def as_taken(self, deviations: Sequence[Deviation]) -> Self:
+        """Return the schedule with the deviations that its run took; a seeded one stays as it is."""
+        return self if self.order == "seeded" else replace(self, deviations=tuple(deviations))
+
+    def in_order_of(self, deviations: Sequence[Deviation]) -> Self:
+        """Return the schedule whose order is no longer chance's but the one that a seeded run took."""
+        return self if self.order == "fifo" else replace(self, order="fifo", deviations=tuple(deviations))
+
+    def without_order(self) -> Self:
+        """Return the schedule whose run is first in, first out."""
+        return replace(self, order="fifo", deviations=())
 
     @classmethod
     def _read_lines(cls, lines: Sequence[str]) -> dict[str, Any]:
@@ -67,3 +85,36 @@ def _parse_deviation(line: str) -> Deviation:
         return Deviation.parse(line)
     except ValueError as error:
         raise ScheduleError(str(error)) from None
+
+
+def draw_schedule(
+    seed: int,
+    *,
+    faults: Iterable[str] | Mapping[str, float] | None = None,
+    brokers: int = 3,
+    workers: int = 2,
+    duration_ms: int = DEFAULT_DURATION_MS,
+    most_faults: int = MOST_FAULTS,
+    latency_ms: int | None = None,
+    order: Order = "fifo",
+) -> Schedule:
+    """Return the schedule of a seed: 1 to `most_faults` actions, drawn by weight (`weights_of`).
+
+    The maximum latency is drawn too, unless `latency_ms` says it.
+    """
+    rng = random.Random(f"{seed}/chaos")
+    weights = weights_of(faults)
+    kinds = rng.choices(list(weights), list(weights.values()), k=rng.randint(1, most_faults))
+    actions = [
+        draw_action(rng, kind, brokers=brokers, workers=workers, duration_ms=duration_ms, durations_ms=DURATIONS_MS)
+        for kind in kinds
+    ]
+    return Schedule(
+        seed,
+        brokers=brokers,
+        workers=workers,
+        latency_ms=rng.choice(LATENCIES_MS) if latency_ms is None else latency_ms,
+        duration_ms=duration_ms,
+        actions=tuple(sorted(actions)),
+        order=order,
+    )

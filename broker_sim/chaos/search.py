@@ -1,124 +1,115 @@
-"""Runs a test under the schedules of many seeds, on several processes, and tells each failure once."""
+"""The search: runs a test under the schedules of many seeds, on several processes, and makes what fails small.
+
+What is searched draws a schedule from a seed and runs it: a test of an application (`ApplicationTest`), which
+`broker-sim chaos` and Spark find by its name (`NamedTest`) and pytest runs with its fixtures, or the simulator's
+own random runs (`random_run.random_runs`).
+"""
 
 from __future__ import annotations
 
 import importlib
 import sys
 import time
-from dataclasses import dataclass
-from functools import cache
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
-from broker_sim.chaos.drawing import calm_schedule, draw_schedule
-from broker_sim.chaos.exploring import MAX_RUNS, Exploration, explore, explored_by
-from broker_sim.chaos.faults.kinds import weights_of
+from broker_sim.chaos.exploring import Exploration, explore
+from broker_sim.chaos.faults.shrink import shrink
 from broker_sim.chaos.report import Failure
-from broker_sim.chaos.run import ChaosRun, run_chaos
-from broker_sim.chaos.schedule import DEFAULT_DURATION_MS
-from broker_sim.chaos.shrink import shrink
+from broker_sim.chaos.run import Outcome, ScheduledRun
+from broker_sim.chaos.settings import Settings
 from broker_sim.runtime.process_pool import run_on_processes
+from broker_sim.runtime.virtual import garbage_of_one_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from broker_sim.chaos.exploring import Exhaustive
-    from broker_sim.chaos.run import Meetings, Outcome
     from broker_sim.chaos.schedule import Schedule
-    from broker_sim.config import GivenValue
-    from broker_sim.runtime.virtual.loop import Order
     from broker_sim.runtime.virtual.meetings import Place
 
 MARKER: Final = "chaos"
-"""Of pytest, which a test may have."""
-_SAID: Final = (
-    "brokers", "workers", "latency_ms", "order", "repair_aiokafka", "exhaustive", "max_runs"
-)  # fmt: skip
+"""The marker of pytest whose arguments are the settings of a test."""
 
 
 class NoSuchTestError(ValueError):
-    """What `module:function` names is not there; the text is one line."""
+    """There is no test of that name; the text is one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChaosTest:
-    """A test by its name, and how its schedules are drawn; it can be sent to another process."""
+class ApplicationTest(ABC):
+    """A test of an application, with its settings."""
 
     name: str
-    """`module:function`, found from the current directory too."""
-    faults: tuple[tuple[str, float], ...] | None = None
-    """Kinds and weights; None are all with their usual ones."""
-    brokers: int = 3
-    workers: int = 2
-    duration_ms: int = DEFAULT_DURATION_MS
-    latency_ms: int | None = None
-    """How long a message takes at most; None if each seed draws it."""
-    order: Order = "fifo"
-    repair_aiokafka: bool = False
-    configs: tuple[tuple[str, GivenValue], ...] = ()
-    topics: tuple[str, ...] = ()
-    exhaustive: Exhaustive = False
-    """Whether all orders are run, of workers or of brokers, without faults unless a schedule is given."""
-    max_runs: int = MAX_RUNS
-    """So many orders at most."""
+    settings: Settings
 
-    @classmethod
-    def of(cls, name: str, **given: Any) -> Self:
-        """Return the test of that name; its marker `chaos` says what is not given, or given as None.
-
-        Raises NoSuchTestError, and ValueError for arguments that cannot be.
-        """
-        marks = getattr(load_test(name), "pytestmark", ())
-        marked = next((dict(mark.kwargs) for mark in marks if mark.name == MARKER), {})
-        said = {**marked, **{key: value for key, value in given.items() if value is not None}}
-        kept = {field: said[field] for field in _SAID if field in said}
-        if "duration_s" in said:
-            kept["duration_ms"] = round(said["duration_s"] * 1_000)
-        if said.get("faults") is not None:
-            kept["faults"] = tuple(weights_of(said["faults"]).items())
-        configs = tuple((said.get("configs") or {}).items())
-        return cls(name, configs=configs, topics=tuple(said.get("topics", ())), **kept)
+    @abstractmethod
+    def play(self, begin: Callable[[], ScheduledRun]) -> Outcome | None:
+        """Begin a run, let the test take its course in it, and return how it ended; None if it did not begin."""
 
     def draw(self, seed: int) -> Schedule:
-        """Return the schedule of a seed; one without faults if all orders are run."""
-        if self.exhaustive:
-            return calm_schedule(seed, self.brokers, self.workers, self.latency_ms)
-        return draw_schedule(
-            seed,
-            faults=None if self.faults is None else dict(self.faults),
-            brokers=self.brokers,
-            workers=self.workers,
-            duration_ms=self.duration_ms,
-            latency_ms=self.latency_ms,
-            order=self.order,
-        )
+        """Return the schedule of a seed."""
+        return self.settings.draw(seed)
 
     def run(self, schedule: Schedule, *, observe: bool = False) -> Outcome:
-        """Run the test under a schedule."""
-        return run_chaos(load_test(self.name), schedule, observe=observe, **self._run_options)
+        """Run the test under a schedule; with `observe` its time line has all that there is to tell."""
+        outcome = self.play(partial(ScheduledRun, schedule, self.settings, observe=observe))
+        return outcome or Outcome(schedule, "", 0, ())
 
     def explore(self, schedule: Schedule) -> Exploration:
         """Run the test under a schedule in all orders, until one fails."""
 
-        def run(going_first: Mapping[Place, str]) -> tuple[Outcome, Meetings | None]:
-            explores = explored_by(self.exhaustive)
-            one = ChaosRun(schedule, going_first=going_first, explores=explores, **self._run_options)
-            return one.run_whole(load_test(self.name)), one.meetings
+        def run(going_first: Mapping[Place, str]) -> Outcome | None:
+            return self.play(partial(ScheduledRun, schedule, self.settings, going_first=going_first))
 
-        return explore(run, self.max_runs)
+        return explore(run, self.settings.max_runs)
 
-    @property
-    def _run_options(self) -> dict[str, Any]:
-        return {"configs": dict(self.configs), "topics": self.topics, "repair_aiokafka": self.repair_aiokafka}
+    def shrink(self, first: Outcome) -> Failure:
+        """Find the smallest schedule that fails as this run did, and observe it."""
+        shrunk = shrink(first, self.run)
+        return self.observe(first, shrunk.schedule, shrunk.tries)
+
+    def observe(self, first: Outcome, schedule: Schedule, tries: int = 0) -> Failure:
+        """Run a schedule that fails as `first` did twice, and observe the second run."""
+        once, again = self.run(schedule), self.run(schedule, observe=True)
+        return Failure(self.name, self.settings, first, again, tries, once.digest == again.digest)
+
+    def examine(self, schedule: Schedule, *, shrinks: bool = True) -> Failure | None:
+        """Run a schedule; if it fails, find the smallest one that fails alike, and observe it."""
+        first = self.run(schedule)
+        if first.invariant is None:
+            return None
+        return self.shrink(first) if shrinks else self.observe(first, schedule)
 
 
-class SeedOutcome(NamedTuple):
-    """How the run of one seed ended, as far as another process can be told."""
+@dataclass(frozen=True)
+class NamedTest(ApplicationTest):
+    """A test that is imported by its name; it can be sent to another process."""
 
-    seed: int
-    invariant: str | None
-    text: str
-    cpu_s: float
+    name: str
+    """`module:function`, found from the current directory too."""
+    settings: Settings = field(default_factory=Settings)
+
+    @classmethod
+    def of(cls, name: str, usual: Mapping[str, Any] | None = None, **arguments: Any) -> NamedTest:
+        """Return the test of that name with these settings.
+
+        For those that are missing or None its marker `chaos` counts, and then `usual`. Raises NoSuchTestError and
+        ConfigError.
+        """
+        marks = getattr(load_test(name), "pytestmark", ())
+        mark = next((mark for mark in marks if mark.name == MARKER), None)
+        args, marked = ((), {}) if mark is None else (mark.args, mark.kwargs)
+        written = {key: value for key, value in arguments.items() if value is not None}
+        if written.get("exhaustive"):  # in all orders, whatever the marker lets chance choose
+            marked = {key: value for key, value in marked.items() if key not in {"faults", "order"}}
+        return cls(name, Settings.from_marker(args, {**(usual or {}), **marked, **written}))
+
+    def play(self, begin: Callable[[], ScheduledRun]) -> Outcome:
+        """Run the function of that name."""
+        with garbage_of_one_run():
+            return begin().run_whole(load_test(self.name))
 
 
 @cache
@@ -130,41 +121,64 @@ def load_test(name: str) -> Any:
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
-        found = getattr(importlib.import_module(module), function, None)
+        test = getattr(importlib.import_module(module), function, None)
     except ModuleNotFoundError as error:
         raise NoSuchTestError(f"{name!r}: {error}; is it in the current directory?") from None
-    if found is None:
+    if test is None:
         raise NoSuchTestError(f"{name!r}: the module has no {function!r}")
-    return found
+    return test
 
 
-def run_seeds(test: ChaosTest, seeds: Iterable[int], jobs: int) -> Iterator[SeedOutcome]:
+# -- seed after seed ----------------------------------------------------------------------------------
+
+S = TypeVar("S")
+
+
+class Ended(Protocol):
+    """What a search tells of a run that has ended."""
+
+    @property
+    def invariant(self) -> str | None:
+        """The name of what did not hold; None if the run passed."""
+
+    @property
+    def text(self) -> str:
+        """What did not hold, in words."""
+
+
+class Searched(Protocol[S]):
+    """What a search can run: schedules that are drawn from seeds."""
+
+    def draw(self, seed: int) -> S:
+        """Return the schedule of a seed."""
+
+    def run(self, schedule: S) -> Ended:
+        """Run a schedule."""
+
+
+class SeedOutcome(NamedTuple):
+    """How the run of one seed ended, as far as another process can be told."""
+
+    seed: int
+    invariant: str | None
+    text: str
+    cpu_s: float
+    summary: Any = None
+    """What a random run counted."""
+
+
+def run_seeds(searched: Searched[Any], seeds: Iterable[int], jobs: int) -> Iterator[SeedOutcome]:
     """Yield the outcomes of seeds as they come; with several jobs in any order."""
-    yield from run_on_processes(_run, ((test, seed) for seed in seeds), jobs)
+    yield from run_on_processes(_run, ((searched, seed) for seed in seeds), jobs)
 
 
-def _run(work: tuple[ChaosTest, int]) -> SeedOutcome:
+def _run(work: tuple[Searched[Any], int]) -> SeedOutcome:
     return run_seed(*work)
 
 
-def run_seed(test: ChaosTest, seed: int) -> SeedOutcome:
-    """Run the test under the schedule of a seed."""
+def run_seed(searched: Searched[Any], seed: int) -> SeedOutcome:
+    """Run the schedule of a seed."""
     began_s = time.process_time()
-    outcome = test.run(test.draw(seed))
-    return SeedOutcome(seed, outcome.invariant, outcome.text, time.process_time() - began_s)
-
-
-def examine(test: ChaosTest, schedule: Schedule, *, shrinks: bool = True) -> Failure | None:
-    """Run a schedule; if it fails, find the smallest one that fails alike, and observe it."""
-    first = test.run(schedule)
-    return None if first.invariant is None else examine_failed(test, first, shrinks=shrinks)
-
-
-def examine_failed(test: ChaosTest, first: Outcome, *, shrinks: bool = True) -> Failure:
-    """Find the smallest schedule that fails as this run did, and observe it."""
-    small, tries = first.schedule, 0
-    if shrinks:
-        shrunk = shrink(first, test.run)
-        small, tries = shrunk.schedule, shrunk.tries
-    once, again = test.run(small), test.run(small, observe=True)
-    return Failure(test.name, first, again, tries, once.digest == again.digest)
+    outcome = searched.run(searched.draw(seed))
+    cpu_s = time.process_time() - began_s
+    return SeedOutcome(seed, outcome.invariant, outcome.text, cpu_s, getattr(outcome, "summary", None))

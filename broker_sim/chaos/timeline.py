@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 FAULT = "FAULT"
 ORDER = "ORDER"
 WIDEST_NAME = 32
-"""Of a longer one, as Kafka Streams gives to its clients, beginning and end are shown."""
+"""Longest name shown whole; of a longer one, as of clients of Kafka Streams, beginning and end are shown."""
 BEFORE = 5
-"""So many moments are shown before the first fault or deviation."""
+"""Number of moments shown before the first fault or deviation."""
 
 
 class Moment(NamedTuple):
-    """Something that happened: at which virtual second, who did it, and what it was."""
+    """Something that happened, at a second of virtual or real time."""
 
     at_s: float
     who: str
@@ -26,35 +26,35 @@ class Moment(NamedTuple):
 
 
 class Timeline:
-    """Takes notes, with the time that the given clock shows."""
+    """The moments of a run, with the time that a clock shows."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self.moments: list[Moment] = []
         self.now_s = now_s
 
     def note(self, who: str, what: str) -> None:
-        """Add a moment; what was more than one line becomes one."""
+        """Add a moment; a text of several lines becomes one."""
         self.moments.append(Moment(self.now_s(), who, " ".join(what.split())))
 
     # -- of faults, as their listener -------------------------------------------------------------
 
     def begun(self, action: Action) -> None:
-        """Note what is done."""
+        """Note that a fault begins."""
         self.note(FAULT, action.describe())
 
     def ended(self, action: Action) -> None:
-        """Note what is undone."""
+        """Note that a fault ends."""
         self.note(FAULT, f"end of {action.kind} {' '.join(action.on)}")
 
     def not_done(self, action: Action, error: Exception) -> None:
-        """Note what does not fit."""
+        """Note a fault that does not fit the state of the cluster."""
         self.note(FAULT, f"{action.describe()}: not done, {error}")
 
 
 def timeline_text(moments: Sequence[Moment], most: int = 60) -> str:
     """Return a table that begins just before the first fault or deviation; repeated lines are folded.
 
-    With more than `most` lines those in the middle are left out, and their number is told.
+    With more than `most` lines those in the middle are left out, with their number in their place.
     """
     moments = sorted(moments, key=lambda each: each.at_s)
     first = next((index for index, each in enumerate(moments) if each.who in {FAULT, ORDER}), 0)

@@ -1,4 +1,4 @@
-"""A program of a test that is ended, and started again, by faults and by its own errors."""
+"""A worker: a program of a test that is ended, and started again, by faults and by its own errors."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim.chaos.faults.action import BROKERS
 from broker_sim.errors import WrongStateError
+from broker_sim.runtime.virtual.network import ANY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
+    from broker_sim.chaos.faults.cluster_faults import ClusterFaults
     from broker_sim.chaos.timeline import Timeline
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.core.processes import Process
+    from broker_sim.runtime.virtual.network import Network
+
+    Undo = Callable[[], object]
 
 RESTART_S: Final = 1.0
-"""So long after its end a supervisor starts it again."""
+"""Delay before a supervisor starts a worker again that ended with an error of its environment."""
 _CLIENT_ERRORS: Final = {"KafkaError", "KafkaException"}
 """Names of the base classes of aiokafka's, kafka-python's and confluent-kafka's errors."""
 
@@ -61,7 +67,7 @@ class Worker:
         self.process: Process | None = None
         """The process that runs, or stands still; None while there is none."""
         self.starts = 0
-        """How often it was started."""
+        """Number of starts."""
         self._loop = loop
         self._timeline = timeline
         self._main = main
@@ -77,7 +83,7 @@ class Worker:
         return f"<Worker {self.name}: {'down' if self.process is None else self.process.state}>"
 
     def depend(self, on: str = "what it depends on") -> None:
-        """Stand for a call to something that is not Kafka: a point at which it can fail.
+        """Stand for a call to something that is not Kafka, which may fail.
 
         Raises ConnectionError while a fault of the kind `fail` is in force.
         """
@@ -171,7 +177,7 @@ class Worker:
         return mend
 
     def slow_start(self, seconds: float) -> Callable[[], object]:
-        """Kill it; its next start, and each until the fault is over, takes so long."""
+        """Kill it; until the fault is over each of its starts takes `seconds`."""
         self._running()
         self._start_takes_s += seconds
         self._end()
@@ -197,3 +203,59 @@ class Worker:
         if process is None or process.state != "running":
             raise WrongStateError(f"{self.name} does not run")
         return process
+
+
+class WorkerFaults:
+    """The faults of the workers of one run, named by their kinds."""
+
+    def __init__(self, workers: Sequence[Worker], network: Network, cluster_faults: ClusterFaults) -> None:
+        self._workers = workers
+        self._network = network
+        self._cluster_faults = cluster_faults
+
+    def _worker(self, number: int) -> Worker:
+        if not 0 < number <= len(self._workers):
+            raise WrongStateError(f"the test has started {len(self._workers)} workers")
+        return self._workers[number - 1]
+
+    def crash(self, number: int) -> Undo:
+        """Kill a worker, and start it again."""
+        return self._worker(number).crash()
+
+    def freeze(self, number: int) -> Undo:
+        """Let a worker stand still."""
+        return self._worker(number).freeze()
+
+    def fail(self, number: int) -> Undo:
+        """Let what a worker depends on fail."""
+        return self._worker(number).fail()
+
+    def slow_start(self, number: int, seconds: str) -> Undo:
+        """Kill a worker; until the fault is over each of its starts takes `seconds`."""
+        return self._worker(number).slow_start(float(seconds))
+
+    def clock(self, number: int, seconds: str) -> Undo:
+        """Let the wall clock of a worker's host be off."""
+        return self._worker(number).shift_clock(float(seconds))
+
+    def cut(self, number: int, far_end: str, direction: str) -> Undo:
+        """Cut a worker off from a broker or from all, both ways or one way."""
+        worker, far = self._worker(number), ANY
+        if far_end != BROKERS:
+            far = self._cluster_faults.address(int(far_end.partition("-")[2]))
+        ways = {"to": [(worker.name, far)], "from": [(far, worker.name)]}
+        both = ways["to"] + ways["from"]
+        return self._cluster_faults.combined.cut_clients(*ways.get(direction, both))
+
+    def slow(self, number: int, latency_ms: str) -> Undo:
+        """Let messages to and from a worker take longer."""
+        name = self._worker(number).name
+        ways = [(name, ANY), (ANY, name)]
+        for source, target in ways:
+            self._network.set_latency(source, target, float(latency_ms))
+
+        def undo() -> None:
+            for source, target in ways:
+                self._network.set_latency(source, target, None)
+
+        return undo

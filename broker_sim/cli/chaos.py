@@ -1,163 +1,250 @@
-"""`broker-sim chaos`: a test of an application under faults, seed after seed, in virtual time."""
+"""`broker-sim chaos`: a test of an application under faults in virtual time, or any command beside failing brokers."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import shutil
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 from rich.console import Console
 
-from broker_sim.chaos.exploring import MAX_RUNS
+from broker_sim.chaos.command import CommandRun
 from broker_sim.chaos.faults.action import ScheduleError
-from broker_sim.chaos.faults.kinds import KINDS
-from broker_sim.chaos.schedule import Schedule
-from broker_sim.chaos.search import ChaosTest, NoSuchTestError, SeedOutcome, examine, examine_failed, run_seeds
-from broker_sim.cli import chaos_command
+from broker_sim.chaos.faults.kinds import weights_beside_a_command
+from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, MOST_FAULTS, Schedule, draw_schedule
+from broker_sim.chaos.search import NamedTest, NoSuchTestError, SeedOutcome, run_seeds
+from broker_sim.chaos.settings import Settings, settings_by_name
+from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.cli.progress import progress_bar
+from broker_sim.cli.settings_options import settings_options
+from broker_sim.cluster.cluster import new_event_loop
+from broker_sim.errors import ApiError, ConfigError, MissingExtraError
 from broker_sim.runtime.virtual import pin_hash_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from broker_sim.chaos.report import Failure
 
-EXAMINED: int = 3
-"""So many seeds of each invariant are shrunk: they may fail for different reasons."""
+EXAMINED: Final = 3
+"""Number of seeds of each invariant that are shrunk: they may fail for different reasons."""
+USUAL_OF_TESTS: Final = {"seeds": 100}
+"""Settings of a search that neither the marker nor an option says, where they differ from pytest's."""
+USUAL_BESIDE: Final = {"duration_s": 60}
+OF_TESTS: Final = ("jobs", "results", "shrinks")
+OF_COMMANDS: Final = ("begin_with", "written")
+NOT_FOUND: Final = 127
+NOT_EXECUTABLE: Final = 126
 
 
-class _Chaos(click.Command):
-    """Two commands of one name: a command after `--` is run in real time."""
+class _WithCommand(click.Command):
+    """A command that keeps the words behind `--` apart, as the parameter `words`; None without `--`."""
 
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        if "--" in args:
-            return chaos_command.command.make_context(info_name, args, parent, **extra)
-        return super().make_context(info_name, args, parent, **extra)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        rest = super().parse_args(ctx, args[:at])
+        ctx.params["words"] = tuple(args[at + 1 :]) if at < len(args) else None
+        return rest
 
 
-@click.command("chaos", cls=_Chaos)
-@click.argument("test", metavar="MODULE:FUNCTION")
-@click.option("--seeds", type=click.IntRange(1), default=100, show_default=True, help="Number of seeds.")
-@click.option("--seed", "first", type=click.IntRange(0), default=0, show_default=True, help="First seed.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core by default.")
-@click.option("--faults", metavar="KIND,...", help=f"Only these kinds of {', '.join(KINDS)}.")
-@click.option("--workers", type=click.IntRange(1), help="Workers that faults hit; 2 by default.")
-@click.option("--brokers", type=click.IntRange(1), help="Brokers of the cluster; 3 by default.")
-@click.option("--duration", type=click.FloatRange(1), help="Seconds of faults; 20 by default.")
+@click.command("chaos", cls=_WithCommand)
+@click.argument("test", required=False, metavar="MODULE:FUNCTION | -- COMMAND...")
 @click.option(
-    "--order",
-    type=click.Choice(["fifo", "seeded"]),
-    help="Which ready task runs first: the one that waits longest (default), or a random one.",
-)
-@click.option(
-    "--exhaustive",
-    flag_value="workers",
-    help="Run the test in all orders of its workers' turns, without faults unless a schedule is given.",
-)
-@click.option(
-    "--exhaustive-brokers",
-    "exhaustive",
-    flag_value="brokers",
-    help="The same for the orders in which messages of several brokers reach another one.",
-)
-@click.option("--max-runs", type=click.IntRange(1), help=f"Of --exhaustive; {MAX_RUNS} unless given.")
-@click.option(
-    "--latency",
+    "--seed",
+    "first",
     type=click.IntRange(0),
-    metavar="MS",
-    help="That a message takes at most; drawn by each seed unless given.",
+    default=0,
+    show_default=True,
+    help="First seed; beside a command the only one.",
 )
-@click.option(
-    "--repair-aiokafka", is_flag=True, default=None, help="Mend bugs of aiokafka that make correct applications fail."
-)
-@click.option(
-    "--schedule",
-    "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Run only this schedule, copied from a report.",
-)
+@settings_options
+@click.option("--jobs", type=click.IntRange(1), help="Number of processes [default: one for each core].")
 @click.option(
     "--results",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Keep the outcome of each seed in this file; seeds that are already in it are not run again.",
 )
+@click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make failures small [default: --shrink].")
 @click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Also write failures to this file."
+    "--begin-with",
+    metavar="TEXT",
+    default="",
+    help="Beside a command: faults begin with the first client whose id has this in it, instead of any client.",
 )
-@click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make failures small.")
+@click.option(
+    "--write-schedule",
+    "written",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Beside a command: write the schedule to this file.",
+)
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write failures, or what happened beside a command, to this file too.",
+)
 def command(
     *,
-    test: str,
-    seeds: int,
+    test: str | None,
+    words: Sequence[str] | None,
     first: int,
     jobs: int | None,
-    faults: str | None,
-    workers: int | None,
-    brokers: int | None,
-    duration: float | None,
-    order: str | None,
-    latency: int | None,
-    exhaustive: str | None,
-    max_runs: int | None,
-    repair_aiokafka: bool | None,
-    file: Path | None,
     results: Path | None,
-    json_file: Path | None,
     shrinks: bool,
+    begin_with: str,
+    written: Path | None,
+    json_file: Path | None,
+    **settings: Any,
 ) -> None:
     """Run an application's test under crashes, cuts, pauses and failovers that seeds draw.
 
     FUNCTION is `async def test(chaos)`: it starts workers, lets the faults happen, and says what must
-    hold then; see docs/chaos.md. What its marker `chaos` of pytest says counts here too, unless it is
-    given. Prints for each way to fail the faults that it needs, a time line, and a test to paste. Exit
+    hold then; see docs/chaos.md. What its marker `chaos` of pytest says counts here too, unless an option
+    says otherwise. Prints for each way to fail the faults that it needs, a time line, and a test to paste. Exit
     code 1 if any seed failed.
 
-    `broker-sim chaos [OPTIONS] -- COMMAND...` runs any command beside a cluster that has faults, in real
-    time; its options are told by `broker-sim chaos --help --`.
+    What stands behind -- is any command, in any language: it is run in real time beside brokers that fail from the
+    one schedule of --seed. It finds the cluster in KAFKA_BOOTSTRAP_SERVERS, and its control port in
+    BROKER_SIM_CONTROL. Faults begin with the first request of a client and end after --duration. The time line is
+    on stderr; the exit code is that of the command. `freeze` stops the command itself, with all that it has
+    started, and happens only if it is named.
     """
+    context = click.get_current_context()
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if (test is None) == (words is None):
+        raise click.UsageError("name a test as MODULE:FUNCTION, or write a command behind --", context)
+    if words is not None:
+        of_tests = {name for name, setting in settings_by_name().items() if not setting.beside_a_command}
+        _refuse(context, {*of_tests, *OF_TESTS}, "a test, not beside a command")
+        _run_command(words, first, settings, begin_with, written, json_file)
+    assert test is not None
+    _refuse(context, OF_COMMANDS, "a command behind --")
+    _run_test(test, first, settings, jobs=jobs, results=results, shrinks=shrinks, json_file=json_file)
+
+
+def _refuse(context: click.Context, names: Iterable[str], whose: str) -> None:
+    """Raise UsageError for an option that has no effect here."""
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name in names and source is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[0]} is an option of {whose}", context)
+
+
+# -- a command in real time -----------------------------------------------------------------------------
+
+
+def _run_command(
+    words: Sequence[str],
+    seed: int,
+    settings: Mapping[str, Any],
+    begin_with: str,
+    written: Path | None,
+    json_file: Path | None,
+) -> NoReturn:
+    if not words:
+        raise click.UsageError("Missing argument 'COMMAND...' behind --")
+    if shutil.which(words[0]) is None:
+        raise _NotFoundError(f"{words[0]}: there is no such command")
+    try:
+        checked = Settings(**{**USUAL_BESIDE, **settings})
+        schedule = _schedule_beside(seed, checked)
+        if written is not None:
+            written.write_text(f"{schedule}\n")
+        run = CommandRun(words, schedule, topics=checked.topics, configs=checked.configs, begin_with=begin_with)
+        with logs_on_stderr("error"), asyncio.Runner(loop_factory=new_event_loop) as runner:
+            outcome = runner.run(run.run())
+    except (ConfigError, ApiError, ScheduleError) as error:
+        raise click.UsageError(str(error)) from None
+    except MissingExtraError as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise _CannotStartError(f"{error.filename or words[0]}: {error.strerror}") from None
+    click.echo(f"\n{outcome}", err=True)
+    if json_file is not None:
+        json_file.write_text(json.dumps(outcome.to_json(), indent=1))
+    sys.exit(outcome.exit_code)
+
+
+def _schedule_beside(seed: int, settings: Settings) -> Schedule:
+    """Return the schedule that is given, or that of the seed. Raises ConfigError for kinds that need virtual time."""
+    if settings.schedule is not None:
+        return Schedule.parse(settings.schedule)
+    duration_ms = round(settings.duration_s * 1_000)
+    try:
+        faults = weights_beside_a_command(settings.faults)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return draw_schedule(
+        seed,
+        faults=faults,
+        brokers=settings.brokers,
+        workers=1,
+        duration_ms=duration_ms,
+        most_faults=max(MOST_FAULTS, MOST_FAULTS * duration_ms // DEFAULT_DURATION_MS),
+    )
+
+
+class _CannotStartError(click.ClickException):
+    """The command cannot be started; the exit code is that of a shell."""
+
+    exit_code = NOT_EXECUTABLE
+
+
+class _NotFoundError(_CannotStartError):
+    """There is no such command."""
+
+    exit_code = NOT_FOUND
+
+
+# -- a test in virtual time -----------------------------------------------------------------------------
+
+
+def _run_test(
+    name: str,
+    first: int,
+    settings: Mapping[str, Any],
+    *,
+    jobs: int | None,
+    results: Path | None,
+    shrinks: bool,
+    json_file: Path | None,
+) -> None:
     pin_hash_seed()
     try:
-        chaos_test = ChaosTest.of(
-            test,
-            faults=None if faults is None else faults.split(","),
-            brokers=brokers,
-            workers=workers,
-            duration_s=duration,
-            order=order,
-            latency_ms=latency,
-            exhaustive=exhaustive,
-            max_runs=max_runs,
-            repair_aiokafka=repair_aiokafka,
-        )
-        schedule = None if file is None else Schedule.parse(file.read_text())
-        if chaos_test.exhaustive and (schedule is None or not schedule.deviations):
-            _run_orders(chaos_test, schedule or chaos_test.draw(first), json_file, shrinks)
-            return
-        if schedule is not None:
-            _run_one(chaos_test, schedule, json_file)
-            return
-    except (NoSuchTestError, ScheduleError) as error:
+        test = NamedTest.of(name, USUAL_OF_TESTS, **settings)
+        kept = _Results(results, test)
+    except (NoSuchTestError, ConfigError) as error:
         raise click.UsageError(str(error)) from None
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--faults") from None
-    kept = _Results(results, chaos_test)
-    wanted = range(first, first + seeds)
-    missing = [seed for seed in wanted if seed not in kept.outcomes]
+    text = test.settings.schedule
+    schedule = None if text is None else Schedule.parse(text)
+    if test.settings.exhaustive and (schedule is None or not schedule.deviations):
+        _run_orders(test, schedule or test.draw(first), json_file, shrinks)
+    elif schedule is not None:
+        _run_one(test, schedule, json_file)
+    else:
+        seeds = range(first, first + test.settings.seeds)
+        _run_many(test, seeds, kept, jobs=jobs, json_file=json_file, shrinks=shrinks)
+
+
+def _run_many(
+    test: NamedTest, seeds: range, kept: _Results, *, jobs: int | None, json_file: Path | None, shrinks: bool
+) -> None:
+    missing = [seed for seed in seeds if seed not in kept.outcomes]
     console = Console(stderr=True)
     processes = min(jobs or os.cpu_count() or 1, len(missing) or 1)
-    known = len(wanted) - len(missing)
-    text = f"seeds {first} to {wanted[-1]}, {known} of them known, processes: {processes}"
+    already = len(seeds) - len(missing)
+    text = f"seeds {seeds[0]} to {seeds[-1]}, {already} of them known, processes: {processes}"
     console.print(text, highlight=False)
-    _run_all(chaos_test, missing, processes, kept, console)
-    outcomes = [kept.outcomes[seed] for seed in wanted]
+    _run_all(test, missing, processes, kept, console)
+    outcomes = [kept.outcomes[seed] for seed in seeds]
     failed = [outcome for outcome in outcomes if outcome.invariant is not None]
-    failures = _examined(chaos_test, failed, shrinks, console)
+    failures = _examined(test, failed, shrinks, console)
     for failure in failures:
         click.echo(f"{failure}\n")
     if json_file is not None:
@@ -167,20 +254,21 @@ def command(
         sys.exit(1)
 
 
-def _run_one(test: ChaosTest, schedule: Schedule, json_file: Path | None) -> None:
-    failure = examine(test, schedule, shrinks=False)
+def _run_one(test: NamedTest, schedule: Schedule, json_file: Path | None) -> None:
+    failure = test.examine(schedule, shrinks=False)
     if failure is None:
         click.echo("the test passes under this schedule")
         return
     _tell_one(failure, json_file)
 
 
-def _run_orders(test: ChaosTest, schedule: Schedule, json_file: Path | None, shrinks: bool) -> None:
-    with Console(stderr=True).status(f"running at most {test.max_runs} orders"):
-        found = test.explore(schedule)
-    click.echo(str(found))
-    if found.failure is not None:
-        _tell_one(examine_failed(test, found.failure, shrinks=shrinks), json_file)
+def _run_orders(test: NamedTest, schedule: Schedule, json_file: Path | None, shrinks: bool) -> None:
+    with Console(stderr=True).status(f"running at most {test.settings.max_runs} orders"):
+        exploration = test.explore(schedule)
+    click.echo(str(exploration))
+    first = exploration.failure
+    if first is not None:
+        _tell_one(test.shrink(first) if shrinks else test.observe(first, first.schedule), json_file)
 
 
 def _tell_one(failure: Failure, json_file: Path | None) -> NoReturn:
@@ -193,7 +281,7 @@ def _tell_one(failure: Failure, json_file: Path | None) -> NoReturn:
 class _Results:
     """The outcomes of seeds, in a file if there is one: a line of JSON for each."""
 
-    def __init__(self, path: Path | None, test: ChaosTest) -> None:
+    def __init__(self, path: Path | None, test: NamedTest) -> None:
         self.outcomes: dict[int, SeedOutcome] = {}
         self._path = path
         self._test = repr(test)
@@ -219,10 +307,16 @@ class _Results:
         self.outcomes[outcome.seed] = outcome
         if self._path is not None:
             with self._path.open("a") as file:
-                file.write(json.dumps({"test": self._test, **outcome._asdict()}) + "\n")
+                file.write(json.dumps({"test": self._test, **_row(outcome)}) + "\n")
 
 
-def _run_all(test: ChaosTest, seeds: Sequence[int], jobs: int, kept: _Results, console: Console) -> None:
+def _row(outcome: SeedOutcome) -> dict[str, Any]:
+    row = outcome._asdict()
+    del row["summary"]
+    return row
+
+
+def _run_all(test: NamedTest, seeds: Sequence[int], jobs: int, kept: _Results, console: Console) -> None:
     failures, cpu_s = 0, 0.0
     with progress_bar(console) as progress:
         task = progress.add_task("no failure", total=len(seeds))
@@ -234,7 +328,7 @@ def _run_all(test: ChaosTest, seeds: Sequence[int], jobs: int, kept: _Results, c
             progress.update(task, advance=1, description=text)
 
 
-def _examined(test: ChaosTest, failed: Iterable[SeedOutcome], shrinks: bool, console: Console) -> list[Failure]:
+def _examined(test: NamedTest, failed: Iterable[SeedOutcome], shrinks: bool, console: Console) -> list[Failure]:
     """Shrink some seeds of each invariant; return one failure for each set of faults that causes one."""
     by_invariant: dict[str, list[SeedOutcome]] = defaultdict(list)
     for outcome in failed:
@@ -243,7 +337,7 @@ def _examined(test: ChaosTest, failed: Iterable[SeedOutcome], shrinks: bool, con
     for outcomes in by_invariant.values():
         for outcome in outcomes[:EXAMINED]:
             with console.status(f"shrinking the schedule of seed {outcome.seed}"):
-                failure = examine(test, test.draw(outcome.seed), shrinks=shrinks)
+                failure = test.examine(test.draw(outcome.seed), shrinks=shrinks)
             if failure is None:
                 console.print(f"seed {outcome.seed} failed before and passes now: see docs/chaos.md")
                 continue

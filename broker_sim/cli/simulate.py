@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from broker_sim.chaos.faults.as_test import as_test
-from broker_sim.chaos.random_run import RunSummary, draw_schedule
 from broker_sim.chaos.random_run.checks.history import lost_text
-from broker_sim.chaos.random_run.many import SeedResult, run_seeds
+from broker_sim.chaos.random_run.random_runs import RandomOutcome, RandomRuns
 from broker_sim.chaos.random_run.schedule import DEFAULT_DURATION_MS
-from broker_sim.chaos.random_run.shrink import shrink
+from broker_sim.chaos.report import as_test
+from broker_sim.chaos.search import SeedOutcome, run_seeds
 from broker_sim.cli.progress import progress_bar
-from broker_sim.runtime.event_log import quiet_logs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from broker_sim.chaos.random_run import RunSummary
 
 LARGEST_SEED = 1 << 32
 
 
 @click.command("simulate")
 @click.option("--runs", type=click.IntRange(1), default=100, show_default=True, help="Number of runs.")
-@click.option("--seed", type=click.IntRange(0), help="Seed of the first run; random by default.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core by default.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of the first run [default: random].")
+@click.option("--jobs", type=click.IntRange(1), help="Number of processes [default: one for each core].")
 @click.option(
     "--duration",
     "duration_ms",
@@ -51,20 +51,21 @@ def command(
     processes = min(jobs or os.cpu_count() or 1, runs)
     console = Console(stderr=True)
     console.print(f"seeds {first} to {first + runs - 1}, {processes} processes", highlight=False)
-    failed: list[SeedResult] = []
+    runs_of_seeds = RandomRuns(duration_ms, power_loss)
+    failed: list[SeedOutcome] = []
     passed: list[RunSummary] = []
     with progress_bar(console) as progress:
         task = progress.add_task(_transactions(passed), total=runs)
-        for result in run_seeds(first, runs, duration_ms=duration_ms, jobs=processes, power_loss=power_loss):
-            if result.summary is None:
-                failed.append(result)
-                _print_failure(result, duration_ms, power_loss)
+        for outcome in run_seeds(runs_of_seeds, range(first, first + runs), processes):
+            if outcome.invariant is not None:
+                failed.append(outcome)
+                _print_failure(outcome, runs_of_seeds)
             else:
-                passed.append(result.summary)
-                _print_lost(result.summary)
+                passed.append(outcome.summary)
+                _print_lost(outcome.summary)
             progress.update(task, advance=1, description=_transactions(passed))
     if failed and shrinks:
-        _print_shrunk(min(failed), duration_ms, power_loss, console)
+        _print_shrunk(min(failed), runs_of_seeds, console)
     acknowledged = sum(each.acknowledged for each in passed)
     click.echo(f"{len(passed)} of {runs} runs passed, {acknowledged} batches acknowledged")
     click.echo(_transactions(passed))
@@ -90,26 +91,25 @@ def _print_lost(summary: RunSummary) -> None:
         )
 
 
-def _print_failure(result: SeedResult, duration_ms: int, power_loss: bool) -> None:
-    what = result.text.partition("; last events")[0]
-    repeat = f"broker-sim simulate --runs 1 --seed {result.seed}"
-    if duration_ms != DEFAULT_DURATION_MS:
-        repeat += f" --duration {duration_ms}"
-    if power_loss:
+def _print_failure(outcome: SeedOutcome, runs: RandomRuns) -> None:
+    what = outcome.text.partition("; last events")[0]
+    repeat = f"broker-sim simulate --runs 1 --seed {outcome.seed}"
+    if runs.duration_ms != DEFAULT_DURATION_MS:
+        repeat += f" --duration {runs.duration_ms}"
+    if runs.power_loss:
         repeat += " --power-loss"
-    click.echo(f"seed {result.seed}: {what}; repeat: {repeat}")
+    click.echo(f"seed {outcome.seed}: {what}; repeat: {repeat}")
 
 
-def _print_shrunk(result: SeedResult, duration_ms: int, power_loss: bool, console: Console) -> None:
-    schedule = draw_schedule(result.seed, duration_ms=duration_ms, power_loss=power_loss)
-    with quiet_logs(), console.status(f"shrinking the schedule of seed {result.seed}"):
-        shrunk = shrink(schedule, result.invariant)
-    click.echo(
-        f"\n# {shrunk.told(len(schedule.actions))}:\n"
-        + as_test(
-            shrunk.schedule,
-            result.invariant,
-            "from broker_sim.chaos.random_run import Schedule, run_schedule",
-            "run_schedule(schedule)",
-        )
+def _print_shrunk(outcome: SeedOutcome, runs: RandomRuns, console: Console) -> None:
+    schedule = runs.draw(outcome.seed)
+    with console.status(f"shrinking the schedule of seed {outcome.seed}"):
+        shrunk = runs.shrink(RandomOutcome(schedule, invariant=outcome.invariant))
+    source = as_test(
+        shrunk.schedule,
+        outcome.invariant or "",
+        "from broker_sim.chaos.random_run import Schedule, run_schedule",
+        "run_schedule(schedule)",
     )
+    before, after = len(schedule.actions), len(shrunk.schedule.actions)
+    click.echo(f"\n# {before} faults -> {after}, in {shrunk.tries} runs:\n{source}")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from broker_sim.cluster.listeners.broker_listeners import LAST_PORT
+from broker_sim.cluster.listeners.security_arguments import read_security
+from broker_sim.cluster.topic_text import parse_topic
 from broker_sim.config import ADVERTISED_LISTENERS, LISTENERS, BrokerConfig, shift_ports
 from broker_sim.errors import ConfigError, UnknownBrokerError
 from broker_sim.runtime.sockets import bare_host
@@ -150,3 +153,58 @@ def check_data_dir(data_dir: object) -> None:
 def is_port(value: object) -> bool:
     """Whether a socket can be bound to it."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LAST_PORT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """A cluster as a test asks for it, checked: the arguments of the marker `kafka`. Raises ConfigError."""
+
+    brokers: int = 3
+    configs: Mapping[str, GivenValue] | None = None
+    topics: Sequence[str] = ()
+    """The topics of the test, each as NAME:PARTITIONS:RF:KEY=VALUE."""
+    security: str | None = None
+    users: Mapping[str, str] | None = field(default=None, repr=False)
+    """Passwords by name."""
+    usual_configs: ClassVar[Mapping[str, GivenValue] | None] = None
+    """Configurations of brokers unless `configs` says otherwise."""
+
+    @classmethod
+    def from_marker(cls, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> Self:
+        """Return the options of a pytest marker with these arguments. Raises ConfigError."""
+        if args:
+            raise ConfigError(f"it takes keyword arguments only, not {args[0]!r}")
+        allowed = [each.name for each in fields(cls)]
+        for name in kwargs:
+            if name not in allowed:
+                raise ConfigError(f"there is no argument {name!r}, only {', '.join(allowed)}")
+        return cls(**kwargs)
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Raise ConfigError for what no cluster can have."""
+        check_count("brokers", self.brokers)
+        check_configs("configs", self.configs or {}, self.usual_configs)
+        if isinstance(self.topics, str):
+            raise ConfigError(f"topics={self.topics!r}: give a list of topics")
+        try:
+            for topic in self.topics:
+                parse_topic(topic)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"topics={self.topics!r}: {error}") from error
+        read_security(self.security, self.users)
+
+
+def check_count(name: str, value: object) -> None:
+    """Raise ConfigError unless the value is a whole number of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigError(f"{name}={value!r}: give a whole number of at least 1")
+
+
+def check_configs(name: str, configs: object, usual: Mapping[str, GivenValue] | None = None) -> None:
+    """Raise ConfigError for what is no mapping of configurations that brokers can have beside the usual ones."""
+    if not isinstance(configs, Mapping):
+        raise ConfigError(f"{name}={configs!r}: give configurations by name")
+    BrokerConfig.from_mapping({**(usual or {}), **configs})

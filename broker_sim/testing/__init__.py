@@ -1,1 +1,6 @@
-"""What users' test suites need: the pytest plugin for async tests in virtual time."""
+"""The pytest plugins of users' test suites: a cluster for tests, virtual time and chaos."""
+
+from typing import Final
+
+VIRTUAL_MARKER: Final = "virtual_time"
+CHAOS_MARKER: Final = "chaos"

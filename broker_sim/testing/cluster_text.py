@@ -1,4 +1,4 @@
-"""What is there in a cluster, in words for the report of a failed test."""
+"""The state of a cluster, in words for the report of a failed test."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def _brokers(status: ClusterStatus) -> list[str]:
 
 def _partitions(status: ClusterStatus) -> list[str]:
     states = {broker.id: broker.state for broker in status.brokers}
-    found = [partition for topic in status.topics if not topic.name.startswith("__") for partition in topic.partitions]
+    partitions = [one for topic in status.topics if not topic.name.startswith("__") for one in topic.partitions]
     # First those with which something is wrong.
-    found.sort(key=lambda one: one.leader is not None and len(one.isr) == len(one.assignment))
-    return _cut([_partition(one, states) for one in found], SHOWN_PARTITIONS)
+    partitions.sort(key=lambda one: one.leader is not None and len(one.isr) == len(one.assignment))
+    return _cut([_partition(one, states) for one in partitions], SHOWN_PARTITIONS)
 
 
 def _partition(one: PartitionStatus, states: dict[int, str]) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pytest
 
-from broker_sim.testing.options import ClusterOptions
+from broker_sim.cluster.arguments import ClusterOptions
+from broker_sim.testing.options import configs_for_tests
 from broker_sim.testing.real_kafka import RealKafka, skip_logins
 from broker_sim.testing.shared_clusters import SharedClusters
 
@@ -54,7 +55,7 @@ class KafkaInContainers(SharedClusters[RealKafka]):
     def _open(self, options: ClusterOptions) -> Iterator[RealKafka]:
         if self._unavailable is None:
             try:
-                cluster = _starter()(options.configs_for_tests())
+                cluster = _starter()(configs_for_tests(options))
                 cluster.open()
             except RuntimeError as error:
                 self._unavailable = str(error)

@@ -6,19 +6,20 @@ sees the cluster after that. The first thing that such an end does is to wait.
 
 from __future__ import annotations
 
+import ast
 import gc
+import linecache
 from asyncio import CancelledError
 from collections.abc import Generator
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
-
-from broker_sim.testing.except_clauses import is_caught
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from types import FrameType
 
 MAX_LOOKS: Final = 50
-"""After so many exceptions that were taken by the program itself only failed assertions are looked at."""
+"""Number of exceptions taken by the program itself after which only failed assertions are looked at."""
 
 
 class FailureWatch(Generator[Any, Any, Any]):
@@ -72,7 +73,7 @@ class FailureWatch(Generator[Any, Any, Any]):
         awaited = step(*args)
         handled = list(self._handled())
         self.leaving = handled[0][0] if handled else None
-        ending = next((error for error, frame in handled if not is_caught(frame)), None)
+        ending = next((error for error, frame in handled if not _is_caught(frame)), None)
         if ending is not self.ending:
             self.ending = ending
             if self._on_ending is not None:
@@ -93,3 +94,25 @@ class FailureWatch(Generator[Any, Any, Any]):
                 if isinstance(error, BaseException):
                     yield error, awaited.cr_frame
             awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+
+
+def _is_caught(frame: FrameType) -> bool:
+    """Whether the frame is in an `except` clause that does not end with a `raise`.
+
+    It is not in a `finally` and at the end of a `with`, from where the exception goes on.
+    """
+    return any(frame.f_lineno in lines for lines in _clauses(frame.f_code.co_filename))
+
+
+@cache
+def _clauses(filename: str) -> list[range]:
+    """Return the lines of each such clause of a file, none if its source is not known."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(filename)))
+    except SyntaxError:
+        return []
+    return [
+        range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler) and not isinstance(node.body[-1], ast.Raise)
+    ]

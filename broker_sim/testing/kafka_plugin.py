@@ -18,37 +18,28 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
+from broker_sim.testing import CHAOS_MARKER, VIRTUAL_MARKER
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from broker_sim.cluster.arguments import ClusterOptions
     from broker_sim.cluster.cluster import Cluster
     from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
-    from broker_sim.testing.options import ClusterOptions
     from broker_sim.testing.real_kafka import RealKafka
     from broker_sim.testing.shared_clusters import SharedClusters
 
 MARKER: Final = "kafka"
-SIGNATURE: Final = (
-    f"{MARKER}(brokers=3, configs=None, topics=(), security=None, users=None): the cluster of the "
-    "fixtures `kafka` and `kafka_cluster`, and the topics that the test finds, each as NAME:PARTITIONS:RF:KEY=VALUE"
-)
-VIRTUAL_MARKER: Final = "virtual_time"
-VIRTUAL_SIGNATURE: Final = (
-    f"{VIRTUAL_MARKER}(seeds=1, order='fifo', deviations=None, latency_ms=0, limit_s=86400, trace_steps=False, brokers=3, "
-    "configs=None, topics=(), security=None, users=None, broker_configs=None, as_version=None, "
-    "check_invariants=True): run this async test in virtual time, once per seed; the fixture `kafka` is "
-    "its cluster"
-)
-CHAOS_MARKER: Final = "chaos"
-CHAOS_SIGNATURE: Final = (
-    f"{CHAOS_MARKER}(seeds=20, workers=2, duration_s=20, faults=None, order='fifo', latency_ms=None, "
-    "exhaustive=False, max_runs=1000, schedule=None, repair_aiokafka=False, brokers=3, configs=None, "
-    "topics=()): run this async test in virtual time under faults that each seed draws, or in all orders of "
-    "its workers; the fixture `chaos` has its cluster and starts its workers"
-)
+MARKERS: Final = {
+    MARKER: "the cluster of the fixtures `kafka` and `kafka_cluster`, and the topics that the test finds, each as "
+    "NAME:PARTITIONS:RF:KEY=VALUE",
+    VIRTUAL_MARKER: "run this async test in virtual time, once per seed; the fixture `kafka` is its cluster",
+    CHAOS_MARKER: "run this async test in virtual time under faults that each seed draws, or in all orders of "
+    "its workers; the fixture `chaos` has its cluster and starts its workers",
+}
 VIRTUAL_PLUGIN: Final = "broker_sim.testing.pytest_plugin"
 OPTIONS: Final = {"kafka_bootstrap": "--kafka-bootstrap", "kafka_containers": "--kafka-containers"}
-"""Of the command line, each for a real Kafka in place of the simulator."""
+"""Options of the command line that put a real Kafka in place of the simulator."""
 _PACKAGES: Final = {"broker_sim", "broker_sim_purgatory"}
 
 
@@ -81,9 +72,14 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell the markers to pytest, those of virtual time too."""
-    for signature in (SIGNATURE, VIRTUAL_SIGNATURE, CHAOS_SIGNATURE):
-        config.addinivalue_line("markers", signature)
+    """Register the markers, those of virtual time too; `pytest --markers` shows their arguments."""
+    signatures = dict(zip(MARKERS, MARKERS, strict=True))
+    if config.getoption("markers"):
+        from broker_sim.testing.signatures import SIGNATURES  # noqa: PLC0415 - see the module
+
+        signatures = SIGNATURES
+    for marker, text in MARKERS.items():
+        config.addinivalue_line("markers", f"{signatures[marker]}: {text}")
     if all(map(config.getoption, OPTIONS)):
         raise pytest.UsageError(f"give {' or '.join(OPTIONS.values())}, not both")
 
@@ -178,7 +174,8 @@ def _fail_without_plugin(item: pytest.Item) -> NoReturn:
 
 
 def _options(request: pytest.FixtureRequest) -> ClusterOptions:
-    from broker_sim.testing.options import ClusterOptions, options_of  # noqa: PLC0415 - see the module
+    from broker_sim.cluster.arguments import ClusterOptions  # noqa: PLC0415 - see the module
+    from broker_sim.testing.options import options_of  # noqa: PLC0415 - see the module
 
     return options_of(request.node, MARKER, ClusterOptions)
 

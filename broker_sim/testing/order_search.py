@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from broker_sim.chaos import Outcome, Schedule
 from broker_sim.chaos.chaos import invariant_of
+from broker_sim.chaos.faults.shrink import shrink
 from broker_sim.chaos.report import shrunk_text
-from broker_sim.chaos.shrink import shrink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -21,27 +21,25 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from broker_sim.runtime.virtual import VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError, install
-from broker_sim.testing.repeating import MARKER, how_to_repeat
+from broker_sim.testing import CHAOS_MARKER, VIRTUAL_MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from broker_sim.chaos import Chaos
-    from broker_sim.chaos.run import ChaosRun
+    from broker_sim.chaos.run import Outcome, ScheduledRun
     from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
     from broker_sim.runtime.virtual.task_order import Deviation
-    from broker_sim.testing.chaos_tests import Attempt
+    from broker_sim.testing.chaos_tests import Begin
     from broker_sim.testing.seeded_run import SeededRun
 
-CHAOS: Final = "chaos"
+EXPLORED: Final = "orders_explored"
+"""The property of a test's report that says how many orders were run."""
 _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)
 _PLUGINS: Final = {"broker_sim", "pytest_asyncio"}
 """Packages whose fixtures know themselves where they run."""
 
-pytest_plugins = [
-    "broker_sim.testing.explored",
-    "broker_sim.testing.kafka_plugin",  # where plugins do not load by themselves
-]
+pytest_plugins = ["broker_sim.testing.kafka_plugin"]  # where plugins do not load by themselves
 
 install()
 
@@ -49,12 +47,12 @@ install()
 class _VirtualTest:
     """What the stash of a marked test keeps while it runs."""
 
-    def __init__(self, function: Any, run: SeededRun | ChaosRun, seed: int, passed: int) -> None:
+    def __init__(self, function: Any, run: SeededRun | ScheduledRun, seed: int, passed: int) -> None:
         self.function = function
         self.run = run
         self.seed = seed
         self.passed = passed
-        """How many seeds passed before."""
+        """Number of seeds that passed before."""
         self.error: BaseException | None = None
         """The first error of the seed."""
 
@@ -66,7 +64,7 @@ class _VirtualTest:
 _test_of_item = pytest.StashKey[_VirtualTest | None]()
 _seed_of_item = pytest.StashKey[tuple[int, int]]()
 _order_of_item = pytest.StashKey["Sequence[Deviation] | None"]()
-_attempt_of_item = pytest.StashKey["Attempt"]()
+_begin_of_item = pytest.StashKey["Begin"]()
 
 
 # -- options and marker ---------------------------------------------------------------------------
@@ -102,14 +100,24 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("give --virtual-seed or --virtual-seeds, not both")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how many orders were run of each exhaustive test that passed; the report of a failure says it itself."""
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", None) == "call":
+                for name, text in report.user_properties:
+                    if name == EXPLORED:
+                        terminalreporter.write_line(f"{report.nodeid}: {text}")
+
+
 # -- one test, seed by seed -------------------------------------------------------------------------
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Set up, call and tear down a marked test with each of its seeds, until one fails."""
-    marker = item.get_closest_marker(MARKER)
-    under_chaos = item.get_closest_marker(CHAOS)
+    marker = item.get_closest_marker(VIRTUAL_MARKER)
+    under_chaos = item.get_closest_marker(CHAOS_MARKER)
     if marker is None and under_chaos is None:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -156,26 +164,37 @@ def _shrink_order(item: pytest.Item, reports: list[pytest.TestReport]) -> list[p
 
 def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
     """Run a test under chaos; return the reports of the smallest failure, or of the last seed."""
-    from broker_sim.testing.chaos_tests import ChaosOptions, ChaosSearch  # noqa: PLC0415 - see _checked
+    from broker_sim.chaos.settings import Settings  # noqa: PLC0415 - see _checked
+    from broker_sim.testing.chaos_tests import MarkedTest  # noqa: PLC0415 - see _checked
     from broker_sim.testing.options import options_of  # noqa: PLC0415 - see _checked
 
-    options = None
+    settings = None
     with suppress(pytest.fail.Exception):
-        options = options_of(item, CHAOS, ChaosOptions)
-    if options is None:
+        settings = options_of(item, CHAOS_MARKER, Settings)
+    if settings is None:
         return runtestprotocol(item, log=False, nextitem=nextitem)  # its set-up fails with that
 
     next_one: Any = item.parent  # only what has function scope is torn down
 
-    def run_once(attempt: Attempt) -> list[pytest.TestReport]:
-        item.stash[_attempt_of_item] = attempt
+    def run_once(begin: Begin) -> tuple[list[pytest.TestReport], Outcome | None]:
+        run: ScheduledRun | None = None
+
+        def begin_here() -> ScheduledRun:
+            nonlocal run
+            run = begin()
+            return run
+
+        item.stash[_begin_of_item] = begin_here
         _forget_run(item)
         reports = runtestprotocol(item, log=False, nextitem=next_one)
         test = item.stash.get(_test_of_item, None)
-        attempt.error = None if test is None else test.error
-        return reports
+        return reports, None if run is None else run.outcome(None if test is None else test.error)
 
-    reports = ChaosSearch(options, run_once).run(_wanted_seeds(item.config))
+    test = MarkedTest(item.name, settings, run_once)
+    reports = test.search(_seeds_of_command_line(item.config))
+    for report in reports:
+        if report.when == "call" and test.exploration is not None:
+            report.user_properties.append((EXPLORED, str(test.exploration)))
     return reports + _tear_down_the_rest(item, nextitem)
 
 
@@ -224,8 +243,8 @@ def chaos(request: pytest.FixtureRequest) -> Iterator[Chaos]:
     It is a `broker_sim.chaos.Chaos`, with a new cluster for each seed.
     """
     test = request.node.stash.get(_test_of_item, None)
-    if test is None or request.node.get_closest_marker(CHAOS) is None:
-        _fail(f"{request.node.name}: mark it with @pytest.mark.{CHAOS} to use the fixture chaos")
+    if test is None or request.node.get_closest_marker(CHAOS_MARKER) is None:
+        _fail(f"{request.node.name}: mark it with @pytest.mark.{CHAOS_MARKER} to use the fixture chaos")
     yield test.run.open_chaos()
     test.run.close_chaos()
 
@@ -234,9 +253,9 @@ def chaos(request: pytest.FixtureRequest) -> Iterator[Chaos]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Check the marker, and start the run that the fixtures and the test share."""
     item.stash[_test_of_item] = None
-    if item.get_closest_marker(CHAOS) is not None:
+    if item.get_closest_marker(CHAOS_MARKER) is not None:
         item.stash[_test_of_item] = _under_chaos(item)
-    elif item.get_closest_marker(MARKER) is not None:
+    elif item.get_closest_marker(VIRTUAL_MARKER) is not None:
         item.stash[_test_of_item] = _checked(item)
 
 
@@ -246,8 +265,8 @@ def _checked(item: pytest.Item) -> _VirtualTest:
     from broker_sim.testing.options import VirtualTimeOptions, options_of  # noqa: PLC0415 - see above
     from broker_sim.testing.seeded_run import SeededRun  # noqa: PLC0415 - see above
 
-    function = _async_function(item, MARKER)
-    options = options_of(item, MARKER, VirtualTimeOptions)
+    function = _async_function(item, VIRTUAL_MARKER)
+    options = options_of(item, VIRTUAL_MARKER, VirtualTimeOptions)
     seed, passed = item.stash[_seed_of_item]
     run = SeededRun(options, seed, item.stash[_order_of_item])
     return _VirtualTest(function, run, seed, passed)
@@ -255,15 +274,15 @@ def _checked(item: pytest.Item) -> _VirtualTest:
 
 def _under_chaos(item: pytest.Item) -> _VirtualTest:
     """Return a test under chaos whose run has begun; what is wrong with it is its error, in one line."""
-    from broker_sim.testing.chaos_tests import ChaosOptions  # noqa: PLC0415 - see _checked
+    from broker_sim.chaos.settings import Settings  # noqa: PLC0415 - see _checked
     from broker_sim.testing.options import options_of  # noqa: PLC0415 - see _checked
 
-    function = _async_function(item, CHAOS)
-    options_of(item, CHAOS, ChaosOptions)
+    function = _async_function(item, CHAOS_MARKER)
+    options_of(item, CHAOS_MARKER, Settings)
     if "chaos" not in getattr(item, "fixturenames", ()):
         _fail(f"{item.name}: let it take the argument chaos, which starts its workers")
-    attempt = item.stash[_attempt_of_item]
-    return _VirtualTest(function, attempt.start(), attempt.schedule.seed, 0)
+    run = item.stash[_begin_of_item]()
+    return _VirtualTest(function, run, run.loop.seed, 0)
 
 
 def _async_function(item: pytest.Item, marker: str) -> Any:
@@ -346,21 +365,23 @@ def _tell(item: pytest.Item, test: _VirtualTest, error: BaseException) -> None:
     if test.has_failed or isinstance(error, pytest.skip.Exception):
         return
     test.error = error
-    if item.get_closest_marker(CHAOS) is None:  # else the report of the search tells it
+    if item.get_closest_marker(CHAOS_MARKER) is None:  # else the report of the search tells it
+        from broker_sim.testing.seeded_run import how_to_repeat  # noqa: PLC0415 - see _checked
+
         error.add_note(test.run.report())
         error.add_note(how_to_repeat(item, test.seed, test.passed, __name__))
 
 
 def _seeds(config: pytest.Config, of_marker: object) -> Sequence[int]:
-    """Return the seeds that the command line wants, else so many as the marker says."""
-    wanted = _wanted_seeds(config)
-    if wanted is not None:
-        return wanted
+    """Return the seeds of the command line, otherwise as many as the marker says."""
+    seeds = _seeds_of_command_line(config)
+    if seeds is not None:
+        return seeds
     # What is no number is told as an error of the test, when it is set up.
     return range(of_marker if isinstance(of_marker, int) and of_marker > 0 else 1)
 
 
-def _wanted_seeds(config: pytest.Config) -> Sequence[int] | None:
+def _seeds_of_command_line(config: pytest.Config) -> Sequence[int] | None:
     only: int | None = config.getoption("virtual_seed")
     if only is not None:
         return (only,)

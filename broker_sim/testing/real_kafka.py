@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import pytest
 
+from broker_sim.cluster.arguments import ClusterOptions
 from broker_sim.cluster.cluster import Cluster
 from broker_sim.cluster.listeners.client_config import client_config
 from broker_sim.config import PLAINTEXT, to_texts
@@ -19,7 +20,6 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.network.one_request import ask
 from broker_sim.protocol import messages
 from broker_sim.protocol.message import Message
-from broker_sim.testing.options import ClusterOptions
 from broker_sim.testing.shared_clusters import SharedClusters
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ class RealKafka:
         """Create a topic; brokers may hear of it later. Raises ApiError, and OSError without a Kafka."""
         request = messages.CreateTopicsRequest
         texts = to_texts(configs or {}).items()
-        wanted = request.CreatableTopic(
+        topic = request.CreatableTopic(
             name=name,
             num_partitions=partitions,
             replication_factor=replication_factor,
             configs=[request.CreatableTopicConfig(key, value) for key, value in texts],
         )
         answer = self._ask(
-            request(topics=[wanted], timeout_ms=TIMEOUT_S * 1_000), CREATE_TOPICS_VERSION, messages.CreateTopicsResponse
+            request(topics=[topic], timeout_ms=TIMEOUT_S * 1_000), CREATE_TOPICS_VERSION, messages.CreateTopicsResponse
         )
         (made,) = answer.topics
         _raise_error(f"create {name}", made.error_code, made.error_message)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,9 @@ import pytest
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.runtime.virtual.core.errors import VirtualRunError
 from broker_sim.runtime.virtual.run import ENDING_S, VirtualRun
+from broker_sim.runtime.virtual.stdlib import pinned_hash_seed
 from broker_sim.runtime.virtual.task_order import GivenOrder, deviation_text
+from broker_sim.testing import VIRTUAL_MARKER
 from broker_sim.testing.cluster_text import cluster_text
 from broker_sim.testing.failure_watch import FailureWatch
 
@@ -34,7 +38,7 @@ class SeededRun(VirtualRun):
             seed, hash_seed="any", order=options.order, limit_s=options.limit_s, trace_steps=options.trace_steps
         )
         self.orders: list[str] = []
-        """What ran before what, of given deviations."""
+        """Lines that say what ran before what, for each deviation."""
         if deviations is None:
             deviations = options.given_deviations()
         if deviations is not None:
@@ -152,3 +156,26 @@ def _draw_latency_ms(stream: random.Random, lowest_ms: float, highest_ms: float,
     """Return the latency between two nodes, whose timers count whole milliseconds."""
     del source, target  # all links are alike
     return round(stream.uniform(lowest_ms, highest_ms))
+
+
+def how_to_repeat(item: pytest.Item, seed: int, passed: int, plugin: str) -> str:
+    """Return the command that runs the test alone with this seed, and whether it must fail again."""
+    config = item.config
+    hash_seed = pinned_hash_seed()
+    load = f"-p {plugin} " if plugin in config.getoption("plugins") else ""
+    # A node id begins at the root directory; the command is typed where this one was.
+    file = os.path.relpath(item.path, config.invocation_params.dir)
+    node_id = shlex.quote(f"{file}::{item.nodeid.partition('::')[2]}")
+    lines = [
+        f"seed {seed} failed, {passed} before it passed; repeat it alone:",
+        f"  PYTHONHASHSEED={hash_seed or 0} pytest {load}{node_id} --virtual-seed={seed}",
+    ]
+    marker = item.get_closest_marker(VIRTUAL_MARKER)
+    if marker is not None and marker.kwargs.get("order") == "seeded" and not config.getoption("virtual_shrink"):
+        lines.append("--virtual-shrink finds the deviations from first in, first out that it needs")
+    if hash_seed is None:
+        lines.append(
+            "PYTHONHASHSEED was not set in this run. If the program iterates sets of strings, the\n"
+            "command may take another course; set it for all tests to make every failure repeat."
+        )
+    return "\n".join(lines)

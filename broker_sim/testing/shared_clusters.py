@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from broker_sim.cluster.cluster import Cluster
 from broker_sim.cluster.topic_text import parse_topic
+from broker_sim.testing.options import configs_for_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from broker_sim.testing.options import ClusterOptions
+    from broker_sim.cluster.arguments import ClusterOptions
 
 K = TypeVar("K")
 
@@ -41,7 +42,7 @@ class SharedClusters(ABC, Generic[K]):
         A cluster that cannot be reset is not lent again; the error is that of the test that had it.
         """
         options = self._fit(options)
-        configs = frozenset(options.configs_for_tests().items())
+        configs = frozenset(configs_for_tests(options).items())
         users = frozenset((options.users or {}).items())
         key = options.brokers, configs, options.security, users
         cluster = self._lendable.pop(key, None)
@@ -75,7 +76,7 @@ def new_cluster(options: ClusterOptions, *, topics: Sequence[str] = ()) -> Clust
     """Return a cluster for tests in real time with these topics only, not open yet."""
     return Cluster(
         options.brokers,
-        configs=options.configs_for_tests(),
+        configs=configs_for_tests(options),
         topics=topics,
         security=options.security,
         users=options.users,

@@ -14,7 +14,7 @@ from statistics import median
 from options import Options
 from report import OURS, Report
 
-from broker_sim.chaos.search import ChaosTest
+from broker_sim.chaos.search import NamedTest
 
 SUITE = "chaos_power"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "chaos"
@@ -54,7 +54,7 @@ def _median(name: str) -> str:
 
 
 def _measure(name: str, sizes: Sizes, report: Report) -> None:
-    wrong, mended = (ChaosTest.of(f"{name}:test_{which}") for which in ("wrong", "mended"))
+    wrong, mended = (NamedTest.of(f"{name}:test_{which}") for which in ("wrong", "mended"))
     before_s = time.process_time()
     counts = [_seeds_until_found(wrong, start * APART) for start in range(sizes.starts)]
     found_s = time.process_time()
@@ -71,7 +71,7 @@ def _measure(name: str, sizes: Sizes, report: Report) -> None:
     add(f"{name}, mended: failed", "seeds", failed)
 
 
-def _seeds_until_found(test: ChaosTest, start: int) -> int:
+def _seeds_until_found(test: NamedTest, start: int) -> int:
     for count in range(MOST):
         if test.run(test.draw(start + count)).invariant is not None:
             return count + 1

@@ -33,9 +33,9 @@ ALONE: Final = Path(__file__).with_name("alone.toml")
 """For each invariant the mutant that only it finds, or why there is none."""
 WORKER: Final = Path(__file__).with_name("worker.py")
 MOST_TRIES_ALONE: Final = 3
-"""So many seeds that an invariant has found are run again without it."""
+"""Number of seeds that an invariant has found which are run again without it."""
 STEP: Final = 25
-"""How far the starts are from one another; a seed that two starts come to is run once."""
+"""Distance between starts; a seed that two starts reach is run once."""
 
 
 def read_mutants() -> dict[str, Defect]:
@@ -73,10 +73,10 @@ class Found:
 
     mutant: str
     seeds: tuple[int, ...]
-    """From each start, how many seeds were run up to the one that failed; the limit if none did."""
+    """For each start the number of seeds up to the one that failed; more than the limit if none did."""
     limit: int
     invariants: dict[str, int]
-    """How often each found it, most often first."""
+    """Number of finds by invariant, most often first."""
     alone: dict[str, int]
     """Invariants without which a seed passes: nothing else finds the mutant there."""
     seconds: float
@@ -89,7 +89,7 @@ class Found:
 
     @property
     def missed(self) -> int:
-        """How many starts found nothing within the limit."""
+        """Number of starts that found nothing within the limit."""
         return sum(each > self.limit for each in self.seeds)
 
 

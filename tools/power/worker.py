@@ -10,8 +10,7 @@ import logging
 import sys
 import time
 
-from broker_sim.chaos.random_run.many import run_seed
-from broker_sim.chaos.random_run.schedule import DEFAULT_DURATION_MS
+from broker_sim.chaos.random_run.random_runs import RandomRuns
 from broker_sim.cluster.virtual.invariants import left_out
 
 POWER_LOSS = "--power-loss"
@@ -20,14 +19,14 @@ POWER_LOSS = "--power-loss"
 def main() -> None:
     """Answer until the input ends."""
     logging.disable(logging.CRITICAL)
-    power_loss = POWER_LOSS in sys.argv
+    runs = RandomRuns(power_loss=POWER_LOSS in sys.argv)
     for line in sys.stdin:
         seed, *without = line.split()
         start = time.process_time()
         with left_out(*without):
-            result = run_seed(int(seed), DEFAULT_DURATION_MS, power_loss=power_loss)
+            outcome = runs.run(runs.draw(int(seed)))
         seconds = time.process_time() - start
-        print(json.dumps([result.invariant, seconds]), flush=True)
+        print(json.dumps([outcome.invariant or "", seconds]), flush=True)
 
 
 if __name__ == "__main__":

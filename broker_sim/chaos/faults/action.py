@@ -4,7 +4,7 @@
     8100 error broker-2 for=1000 value=Produce/NOT_LEADER_OR_FOLLOWER
     9000 kill leader for=500
 
-It says when it begins, its kind, on whom, for how long, and with what.
+The words say when it begins, its kind, on whom, for how long, and with what.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ BROKERS: Final = "brokers"
 CONTROLLER: Final = "controller"
 """The controller as an end of a link."""
 LEADER: Final = "leader"
-"""Whoever leads partition 0 of the first topic when the action is due."""
+"""The leader of partition 0 of the first topic when the action is due."""
 FOLLOWER: Final = "follower"
 """The first other replica of that partition."""
 THIRD: Final = "third"
 """The second other replica of that partition."""
 GROUPS: Final = "groups"
-"""Whoever coordinates the groups."""
+"""The coordinator of the groups."""
 TRANSACTIONS: Final = "transactions"
-"""Whoever coordinates the transactions."""
+"""The coordinator of the transactions."""
 
 _FOR: Final = "for="
 _VALUE: Final = "value="
@@ -60,16 +60,16 @@ class Action(NamedTuple):
         """Return the action of a line. Raises ScheduleError."""
         at, *words = line.split()
         on = [word for word in words[1:] if "=" not in word]
-        given = {"for": "0", "value": ""}
+        options = {"for": "0", "value": ""}
         for word in words[1:]:
             name, equals, value = word.partition("=")
-            if equals and name not in given:
-                raise ScheduleError(f"{line!r}: there is {_FOR} and {_VALUE}, but no {name!r}")
+            if equals and name not in options:
+                raise ScheduleError(f"{line!r}: unknown option {name!r}; allowed: {_FOR}, {_VALUE}")
             if equals:
-                given[name] = value
-        if not words or not at.isdecimal() or not given["for"].isdecimal():
+                options[name] = value
+        if not words or not at.isdecimal() or not options["for"].isdecimal():
             raise ScheduleError(f"{line!r}: write an action as '3200 crash worker-1 for=3000', in ms")
-        return cls(int(at), words[0], tuple(on), int(given["for"]), given["value"])
+        return cls(int(at), words[0], tuple(on), int(options["for"]), options["value"])
 
     def describe(self) -> str:
         """Return what it does, for a time line."""
@@ -90,5 +90,5 @@ def is_broker(name: str) -> bool:
 
 
 def broker_names(count: int) -> list[str]:
-    """Return the names of all brokers of a cluster that has so many."""
+    """Return the names of all brokers of a cluster of `count` brokers."""
     return [broker_name(number) for number in range(1, count + 1)]

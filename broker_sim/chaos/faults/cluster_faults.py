@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     Undo = Callable[[], object]
 
 HALT_MS = 100
-"""So long after its disk is full a broker halts."""
+"""Delay before a broker halts whose disk is full."""
 HITS = 3
-"""So many requests an `error`, `lose` or `delay` hits before it ends."""
+"""Maximum number of requests that an `error`, `lose` or `delay` hits."""
 
 
 def _nothing(_broker_id: int) -> None:
@@ -57,9 +57,9 @@ class ClusterFaults:
     ) -> None:
         """`on_stopped` hears of brokers that have shut down; `on_start`, `on_started` of their starts."""
         self.shutting_down = 0
-        """How many brokers shut down at the moment, which may take as long as the controller is far."""
+        """Number of brokers that are shutting down, which takes as long as the controller is cut off."""
         self.starting = 0
-        """How many starts of brokers are under way."""
+        """Number of starts of brokers under way."""
         self.combined = CombinedFaults(kafka.nodes, network)
         self.nodes = kafka.nodes
         self._kafka = kafka
@@ -67,7 +67,7 @@ class ClusterFaults:
         self._on_start = on_start
         self._on_started = on_started
         self._holding_down: Counter[int] = Counter()
-        """How many faults hold each broker down."""
+        """Number of faults that hold each broker down."""
 
     # -- processes --------------------------------------------------------------------------------
 
@@ -84,7 +84,10 @@ class ClusterFaults:
         return self._hold_down(broker_id)
 
     def lose_power(self, *broker_ids: int) -> Undo:
-        """Turn the power of brokers off at once, and start them again. Raises WrongStateError without simulated disks."""
+        """Turn the power of brokers off at once, and start them again.
+
+        Raises WrongStateError without simulated disks.
+        """
         if not isinstance(self._kafka, SimulatedCluster):
             raise WrongStateError("there are no simulated disks")
         self._kafka.lose_power(*broker_ids)
@@ -169,7 +172,7 @@ class ClusterFaults:
         return asyncio.get_running_loop().create_task(coroutine)
 
     def slow_disk(self, broker_id: int, stall_ms: str) -> Undo:
-        """Let a broker wait for its disk again and again, each time so long, and run a little between."""
+        """Let a broker wait for its disk again and again, `stall_ms` each time, and run a little between."""
         process = self.nodes.running(broker_id).process
         assert process is not None
         return stalls(process, self.nodes.scheduler, int(stall_ms))
@@ -267,7 +270,7 @@ class ClusterFaults:
     def _move(self, topic: str, broker_id: int) -> None:
         state = self.nodes.controller.image.topics.get(topic)
         if state is None:
-            raise WrongStateError("nobody has asked for a coordinator yet")
+            raise WrongStateError("no client has looked for a coordinator yet")
         for partition in range(len(state.partitions)):
             self.nodes.transfer_leadership(topic, partition, broker_id)
 

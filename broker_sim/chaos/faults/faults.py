@@ -1,4 +1,4 @@
-"""Carries the actions of a schedule out when their time has come, in virtual time and in real time."""
+"""The faults of a run: actions of a schedule, carried out when their time has come, on both clocks."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _EXAMPLES: Final = {
 
 
 class FaultListener(Protocol):
-    """Hears of faults; brokers are named by their numbers then."""
+    """Is told of faults; brokers have their numbers then, not their roles."""
 
     def begun(self, action: Action) -> None:
-        """Hear of what was done just now."""
+        """Take in that a fault has begun."""
 
     def ended(self, action: Action) -> None:
-        """Hear of what is undone now."""
+        """Take in that a fault ends."""
 
     def not_done(self, action: Action, error: Exception) -> None:
-        """Hear of what does not fit the state of the cluster, and is not done."""
+        """Take in that a fault does not fit the state of the cluster, and does not happen."""
 
 
 class Faults:
@@ -59,7 +59,7 @@ class Faults:
 
     @property
     def are_in_force(self) -> bool:
-        """Whether any is under way, brokers that shut down or start among them."""
+        """Whether a fault is in force, or a broker shuts down or starts."""
         cluster = self._cluster
         return bool(self._in_force or cluster.shutting_down or cluster.starting)
 
@@ -109,7 +109,7 @@ class Faults:
 
 
 def _names_who(action: Action, kind: Kind) -> bool:
-    """Whether the action names as many as its kind concerns, and such ones."""
+    """Whether the action names as many workers, brokers or nodes as its kind needs."""
     names = action.on
     if kind.on == BROKERS and names in {(), (BROKERS,)}:
         return True

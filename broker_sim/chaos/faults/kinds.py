@@ -43,8 +43,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, Action, broker_names
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import random
+    from collections.abc import Iterable, Sequence
+
+GRID_MS: Final = 10
+"""Faults begin at multiples of it."""
 
 _APIS_LOST: Final = (
     "Produce", "Fetch", "OffsetCommit", "JoinGroup", "SyncGroup", "AddPartitionsToTxn",
@@ -70,11 +76,11 @@ _ERRORS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How actions of one kind are drawn."""
+    """A kind of actions, and how they are drawn."""
 
     on: Literal["worker", "broker", "brokers", "link"]
     weight: float = 1
-    """How often users' chaos draws it against others; kinds with 0 only if they are named."""
+    """How often it is drawn for applications, relative to other kinds; with 0 only if it is named."""
     lasts: bool = True
     values: tuple[str, ...] = ()
     whole_side: bool = False
@@ -86,7 +92,7 @@ class Kind:
 
     @property
     def at_least(self) -> int:
-        """How many names it has at least."""
+        """Minimum number of names."""
         return 2 if self.on == "link" else 1
 
 
@@ -126,22 +132,22 @@ KINDS: Final[Mapping[str, Kind]] = {
 def weights_of(faults: Iterable[str] | Mapping[str, float] | None) -> dict[str, float]:
     """Return how often each kind is drawn, in the order of `KINDS`.
 
-    None are all kinds that have a weight, names these with their usual ones, a mapping has weights of its own.
+    None stands for all kinds that have a weight; names have their usual weights; a mapping has weights of its own.
     Raises ValueError for an unknown kind, a negative weight, or none.
     """
     if faults is None:
         return {name: kind.weight for name, kind in KINDS.items() if kind.weight}
-    given = (
+    weights = (
         dict(faults)
         if isinstance(faults, Mapping)
         else {name: KINDS[name].weight or 1 if name in KINDS else 0 for name in faults}
     )
-    unknown = sorted(set(given) - set(KINDS))
+    unknown = sorted(set(weights) - set(KINDS))
     if unknown:
         raise ValueError(f"there is no fault {unknown[0]!r}; choose from {', '.join(KINDS)}")
-    if any(weight < 0 for weight in given.values()) or not sum(given.values()):
-        raise ValueError(f"faults={given}: give weights above 0")
-    return {name: given[name] for name in KINDS if given.get(name)}
+    if any(weight < 0 for weight in weights.values()) or not sum(weights.values()):
+        raise ValueError(f"faults={weights}: give weights above 0")
+    return {name: weights[name] for name in KINDS if weights.get(name)}
 
 
 def kinds_beside_a_command() -> list[str]:
@@ -155,12 +161,36 @@ def weights_beside_a_command(faults: Iterable[str] | None) -> dict[str, float]:
     Raises ValueError as `weights_of`, and for a kind that cannot happen then.
     """
     possible = kinds_beside_a_command()
-    wanted = (
+    names = (
         [name for name in possible if KINDS[name].on != "worker" and KINDS[name].weight]
         if faults is None
         else list(faults)
     )
-    for name in wanted:
+    for name in names:
         if name in KINDS and name not in possible:
             raise ValueError(f"{name} happens in virtual time only; beside a command choose from {', '.join(possible)}")
-    return weights_of(wanted)
+    return weights_of(names)
+
+
+def draw_action(
+    rng: random.Random, name: str, *, brokers: int, duration_ms: int, durations_ms: Sequence[int], workers: int = 0
+) -> Action:
+    """Draw an action of that kind: when it begins, whom it hits and its value; it is over when the run is."""
+    kind = KINDS[name]
+    at_ms = rng.randrange(0, duration_ms, GRID_MS)
+    for_ms = min(rng.choice(durations_ms), duration_ms - at_ms) if kind.lasts else 0
+    names = broker_names(brokers)
+    if kind.several:
+        count = rng.choice((1, rng.randint(1, brokers), brokers))
+        on = sorted(rng.sample(names, count))
+    elif kind.on == "link":
+        on = rng.sample((CONTROLLER, *names), 2)
+    elif kind.on == BROKERS:
+        on = [BROKERS]
+    else:
+        count = workers if kind.on == "worker" else brokers
+        on = [f"{kind.on}-{rng.randint(1, count)}"]
+    if kind.whole_side:
+        on.append(rng.choice((BROKERS, BROKERS, f"broker-{rng.randint(1, brokers)}")))
+    value = rng.choice(kind.values) if kind.values else ""
+    return Action(at_ms, name, tuple(on), for_ms, value)

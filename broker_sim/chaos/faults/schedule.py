@@ -1,4 +1,4 @@
-"""What is done to a cluster and to who uses it, and when: as data, and as text.
+"""A schedule: what is done to a cluster and to who uses it, and when, as data and as text.
 
     seed=7 brokers=3 latency_ms=5 duration_ms=20000
     8100 error broker-2 for=1000 value=Produce/NOT_LEADER_OR_FOLLOWER
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from dataclasses import Field
 
+    from broker_sim.runtime.virtual.task_order import Deviation
+
 _YES_OR_NO: Final = ("no", "yes")
 
 
@@ -30,18 +32,18 @@ class FaultSchedule:
     """
 
     HEAD: ClassVar[tuple[str, ...]] = ("seed", "brokers", "latency_ms", "duration_ms")
-    """The fields that are always written, in this order; others are if they are not as usual."""
+    """The fields that are always written, in this order; others only if they differ from their default."""
     LINES: ClassVar[tuple[str, ...]] = ("actions",)
     """The fields whose items have a line each."""
     CHOICES: ClassVar[Mapping[str, Sequence[str]]] = MappingProxyType({})
-    """What fields that are words may be."""
+    """The values that a field of words may have."""
 
     seed: int
     brokers: int = 3
     latency_ms: int = 0
-    """How long a message takes at most, one way."""
+    """Maximum latency of a message, one way."""
     duration_ms: int = 20_000
-    """In this time faults happen."""
+    """How long faults happen."""
     actions: tuple[Action, ...] = ()
 
     def __post_init__(self) -> None:
@@ -60,6 +62,20 @@ class FaultSchedule:
         lines = [str(item) for name in self.LINES for item in getattr(self, name)]
         return "\n".join((" ".join(words), *lines))
 
+    def as_taken(self, deviations: Sequence[Deviation]) -> Self:
+        """Return the schedule with the deviations that its run took; this kind has none."""
+        del deviations
+        return self
+
+    def in_order_of(self, deviations: Sequence[Deviation]) -> Self:
+        """Return the schedule with the order that its run took by chance; this kind leaves none to chance."""
+        del deviations
+        return self
+
+    def without_order(self) -> Self:
+        """Return the schedule whose run is first in, first out, as all of this kind are."""
+        return self
+
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return the schedule of a text; empty lines and what follows a # are left out.
@@ -69,12 +85,12 @@ class FaultSchedule:
         lines = [line for each in text.splitlines() if (line := each.partition("#")[0].strip())]
         if not lines:
             raise ScheduleError("an empty schedule: its first line is seed=N brokers=N ...")
-        given = dict(word.partition("=")[::2] for word in lines[0].split())
-        known = cls._head_fields()
-        if "seed" not in given or not given.keys() <= known.keys():
-            wanted = ", ".join(name for name in known if name != "seed")
-            raise ScheduleError(f"{lines[0]!r}: give a number for seed, and what else of {wanted}")
-        values = {name: cls._read(known[name], text, lines[0]) for name, text in given.items()}
+        texts = dict(word.partition("=")[::2] for word in lines[0].split())
+        head = cls._head_fields()
+        if "seed" not in texts or not texts.keys() <= head.keys():
+            others = ", ".join(name for name in head if name != "seed")
+            raise ScheduleError(f"{lines[0]!r}: seed=N is required; also allowed: {others}")
+        values = {name: cls._read(head[name], text, lines[0]) for name, text in texts.items()}
         return cls(**values, **cls._read_lines(lines[1:]))
 
     @classmethod
@@ -90,12 +106,12 @@ class FaultSchedule:
             if not set(words) <= set(choices):
                 raise ScheduleError(f"{line!r}: {name} is one of {', '.join(choices)}")
         elif not all(map(str.isdecimal, words)):
-            raise ScheduleError(f"{line!r}: give numbers for {name}")
+            raise ScheduleError(f"{line!r}: {name} takes numbers")
         values = words if choices is not None else [int(word) for word in words]
         if isinstance(usual, tuple):
             return tuple(values)
         if len(values) != 1:
-            raise ScheduleError(f"{line!r}: give numbers for {name}, one of them")
+            raise ScheduleError(f"{line!r}: {name} takes exactly one number")
         return values[0] == "yes" if isinstance(usual, bool) else values[0]
 
     @classmethod

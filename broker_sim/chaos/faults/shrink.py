@@ -1,52 +1,126 @@
-"""Makes a schedule that fails as small as it gets, as long as the same invariant fails.
+"""The shrinker: makes a schedule that fails as small as it gets, as long as the same invariant fails.
 
 First actions are left out, half of them and then fewer at a time (delta debugging); then its kind of
 schedule gets simpler; then messages get quicker and the run shorter; then actions concern fewer, get
 shorter and begin at rounder times. All of it again until nothing helps or the limits are reached.
+
+The order of a seeded run stays seeded meanwhile: chance finds a bad order in each of these runs, while the
+deviations of one run only fit its times. Then its deviations become a part of the schedule, and as many as
+possible are left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from broker_sim.chaos.faults.action import BROKERS
 from broker_sim.chaos.faults.kinds import KINDS
 from broker_sim.chaos.faults.schedule import FaultSchedule
+from broker_sim.minimize import Minimizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from broker_sim_purgatory import Clock
+
     from broker_sim.chaos.faults.action import Action
-    from broker_sim.minimize import Minimizer
+    from broker_sim.runtime.virtual.task_order import Deviation
 
 S = TypeVar("S", bound=FaultSchedule)
+S_co = TypeVar("S_co", bound=FaultSchedule, covariant=True)
 
 MAX_MS: Final = 60_000
-"""So much real time a search takes at most."""
+"""Maximum real time of a search."""
+MAX_TRIES: Final = 100
+"""Maximum number of runs of a search."""
+MAX_TRIES_OF_ORDERS: Final = 300
+"""The same for a run with deviations, of which there is more to leave out."""
+UNIT_MS: Final = 1_000
+"""Runs get shorter by multiples of it."""
 SHORTEST_MS: Final = 100
 ROUND_MS: Final = (1_000, 500, 100)
 
 
+class Ran(Protocol[S_co]):
+    """What the shrinker must know of a run."""
+
+    @property
+    def schedule(self) -> S_co:
+        """What was run."""
+
+    @property
+    def invariant(self) -> str | None:
+        """The name of what did not hold; None if the run passed."""
+
+    @property
+    def deviations(self) -> tuple[Deviation, ...]:
+        """Where the run was not first in, first out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shrunk(Generic[S]):
-    """The smallest schedule that was found, and how many were run for it."""
+    """The smallest schedule that was found, and the number of runs that it took."""
 
     schedule: S
     tries: int
 
-    def told(self, before: int) -> str:
-        """Return how many faults there were and are left, and what that took."""
-        return f"{before} faults -> {len(self.schedule.actions)}, in {self.tries} runs"
+
+class _Shrinking(Minimizer[S]):
+    """Keeps the smallest schedule, and of its deviations those that its run has taken."""
+
+    def __init__(
+        self, first: Ran[S], run: Callable[[S], Ran[S]], *, max_tries: int, max_ms: int, clock: Clock | None
+    ) -> None:
+        super().__init__(first.schedule, self._fails_alike, max_tries=max_tries, max_ms=max_ms, clock=clock)
+        self._invariant = first.invariant
+        self._run = run
+        self._last = first
+        self.taken = first.deviations
+
+    def _fails_alike(self, candidate: S) -> bool:
+        self._last = self._run(candidate)
+        return self._last.invariant == self._invariant
+
+    def accepts(self, candidate: S) -> bool:
+        """Run a candidate; if it still fails it is the best one, without what did not happen."""
+        if not super().accepts(candidate):
+            return False
+        self.taken = self._last.deviations
+        self.best = candidate.as_taken(self.taken)
+        return True
 
 
-def make_smaller(search: Minimizer[S], *simpler: Callable[[S], Iterable[S]], unit_ms: int = 1) -> Shrunk[S]:
-    """Let the search come to its smallest schedule; `simpler` yield simpler ones of its kind.
+def shrink(
+    first: Ran[S],
+    run: Callable[[S], Ran[S]],
+    *simpler: Callable[[S], Iterable[S]],
+    unit_ms: int = UNIT_MS,
+    max_tries: int | None = None,
+    max_ms: int = MAX_MS,
+    clock: Clock | None = None,
+) -> Shrunk[S]:
+    """Return the smallest schedule found whose run still fails as `first` did.
 
-    The time behind the last action is left out in whole units.
+    `simpler` yield simpler schedules of its kind. The time behind the last action is left out in whole units.
     """
+    if max_tries is None:
+        max_tries = MAX_TRIES_OF_ORDERS if first.deviations else MAX_TRIES
+    search = _Shrinking(first, run, max_tries=max_tries, max_ms=max_ms, clock=clock)
     steps: list[Callable[[S], Iterable[S]]] = [*simpler, partial(_quicker_runs, unit_ms), _simpler_actions]
+    if first.deviations:
+        search.accepts(first.schedule.without_order())
+    _make_smaller(search, steps)
+    in_order = search.best.in_order_of(search.taken)
+    if in_order != search.best:
+        search.best = in_order
+        _make_smaller(search, steps)
+    return Shrunk(search.best, search.tries)
+
+
+def _make_smaller(search: _Shrinking[S], steps: Iterable[Callable[[S], Iterable[S]]]) -> None:
+    """Let the search come to its smallest schedule."""
     before = None
     while search.best != before:
         before = search.best
@@ -54,10 +128,9 @@ def make_smaller(search: Minimizer[S], *simpler: Callable[[S], Iterable[S]], uni
             _leave_items_out(search, name)
         for step in steps:
             search.simplify(step)
-    return Shrunk(search.best, search.tries)
 
 
-def _leave_items_out(search: Minimizer[S], name: str) -> None:
+def _leave_items_out(search: _Shrinking[S], name: str) -> None:
     """Leave items of that field out as long as the rest still fails."""
     search.leave_out(
         lambda each: getattr(each, name),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.scheduler import Scheduler
 
 RUNS_MS: Final = 50
-"""So long the broker runs between two waits."""
+"""Time that the broker runs between two waits."""
 
 
 def stalls(process: Process, scheduler: Scheduler, stall_ms: int) -> Callable[[], object]:

@@ -26,7 +26,7 @@ class Disturbances:
     def __init__(self, cluster: VirtualCluster, on_started: Callable[[int], object] = lambda _: None) -> None:
         """`on_started(broker_id)` hears of each start of a broker."""
         self.done = 0
-        """How many actions were carried out."""
+        """Number of actions that were carried out."""
         self.removed_ms = -1
         """When an admin client last removed members from groups."""
         self.paused_ms: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, 0)

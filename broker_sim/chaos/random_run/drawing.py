@@ -20,8 +20,7 @@ from broker_sim.chaos.faults.action import (
     Action,
     broker_names,
 )
-from broker_sim.chaos.faults.drawing import GRID_MS, draw_action
-from broker_sim.chaos.faults.kinds import KINDS
+from broker_sim.chaos.faults.kinds import GRID_MS, KINDS, draw_action
 
 if TYPE_CHECKING:
     import random
@@ -40,7 +39,7 @@ class Setting(NamedTuple):
     partitions: int
     duration_ms: int
     coordinators: tuple[str, ...] = ()
-    """Which there are: `GROUPS`, `TRANSACTIONS`."""
+    """The coordinators in use: `GROUPS`, `TRANSACTIONS`."""
 
 
 def draw_faults(rng: random.Random, setting: Setting) -> list[Action]:
@@ -56,7 +55,7 @@ _STOPPING: Final = (
 _HINDERING: Final = tuple(
     name for name, kind in KINDS.items() if kind.on != "worker" and name not in {*_STOPPING, "lose_power"}
 )
-"""They come beside the others, not in their place."""
+"""Kinds that are drawn beside the others, not in their place."""
 HINDERED_SHARE: Final = 0.4
 MOST_HINDRANCES: Final = 3
 _OF_COORDINATORS: Final = {

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TOPIC: Final = "topic"
-"""That all clients use."""
+"""The topic all clients use."""
 MEMORY: Final = "memory"
 FLUSHED: Final = "flushed"
 UNFLUSHED: Final = "unflushed"
 LYING: Final = "lying"
 DEFAULT_DURATION_MS: Final = 4_000
-"""Of those that are drawn."""
+"""Duration of drawn schedules."""
 
 _TRANSACTIONAL: Final[tuple[tuple[int, ...], ...]] = ((0,), (0, 0), (0, 1), (0, 0, 1))
 
@@ -69,7 +69,7 @@ class Schedule(FaultSchedule):
     disk: str = MEMORY
     """Where logs are kept: `MEMORY`, or simulated disks: `FLUSHED` on each append, `UNFLUSHED`, or `LYING`."""
     sync_ms: int = 0
-    """How long a flush takes at most."""
+    """Maximum duration of a flush."""
 
     @property
     def has_groups(self) -> bool:

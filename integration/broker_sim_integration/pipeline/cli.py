@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from broker_sim.cli.settings_options import settings_options
 from broker_sim.cli.standard_streams import Program
 from broker_sim_integration.pipeline.errors import PipelineError, extras_or_error
 
@@ -178,22 +179,14 @@ def sweep(module: Any, spark: Any, output: str, path: str | None, tasks: int | N
     metavar="MODULE:FUNCTION",
     help="What `broker-sim chaos` runs, found from the current directory.",
 )
-@click.option("--seeds", type=click.IntRange(1), default=1_000, show_default=True, help="How many.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first.")
-@click.option("--faults", metavar="KIND,...", help="Only these kinds (docs/chaos.md).")
-@click.option("--workers", type=click.IntRange(1), help="That faults hit; 2 unless given.")
-@click.option("--brokers", type=click.IntRange(1), help="Of the cluster; 3 unless given.")
-@click.option("--duration", type=click.FloatRange(1), help="Seconds of faults; 20 unless given.")
-@click.option("--order", type=click.Choice(["fifo", "seeded"]), help="Of tasks that are ready; fifo unless given.")
-@click.option(
-    "--repair-aiokafka", is_flag=True, default=None, help="Mend bugs of aiokafka on which correct applications fail."
-)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="First seed.")
+@settings_options
 @click.option(
     "--examined",
     type=click.IntRange(1),
     default=5,
     show_default=True,
-    help="So many failed seeds of each invariant are shrunk.",
+    help="Number of failed seeds of each invariant that are shrunk.",
 )
 @click.option("--tasks", type=click.IntRange(1), help="Number of Spark tasks for the runs.")
 def chaos(
@@ -201,19 +194,17 @@ def chaos(
     spark: Any,
     output: str,
     name: str,
-    seeds: int,
     seed: int,
-    duration: float | None,
     examined: int,
     tasks: int | None,
-    **options: Any,
+    **settings: Any,
 ) -> str:
     """Run an application's test under the faults of very many seeds, in virtual time.
 
-    What the test's marker `chaos` of pytest says counts, unless it is given here.
+    What the test's marker `chaos` of pytest says counts, unless an option says otherwise.
     """
-    test = module.load(name, duration_s=duration, **options)
-    return str(module.run(spark, module.ChaosPlan(test, seeds, seed, examined), output, tasks))
+    test = module.load(name, **settings)
+    return str(module.run(spark, module.ChaosPlan(test, seed, examined), output, tasks))
 
 
 @_job("report", module_name="report.report", writes_tables=False)

@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaConnectionError, RequestTimedOutError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from broker_sim.chaos import Schedule, run_chaos
-from broker_sim.chaos.search import ChaosTest, examine
+from broker_sim.chaos.search import NamedTest
 
 CALM = Schedule(1, duration_ms=1_000)
 PLACE = TopicPartition("orders", 0)
@@ -195,11 +195,11 @@ async def fail(_):
 
 def test_marker_of_a_test_counts_for_the_command_and_the_report_tells_of_repairs(monkeypatch):
     monkeypatch.setattr("broker_sim.chaos.search.load_test", lambda _: fail)
-    test = ChaosTest.of("module:fail", workers=1)
+    test = NamedTest.of("module:fail", workers=1)
     schedule = test.draw(1)
     assert {action.kind for action in schedule.actions} == {"crash"}
     assert (schedule.workers, schedule.duration_ms) == (1, 2_000)
-    failure = examine(test, schedule, shrinks=False)
+    failure = test.examine(schedule, shrinks=False)
     assert "\naiokafka is repaired for this run: an OffsetFetch" in str(failure)
-    assert "run_chaos(fail, schedule, repair_aiokafka=True)" in str(failure)
+    assert "run_chaos(module.fail, schedule, repair_aiokafka=True)" in str(failure)
     assert failure.to_json()["repairs"] == list(failure.small.repairs)

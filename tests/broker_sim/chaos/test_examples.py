@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker_sim.chaos import Schedule
-from broker_sim.chaos.search import ChaosTest, examine
+from broker_sim.chaos.search import NamedTest
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "chaos"
 CRASH = """
@@ -42,14 +42,14 @@ def test_every_example_is_played():
 
 
 def test_one_fault_is_enough_for_the_bug_and_repeats(example):
-    test, schedule = ChaosTest.of(f"{example}:test_wrong"), Schedule.parse(SMALLEST[example])
+    test, schedule = NamedTest.of(f"{example}:test_wrong"), Schedule.parse(SMALLEST[example])
     once, again = test.run(schedule), test.run(schedule)
     assert once.invariant is not None
     assert (once.invariant, once.digest) == (again.invariant, again.digest)
 
 
 def test_mended_twin_passes(example):
-    test = ChaosTest.of(f"{example}:test_mended")
+    test = NamedTest.of(f"{example}:test_mended")
     for schedule in (Schedule.parse(SMALLEST[example]), test.draw(0), test.draw(1)):
         assert test.run(schedule).error is None
 
@@ -57,9 +57,19 @@ def test_mended_twin_passes(example):
 @pytest.mark.soak(part="chaos")
 @pytest.mark.parametrize("first", [0, 10_000])
 def test_bug_is_found_shrunk_and_repeats(example, first):
-    test = ChaosTest.of(f"{example}:test_wrong")
+    test = NamedTest.of(f"{example}:test_wrong")
     schedules = map(test.draw, range(first, first + MOST))
-    failure = next(filter(None, (examine(test, schedule) for schedule in schedules)), None)
+    failure = next(filter(None, map(test.examine, schedules)), None)
     assert failure is not None
     assert len(failure.small.schedule.actions) <= 2, failure
     assert failure.repeats
+
+
+def test_printed_test_of_each_example_fails(example):
+    test, schedule = NamedTest.of(f"{example}:test_wrong"), Schedule.parse(SMALLEST[example])
+    source = test.examine(schedule, shrinks=False).as_test()
+    names = {}
+    exec(source, names)
+    with pytest.raises(AssertionError):
+        names[f"test_seed_{schedule.seed}"]()
+    assert [name for name in names if name.startswith("test_")] == [f"test_seed_{schedule.seed}"]

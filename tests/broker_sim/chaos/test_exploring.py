@@ -9,21 +9,21 @@ import pytest
 
 from broker_sim.chaos import Schedule
 from broker_sim.chaos.chaos import InvariantError
-from broker_sim.chaos.drawing import calm_schedule
 from broker_sim.chaos.exploring import Exploration, explore
-from broker_sim.chaos.run import ChaosRun
-from broker_sim.chaos.search import ChaosTest, examine_failed
+from broker_sim.chaos.run import ScheduledRun
+from broker_sim.chaos.search import NamedTest
+from broker_sim.chaos.settings import Settings
 
 from .applications import forget_a_broker, hand_over, heard
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "orders"
-CALM = calm_schedule(1, brokers=1, workers=2, latency_ms=None)
+CALM = Schedule(1, brokers=1, workers=2, duration_ms=0)
 
 
 def explored(test, most=1_000):
     def run(going_first):
-        one = ChaosRun(CALM, going_first=going_first)
-        return one.run_whole(test), one.meetings
+        one = ScheduledRun(CALM, going_first=going_first)
+        return one.run_whole(test)
 
     return explore(run, most)
 
@@ -119,7 +119,7 @@ def test_race_is_found_with_the_fewest_changes_and_repeats_as_text():
     assert str(found) == "2 orders explored, the last of them fails"
     assert len(found.failure.schedule.deviations) == 1
     again = Schedule.parse(str(found.failure.schedule))
-    outcome = ChaosRun(again).run_whole(hand_over)
+    outcome = ScheduledRun(again).run_whole(hand_over)
     assert (outcome.invariant, outcome.digest) == ("IndexError", found.failure.digest)
 
 
@@ -140,12 +140,12 @@ def test_code_of_the_test_itself_is_no_turn():
 
 def test_example_fails_in_one_order_only_and_its_twin_in_none(monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLES)
-    wrong, mended = (ChaosTest.of(f"positions_in_database:test_{which}") for which in ("wrong", "mended"))
-    assert wrong.exhaustive
+    wrong, mended = (NamedTest.of(f"positions_in_database:test_{which}") for which in ("wrong", "mended"))
+    assert wrong.settings.exhaustive
     assert wrong.run(wrong.draw(0)).error is None
     found = wrong.explore(wrong.draw(0))
     assert str(found) == "2 orders explored, the last of them fails"
-    failure = examine_failed(wrong, found.failure)
+    failure = wrong.shrink(found.failure)
     assert len(failure.small.schedule.deviations) == 1
     assert failure.repeats
     assert str(mended.explore(mended.draw(0))) == "3 orders explored, all"
@@ -166,11 +166,11 @@ def test_number_of_orders_is_told(found, text):
 
 
 def explored_brokers(test, most=1_000):
-    schedule = calm_schedule(1, brokers=3, workers=1, latency_ms=None)
+    schedule = Schedule(1, brokers=3, workers=1, duration_ms=0)
 
     def run(going_first):
-        one = ChaosRun(schedule, going_first=going_first, explores="brokers")
-        return one.run_whole(test), one.meetings
+        one = ScheduledRun(schedule, Settings(exhaustive="brokers"), going_first=going_first)
+        return one.run_whole(test)
 
     return explore(run, most)
 
@@ -189,14 +189,14 @@ def test_messages_of_brokers_arrive_in_each_order(monkeypatch):
 
 
 def test_defect_that_one_order_of_brokers_shows_is_found_and_repeats_as_text():
-    calm = calm_schedule(1, brokers=3, workers=1, latency_ms=None)
-    assert ChaosRun(calm).run_whole(forget_a_broker).error is None
+    calm = Schedule(1, brokers=3, workers=1, duration_ms=0)
+    assert ScheduledRun(calm).run_whole(forget_a_broker).error is None
     found = explored_brokers(forget_a_broker)
     assert str(found) == "6 orders explored, the last of them fails"
     assert len(found.failure.schedule.deviations) == 2
     again = Schedule.parse(str(found.failure.schedule))
     assert " arrival " in str(again)
-    outcome = ChaosRun(again, observe=True).run_whole(forget_a_broker)
+    outcome = ScheduledRun(again, observe=True).run_whole(forget_a_broker)
     assert outcome.invariant == "no broker is forgotten"
     assert outcome.deviations == again.deviations
     assert "the controller hears broker 3 before broker 1" in [moment.what for moment in outcome.moments]

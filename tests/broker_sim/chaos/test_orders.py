@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from broker_sim.chaos import Outcome, Schedule, run_chaos
+from broker_sim.chaos.faults.shrink import shrink
 from broker_sim.chaos.report import shrunk_text
-from broker_sim.chaos.search import ChaosTest, examine
-from broker_sim.chaos.shrink import shrink
+from broker_sim.chaos.search import NamedTest
 from broker_sim.runtime.virtual.task_order import Deviation
 
 from .applications import commit_last, hand_over
@@ -47,8 +47,8 @@ def test_runs_that_differ_in_the_order_of_tasks_alone_have_different_digests():
 
 def test_order_that_a_failure_needs_is_found_shrunk_and_told(monkeypatch):
     monkeypatch.syspath_prepend(__file__.rpartition("/")[0])
-    test = ChaosTest.of("applications:hand_over", order="seeded", faults={"pause"}, latency_ms=20)
-    failure = next(filter(None, map(examine, [test] * 9, map(test.draw, range(9)))))
+    test = NamedTest.of("applications:hand_over", order="seeded", faults={"pause"}, latency_ms=20)
+    failure = next(filter(None, map(test.examine, map(test.draw, range(9)))))
     small = failure.small.schedule
     assert (small.order, small.latency_ms, small.actions) == ("fifo", 0, ())
     assert len(small.deviations) == 1

@@ -9,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from broker_sim.chaos import InvariantError, Outcome, Schedule, run_chaos
-from broker_sim.chaos.shrink import shrink
+from broker_sim.chaos.faults.shrink import shrink
 from broker_sim.chaos.timeline import Moment, timeline_text
 
 from .applications import commit_first, commit_last

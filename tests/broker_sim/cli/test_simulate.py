@@ -9,7 +9,7 @@ from dataclasses import fields
 from click.testing import CliRunner
 
 from broker_sim.chaos.random_run import draw_schedule, run
-from broker_sim.chaos.random_run.many import SeedResult
+from broker_sim.chaos.search import SeedOutcome
 from broker_sim.cli.simulate import command
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 
@@ -45,8 +45,8 @@ def test_failing_seed_is_one_line_with_the_command_and_a_test(monkeypatch):
 
 def test_one_failure_among_runs_that_pass_gives_exit_code_1(monkeypatch):
     passed = run.RunSummary(*[0] * len(fields(run.RunSummary)))
-    results = [SeedResult(1, passed), SeedResult(2, None, "no-duplicates", "a failure")]
-    monkeypatch.setattr("broker_sim.cli.simulate.run_seeds", lambda *_, **__: results)
+    outcomes = [SeedOutcome(1, None, "", 0, passed), SeedOutcome(2, "no-duplicates", "a failure", 0)]
+    monkeypatch.setattr("broker_sim.cli.simulate.run_seeds", lambda *_: outcomes)
     result = simulate("--runs", 2, "--seed", 1, "--no-shrink")
     assert result.exit_code == 1
     assert "1 of 2 runs passed" in result.stdout

@@ -271,7 +271,7 @@ def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_
         [
             "*seeds=0: give a whole number of at least 1",
             "*there is no fault 'explode'*",
-            "*latency_ms=(0, 5): give whole milliseconds, the most",
+            "*latency_ms=(0, 5): give the maximum in whole milliseconds",
             "*exhaustive=True: it has neither faults nor order; give a schedule",
             "*exhaustive='all': choose True, 'workers' or 'brokers'",
             "*max_runs=0: give a whole number of at least 1",

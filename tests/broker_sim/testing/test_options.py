@@ -2,8 +2,10 @@
 
 import pytest
 
+from broker_sim.cluster.arguments import ClusterOptions
 from broker_sim.config import BrokerConfig
-from broker_sim.testing.options import BadOptionError, ClusterOptions, VirtualTimeOptions
+from broker_sim.errors import ConfigError
+from broker_sim.testing.options import VirtualTimeOptions, configs_for_tests
 
 
 def test_marker_without_arguments_is_one_run_with_three_brokers():
@@ -64,14 +66,14 @@ def test_good_arguments_are_taken(kwargs):
     ],
 )
 def test_bad_arguments_are_one_line_that_says_what_is_allowed(kwargs, text):
-    with pytest.raises(BadOptionError) as error:
+    with pytest.raises(ConfigError) as error:
         VirtualTimeOptions.from_marker((), kwargs)
     assert text in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_positional_arguments_are_refused():
-    with pytest.raises(BadOptionError, match="keyword arguments only, not 20"):
+    with pytest.raises(ConfigError, match="keyword arguments only, not 20"):
         VirtualTimeOptions.from_marker((20,), {})
 
 
@@ -84,7 +86,7 @@ def test_positional_arguments_are_refused():
     ],
 )
 def test_share_groups_are_quick_unless_a_test_sets_their_times(given, interval, minimum):
-    configs = ClusterOptions(configs=given).configs_for_tests()
+    configs = configs_for_tests(ClusterOptions(configs=given))
     assert configs.get("group.share.heartbeat.interval.ms") == interval
     assert configs.get("group.share.min.heartbeat.interval.ms") == minimum
     assert ("group.share.assignment.interval.ms" in configs) == (not given)
@@ -93,5 +95,5 @@ def test_share_groups_are_quick_unless_a_test_sets_their_times(given, interval, 
 
 def test_configurations_of_the_marker_come_before_those_for_tests():
     given = {"group.initial.rebalance.delay.ms": 3_000, "num.partitions": 2}
-    configs = ClusterOptions(configs=given).configs_for_tests()
+    configs = configs_for_tests(ClusterOptions(configs=given))
     assert (configs["group.initial.rebalance.delay.ms"], configs["num.partitions"]) == ("3000", "2")

@@ -313,7 +313,8 @@ def test_the_same_code_makes_the_same_archive(tmp_path):
 def test_chaos_on_a_standalone_cluster_has_the_modules_of_the_test(standalone, pipeline, tmp_path):
     import pyarrow.parquet as pq
 
-    from broker_sim.chaos.search import ChaosTest, run_seed
+    from broker_sim.chaos.search import NamedTest, run_seed
+    from broker_sim.chaos.settings import Settings
 
     tests = Path(__file__).parents[2] / "broker_sim" / "chaos"
     (tmp_path / "applications_of_a_user.py").write_bytes((tests / "applications.py").read_bytes())
@@ -326,7 +327,7 @@ def test_chaos_on_a_standalone_cluster_has_the_modules_of_the_test(standalone, p
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("chaos: 6 seeds, "), done.stdout
-    test = ChaosTest("applications:forget", (("crash", 3),))
+    test = NamedTest("applications:forget", Settings(faults={"crash"}))
     sys.path.insert(0, str(tests))
     try:
         here = {(seed, run_seed(test, seed).invariant) for seed in range(6)}

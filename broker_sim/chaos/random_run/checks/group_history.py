@@ -26,7 +26,7 @@ class GroupHistory:
         self.epoch = 0
         """The newest epoch in which a member was told of its assignment."""
         self.commits = 0
-        """How many commits were acknowledged."""
+        """Number of commits that were acknowledged."""
         self.committed: dict[int, int] = {}
         """The highest acknowledged offset of each partition."""
         self._owners: dict[tuple[int, int], str] = {}

@@ -42,7 +42,7 @@ class History:
 
     reads_are_final: bool
     batches: int = 0
-    """How many batches were acknowledged."""
+    """Number of batches that were acknowledged."""
     acknowledged: list[Acknowledged] = field(default_factory=list)
     refused: set[bytes] = field(default_factory=set)
     """Values that a broker has refused before it would have appended them."""

@@ -119,7 +119,7 @@ class _PartitionWatch:
 
     key: TopicPartition
     state: PartitionState
-    """Of the newest image."""
+    """Epoch of the newest image."""
     cluster: VirtualCluster
     schedule: Schedule
     disturbances: Disturbances

@@ -22,18 +22,18 @@ SHORT_REST_MS: Final = 50
 
 
 class StepError(Exception):
-    """A step could not be done; what it leads to is said by its kind."""
+    """A step could not be done; the subclass says what follows."""
 
 
 class AgainError(StepError):
-    """It has to be done again, perhaps with another broker."""
+    """The step has to be done again, perhaps with another broker."""
 
 
 class CoordinatedClient(Client):
     """A client that takes step after step, each with a rest behind it."""
 
     parked_ms: ClassVar[int]
-    """How long a request may be parked."""
+    """Maximum time that a request is parked."""
     find_parked_ms: ClassVar = 0
     short_rest_ms: ClassVar = SHORT_REST_MS
     """How long it rests at most after most of its requests."""

@@ -37,7 +37,7 @@ WRONG_BROKER: Final = frozenset(
 
 
 class JoinAgainError(StepError):
-    """It is no member any more, or one of an old generation."""
+    """The member was removed, or is one of an old generation."""
 
 
 class GroupMember(CoordinatedClient):
@@ -98,7 +98,7 @@ class GroupMember(CoordinatedClient):
 
     @property
     def _owner(self) -> str:
-        """As whom it owns partitions."""
+        """The identity under which this member's partitions are recorded."""
         return self._member_id
 
     async def _request(self, message: Any) -> Any:

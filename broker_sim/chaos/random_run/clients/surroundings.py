@@ -42,7 +42,7 @@ class Surroundings:
         self.is_steady = False
         """Whether members of streams groups only send heartbeats, so that their group can get stable."""
         self.waiting = 0
-        """How many requests have no answer yet."""
+        """Number of requests without an answer."""
 
     def broker(self, broker_id: int) -> Broker | None:
         """Return the process of a broker; None if it is dead."""

@@ -19,7 +19,8 @@ import pyspark.sql.functions as sf
 from pyspark.sql import Window
 from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
-from broker_sim.chaos.search import ChaosTest, examine, run_seed
+from broker_sim.chaos.search import NamedTest, NoSuchTestError, run_seed
+from broker_sim.errors import ConfigError
 from broker_sim_integration.pipeline.errors import PipelineError
 from broker_sim_integration.pipeline.spark import driver, tables
 from broker_sim_integration.pipeline.spark.archive import ship_code, ship_modules
@@ -29,12 +30,14 @@ from broker_sim_integration.pipeline.spark.waves import append_missing, of_code
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ChaosPlan", "ChaosTest", "distinct_failures", "load", "run", "run_all", "summary", "to_examine"]
+__all__ = ["ChaosPlan", "NamedTest", "distinct_failures", "load", "run", "run_all", "summary", "to_examine"]
 
+USUAL: Final = {"seeds": 1_000}
+"""Settings that neither the marker nor an option says, where they differ from pytest's."""
 TASKS_PER_CORE: Final = 4
 """Runs differ in cost; with more tasks the cores share them evenly."""
 RUNS_PER_TASK: Final = 64
-"""The most, so that a task which is lost with its executor is repeated in a minute."""
+"""Maximum number of runs of a task, so that one which is lost with its executor is repeated in a minute."""
 OUTCOME: Final = StructType(
     [
         StructField("seed", LongType()),
@@ -59,43 +62,46 @@ SHRUNK: Final = StructType(
 )
 
 
-def load(name: str, *, faults: str | None = None, **given: Any) -> ChaosTest:
+def load(name: str, **settings: Any) -> NamedTest:
     """Return the test of that name; its marker `chaos` says what is None. Raises PipelineError."""
     try:
-        return ChaosTest.of(name, faults=None if faults is None else faults.split(","), **given)
-    except ValueError as error:
+        test = NamedTest.of(name, USUAL, **settings)
+    except (ConfigError, NoSuchTestError) as error:
         raise PipelineError(str(error)) from error
+    if test.settings.exhaustive or test.settings.schedule is not None:
+        raise PipelineError(f"{name}: a schedule, or all orders, are one run after the other: use `broker-sim chaos`")
+    return test
 
 
 @dataclass(frozen=True, slots=True)
 class ChaosPlan:
-    """Which seeds of a test are run, and how many of each invariant that fails are shrunk."""
+    """The seeds of a test that are run."""
 
-    test: ChaosTest
-    seeds: int = 1_000
+    test: NamedTest
     seed: int = 0
-    """The first."""
+    """The first seed."""
     examined: int = 5
+    """Number of failed seeds of each invariant that are shrunk."""
 
     def waves(self, at_once: int) -> list[tuple[int, int]]:
         """Return the first seed of each wave, and the one behind its last."""
-        end = self.seed + self.seeds
+        end = self.seed + self.test.settings.seeds
         return [(first, min(first + at_once, end)) for first in range(self.seed, end, at_once)]
 
 
-def _run_row(test: ChaosTest, row: dict[str, Any]) -> dict[str, Any]:
-    found = run_seed(test, row["seed"])
+def _run_row(test: NamedTest, row: dict[str, Any]) -> dict[str, Any]:
+    outcome = run_seed(test, row["seed"])
     return {
-        "seed": found.seed,
-        "invariant": found.invariant,
-        "error": found.text,
-        "faults": len(test.draw(found.seed).actions),
-        "cpu_s": found.cpu_s,
+        "seed": outcome.seed,
+        "invariant": outcome.invariant,
+        "error": outcome.text,
+        "faults": len(test.draw(outcome.seed).actions),
+        "cpu_s": outcome.cpu_s,
     }
 
 
-def _shrink_row(test: ChaosTest, row: dict[str, Any]) -> dict[str, Any]:
-    failure = examine(test, test.draw(row["seed"]))
+def _shrink_row(test: NamedTest, row: dict[str, Any]) -> dict[str, Any]:
+    failure = test.examine(test.draw(row["seed"]))
     if failure is None:
         return {"seed": row["seed"], "invariant": None}
     small = failure.small
@@ -112,7 +118,7 @@ def _shrink_row(test: ChaosTest, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def run_all(seeds: DataFrame, test: ChaosTest, tasks: int) -> DataFrame:
+def run_all(seeds: DataFrame, test: NamedTest, tasks: int) -> DataFrame:
     """Return the outcome of each seed, found in `tasks` tasks."""
     return map_rows(seeds, partial(_run_row, test), OUTCOME, tasks)
 
@@ -148,7 +154,7 @@ def distinct_failures(outcomes: DataFrame, shrunk: DataFrame) -> DataFrame:
     return ways.join(failed, "invariant", "left")
 
 
-def summary(outcomes: DataFrame, test: ChaosTest) -> DataFrame:
+def summary(outcomes: DataFrame, test: NamedTest) -> DataFrame:
     """Return one row: how many seeds were run, how many failed, and how fast."""
     return outcomes.agg(
         sf.lit(test.name).alias("test"),

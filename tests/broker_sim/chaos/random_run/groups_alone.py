@@ -2,9 +2,10 @@
 
 from broker_sim.chaos.faults.action import broker_name
 from broker_sim.chaos.random_run import Action, Schedule
-from broker_sim.chaos.random_run.shrink import failed_invariant
 from broker_sim.coordinator.runtime import CoordinatorContext
 from broker_sim.errors import ErrorCode
+
+from .outcomes import failed_invariant
 
 MOVES = [Action(1_000 + 700 * n, "move_groups", (broker_name(n % 3 + 1),)) for n in range(6)]
 """They give the group one coordinator after the other."""

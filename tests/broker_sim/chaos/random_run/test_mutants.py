@@ -7,7 +7,6 @@ import pytest
 
 from broker_sim.chaos.faults.action import CONTROLLER, broker_name
 from broker_sim.chaos.random_run import Action, Schedule, draw_schedule
-from broker_sim.chaos.random_run.shrink import failed_invariant
 from broker_sim.controller import partition_change_builder
 from broker_sim.errors import ErrorCode
 from broker_sim.log.partition_log import PartitionLog
@@ -17,6 +16,8 @@ from broker_sim.replica.delayed_acks import DelayedAcks
 from broker_sim.replica.fetcher import ReplicaFetcher
 from broker_sim.replica.leader_replicas import LeaderReplicas
 from broker_sim.replica.partition import Partition
+
+from .outcomes import failed_invariant
 
 
 def high_watermark_ignores_the_slowest_follower(monkeypatch):

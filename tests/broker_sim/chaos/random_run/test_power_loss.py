@@ -7,11 +7,13 @@ import pytest
 
 from broker_sim.chaos.random_run import FLUSHED, LYING, UNFLUSHED, Action, Schedule, draw_schedule, run_schedule
 from broker_sim.chaos.random_run.checks.history import lost_text
-from broker_sim.chaos.random_run.many import run_seeds
-from broker_sim.chaos.random_run.shrink import failed_invariant, shrink
+from broker_sim.chaos.random_run.random_runs import RandomRuns
+from broker_sim.chaos.search import run_seeds
 from broker_sim.log.log_offsets import LogOffsets
 from broker_sim.log.storage import files
 from broker_sim.log.storage.files import FileStorage
+
+from .outcomes import failed_invariant, shrunk
 
 ALL = ("broker-1", "broker-2", "broker-3")
 SEEDS = 6
@@ -97,9 +99,9 @@ def test_power_loss_is_shrunk_to_fewer_brokers_and_no_waits():
     def run(tried):
         return "found" if any("broker-2" in action.on for action in tried.actions) else None
 
-    shrunk = shrink(schedule, "found", run=run).schedule
-    assert shrunk.actions == (Action(1_000, "lose_power", ("broker-2",), 100),)
-    assert shrunk.sync_ms == 0
+    small = shrunk(schedule, "found", run).schedule
+    assert small.actions == (Action(1_000, "lose_power", ("broker-2",), 100),)
+    assert small.sync_ms == 0
 
 
 # -- mutants -------------------------------------------------------------------------------------
@@ -158,5 +160,6 @@ def test_sound_broker_passes_where_the_mutants_are_found(schedule):
 
 def test_drawn_seeds_pass_with_power_losses():
     first = int(os.environ.get("BROKER_SIM_SEED", "0"))
-    results = list(run_seeds(first, SEEDS, duration_ms=3_000, jobs=1, power_loss=True))
+    runs = RandomRuns(duration_ms=3_000, power_loss=True)
+    results = list(run_seeds(runs, range(first, first + SEEDS), jobs=1))
     assert [(each.seed, each.invariant, each.text) for each in results if each.invariant] == []

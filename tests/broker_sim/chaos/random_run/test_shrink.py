@@ -2,9 +2,10 @@
 
 from broker_sim_purgatory import VirtualClock
 
-from broker_sim.chaos.faults.as_test import as_test
 from broker_sim.chaos.random_run import Action, Schedule, draw_schedule
-from broker_sim.chaos.random_run.shrink import shrink
+from broker_sim.chaos.report import as_test
+
+from .outcomes import shrunk
 
 LARGE = Schedule(
     9,
@@ -36,8 +37,7 @@ def kills_overlap(schedule):
 
 
 def test_only_what_the_failure_needs_is_left():
-    shrunk = shrink(LARGE, "lost", run=kills_overlap)
-    small = shrunk.schedule
+    small = shrunk(LARGE, "lost", kills_overlap).schedule
     assert sorted((action.kind, action.on) for action in small.actions) == [
         ("kill", ("broker-2",)),
         ("kill", ("broker-3",)),
@@ -52,7 +52,7 @@ def test_another_failure_is_not_taken_for_the_same():
     def run(schedule):
         return "lost" if len(schedule.actions) > 10 else "other"
 
-    assert len(shrink(LARGE, "lost", run=run).schedule.actions) == 11
+    assert len(shrunk(LARGE, "lost", run).schedule.actions) == 11
 
 
 def test_tries_are_bounded():
@@ -62,9 +62,9 @@ def test_tries_are_bounded():
         tries.append(schedule)
         return kills_overlap(schedule)
 
-    shrunk = shrink(LARGE, "lost", run=run, max_tries=5)
-    assert shrunk.tries == len(tries) == 5
-    assert kills_overlap(shrunk.schedule) == "lost"
+    small = shrunk(LARGE, "lost", run, max_tries=5)
+    assert small.tries == len(tries) == 5
+    assert kills_overlap(small.schedule) == "lost"
 
 
 def test_time_is_bounded():
@@ -74,7 +74,7 @@ def test_time_is_bounded():
         clock.advance(1_000)
         return kills_overlap(schedule)
 
-    assert shrink(LARGE, "lost", run=run, max_ms=3_000, clock=clock).tries == 3
+    assert shrunk(LARGE, "lost", run, max_ms=3_000, clock=clock).tries == 3
 
 
 def test_printed_test_runs_and_has_the_same_schedule():

@@ -9,7 +9,6 @@ import pytest
 
 from broker_sim.chaos.faults.action import broker_name, broker_names
 from broker_sim.chaos.random_run import Action, Schedule, draw_schedule
-from broker_sim.chaos.random_run.shrink import failed_invariant
 from broker_sim.coordinator import transactions
 from broker_sim.errors import ErrorCode
 from broker_sim.group.shard import GroupShard
@@ -22,6 +21,8 @@ from broker_sim.transaction import coordinator
 from broker_sim.transaction.coordinator import TransactionCoordinator
 from broker_sim.transaction.marker_channel import TransactionMarkerChannelManager
 from broker_sim.transaction.state_manager import TransactionStateManager
+
+from .outcomes import failed_invariant
 
 
 def fetch_ignores_the_last_stable_offset(monkeypatch):

@@ -41,7 +41,7 @@ def plan(require_spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     load_test.cache_clear()
-    yield lambda **options: ChaosPlan(load("forgetful:forget"), examined=2, **options)
+    yield lambda seeds, seed=0: ChaosPlan(load("forgetful:forget", seeds=seeds), seed, examined=2)
     sys.modules.pop("forgetful", None)
 
 
@@ -57,7 +57,7 @@ def test_seeds_are_run_and_failures_are_shrunk(spark, plan, tmp_path):
     assert (failure.invariant, failure.failed_seeds) == ("nothing is forgotten", len(failed))
     assert (failure.kinds, failure.faults, failure.repeats) == ("crash", 1, True)
     assert f"seed={failure.seed} " in failure.schedule
-    assert "from forgetful import forget" in failure.told
+    assert "import forgetful\n" in failure.told
 
 
 @pytest.mark.soak(part="spark")
@@ -80,7 +80,7 @@ def test_each_way_to_fail_is_told_once_with_its_smallest_schedule(spark):
     from broker_sim_integration.pipeline.jobs.chaos import (
         OUTCOME,
         SHRUNK,
-        ChaosTest,
+        NamedTest,
         distinct_failures,
         summary,
         to_examine,
@@ -92,7 +92,7 @@ def test_each_way_to_fail_is_told_once_with_its_smallest_schedule(spark):
         OUTCOME,
     )  # fmt: skip
     assert sorted(row.seed for row in to_examine(outcomes, 2).collect()) == [2, 4, 5]
-    row = summary(outcomes, ChaosTest("shop:test_orders")).first()
+    row = summary(outcomes, NamedTest("shop:test_orders")).first()
     assert (row.seeds, row.failed, row.seeds_per_s_and_core) == (5, 4, 1.0)
     shrunk = spark.createDataFrame(
         [(2, "lost", "crash", 2, "long", 1, "d", True, "t"),
@@ -130,9 +130,9 @@ def test_marker_of_the_test_says_what_is_not_given(plan):
     from broker_sim_integration.pipeline.errors import PipelineError
     from broker_sim_integration.pipeline.jobs.chaos import load
 
-    marked = load("forgetful:forget", workers=None, brokers=2, order=None)
-    assert (marked.workers, marked.brokers, marked.duration_ms) == (1, 2, 4_000)
-    assert dict(marked.faults) == {"crash": 1}
-    assert set(dict(load("forgetful:forget", faults="crash,pause").faults)) == {"crash", "pause"}
+    marked = load("forgetful:forget", workers=None, brokers=2, order=None).settings
+    assert (marked.workers, marked.brokers, marked.duration_s, marked.seeds) == (1, 2, 4, 1_000)
+    assert marked.faults == {"crash": 1}
+    assert set(load("forgetful:forget", faults=["crash", "pause"]).settings.faults) == {"crash", "pause"}
     with pytest.raises(PipelineError, match="there is no fault 'explode'"):
-        load("forgetful:forget", faults="explode")
+        load("forgetful:forget", faults=["explode"])

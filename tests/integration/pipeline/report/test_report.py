@@ -101,7 +101,7 @@ def directory(spark, tmp_path_factory, life, observation, write_lines):
     outcomes = spark.createDataFrame([(7, "<b>lost</b>", "", 9, 0.2)], chaos.OUTCOME)
     schedule = "seed=7 brokers=3\n100 crash worker-1 for=100"
     shrunk = spark.createDataFrame([(7, "<b>lost</b>", "crash", 1, schedule, 14, "d", True, "told")], chaos.SHRUNK)
-    test = chaos.ChaosTest("shop:test_orders")
+    test = chaos.NamedTest("shop:test_orders")
     tables.overwrite(chaos.distinct_failures(outcomes, shrunk), str(out), "chaos_failures")
     tables.overwrite(chaos.summary(outcomes, test), str(out), "chaos_summary")
     return out

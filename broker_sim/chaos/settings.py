@@ -1,0 +1,255 @@
+"""The settings of a search: one frozen value for pytest, `broker-sim chaos`, Spark and the test that a report prints.
+
+A `Schedule` says what one run does. The settings say how schedules are drawn, and what of a run no schedule says.
+Each field carries its `Setting`: the marker's arguments, the options of commands and the printed test follow from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, get_args
+
+from broker_sim.chaos.faults.action import ScheduleError
+from broker_sim.chaos.faults.kinds import KINDS, weights_of
+from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, Schedule, draw_schedule
+from broker_sim.cluster.arguments import ClusterOptions
+from broker_sim.errors import ConfigError
+from broker_sim.runtime.virtual.loop import Order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from broker_sim.config import GivenValue
+
+Exhaustive = bool | Literal["workers", "brokers"]
+"""Whose orders an exhaustive search runs; True stands for those of workers."""
+Form = Literal[
+    "count", "milliseconds", "seconds", "flag", "kinds", "order", "exhaustive",
+    "schedule", "topics", "configs", "security", "users",
+]  # fmt: skip
+"""What a value may be, and how a command reads it."""
+ORDERS_OF: Final = ("workers", "brokers")
+MAX_RUNS: Final = 1_000
+
+CONFIGS: Final[Mapping[str, GivenValue]] = {
+    "broker.heartbeat.interval.ms": 500,
+    "broker.session.timeout.ms": 3_000,
+    "group.initial.rebalance.delay.ms": 300,
+    "group.min.session.timeout.ms": 1_000,
+    "group.share.heartbeat.interval.ms": 500,
+    "group.share.min.heartbeat.interval.ms": 500,
+    "group.share.min.record.lock.duration.ms": 1_000,
+    "group.share.min.session.timeout.ms": 1_000,
+    "group.share.record.lock.duration.ms": 5_000,
+    "group.share.session.timeout.ms": 4_000,
+    "offsets.topic.num.partitions": 1,
+    "replica.fetch.backoff.ms": 200,
+    "replica.lag.time.max.ms": 5_000,
+    "replica.socket.timeout.ms": 3_000,
+    "share.coordinator.state.topic.num.partitions": 1,
+    "transaction.state.log.num.partitions": 1,
+}
+"""Configurations of every run, unless a setting says otherwise: 20 s of faults see the ends of these waits."""
+
+
+class Setting(NamedTuple):
+    """How a field of `Settings` is told and written."""
+
+    help: str
+    form: Form
+    option: str
+    """The option of commands."""
+    of_a_run: bool = False
+    """Whether it belongs to each run and stands in no schedule: then it stands in the printed test."""
+    beside_a_command: bool = False
+    """Whether `broker-sim chaos -- COMMAND` takes it too."""
+
+
+def _setting(form: Form, option: str, help: str, **where: bool) -> dict[str, Setting]:  # noqa: A002 - as click
+    return {"setting": Setting(help, form, option, **where)}
+
+
+def _anything(_value: object) -> bool:
+    return True
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+_CHECKS: Final[Mapping[Form, tuple[Callable[[Any], bool], str]]] = {
+    "count": (lambda value: _is_whole(value, 1), "give a whole number of at least 1"),
+    "milliseconds": (lambda value: value is None or _is_whole(value, 0), "give the maximum in whole milliseconds"),
+    "seconds": (lambda value: isinstance(value, int | float) and value >= 1, "give seconds, at least 1"),
+    "flag": (lambda value: isinstance(value, bool), "choose True or False"),
+    "order": (lambda value: value in get_args(Order), "choose 'fifo' or 'seeded'"),
+    "exhaustive": (lambda value: value in (False, True, *ORDERS_OF), "choose True, 'workers' or 'brokers'"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(ClusterOptions):
+    """The checked settings of one search. Raises ConfigError.
+
+    `repr` tells two searches apart whose runs differ: it leaves out the number of seeds, and passwords.
+    """
+
+    brokers: int = field(
+        default=3,
+        metadata=_setting("count", "--brokers", "Number of brokers [default: 3].", beside_a_command=True),
+    )
+    configs: Mapping[str, GivenValue] | None = field(
+        default=None,
+        metadata=_setting(
+            "configs", "--config", "A configuration of all brokers, under Kafka's name.",
+            of_a_run=True, beside_a_command=True,
+        ),
+    )  # fmt: skip
+    topics: Sequence[str] = field(
+        default=(),
+        metadata=_setting(
+            "topics", "--topic", "Create a topic; all but the name may be left out.",
+            of_a_run=True, beside_a_command=True,
+        ),
+    )  # fmt: skip
+    security: str | None = field(
+        default=None,
+        metadata=_setting("security", "--security", "How clients connect [default: plaintext].", of_a_run=True),
+    )
+    users: Mapping[str, str] | None = field(
+        default=None,
+        repr=False,
+        metadata=_setting("users", "--user", "A user that may log in, with a password.", of_a_run=True),
+    )
+    seeds: int = field(
+        default=20, repr=False, metadata=_setting("count", "--seeds", "Number of seeds, counted from the first.")
+    )
+    workers: int = field(
+        default=2, metadata=_setting("count", "--workers", "Number of workers that faults may hit [default: 2].")
+    )
+    duration_s: float = field(
+        default=DEFAULT_DURATION_MS // 1_000,
+        metadata=_setting(
+            "seconds", "--duration", "Seconds of faults [default: 20, beside a command 60].", beside_a_command=True
+        ),
+    )
+    faults: Iterable[str] | Mapping[str, float] | None = field(
+        default=None,
+        metadata=_setting(
+            "kinds",
+            "--faults",
+            f"Only these kinds of {', '.join(KINDS)}.",
+            beside_a_command=True,
+        ),
+    )
+    order: Order = field(
+        default="fifo",
+        metadata=_setting(
+            "order",
+            "--order",
+            "Which ready task runs first: the one that waits longest (fifo, the default), or a random one (seeded).",
+        ),
+    )
+    latency_ms: int | None = field(
+        default=None,
+        metadata=_setting("milliseconds", "--latency", "Maximum latency of a message in ms [default: drawn per seed]."),
+    )
+    exhaustive: Exhaustive = field(
+        default=False,
+        metadata=_setting(
+            "exhaustive",
+            "--exhaustive",
+            "Run the test in all orders of its workers' turns, without faults unless a schedule is given.",
+        ),
+    )
+    max_runs: int = field(
+        default=MAX_RUNS,
+        metadata=_setting("count", "--max-runs", f"Maximum number of runs with --exhaustive [default: {MAX_RUNS}]."),
+    )
+    schedule: str | None = field(
+        default=None,
+        metadata=_setting(
+            "schedule", "--schedule", "Run only the schedule in this file, copied from a report.", beside_a_command=True
+        ),
+    )
+    repair_aiokafka: bool = field(
+        default=False,
+        metadata=_setting(
+            "flag", "--repair-aiokafka", "Mend bugs of aiokafka that make correct applications fail.", of_a_run=True
+        ),
+    )
+
+    usual_configs: ClassVar = CONFIGS
+
+    def __post_init__(self) -> None:
+        self.check()
+        # Values that look the same in each process, whatever the order of a set is there.
+        object.__setattr__(self, "topics", tuple(self.topics))
+        object.__setattr__(self, "configs", dict(self.configs or {}) or None)
+        object.__setattr__(self, "faults", None if self.faults is None else weights_of(self.faults))
+
+    def check(self) -> None:
+        """Raise ConfigError for what no search can have."""
+        ClusterOptions.check(self)  # a class with slots is made anew, which `super()` does not know
+        for name, setting in settings_by_name().items():
+            is_right, advice = _CHECKS.get(setting.form, (_anything, ""))
+            if not is_right(value := getattr(self, name)):
+                raise ConfigError(f"{name}={value!r}: {advice}")
+        if self.exhaustive and (self.faults is not None or self.order != "fifo"):
+            raise ConfigError("exhaustive=True: it has neither faults nor order; give a schedule")
+        try:
+            weights_of(self.faults)
+            if self.schedule is not None:
+                Schedule.parse(self.schedule)
+        except ScheduleError as error:
+            raise ConfigError(f"schedule: {error}") from error
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"faults={self.faults!r}: {error}") from error
+
+    def all_configs(self) -> dict[str, GivenValue]:
+        """Return the configurations of all brokers of a run."""
+        return {**CONFIGS, **(self.configs or {})}
+
+    def draw(self, seed: int) -> Schedule:
+        """Return the schedule of a seed; one without faults if all orders are run."""
+        if self.exhaustive:
+            return Schedule(
+                seed, brokers=self.brokers, workers=self.workers, latency_ms=self.latency_ms or 0, duration_ms=0
+            )
+        return draw_schedule(
+            seed,
+            faults=self.faults,
+            brokers=self.brokers,
+            workers=self.workers,
+            duration_ms=round(self.duration_s * 1_000),
+            latency_ms=self.latency_ms,
+            order=self.order,
+        )
+
+    def schedules(self, seeds: Iterable[int] | None = None) -> Iterable[Schedule]:
+        """Yield the schedules of these seeds; without seeds the one that is given, or those of `self.seeds`."""
+        if self.schedule is not None and seeds is None:
+            yield Schedule.parse(self.schedule)
+            return
+        if seeds is None:
+            seeds = (0,) if self.exhaustive else range(self.seeds)
+        yield from map(self.draw, seeds)
+
+    def of_a_run(self) -> dict[str, Any]:
+        """Return what a run has that its schedule does not say, by name, where it is not as usual."""
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.metadata["setting"].of_a_run and getattr(self, each.name) != each.default
+        }
+
+    def as_arguments(self) -> list[str]:
+        """Return `of_a_run` as arguments of a call, in Python."""
+        return [
+            f"{name}={list(value) if isinstance(value, tuple) else value!r}" for name, value in self.of_a_run().items()
+        ]
+
+
+def settings_by_name() -> dict[str, Setting]:
+    """Return how each field of `Settings` is told and written."""
+    return {each.name: each.metadata["setting"] for each in fields(Settings)}
