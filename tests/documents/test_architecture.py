@@ -4,13 +4,16 @@ import ast
 import asyncio
 import re
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
+from broker_sim.protocol import messages
 from broker_sim.runtime.virtual import run
+from tests.broker_sim.chaos.raw_connection import Connection
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
@@ -88,7 +91,43 @@ async def join(kafka, calls):
             await asyncio.sleep(1)
 
 
-REQUESTS = {"A produce with acks=all": produce, "A fetch that waits": fetch, "A join of a group": join}
+async def share_fetch(kafka, calls):
+    group, member = "billing", "a-member"
+    for _ in range(2):  # the first question creates the topic of the coordinators
+        with closing(await connected(kafka, 1)) as client:
+            answer = await client.ask(messages.FindCoordinatorRequest(key_type=0, coordinator_keys=[group]), 6)
+        await asyncio.sleep(2)
+    with closing(await connected(kafka, answer.coordinators[0].node_id)) as client:
+        heartbeat = messages.ShareGroupHeartbeatRequest(group, member, 0, subscribed_topic_names=["orders"])
+        for _ in range(3):  # meanwhile the state of the share partition begins
+            answer = await client.ask(heartbeat, 1)
+            heartbeat = messages.ShareGroupHeartbeatRequest(group, member, answer.member_epoch)
+            await asyncio.sleep(6)
+    topic = kafka.nodes.controller.image.topics["orders"]
+    request = messages.ShareFetchRequest
+    fetch = request(group, member, max_wait_ms=4_000, min_bytes=1, max_bytes=1_000, max_records=10, batch_size=10)
+    fetch.topics = [request.FetchTopic(topic.topic_id, [request.FetchPartition(0)])]
+    with closing(await connected(kafka, topic.partitions[0].leader)) as client, calls:
+        waiting = asyncio.create_task(client.ask(fetch, 2))
+        await asyncio.sleep(2)
+        await kafka.produce("orders", b"one")
+        await waiting
+
+
+async def connected(kafka, broker_id):
+    """Return a connection to a broker."""
+    host, _, port = kafka.bootstrap_servers.split(",")[broker_id - 1].rpartition(":")
+    return await Connection.open((host, int(port)))
+
+
+REQUESTS = {
+    "A produce with acks=all": produce,
+    "A fetch that waits": fetch,
+    "A share fetch": share_fetch,
+    "A join of a group": join,
+}
+ONE_WAY = ["A share fetch"]
+"""The tours that do not come back to a file."""
 
 
 @pytest.mark.parametrize("title", REQUESTS)
@@ -96,6 +135,12 @@ def test_each_step_is_a_function_of_that_file(title):
     assert len(TOURS[title]) == 10
     for path, function in TOURS[title]:
         assert function in functions(path_of(path)), path
+
+
+@pytest.mark.parametrize("title", ONE_WAY)
+def test_a_tour_does_not_come_back_to_a_file(title):
+    paths = [path for path, _ in TOURS[title]]
+    assert len(set(paths)) == len(paths)
 
 
 @pytest.mark.parametrize("title", REQUESTS)
