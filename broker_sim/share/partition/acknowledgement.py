@@ -1,28 +1,29 @@
-"""How a member acknowledges what it has acquired; mirrors the part of `SharePartition` from `acknowledge` on.
+"""How records leave their member: acknowledged, released with its session, or taken by a lock that ends.
 
-A batch of the request may be a batch in flight, a part of one, or several. All must be acquired by the member.
-With the first one that is not, the request fails, and what it has changed is rolled back. Error messages are
-Kafka's, because clients see them.
+Mirrors the part of `SharePartition` from `acknowledge` on. Each way returns updates of states, which are written.
 
-Records are not looked at one by one. Batches of the request that follow each other and say the same are one
-(`_joined`), and of a batch with a type for each record those with the same type are. Deliberate difference: a
-request that says too many different things fails, see `MOST_CHANGES`.
+A batch of an acknowledgement may be a batch in flight, a part of one, or several. All must be acquired by the member.
+With the first one that is not, the request fails, and its changes are rolled back. Error messages are Kafka's,
+because clients see them.
+
+Records are not visited one by one. Adjacent batches of a request with the same type are one (`_joined`), and so are
+adjacent records of the same type in a batch with a type for each record. Deliberate difference: a request with too
+many different changes fails, see `MOST_CHANGES`.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence  # noqa: TC003 - native code looks the types of fields up
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.share.partition.in_flight_state import EMPTY_MEMBER_ID
 from broker_sim.share.partition.record_state import ACK_TYPE_TO_RECORD_STATE, AcknowledgeType, RecordState
-from broker_sim.share.partition.state_update import StateUpdate
+from broker_sim.share.share_state import StateBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from broker_sim.share.partition.acquisition_lock import AcquisitionLocks
     from broker_sim.share.partition.in_flight_batch import InFlightBatch
@@ -30,40 +31,68 @@ if TYPE_CHECKING:
     from broker_sim.share.partition.in_flight_state import InFlightState
 
 MOST_CHANGES: Final = 2_500
-"""So many ranges of records may one request change, in all partitions together."""
+"""Maximum number of ranges of records that one request changes, in all partitions together."""
 
 _CANNOT_COMPLETE = "The record state is invalid. The acknowledgement of delivery could not be completed."
 _NOT_FOUND = "Batch record not found. "
 
 
 class FailedRequestError(Exception):
-    """Fails the whole request with UNKNOWN_SERVER_ERROR; what it has changed so far is not taken back, as in Kafka."""
+    """Fails the whole request with UNKNOWN_SERVER_ERROR; as in Kafka its changes so far are not rolled back."""
 
 
 class AcknowledgementBatch(NamedTuple):
-    """What a member says of the records of a range: one type for all, or one for each."""
+    """The acknowledgement of a range of records: one type for all, or one for each."""
 
     first_offset: int
     last_offset: int
     acknowledge_types: Sequence[int]
 
     def ranges(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the ranges, between these offsets, of which the same is said: first and last offset, and type."""
+        """Yield the ranges of the same type between these offsets: first and last offset, and type."""
         types = self.acknowledge_types
         if len(types) == 1:
             yield first_offset, last_offset, types[0]
             return
         start = first_offset - self.first_offset
-        said = bytes(types[start : last_offset - self.first_offset + 1])
-        for same in _SAME.finditer(said):
-            yield first_offset + same.start(), first_offset + same.end() - 1, said[same.start()]
+        type_of_each = bytes(types[start : last_offset - self.first_offset + 1])
+        for same in _SAME.finditer(type_of_each):
+            yield first_offset + same.start(), first_offset + same.end() - 1, type_of_each[same.start()]
 
 
 _SAME: Final = re.compile(rb"(.)\1*", re.DOTALL)
 
 
+class StateUpdate(NamedTuple):
+    """A change of state that is being written; mirrors `PersisterBatch`."""
+
+    state: InFlightState
+    written: StateBatch
+
+    @classmethod
+    def of(cls, first_offset: int, last_offset: int, state: InFlightState) -> StateUpdate:
+        """Return the update of records to their present state."""
+        batch = StateBatch(first_offset, last_offset, int(state.state), state.delivery_count)
+        return cls(state, batch)
+
+
+def joined_batches(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
+    """Return sorted batches, where adjacent ones with the same state and count are one.
+
+    The share coordinator would do the same.
+    """
+    combined: list[StateBatch] = []
+    for batch in batches:
+        last = combined[-1] if combined else None
+        if last is not None and last.last_offset + 1 == batch.first_offset and last[2:] == batch[2:]:
+            combined[-1] = last._replace(last_offset=batch.last_offset)
+        else:
+            combined.append(batch)
+    return tuple(combined)
+
+
 class Changes:
-    """How many ranges of records a request has changed so far, of all partitions."""
+    """The number of ranges of records that a request has changed so far, in all partitions."""
 
     __slots__ = ("count",)
 
@@ -128,7 +157,7 @@ class Acknowledging:
             index += count
 
     def _joined(self, batches: Sequence[AcknowledgementBatch], index: int) -> int:
-        """Return how many batches, from that one on, follow each other, say the same, and are in flight."""
+        """Return the number of batches from that index on that are adjacent, in flight and have the same type."""
         records = self._records
         first_offset, last_offset, types = batches[index]
         floor = records.batches.floor(first_offset)
@@ -151,7 +180,7 @@ class Acknowledging:
             last_offset = batch.last_offset
 
     def _in_flight(self, batch: AcknowledgementBatch) -> Sequence[InFlightBatch]:
-        """Return what is in flight of the batch."""
+        """Return the batches in flight that the batch is in."""
         records = self._records
         floor = records.batches.floor(batch.first_offset)
         if floor is None and records.is_start_within(batch.first_offset, batch.last_offset):
@@ -160,8 +189,8 @@ class Acknowledging:
                 raise FailedRequestError
         if floor is None:
             raise _invalid_state(f"{_NOT_FOUND}The request batch offsets are not found in the cache.")
-        found = records.batches.between(floor.first_offset, batch.last_offset)
-        last_offset = found[-1].last_offset
+        in_flight = records.batches.between(floor.first_offset, batch.last_offset)
+        last_offset = in_flight[-1].last_offset
         if last_offset < batch.first_offset:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST, f"{_NOT_FOUND}The first offset in request is past acquired records."
@@ -170,14 +199,14 @@ class Acknowledging:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST, f"{_NOT_FOUND}The last offset in request is past acquired records."
             )
-        return found
+        return in_flight
 
     def _acknowledge_in_flight(
         self, batch: AcknowledgementBatch, in_flight: InFlightBatch, starts: Sequence[int]
     ) -> None:
         """Acknowledge all of a batch in flight, or the part of it that is in the request.
 
-        `starts` is where the batches of the request begin that are one now.
+        `starts` are the first offsets of the batches of the request that were joined to this one.
         """
         records = self._records
         if in_flight.last_offset < records.start_offset:
@@ -215,8 +244,8 @@ class Acknowledging:
         """Acknowledge the records of a split batch that are in the request."""
         first_offset = max(batch.first_offset, in_flight.first_offset, self._records.start_offset)
         last_offset = min(batch.last_offset, in_flight.last_offset)
-        for said_first, said_last, acknowledge_type in batch.ranges(first_offset, last_offset):
-            for first, last, state in in_flight.parts_in(said_first, said_last):
+        for range_first, range_last, acknowledge_type in batch.ranges(first_offset, last_offset):
+            for first, last, state in in_flight.parts_in(range_first, range_last):
                 if state.state is not RecordState.ACQUIRED:
                     raise _invalid_state("The offset cannot be acknowledged. The offset is not acquired.")
                 if state.has_ongoing_state_transition:
@@ -228,7 +257,7 @@ class Acknowledging:
                 self._apply(acknowledge_type, first, last, own)
 
     def _apply(self, acknowledge_type: int, first_offset: int, last_offset: int, state: InFlightState) -> None:
-        """Change the state of acquired records, or lock them anew."""
+        """Change the state of acquired records, or renew their lock."""
         if acknowledge_type == AcknowledgeType.RENEW:
             if not self._is_renewable:
                 raise _invalid_state("Renewing acquisition locks is not enabled for the group.")
@@ -245,7 +274,7 @@ class Acknowledging:
     # -- the end of a session -------------------------------------------------------------------
 
     def release_all(self) -> None:
-        """Release what the member has acquired; before the start offset it is archived.
+        """Release all records of the member; those before the start offset are archived.
 
         Raises ApiError with INVALID_RECORD_STATE.
         """
@@ -283,6 +312,59 @@ class Acknowledging:
 
 
 def _is_any_within(starts: Sequence[int], in_flight: InFlightBatch) -> bool:
-    """Whether one of these offsets, which are in order, is inside of the batch, not at its beginning."""
+    """Whether one of these sorted offsets is inside the batch, after its first offset."""
     index = bisect_right(starts, in_flight.first_offset)
     return index < len(starts) and starts[index] <= in_flight.last_offset
+
+
+def time_out(
+    records: InFlightRecords, locks: AcquisitionLocks, first_offset: int, last_offset: int, max_delivery_count: int
+) -> list[StateUpdate]:
+    """Take acquired records whose lock has ended from their member; return the changes.
+
+    The records are available again; those at their delivery limit and those before the start offset are archived.
+    Mirrors `SharePartition.releaseAcquisitionLockOnTimeout`.
+    """
+    updates: list[StateUpdate] = []
+    floor = records.batches.floor(first_offset)
+    if floor is None:
+        return updates
+    for batch in records.batches.between(floor.first_offset, last_offset):
+        whole = batch.batch_state
+        if (
+            whole is not None
+            and whole.state is RecordState.ACQUIRED
+            and records.is_start_within(batch.first_offset, batch.last_offset)
+        ):
+            batch.split(locks)
+        if batch.batch_state is not None:
+            updates += _time_out_range(
+                records, batch.first_offset, batch.last_offset, batch.batch_state, max_delivery_count
+            )
+            continue
+        for first, last, state in batch.parts_in(first_offset, last_offset):
+            if state.state is RecordState.ACQUIRED:
+                for start, end in records.divided(first, last):
+                    own = batch.cut_out(start, end, locks)
+                    updates += _time_out_range(records, start, end, own, max_delivery_count)
+        batch.merge(first_offset, last_offset)
+    return updates
+
+
+def _time_out_range(
+    records: InFlightRecords, first_offset: int, last_offset: int, state: InFlightState, max_delivery_count: int
+) -> list[StateUpdate]:
+    """Take records with one state from their member; return the change, if there is one."""
+    if state.state is not RecordState.ACQUIRED:
+        return []
+    is_before_start = last_offset < records.start_offset
+    new_state = RecordState.ARCHIVED if is_before_start else RecordState.AVAILABLE
+    if not state.try_update_state(new_state, max_delivery_count):
+        return []
+    update = StateUpdate.of(first_offset, last_offset, state)
+    state.end_lock()
+    if state.is_terminal:
+        records.delivery_complete_count += records.count_in(first_offset, last_offset)
+    else:
+        records.finds_next_fetch_offset = True
+    return [update]

@@ -1,45 +1,50 @@
-"""How a member acquires what was read for it; mirrors `SharePartition.acquire`.
+"""How a member acquires the records that were read for it; mirrors `SharePartition.acquire`.
 
-The log has whole batches, and so has what is in flight: a member gets all records of a batch, more than it asked
-for, unless it limits the records (KIP-1206). Then a batch is split, and the rest of it stays available.
+The log has whole batches, and records are in flight in batches, too: a member gets all records of a batch, more than
+its maximum, unless it limits the records (KIP-1206). Then a batch is split, and the rest of it stays available.
 
-1. What was fetched, from its first batch on, is laid over what is in flight.
-2. Where there is nothing in flight, new batches begin: behind the last one, and in the gap window.
-3. Batches in flight that are available are delivered once more. A batch that is only partly wanted, or partly
-   available, is split.
+1. The fetched records, from their first batch on, are laid over the batches in flight.
+2. Where nothing is in flight, new batches begin: behind the last one, and in the gap window.
+3. Batches in flight that are available are delivered once more. A batch is split if it is only partly available, or
+   if only a part of it was fetched.
 4. Records that were delivered often already are delivered in ever smaller numbers, and the last time one by one:
    a member that fails on one record does not take the others down with it.
+5. Records of aborted transactions are archived (`leave_out_aborted`), unless the member reads uncommitted records.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol.record_batch import NO_PRODUCER_ID
+from broker_sim.protocol.records import read_end_txn_marker
 from broker_sim.share.partition.fetched_records import AcquiredRange
 from broker_sim.share.partition.in_flight_batch import InFlightBatch
 from broker_sim.share.partition.in_flight_state import InFlightState
 from broker_sim.share.partition.record_state import RecordState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from broker_sim.share.partition.acquisition_lock import AcquisitionLocks
-    from broker_sim.share.partition.fetched_records import FetchedRecords
+    from broker_sim.share.partition.fetched_records import FetchedBatch, FetchedRecords
     from broker_sim.share.partition.in_flight_records import InFlightRecords
 
 MINIMUM_THROTTLE_LIMIT: Final = 2
-"""From how many deliveries on, at least, records are delivered in smaller numbers."""
+"""Lowest number of deliveries from which on records are delivered in smaller numbers."""
 
 
 class WantedRecords(NamedTuple):
-    """What a member asks for."""
+    """The records that a member asks for."""
 
     member_id: str
     max_records: int
     batch_size: int
-    """How many records it wants to acknowledge together."""
+    """Number of records that the member acknowledges together."""
     is_limit: bool = False
-    """Whether it gets no more than `max_records`, even if that splits a batch (`share.acquire.mode`)."""
+    """Whether `max_records` is a limit, even if that splits a batch (`share.acquire.mode`)."""
 
 
 class Acquisition:
@@ -78,7 +83,7 @@ class Acquisition:
         self._acquired: list[AcquiredRange] = []
 
     def run(self, fetch_offset: int, max_in_flight_records: int) -> list[AcquiredRange]:
-        """Acquire; return what the member has now of what was fetched from the offset."""
+        """Acquire; return the ranges that the member has now of the records fetched from the offset."""
         records = self._records
         if self._last_offset < records.start_offset or not self._limit(fetch_offset, max_in_flight_records):
             return []
@@ -97,9 +102,9 @@ class Acquisition:
         return self._acquired
 
     def _limit(self, fetch_offset: int, max_in_flight_records: int) -> bool:
-        """Set how many records may be acquired, and up to where; return False if there are none.
+        """Set the number of records that may be acquired, and their last offset; return False if it is none.
 
-        While as many are in flight as allowed, only those can be acquired that are in flight already.
+        At the limit of records in flight, only records that are in flight already can be acquired.
         """
         records, wanted = self._records, self._wanted.max_records
         self._remaining = min(wanted, max_in_flight_records - records.count)
@@ -109,7 +114,7 @@ class Acquisition:
         return self._remaining > 0
 
     def _base_offset(self) -> int:
-        """Return where what was fetched begins, at the boundaries of what is in flight."""
+        """Return the first fetched offset, at the boundaries of the batches in flight."""
         floor = self._records.batches.floor(self._first_offset)
         if floor is None:
             return max(self._first_offset, self._records.start_offset)
@@ -120,7 +125,7 @@ class Acquisition:
     # -- batches that are in flight -------------------------------------------------------------
 
     def _acquire_again(self, base_offset: int, overlapping: Sequence[InFlightBatch]) -> None:
-        """Acquire what is available of these batches, and what is between them in the gap window."""
+        """Acquire available records of these batches, and records between them in the gap window."""
         gap_start = base_offset
         for batch in overlapping:
             if self._remaining <= 0:
@@ -142,7 +147,7 @@ class Acquisition:
             self._remaining -= count
 
     def _acquire_batch(self, batch: InFlightBatch, is_throttled: bool) -> int:
-        """Acquire the batch, or those of its records that are wanted; return how many that are."""
+        """Acquire the batch, or a part of its records; return the number of records acquired."""
         whole = batch.batch_state
         if whole is not None and not whole.is_acquirable:
             return 0
@@ -157,7 +162,7 @@ class Acquisition:
         return batch.record_count
 
     def _acquire_some(self, batch: InFlightBatch) -> int:
-        """Acquire the available records of a split batch; return how many that are."""
+        """Acquire the available records of a split batch; return their number."""
         member_id = self._wanted.member_id
         isolates_last = self._max_delivery_count > MINIMUM_THROTTLE_LIMIT
         most = self._remaining if self._wanted.is_limit else batch.record_count
@@ -190,7 +195,7 @@ class Acquisition:
         return count
 
     def _is_throttled(self, batch: InFlightBatch) -> bool:
-        """Whether the batch has records that were delivered so often that they are isolated."""
+        """Whether the batch has records with so many deliveries that they are delivered in smaller numbers."""
         if batch.batch_state is not None:
             states = [batch.batch_state]
         else:
@@ -201,10 +206,10 @@ class Acquisition:
     # -- new batches ----------------------------------------------------------------------------
 
     def _acquire_new(self, first_offset: int, last_offset: int) -> None:
-        """Begin batches for records that were never in flight here."""
+        """Begin batches for records that were not in flight here."""
         records, wanted = self._records, self._wanted
         if not records.batches and records.end_offset > first_offset:
-            first_offset = records.end_offset  # what was before is done
+            first_offset = records.end_offset  # the records before it are completed
         limit = self._remaining
         if limit < last_offset - first_offset + 1:
             end_of_batch = self._fetched.last_offset_of_batch_with(first_offset + limit - 1)
@@ -263,7 +268,7 @@ class Acquisition:
 
 
 def accumulate(ranges: list[AcquiredRange], more: Sequence[AcquiredRange]) -> None:
-    """Add ranges, those next to each other with the same number of deliveries as one."""
+    """Add ranges; adjacent ones with the same number of deliveries become one."""
     whole: AcquiredRange | None = None
     for one in more:
         if whole is None:
@@ -275,3 +280,70 @@ def accumulate(ranges: list[AcquiredRange], more: Sequence[AcquiredRange]) -> No
             whole = one
     if whole is not None:
         ranges.append(whole)
+
+
+def leave_out_aborted(
+    records: InFlightRecords, locks: AcquisitionLocks, fetched: FetchedRecords, acquired: Iterable[AcquiredRange]
+) -> list[AcquiredRange]:
+    """Archive the acquired records of aborted transactions; return the ranges without them.
+
+    Raises ApiError with UNKNOWN_SERVER_ERROR, as Kafka does, for a batch that begins before all batches in flight.
+    """
+    aborted = list(_aborted_batches(fetched))
+    for batch in aborted:
+        floor = records.batches.floor(batch.base_offset)
+        if floor is None:
+            raise ApiError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                "Batch record not found. The request batch offsets are not found in the cache.",
+            )
+        records.archive(
+            records.batches.between(floor.first_offset, batch.last_offset),
+            batch.base_offset,
+            batch.last_offset + 1,
+            RecordState.ACQUIRED,
+            locks,
+            counts=True,
+        )
+    return list(_without(acquired, aborted))
+
+
+def _aborted_batches(fetched: FetchedRecords) -> Iterator[FetchedBatch]:
+    """Yield the batches of aborted transactions."""
+    beginning = deque(sorted(fetched.aborted_transactions, key=lambda one: one.first_offset))
+    aborted_producers: set[int] = set()
+    for batch in fetched.batches:
+        header = batch.header
+        if header.producer_id == NO_PRODUCER_ID:
+            continue
+        while beginning and beginning[0].first_offset <= header.last_offset:
+            aborted_producers.add(beginning.popleft().producer_id)
+        if _is_abort_marker(batch):
+            aborted_producers.discard(header.producer_id)
+        elif header.is_transactional and header.producer_id in aborted_producers:
+            yield batch
+
+
+def _is_abort_marker(batch: FetchedBatch) -> bool:
+    header = batch.header
+    if not header.is_control or not header.records_count:
+        return False
+    return not read_end_txn_marker(batch.data, header).is_commit
+
+
+def _without(acquired: Iterable[AcquiredRange], aborted: Sequence[FetchedBatch]) -> Iterator[AcquiredRange]:
+    """Yield the parts of the ranges outside these batches; both are sorted."""
+    index = 0
+    for one in acquired:
+        first_offset = one.first_offset
+        while index < len(aborted) and aborted[index].last_offset < first_offset:
+            index += 1
+        following = index
+        while following < len(aborted) and aborted[following].base_offset <= one.last_offset:
+            batch = aborted[following]
+            following += 1
+            if first_offset < batch.base_offset:
+                yield AcquiredRange(first_offset, batch.base_offset - 1, one.delivery_count)
+            first_offset = batch.last_offset + 1
+        if first_offset <= one.last_offset:
+            yield AcquiredRange(first_offset, one.last_offset, one.delivery_count)

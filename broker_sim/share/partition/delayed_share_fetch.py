@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.runtime.delayed_request import DelayedRequest
 from broker_sim.share.partition.fetched_records import FetchedRecords
-from broker_sim.share.partition.partition_max_bytes import uniform_max_bytes
+from broker_sim.share.partition.log_reader import uniform_max_bytes
 from broker_sim.share.partition.share_fetch import SharePartitionData
 
 if TYPE_CHECKING:

@@ -4,31 +4,95 @@
         │                                        │
     ────┼────────────┬────────────┬──────────────┼──────────────▶ offsets
         │   batch    │   batch    │    batch     │   not fetched yet
-    all are done     some are acquired, some available again
+    all completed    some are acquired, some available again
 
-The start offset (SPSO) moves on when all before it are in a terminal state, or when the log starts later. The end
-offset is that of the last record in flight; without any it is where the next fetch begins.
+The start offset (SPSO) moves when all records before it are in a terminal state, or when the log starts later. The end
+offset is that of the last record in flight; without records in flight it is where the next fetch begins.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from broker_sim.share.partition.in_flight_map import InFlightMap
 from broker_sim.share.partition.record_state import RecordState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from broker_sim.share.partition.acquisition_lock import AcquisitionLocks
     from broker_sim.share.partition.in_flight_batch import InFlightBatch
 
 
-class GapWindow:
-    """Offsets below `end_offset` that the state read by a new leader does not tell of.
+class InFlightMap:
+    """Batches by first offset; stands for Java's `ConcurrentSkipListMap`.
 
-    Members of the leader before may have acquired them, and nothing was written of that. They are fetched
-    again, from `gap_start_offset` on. All other gaps are natural: there are no records.
+    As a rule, batches are added at the end and removed from the start.
+    """
+
+    __slots__ = ("_batches", "_first_offsets")
+
+    def __init__(self) -> None:
+        self._first_offsets: list[int] = []
+        self._batches: list[InFlightBatch] = []
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[InFlightBatch]:
+        return iter(self._batches)
+
+    @property
+    def first(self) -> InFlightBatch:
+        """The first batch of a map that is not empty."""
+        return self._batches[0]
+
+    @property
+    def last(self) -> InFlightBatch:
+        """The last batch of a map that is not empty."""
+        return self._batches[-1]
+
+    def put(self, batch: InFlightBatch) -> None:
+        """Add a batch, in the place of one that begins at the same offset."""
+        first_offset = batch.first_offset
+        index = bisect_left(self._first_offsets, first_offset)
+        if index < len(self._batches) and self._first_offsets[index] == first_offset:
+            self._batches[index] = batch
+        else:
+            self._first_offsets.insert(index, first_offset)
+            self._batches.insert(index, batch)
+
+    def floor(self, offset: int) -> InFlightBatch | None:
+        """Return the last batch that begins at the offset or before it."""
+        index = bisect_right(self._first_offsets, offset)
+        return self._batches[index - 1] if index else None
+
+    def higher(self, offset: int) -> InFlightBatch | None:
+        """Return the first batch that begins after the offset."""
+        index = bisect_right(self._first_offsets, offset)
+        return self._batches[index] if index < len(self._batches) else None
+
+    def between(self, first_offset: int, last_offset: int) -> Sequence[InFlightBatch]:
+        """Return the batches that begin in that range, both ends included."""
+        start = bisect_left(self._first_offsets, first_offset)
+        return self._batches[start : bisect_right(self._first_offsets, last_offset)]
+
+    def remove_before(self, offset: int) -> None:
+        """Remove the batches that begin before the offset."""
+        count = bisect_left(self._first_offsets, offset)
+        del self._first_offsets[:count], self._batches[:count]
+
+    def clear(self) -> None:
+        """Remove all batches."""
+        self._first_offsets.clear()
+        self._batches.clear()
+
+
+class GapWindow:
+    """Offsets below `end_offset` that the state read by a new leader does not have.
+
+    Members of the leader before may have acquired these records, which is not written. They are fetched again, from
+    `gap_start_offset` on. All other gaps are natural: there are no records.
     """
 
     __slots__ = ("end_offset", "gap_start_offset")
@@ -55,20 +119,20 @@ class InFlightRecords:
         self.start_offset = 0
         self.end_offset = 0
         self.delivery_complete_count = 0
-        """Records in flight that are in a terminal state."""
+        """Number of records in flight that are in a terminal state."""
         self.finds_next_fetch_offset = False
         """Whether records in flight may be available, so that the next fetch may begin at one of them."""
         self.gap_window: GapWindow | None = None
 
-    # -- what is asked --------------------------------------------------------------------------
+    # -- counts and offsets -----------------------------------------------------------------------
 
     @property
     def count(self) -> int:
-        """How many records are in flight."""
+        """The number of records in flight."""
         return self.end_offset - self.start_offset + 1 if self.batches else 0
 
     def count_in(self, first_offset: int, last_offset: int) -> int:
-        """Return how many of those offsets are not before the start offset."""
+        """Return the number of offsets in that range that are not before the start offset."""
         return max(last_offset - max(self.start_offset, first_offset) + 1, 0)
 
     def is_start_within(self, first_offset: int, last_offset: int) -> bool:
@@ -94,14 +158,14 @@ class InFlightRecords:
             self.finds_next_fetch_offset = False
             return self.end_offset
         if self.finds_next_fetch_offset:
-            found = self._first_acquirable_offset()
-            if found is not None:
-                return found
+            offset = self._first_acquirable_offset()
+            if offset is not None:
+                return offset
             self.finds_next_fetch_offset = False
         return self.end_offset + 1
 
     def last_acquirable_offset(self, fetch_offset: int, max_records: int) -> int:
-        """Return up to where a fetch from there may acquire: what is in flight, and so many records behind it."""
+        """Return the last offset that a fetch may acquire: the records in flight, and `max_records` behind them."""
         return max(self.end_offset, fetch_offset - 1) + max_records
 
     def _first_acquirable_offset(self) -> int | None:
@@ -121,7 +185,7 @@ class InFlightRecords:
     # -- the start offset -----------------------------------------------------------------------
 
     def narrow_gap_window(self, offset: int) -> None:
-        """Note that everything before the offset has been fetched."""
+        """Note that all records before the offset have been fetched."""
         window = self.gap_window
         if window is None:
             return
@@ -141,16 +205,16 @@ class InFlightRecords:
         return state.is_terminal and not state.has_ongoing_state_transition
 
     def maybe_move_start_offset(self) -> bool:
-        """Move the start offset behind all that is done, and forget it; return whether there is any.
+        """Move the start offset behind the completed records, and remove those; return whether there are any.
 
-        Only whole batches are forgotten.
+        Only whole batches are removed.
         """
         if not self.batches or not self.can_move_start_offset():
             return False
-        done = self._last_terminal_offset()
-        if done is None:
+        completed = self._last_terminal_offset()
+        if completed is None:
             return False
-        last_offset, count = done
+        last_offset, count = completed
         if last_offset == self.batches.last.last_offset:
             self.start_offset = self.end_offset = last_offset + 1
             self.batches.clear()
@@ -174,7 +238,7 @@ class InFlightRecords:
         return True
 
     def _last_terminal_offset(self) -> tuple[int, int] | None:
-        """Return where the records end that are done without a break, and how many of them are in flight."""
+        """Return the last offset of the completed records at the start, and the number of those in flight."""
         last_offset, count = -1, 0
         window = self.active_gap_window
         for batch in self.batches:
@@ -190,7 +254,7 @@ class InFlightRecords:
     def log_start_moved(self, log_start_offset: int, locks: AcquisitionLocks) -> None:
         """Follow a log that starts later than the records in flight.
 
-        What is available there is archived. What is acquired stays with its member until its lock ends.
+        Available records there are archived. Acquired ones stay with their member until their lock ends.
         """
         if log_start_offset <= self.start_offset:
             return
@@ -216,7 +280,7 @@ class InFlightRecords:
         return count
 
     def merge(self, first_offset: int, last_offset: int) -> None:
-        """Make one of the parts of batches in that range that stand alike."""
+        """Join the equal parts of batches in that range."""
         floor = self.batches.floor(first_offset)
         start = first_offset if floor is None else floor.first_offset
         for batch in self.batches.between(start, last_offset):
@@ -225,9 +289,9 @@ class InFlightRecords:
     # -- archiving ------------------------------------------------------------------------------
 
     def archive_stale(self, fetch_offset: int, base_offset: int, locks: AcquisitionLocks) -> None:
-        """Archive what is available between the two offsets: a fetch from the first began at the second.
+        """Archive available records between the two offsets: a fetch from the first one began at the second one.
 
-        The records in between have been compacted away.
+        The records between them have been compacted away.
         """
         if not self.batches or fetch_offset >= base_offset:
             return
@@ -250,7 +314,7 @@ class InFlightRecords:
     ) -> bool:
         """Archive the records of that state from `first_offset` to before `end_offset`.
 
-        `counts` adds them to those that are done. Returns whether there were any.
+        `counts` adds them to the completed records. Returns whether there were any.
         """
         archived = 0
         for batch in batches:

@@ -1,4 +1,7 @@
-"""Reads the logs of partitions that this broker leads; mirrors a part of `ShareFetchUtils` and of `DelayedShareFetch`."""
+"""Reads of share fetches from the logs that this broker leads.
+
+Mirrors a part of `ShareFetchUtils` and of `DelayedShareFetch`, and `PartitionMaxBytesStrategy`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from broker_sim.protocol.special_values import EARLIEST_TIMESTAMP, LATEST_TIMEST
 from broker_sim.replica import FetchPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import random
+    from collections.abc import Mapping, Sequence
 
     from broker_sim.log import PartitionLog
     from broker_sim.metadata.topic_partition import TopicIdPartition, TopicPartition
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LogOffsetMetadata(NamedTuple):
-    """Where the log has an offset."""
+    """The position of an offset in the log."""
 
     offset: int
     segment_base_offset: int
@@ -25,7 +29,7 @@ class LogOffsetMetadata(NamedTuple):
 
 
 class LogReader:
-    """The replica manager, as share fetches use it."""
+    """The part of the replica manager that share fetches use."""
 
     __slots__ = ("_replica_manager",)
 
@@ -45,7 +49,7 @@ class LogReader:
     def find_offset(self, key: TopicPartition, leader_epoch: int, timestamp: int) -> int:
         """Return the offset of a time (ms), -1 being the high watermark and -2 the log's start.
 
-        Raises ApiError: what `Partition.local_log` raises, and OFFSET_NOT_AVAILABLE where no record is so new, or
+        Raises ApiError: what `Partition.local_log` raises, and OFFSET_NOT_AVAILABLE if all records are older, or
         while a new leader does not know the high watermark.
         """
         partition = self._replica_manager.get_partition(key)
@@ -56,11 +60,11 @@ class LogReader:
         lags = start_offset is not None and start_offset > log.high_watermark
         if timestamp == LATEST_TIMESTAMP and not lags:
             return log.high_watermark
-        found = None if lags else log.fetch_offset_by_timestamp(timestamp)
-        if found is None:
+        record = None if lags else log.fetch_offset_by_timestamp(timestamp)
+        if record is None:
             text = f"Offset for timestamp {timestamp} not found for topic partition: {key}"
             raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE, text)
-        return found.offset
+        return record.offset
 
     def read(
         self, params: FetchParams, offsets: Mapping[TopicIdPartition, int], max_bytes: Mapping[TopicIdPartition, int]
@@ -79,11 +83,11 @@ class LogReader:
         return dict(zip(offsets, [data for _, data in results], strict=True))
 
     def offset_metadata(self, key: TopicPartition, offset: int) -> LogOffsetMetadata:
-        """Return where the log has an offset that was read. Raises as `leader_partition`."""
+        """Return the position of an offset that was read. Raises as `leader_partition`."""
         return _metadata(self.leader_partition(key).log, offset)
 
     def end_offset_metadata(self, key: TopicPartition, params: FetchParams) -> LogOffsetMetadata:
-        """Return where what may be read ends. Raises as `leader_partition`."""
+        """Return the position at which readable records end. Raises as `leader_partition`."""
         partition = self.leader_partition(key)
         return _metadata(partition.log, partition.fetch_end_offset(params.isolation))
 
@@ -96,3 +100,27 @@ def _metadata(log: PartitionLog, offset: int) -> LogOffsetMetadata:
             base_offset = segment.base_offset
             break
     return LogOffsetMetadata(offset, base_offset, log.position(offset))
+
+
+def uniform_max_bytes(
+    request_max_bytes: int, partitions: Sequence[TopicIdPartition], acquired_count: int, rng: random.Random
+) -> dict[TopicIdPartition, int]:
+    """Divide the bytes of a request among partitions, which are some of the `acquired_count` that are fetched.
+
+    All get the same number, one of them the rest, too. If there are fewer bytes than partitions, each byte goes to
+    another partition. Raises ApiError with UNKNOWN_SERVER_ERROR, as Kafka does, for a limit that is not positive.
+    """
+    if request_max_bytes <= 0:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Request max bytes must be greater than 0")
+    count = len(partitions)
+    if request_max_bytes < count:
+        first = rng.randrange(count)
+        return {
+            partition: int((index - first) % count < request_max_bytes) for index, partition in enumerate(partitions)
+        }
+    shares = acquired_count if request_max_bytes >= acquired_count else count
+    each, rest = divmod(request_max_bytes, shares)
+    max_bytes = dict.fromkeys(partitions, each)
+    if rest:
+        max_bytes[partitions[rng.randrange(count)]] += rest
+    return max_bytes

@@ -22,16 +22,13 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.protocol.special_values import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from broker_sim.runtime.event_log import get_logger
-from broker_sim.share.partition.aborted_batches import leave_out_aborted
-from broker_sim.share.partition.acknowledgement import Acknowledging, Changes
-from broker_sim.share.partition.acquisition import Acquisition
+from broker_sim.share.partition.acknowledgement import Acknowledging, Changes, joined_batches, time_out
+from broker_sim.share.partition.acquisition import Acquisition, leave_out_aborted
 from broker_sim.share.partition.acquisition_lock import AcquisitionLocks
 from broker_sim.share.partition.in_flight_batch import InFlightBatch
 from broker_sim.share.partition.in_flight_records import GapWindow, InFlightRecords
 from broker_sim.share.partition.in_flight_state import InFlightState
-from broker_sim.share.partition.lock_timeout import time_out
 from broker_sim.share.partition.record_state import TERMINAL_STATES, RecordState
-from broker_sim.share.partition.state_update import StateUpdate, joined
 from broker_sim.share.share_state import UNINITIALIZED_START_OFFSET, WrittenState
 
 if TYPE_CHECKING:
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import Clock, Timer
 
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.share.partition.acknowledgement import AcknowledgementBatch
+    from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, StateUpdate
     from broker_sim.share.partition.acquisition import WantedRecords
     from broker_sim.share.partition.acquisition_lock import AcquisitionLockTimerTask
     from broker_sim.share.partition.fetched_records import AcquiredRange, FetchedRecords
@@ -342,7 +339,7 @@ class SharePartition:
             self.leader_epoch,
             self.records.start_offset,
             self.records.delivery_complete_count,
-            joined(batches),
+            joined_batches(batches),
         )
         self._environment.persister.write_state(self.key, state, written)
 
