@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -125,7 +125,7 @@ def test_connector_is_fetched_from_one_repository(mirror, root, monkeypatch):
     if mirror is not None:
         monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", mirror)
     with ivy_settings() as path:
-        settings = ElementTree.parse(path).getroot()
+        settings = ET.parse(path).getroot()
     (resolver,) = settings.find("resolvers")
     assert resolver.get("name") == settings.find("settings").get("defaultResolver")
     assert resolver.get("root") == root
