@@ -1,4 +1,4 @@
-"""What a broker does by itself from time to time; mirrors the tasks that `BrokerServer` schedules."""
+"""The periodic tasks of a broker; mirrors those that `BrokerServer` schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the coordinators of one broker, and what they ask other brokers through."""
+"""Makes the coordinators of one broker, and the senders of their requests to other brokers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING
 
 from broker_sim.broker.coordinator_storage import ReplicatedStorage
 from broker_sim.broker.partition_metadata_client import PartitionMetadataClient
-from broker_sim.broker.txn_offset_verifier import TxnOffsetVerifier
-from broker_sim.errors import ApiError
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.environment import GroupEnvironment, LatestOffset
 from broker_sim.group.service import GroupCoordinatorService
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.record_batch import NO_SEQUENCE
 from broker_sim.protocol.special_values import NO_OFFSET
-from broker_sim.replica import AddPartitionsToTxnManager, TransactionalAppends
+from broker_sim.replica import (
+    AddPartitionsToTxnManager,
+    TransactionalAppends,
+    TransactionalProducer,
+    TransactionSupportedOperation,
+)
 from broker_sim.share.partition.log_reader import LogReader
 from broker_sim.share.partition.share_partition import SharePartitionEnvironment
 from broker_sim.share.partition.share_partition_manager import SharePartitionManager
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
     from broker_sim.broker.producer_ids import ProducerIds
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.storage import CoordinatorStorage
-    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.log import VerificationGuard
     from broker_sim.protocol import messages
     from broker_sim.replica import MetadataApplier, ReplicaManager, ReplicaServer
     from broker_sim.runtime.process import Process
@@ -42,6 +49,37 @@ if TYPE_CHECKING:
 def make_storages(replica_manager: ReplicaManager, process: Process) -> Callable[[str, int], CoordinatorStorage]:
     """Return the maker of storages for the coordinators' topics; see `BrokerContext.storage`."""
     return lambda topic, read_bytes: ReplicatedStorage(topic, replica_manager, process.complete_soon, read_bytes)
+
+
+class _TxnOffsetVerifier:
+    """Verifies transactions that commit offsets, as for a produce request; mirrors `CoordinatorPartitionWriter`."""
+
+    def __init__(self, transactional_appends: TransactionalAppends) -> None:
+        self._transactional_appends = transactional_appends
+
+    def __call__(
+        self,
+        partition: int,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        api_version: int,
+        on_result: Callable[[ErrorCode, VerificationGuard | None], object],
+    ) -> None:
+        """Verify one partition of `__consumer_offsets`; see `VerifyTransaction`."""
+        key = TopicPartition(GROUP_METADATA_TOPIC, partition)
+
+        def on_verified(
+            errors: Mapping[TopicPartition, ErrorCode], guards: Mapping[TopicPartition, VerificationGuard]
+        ) -> None:
+            on_result(errors.get(key, ErrorCode.NONE), guards.get(key))
+
+        self._transactional_appends.verify(
+            {key: NO_SEQUENCE},
+            TransactionalProducer(transactional_id, producer_id, producer_epoch),
+            TransactionSupportedOperation.of_txn_offset_commit(api_version),
+            on_verified,
+        )
 
 
 def make_group_coordinator(
@@ -57,7 +95,7 @@ def make_group_coordinator(
     return GroupCoordinatorService(
         GroupEnvironment(
             broker=broker,
-            verify_transaction=TxnOffsetVerifier(appends),
+            verify_transaction=_TxnOffsetVerifier(appends),
             persister=persister,
             latest_offsets=PartitionMetadataClient(broker, broker.sender(latest_offsets)),
             rebalance=broker.purgatory("Rebalance"),

@@ -1,4 +1,4 @@
-"""What follows a broker's dynamic configurations; mirrors the listeners' part of `DynamicBrokerConfig`."""
+"""Dynamic configurations of a broker, for its listeners; mirrors that part of `DynamicBrokerConfig`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster gives every broker: the other nodes, chance, purgatories, faults."""
+"""What a cluster provides to every broker: the other nodes, chance, purgatories, faults."""
 
 from __future__ import annotations
 

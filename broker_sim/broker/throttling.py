@@ -1,13 +1,13 @@
-"""Holds up clients that do more than their quotas allow; mirrors `RequestHandlerHelper`.
+"""Throttles clients that exceed their quotas; mirrors `RequestHandlerHelper`.
 
-The answer leaves at once and tells the client for how long to stay away. The broker does not rely on
-it: for that time it takes no request from the connection (KIP-219).
+The answer is sent at once and tells the client how long to wait. The broker does not rely on that:
+it mutes the connection for the same time (KIP-219).
 
     Produce        the bytes of the request, and the time that it took; for acks=0 the bytes only
     Fetch          the bytes of the answer, and the time; what is above a quota is answered empty, and
                    these bytes do not count. Fetches of followers are free
     WriteTxnMarkers   free
-    changes of topics   what the controller says, and the time
+    changes of topics   the time the controller tells, and the time that the request took
     all others     the time
 
 Of two times the longer one holds. Deliberate differences: the time that a request took is that of its
@@ -20,7 +20,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.quota import Client, ThrottledChannel
+from broker_sim.quota import Client
+from broker_sim.runtime.delayed_request import DelayedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,34 @@ _PERCENT_PER_MS: Final = 100 / 1_000
 """Percent of one second per millisecond."""
 _PRODUCE: Final = ApiKey.PRODUCE
 _MARKERS: Final = ApiKey.WRITE_TXN_MARKERS
+
+
+class ThrottledChannel(DelayedRequest):
+    """Keeps one connection muted for `delay_ms`; mirrors `ThrottledChannel`.
+
+    Kafka keeps these in a `DelayQueue` for each kind of quota, which a thread reads (`ThrottledChannelReaper`).
+    Deliberate difference: here they are delayed operations in the purgatory `ThrottledChannel`, so that they are
+    seen where everything that waits is seen. Nothing completes one before its time.
+    """
+
+    __slots__ = ("_end_throttling",)
+
+    api = "ThrottledChannel"
+
+    def __init__(self, delay_ms: int, end_throttling: Callable[[], object], client_id: str | None = None) -> None:
+        super().__init__(delay_ms, client_id)
+        self._end_throttling = end_throttling
+
+    def try_complete(self) -> bool:
+        """Return False: it only expires."""
+        return False
+
+    def on_complete(self) -> None:
+        """Unmute the connection."""
+        self._end_throttling()
+
+    def on_expiration(self) -> None:
+        """Do nothing: `on_complete` has unmuted the connection."""
 
 
 class Throttling:

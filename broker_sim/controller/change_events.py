@@ -1,4 +1,4 @@
-"""What the controller logs about a new image: brokers, topics, leaders, configurations and ACLs.
+"""Events that the controller logs about a new image: brokers, topics, leaders, configurations and ACLs.
 
 The leaders log the changes of ISRs, as in Kafka.
 """

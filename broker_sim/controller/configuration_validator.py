@@ -1,4 +1,4 @@
-"""What configurations a resource may have.
+"""Validation of the configurations of a resource.
 
 Mirrors `ControllerConfigurationValidator`, and of the checks that a broker does in Kafka before it
 forwards a request those of `DynamicBrokerConfig.validate`.

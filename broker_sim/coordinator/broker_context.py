@@ -1,4 +1,4 @@
-"""What every part of one broker is made on; the same from the broker's start to its death."""
+"""The context that all parts of one broker share, from the broker's start to its death."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Response = TypeVar("Response")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerContext:
-    """The node, its time, chance, metadata and logs, and the ways to other brokers."""
+    """A broker's id and configuration, its process, chance, metadata and logs, and its links to other brokers."""
 
     broker_id: int
     config: BrokerConfig

@@ -1,7 +1,7 @@
 """One partition of a coordinator's topic while this broker leads it; mirrors `CoordinatorContext`.
 
-It has a shard, and is the one way in which the partition is written. An operation only decides; what it
-leads to, a `Result`, is carried out here and nowhere else, in this order:
+It has a shard, and the partition is written here and nowhere else. An operation only decides; its `Result`
+is carried out in this order:
 
 1. decide: the shard looks at its state and returns the result
 2. append: the records are one batch of the partition's log

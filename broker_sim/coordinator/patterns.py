@@ -1,4 +1,4 @@
-r"""Regular expressions of clients, in time that is linear in the text; as RE2's in Kafka.
+r"""Regular expressions of clients, matched in time linear in the text, as RE2 does in Kafka.
 
 Python reads the expression, and its parse tree becomes a program for a machine that is in all of its
 possible places at once. So no expression makes matching exponential, and none can hold the loop. What

@@ -1,7 +1,7 @@
-"""Where a coordinator's records go: the partitions of an internal topic.
+"""The partitions of an internal topic, which hold a coordinator's records.
 
 Mirrors `PartitionWriter` and the reading side of `CoordinatorLoaderImpl`; the broker implements it on its replica
-manager. Here is also what a batch has to do with transactions, and what clients are told of a failed append.
+manager. Also the transactions and markers of batches, and the errors that clients get for a failed append.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from broker_sim.quota.connection_quotas import ConnectionQuotas
 from broker_sim.quota.controller_mutation import UNBOUNDED, ControllerMutationQuota, ControllerMutationQuotaManager
 from broker_sim.quota.quota_managers import QuotaManagers
 from broker_sim.quota.replication_quota_manager import ReplicationQuotaManager, ReplicationQuotas
-from broker_sim.quota.throttled_channel import ThrottledChannel
 
 __all__ = [
     "UNBOUNDED",
@@ -17,5 +16,4 @@ __all__ = [
     "QuotaManagers",
     "ReplicationQuotaManager",
     "ReplicationQuotas",
-    "ThrottledChannel",
 ]

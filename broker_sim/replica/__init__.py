@@ -10,14 +10,13 @@ from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPa
 from broker_sim.replica.fetcher import FetcherManager
 from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch, FollowerSession
 from broker_sim.replica.isr_state import CommittedIsr, PendingIsr
-from broker_sim.replica.leader_link import LeaderLink
+from broker_sim.replica.leader_link import LeaderLink, ReplicaServer
 from broker_sim.replica.metadata_applier import MetadataApplier, PartitionStore
 from broker_sim.replica.partition import Partition
 from broker_sim.replica.purgatories import Purgatories
 from broker_sim.replica.replica_manager import ReplicaManager
 from broker_sim.replica.replica_quota import ReplicaQuota
 from broker_sim.replica.replica_selector import RackAwareReplicaSelector
-from broker_sim.replica.replica_server import ReplicaServer
 from broker_sim.replica.transactional_appends import TransactionalAppends, TransactionalProducer
 
 __all__ = [

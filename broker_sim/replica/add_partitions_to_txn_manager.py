@@ -1,10 +1,10 @@
 """Verifies transactions with their coordinators, for a leader; mirrors `AddPartitionsToTxnManager`.
 
-A leader asks before the first append of a transaction to a partition: whether the partition is part of
-it, or, for clients that leave that to the leader, to make it so (KIP-890). Questions to one coordinator
-go together, in one request at a time; of each transactional id there is at most one in a request.
+Before the first append of a transaction to a partition its leader asks the coordinator whether the partition is
+part of the transaction, or adds it, for clients that leave that to the leader (KIP-890). Questions to one
+coordinator go together, in one request at a time, with at most one for each transactional id:
 
-| who waits in the request already | becomes |
+| question that waits already | result |
 |---|---|
 | the same id, in an older epoch | INVALID_PRODUCER_EPOCH for the older one |
 | the same id, in the same epoch | NETWORK_EXCEPTION for the one that waits: its client has sent again |

@@ -1,4 +1,4 @@
-"""What `DelayedProduce` and `DelayedDeleteRecords` have in common: both wait for replicas.
+"""The common part of `DelayedProduce` and `DelayedDeleteRecords`: both wait for replicas.
 
 Deliberate difference: Kafka's two classes repeat this code.
 """

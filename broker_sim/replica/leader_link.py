@@ -1,17 +1,25 @@
-"""The link from a follower to the leaders that it fetches from; mirrors `RemoteLeaderEndPoint`."""
+"""Fetches of followers from leaders, over links; mirrors `RemoteLeaderEndPoint`.
+
+In Kafka followers send the Fetch, ListOffsets and OffsetForLeaderEpoch requests of clients; here `LeaderLink` at the
+follower calls `ReplicaServer` at the leader, and both come to the same `ReplicaManager`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol.special_values import NO_EPOCH
+from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerSession
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.errors import ErrorCode
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.fetch_params import FetchPartitionData
     from broker_sim.replica.follower_session import FollowerFetch
-    from broker_sim.replica.replica_server import ReplicaServer
+    from broker_sim.replica.replica_manager import ReplicaManager
+    from broker_sim.runtime.action_queue import ActionQueue
     from broker_sim.runtime.links import Links
 
 
@@ -57,3 +65,60 @@ class LeaderLink:
             self._server_of(leader_id).serve_log_bounds(topic_partition, current_leader_epoch, on_result)
 
         self._links.call(self._broker_id, leader_id, serve, lambda bounds: on_response(*bounds), on_failure)
+
+
+class ReplicaServer:
+    """Serves followers on the leader's process; `on_result` is called once, now or later."""
+
+    def __init__(self, replica_manager: ReplicaManager, actions: ActionQueue) -> None:
+        self._replica_manager = replica_manager
+        self._actions = actions
+        self._sessions: dict[int, FollowerSession] = {}
+
+    def serve_fetch(
+        self,
+        request: FollowerFetch,
+        on_result: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]] | None], None],
+    ) -> None:
+        """Serve a follower's fetch, now or when there is data; None without its session here."""
+        session = self._session_of(request)
+        if session is None:
+            on_result(None)
+            return
+        session.update(request)
+        self._actions.serve(self._replica_manager.fetch_for_follower, request.params, session, on_result)
+
+    def latest_offset(self, key: TopicPartition) -> int:
+        """Return the latest offset, as ListOffsets does for uncommitted records. Raises `ApiError`."""
+        partition = self._replica_manager.get_partition(key)
+        log = partition.local_log(NO_EPOCH, require_leader=True)
+        partition.check_high_watermark()
+        return log.high_watermark
+
+    def _session_of(self, request: FollowerFetch) -> FollowerSession | None:
+        follower_id = request.params.replica_id
+        session = self._sessions.get(follower_id)
+        if request.epoch == INITIAL_EPOCH:
+            if session is not None:
+                session.close()
+            session = self._sessions[follower_id] = FollowerSession(self._replica_manager.purgatories.fetch.key_set())
+        elif session is None or session.next_epoch != request.epoch:
+            return None
+        else:
+            session.next_epoch += 1
+        return session
+
+    def serve_log_bounds(
+        self,
+        topic_partition: TopicPartition,
+        current_leader_epoch: int,
+        on_result: Callable[[tuple[ErrorCode, int, int]], None],
+    ) -> None:
+        """Answer a follower with NONE and the log's start and end offset, or with the error."""
+        try:
+            partition = self._replica_manager.get_partition(topic_partition)
+            local_log = partition.local_log(current_leader_epoch, require_leader=True)
+        except ApiError as error:
+            on_result((error.error_code, -1, -1))
+        else:
+            on_result((ErrorCode.NONE, local_log.log_start_offset, local_log.log_end_offset))

@@ -6,9 +6,8 @@ and the purgatories that `ReplicaManager` makes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
-from broker_sim.replica.share_fetch_keys import DelayedShareFetchPartitionKey
+import base64
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,11 +26,37 @@ DEFAULT_PURGE_INTERVAL: Final = 1000
 """Kafka's default, for purgatories without a configuration of their own."""
 
 
+class DelayedShareFetchGroupKey(NamedTuple):
+    """Key of a share partition, whose records may become available again."""
+
+    group_id: str
+    topic_id: bytes
+    partition: int
+
+    def __str__(self) -> str:
+        return f"groupId={self.group_id}, topicId={_text(self.topic_id)}, partition={self.partition}"
+
+
+class DelayedShareFetchPartitionKey(NamedTuple):
+    """Key of a partition for all share groups, whose high watermark may move."""
+
+    topic_id: bytes
+    partition: int
+
+    def __str__(self) -> str:
+        return f"topicId={_text(self.topic_id)}, partition={self.partition}"
+
+
+def _text(topic_id: bytes) -> str:
+    """Return the topic id as Kafka prints it."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+
+
 class Purgatories:
     """All purgatories of one broker, in the order in which they were made.
 
     `make(name, purge_interval)` returns a purgatory of this broker. The first four below are keyed by
-    `TopicPartition`, share fetches as `share_fetch_keys` says; a coordinator gets its own with `named`.
+    `TopicPartition`, share fetches by the two keys above; a coordinator gets its own with `named`.
     """
 
     __slots__ = ("_all", "_make", "delete_records", "elect_leader", "fetch", "produce", "share_fetch")

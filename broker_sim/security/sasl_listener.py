@@ -1,8 +1,8 @@
-"""How clients of a listener log in: the mechanisms that its configurations enable.
+"""The SASL logins of a listener: the mechanisms that its configurations enable.
 
 Mirrors `SaslChannelBuilder` and the part of `ChannelBuilders` that reads JAAS lines.
 
-Deliberate differences: GSSAPI is not served. SCRAM and OAUTHBEARER need no JAAS line, though one is
+Deliberate differences: GSSAPI is not supported. SCRAM and OAUTHBEARER need no JAAS line, though one is
 accepted.
 """
 

@@ -1,4 +1,4 @@
-"""What the server's side of a SASL mechanism does: tokens in, challenges out; mirrors `SaslServer`."""
+"""The server's side of a SASL mechanism, from tokens to challenges; mirrors `SaslServer`."""
 
 from __future__ import annotations
 

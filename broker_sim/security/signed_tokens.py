@@ -1,4 +1,4 @@
-"""Which signed tokens are good; mirrors `BrokerJwtValidator`, `ClaimValidationUtils`, and jose4j's checks."""
+"""Validation of signed tokens; mirrors `BrokerJwtValidator`, `ClaimValidationUtils`, and jose4j's checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a running listener may take other stores; mirrors `SslFactory`.
+"""Checks of new stores for a running listener; mirrors `SslFactory`.
 
 A. Neither store is added to a listener that has none, and a key store is not removed.
 B. The new certificate has the old one's name, unless `ssl.allow.dn.changes`.

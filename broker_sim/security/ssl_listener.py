@@ -1,4 +1,4 @@
-"""TLS of a listener: its certificate and whom it trusts, as its configurations say.
+"""TLS of a listener: its certificate and the ones it trusts, by its configurations.
 
 Mirrors `SslFactory`, `DefaultSslEngineFactory` and the part of `DefaultKafkaPrincipalBuilder` for TLS.
 

@@ -1,4 +1,4 @@
-"""Who signs the tokens of a cluster's own clients, so that a test needs no identity provider; with `cryptography`."""
+"""Issues tokens for a cluster's own clients, so that tests need no identity provider; needs `cryptography`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim_purgatory import TimerTask
 
-from broker_sim.replica.share_fetch_keys import DelayedShareFetchGroupKey, DelayedShareFetchPartitionKey
+from broker_sim.replica.purgatories import DelayedShareFetchGroupKey, DelayedShareFetchPartitionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -33,7 +33,7 @@ from tests.broker_sim.broker_contexts import broker_context
 
 
 class NobodyHasBegun:
-    """The `TransactionVerifier` of a cluster without transactions."""
+    """The `AddPartitionsToTxnManager` of a cluster without transactions."""
 
     def verify(self, transactional_id, _id, _epoch, topic_partitions, on_result, *, adds):
         assert transactional_id
@@ -56,7 +56,7 @@ class AlwaysOpen:
 
 
 class NoTransactions:
-    """The `TransactionVerifier` of a cluster in which nobody has begun a transaction."""
+    """The `AddPartitionsToTxnManager` of a cluster in which nobody has begun a transaction."""
 
     def verify(self, transactional_id, producer_id, producer_epoch, partitions, on_result, *, adds):
         """Answer as a coordinator that does not know the transactional id."""

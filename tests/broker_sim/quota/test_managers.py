@@ -6,8 +6,8 @@ from broker_sim_purgatory import VirtualClock
 from broker_sim.config import BrokerConfig
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.quota import Client, QuotaManagers
+from broker_sim.quota.controller_mutation import TokenBucket
 from broker_sim.quota.rate import Window
-from broker_sim.quota.token_bucket import TokenBucket
 
 CLIENT, OTHER = Client("u", "c"), Client("u", "other")
 C, ANY_C = (("client-id", "c"),), (("client-id", None),)

@@ -11,7 +11,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.metadata import PartitionState
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.replica import INITIAL_EPOCH, FetchIsolation, FetchParams, FetchPartition, FollowerFetch
-from broker_sim.replica.replica_server import ReplicaServer
+from broker_sim.replica.leader_link import ReplicaServer
 
 TOPIC, LEADER, ALL = "topic", 1, (1, 2, 3)
 FOLLOWERS = (2, 3)

@@ -4,7 +4,7 @@ from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, Pend
 from broker_sim.config import BrokerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.replica import Purgatories
-from broker_sim.replica.share_fetch_keys import DelayedShareFetchGroupKey, DelayedShareFetchPartitionKey
+from broker_sim.replica.purgatories import DelayedShareFetchGroupKey, DelayedShareFetchPartitionKey
 
 KEY = TopicPartition("topic", 0)
 TOPIC_ID = b"t" * 16
