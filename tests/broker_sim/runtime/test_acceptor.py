@@ -86,7 +86,7 @@ def test_few_connections_are_accepted_in_one_turn(run):
     assert run(main()) == ACCEPTS_AT_ONCE
 
 
-def test_who_connects_while_clients_are_held_is_served_afterwards(run):
+def test_clients_that_connect_while_held_are_served_afterwards(run):
     async def main():
         with ExitStack() as stack:
             port, made, acceptor = await listen(stack)

@@ -60,7 +60,7 @@ def test_served_request_is_handled_before_what_it_has_completed():
     assert log == ["request", "completed"]
 
 
-def test_what_a_failed_request_has_completed_runs():
+def test_completions_of_a_failed_request_run():
     log, queue = [], ActionQueue()
 
     def handle():

@@ -28,7 +28,7 @@ def test_paused_process_keeps_callbacks_and_runs_them_in_order(scheduler, proces
     assert log == [1, 2]
 
 
-def test_what_a_timer_completes_runs_in_the_next_turn_once(scheduler, process):
+def test_completions_of_a_timer_run_once_in_the_next_turn(scheduler, process):
     log = []
 
     def timer():

@@ -106,7 +106,7 @@ def test_end_of_a_client_is_a_turn_too(run, stack):
     run(main())
 
 
-def test_who_has_left_gets_no_turn_and_takes_none_from_the_next_socket_of_its_number(run, stack):
+def test_reader_that_left_gets_no_turn_and_takes_none_from_its_successor(run, stack):
     async def main():
         turns, read = turns_of_running_loop(stack), []
         own, other = pair(stack)

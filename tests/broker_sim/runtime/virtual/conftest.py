@@ -1,4 +1,4 @@
-"""How the tests of the virtual runtime run a coroutine."""
+"""Fixtures that run a coroutine in virtual time, or in both."""
 
 from __future__ import annotations
 

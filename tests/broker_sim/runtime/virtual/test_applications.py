@@ -1,4 +1,4 @@
-"""What applications have besides Kafka runs in virtual time, unmodified: HTTP clients and servers."""
+"""HTTP clients and servers of applications run in virtual time, unmodified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose code runs when a process calls another one: a server, or a broker, that it does not outlive."""
+"""Servers and brokers run in their own context when a process calls them, and outlive it."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from broker_sim.runtime.scheduler import Scheduler
 from broker_sim.runtime.virtual import run
 
 
-def test_what_is_sent_before_the_server_has_accepted_is_handled_by_the_server():
+def test_data_sent_before_the_server_accepts_is_handled_by_the_server():
     heard = []
 
     class Server(asyncio.Protocol):

@@ -1,4 +1,4 @@
-"""What leaves virtual time is refused at once, with the line that asks for it."""
+"""Calls that leave virtual time are refused at once, with the line of the call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from broker_sim.runtime.virtual.escapes import ADVICE
 
 
 @pytest.mark.parametrize("name", sorted(ADVICE))
-def test_what_leaves_virtual_time_is_refused_with_advice(name):
+def test_methods_that_leave_virtual_time_are_refused_with_advice(name):
     loop = VirtualEventLoop()
     with pytest.raises(EscapeError, match=rf"loop\.{name}: .*; "):
         getattr(loop, name)(1, 2)

@@ -1,4 +1,4 @@
-"""What ends a run that would not end, and what fails it; when garbage is collected."""
+"""Runs that would not end are ended, failures end runs, and garbage is collected at counted steps."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_runs_own_garbage_is_gone_and_others_is_left_alone():
     assert gc.get_freeze_count() == 0
 
 
-def test_what_a_caller_holds_until_its_run_has_ended_is_collected_later():
+def test_garbage_that_a_caller_holds_beyond_its_run_is_collected_later():
     class Cycle:
         def __init__(self):
             self.itself = self
@@ -181,7 +181,7 @@ def test_what_a_caller_holds_until_its_run_has_ended_is_collected_later():
 
 
 @pytest.mark.usefixtures("no_collection_is_due")
-def test_what_a_caller_holds_is_collected_at_once_where_the_run_goes_inside():
+def test_garbage_that_a_caller_holds_is_collected_at_once_around_the_run():
     class Cycle:
         def __init__(self):
             self.itself = self

@@ -40,7 +40,7 @@ def test_killed_process_runs_nothing_any_more_and_the_others_go_on():
     play(main)
 
 
-def test_what_a_killed_process_waits_for_may_come():
+def test_result_that_a_killed_process_waits_for_is_dropped():
     async def main(loop):
         seen = []
         queue = asyncio.Queue()

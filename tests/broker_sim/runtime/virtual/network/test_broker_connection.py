@@ -10,7 +10,7 @@ from broker_sim.network.connection import Connection
 from broker_sim.runtime.process import Process
 
 SIZES = (1, 10, 1_000, 40_000, 1_000_000, 3_000_000, 5)
-"""Of frames: read together, read into a place of their own, and read in pieces."""
+"""Sizes of frames: read together, read into a place of their own, and read in pieces."""
 
 
 class Scheduler:

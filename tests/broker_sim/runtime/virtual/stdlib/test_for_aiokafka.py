@@ -1,4 +1,4 @@
-"""What aiokafka needs besides: the time of records, names and orders that repeat."""
+"""Runs of aiokafka repeat: the time of records, names and orders."""
 
 from __future__ import annotations
 
