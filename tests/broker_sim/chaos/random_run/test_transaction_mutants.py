@@ -9,7 +9,7 @@ import pytest
 
 from broker_sim.chaos.faults.action import broker_name, broker_names
 from broker_sim.chaos.random_run import Action, Schedule, draw_schedule
-from broker_sim.coordinator import transactions
+from broker_sim.coordinator import storage
 from broker_sim.errors import ErrorCode
 from broker_sim.group.shard import GroupShard
 from broker_sim.log.log_offsets import LogOffsets
@@ -62,7 +62,7 @@ def marker_is_written_to_one_partition_only(monkeypatch):
 def every_marker_commits(monkeypatch):
     """What was aborted is committed."""
     monkeypatch.setattr(
-        transactions,
+        storage,
         "build_end_txn_marker",
         lambda **arguments: build_end_txn_marker(**{**arguments, "is_commit": True}),
     )

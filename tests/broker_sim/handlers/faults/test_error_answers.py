@@ -174,7 +174,7 @@ def state_answer(api, text):
     """Return the answer of a share coordinator that has one error for two partitions."""
     row = api.response.PartitionResult
     rows = [row(number, error_code=ERROR, error_message=text) for number in (3, 4)]
-    return api.response([api.told_topic(KEY.topic_id, rows)])
+    return api.response([api.response_topic(KEY.topic_id, rows)])
 
 
 OFFSETS = messages.DescribeShareGroupOffsetsResponse
@@ -204,8 +204,8 @@ def share_request(api):
     """Return a request of two groups or partitions, one of them twice where each gets a row."""
     for state_api in STATE_APIS:
         if api == state_api.request.API_KEY:
-            asked = next(iter(state_api.asked_of(REQUESTS[api])))[1]
-            return state_api.request_of("g", [(KEY, asked), (KEY._replace(partition=4), asked)])
+            arguments = next(iter(state_api.arguments_of(REQUESTS[api])))[1]
+            return state_api.request_of("g", [(KEY, arguments), (KEY._replace(partition=4), arguments)])
     if api is ApiKey.SHARE_GROUP_DESCRIBE:
         return messages.ShareGroupDescribeRequest(["g", "h", "g"])
     if api is ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS:
