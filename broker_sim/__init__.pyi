@@ -3,10 +3,9 @@
 from broker_sim.cluster.async_cluster import AsyncCluster as AsyncCluster
 from broker_sim.cluster.cluster import Cluster as Cluster
 from broker_sim.cluster.kafka_container import KafkaContainer as KafkaContainer
-from broker_sim.cluster.nodes.lost_records import LostRecords as LostRecords
+from broker_sim.cluster.nodes.node import LostRecords as LostRecords
 from broker_sim.cluster.records import TopicRecord as TopicRecord
 from broker_sim.cluster.records import TopicRecords as TopicRecords
-from broker_sim.cluster.scopes import Scope as Scope
 from broker_sim.cluster.status.cluster_status import (
     BrokerStatus as BrokerStatus,
 )
@@ -25,6 +24,8 @@ from broker_sim.cluster.status.cluster_status import (
 from broker_sim.cluster.status.cluster_status import (
     PartitionStatus as PartitionStatus,
 )
+from broker_sim.cluster.status.cluster_status import PurgatoriesStatus as PurgatoriesStatus
+from broker_sim.cluster.status.cluster_status import PurgatoryStatus as PurgatoryStatus
 from broker_sim.cluster.status.cluster_status import (
     ReplicaStatus as ReplicaStatus,
 )
@@ -42,12 +43,6 @@ from broker_sim.cluster.status.coordinator_status import (
 )
 from broker_sim.cluster.status.coordinator_status import (
     GroupStatus as GroupStatus,
-)
-from broker_sim.cluster.status.purgatory_status import (
-    PurgatoriesStatus as PurgatoriesStatus,
-)
-from broker_sim.cluster.status.purgatory_status import (
-    PurgatoryStatus as PurgatoryStatus,
 )
 from broker_sim.cluster.status.share_status import (
     InFlightStatus as InFlightStatus,
@@ -67,7 +62,8 @@ from broker_sim.cluster.status.transaction_status import (
 from broker_sim.cluster.status.transaction_status import (
     TransactionStatus as TransactionStatus,
 )
-from broker_sim.cluster.virtual.client_host import ClientHost as ClientHost
+from broker_sim.cluster.verbs.scopes import Scope as Scope
+from broker_sim.cluster.virtual.simulated_cluster import ClientHost as ClientHost
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster as SimulatedCluster
 from broker_sim.cluster.virtual.virtual_client import PendingResponse as PendingResponse
 from broker_sim.cluster.virtual.virtual_client import VirtualClient as VirtualClient

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from broker_sim import VirtualCluster
 from broker_sim.cli.top_view import render
-from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
+from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -52,7 +52,7 @@ def control_client(url: str | None, token: str | None) -> ControlClient:
 
 def check_topics(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> Sequence[str]:
     """Return the topics as they are; all but the name may be left out. A callback of click's options."""
-    from broker_sim.cluster.topic_text import parse_topic  # noqa: PLC0415 - `ctl` needs no cluster
+    from broker_sim.cluster.text_forms import parse_topic  # noqa: PLC0415 - `ctl` needs no cluster
 
     for text in texts:
         try:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from broker_sim.cluster.listeners.broker_listeners import LAST_PORT
-from broker_sim.cluster.listeners.security_arguments import read_security
-from broker_sim.cluster.topic_text import parse_topic
+from broker_sim.cluster.listeners.broker_listeners import LAST_PORT, read_security
+from broker_sim.cluster.text_forms import parse_topic
 from broker_sim.config import ADVERTISED_LISTENERS, LISTENERS, BrokerConfig, shift_ports
 from broker_sim.errors import ConfigError, UnknownBrokerError
 from broker_sim.runtime.sockets import bare_host

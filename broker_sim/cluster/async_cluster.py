@@ -23,16 +23,20 @@ from broker_sim.cluster.arguments import (
     check_trace,
     control_server,
 )
-from broker_sim.cluster.changes import Changes, name_of
-from broker_sim.cluster.listeners.broker_listeners import listeners_by_id, with_listeners
+from broker_sim.cluster.listeners.broker_listeners import (
+    check_users,
+    credentials_of,
+    listeners_by_id,
+    read_security,
+    with_listeners,
+)
 from broker_sim.cluster.listeners.client_config import CLIENT, Trust, choose_login, client_config
 from broker_sim.cluster.listeners.listeners import Listeners
-from broker_sim.cluster.listeners.security_arguments import check_users, credentials_of, read_security
 from broker_sim.cluster.nodes.data_directory import DataDirectory
 from broker_sim.cluster.nodes.nodes import Nodes
-from broker_sim.cluster.topic_text import creatable_topics
+from broker_sim.cluster.text_forms import creatable_topics
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
-from broker_sim.cluster.verbs.base import wait_limit_s
+from broker_sim.cluster.verbs.base import Changes, name_of, wait_limit_s
 from broker_sim.control.verb import AsyncFace
 from broker_sim.controller import check_finalized_features
 from broker_sim.errors import ClusterTimeoutError, WrongStateError

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import ParkedOperation
 
     from broker_sim.cluster.async_cluster import AsyncCluster
-    from broker_sim.cluster.status.cluster_status import ClusterStatus, PartitionStatus
+    from broker_sim.cluster.status.cluster_status import ClusterStatus, PartitionStatus, PurgatoryStatus
     from broker_sim.cluster.status.coordinator_status import GroupStatus
-    from broker_sim.cluster.status.purgatory_status import PurgatoryStatus
     from broker_sim.cluster.status.share_status import SharePartitionStatus
     from broker_sim.handlers.request_log import RequestStatus
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from broker_sim.cluster.cluster import Cluster
-from broker_sim.cluster.topic_text import parse_topic
+from broker_sim.cluster.text_forms import parse_topic
 from broker_sim.testing.options import configs_for_tests
 
 if TYPE_CHECKING:

@@ -13,16 +13,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.nodes.producers_in_logs import highest_producer_id
 from broker_sim.controller import MetadataStore, ProducerIdControlManager
-from broker_sim.errors import ConfigError
+from broker_sim.errors import ApiError, ConfigError
 from broker_sim.log import LogDirectory, first_log, lock_directory
+from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
+from broker_sim.protocol.errors import ProtocolError
+from broker_sim.protocol.record_batch import NO_PRODUCER_ID
+from broker_sim.transaction.records import TransactionLogValue, serde
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from broker_sim.controller import StoredMetadata
-    from broker_sim.log import LogManager
+    from broker_sim.log import LogManager, PartitionLog
     from broker_sim.metadata import MetadataImage
 
 METADATA_FILE = "controller.metadata"
@@ -151,3 +154,32 @@ class DataDirectory:
 
 def _name(broker_id: int) -> str:
     return f"broker-{broker_id}"
+
+
+def highest_producer_id(logs: LogManager) -> int:
+    """Return the highest id of a producer that has written to these logs, or that transactions know.
+
+    -1 is none. Logs of transactions are read as a whole; of all others the producers' states are enough,
+    because an id without one is new to the log.
+    """
+    highest = NO_PRODUCER_ID
+    for log in logs.logs:
+        highest = max(highest, *log.producer_state.active_producers, NO_PRODUCER_ID)
+        if log.topic_partition.topic == TRANSACTION_STATE_TOPIC:
+            highest = max(highest, *_of_transactions(log), NO_PRODUCER_ID)
+    return highest
+
+
+def _of_transactions(log: PartitionLog) -> Iterator[int]:
+    for segment in log.segments:
+        for header, batch in segment.batches_from(segment.base_offset):
+            if header.is_control:
+                continue
+            try:
+                for _, record in serde.decode_batch(batch):
+                    value = record.value
+                    if isinstance(value, TransactionLogValue):
+                        yield value.producer_id
+                        yield value.next_producer_id
+            except (ApiError, ProtocolError):
+                continue  # the coordinator that loads it tells what is wrong

@@ -1,23 +1,110 @@
-"""One broker's machine: what stays when its process ends."""
+"""One broker's machine, which stays when the broker's process ends: configuration, logs, memory.
+
+Also the records that it loses with its power, and the warnings about configurations of brokers.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.cluster.nodes.lost_records import kept_batches, lost_records
-from broker_sim.log import LogDirectory, LogManager, ProducerStateManagerConfig
+from broker_sim.config import (
+    BROKER_CONFIGS,
+    BROKER_WITHOUT_EFFECT,
+    JAAS_CONFIG,
+    SERVER_HANDLER,
+    SIGNED_TOKEN_HANDLERS,
+    without_listener,
+)
+from broker_sim.errors import ConfigError
+from broker_sim.log import LogDirectory, LogManager, MemoryAccount, ProducerStateManagerConfig
+from broker_sim.runtime.memory import default_memory_limit, return_freed_memory
 from broker_sim.runtime.process import MachineClock, Process, ProcessState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from broker_sim_purgatory import Clock
 
     from broker_sim.broker.broker import Broker
-    from broker_sim.cluster.nodes.lost_records import KeptBatches, LostRecords
     from broker_sim.config import BrokerConfig, Endpoint
-    from broker_sim.log import MemoryAccount, SimulatedDisk
+    from broker_sim.log import PartitionLog, SimulatedDisk
     from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.runtime.event_log import EventLogger
+    from broker_sim.runtime.process import Handle
+    from broker_sim.runtime.scheduler import Scheduler
+
+KeptBatches = dict["TopicPartition", list[tuple[int, int, bytes]]]
+"""Base offset, end offset and bytes of each batch, by partition."""
+
+
+class LostRecords(NamedTuple):
+    """The end of a log that one broker has lost; other replicas may have it."""
+
+    broker_id: int
+    topic_partition: TopicPartition
+    first_offset: int
+    end_offset: int
+    """Where the log ended before."""
+
+
+def kept_batches(logs: LogManager) -> KeptBatches:
+    """Return the batches of all logs that are not offline."""
+    return {log.topic_partition: _batches(log) for log in logs.logs}
+
+
+def _batches(log: PartitionLog) -> list[tuple[int, int, bytes]]:
+    return [
+        (header.base_offset, header.base_offset + header.last_offset_delta + 1, bytes(batch))
+        for segment in log.segments
+        for header, batch in segment.batches_from(segment.base_offset)
+    ]
+
+
+def lost_records(broker_id: int, before: KeptBatches, logs: LogManager) -> list[LostRecords]:
+    """Return for each partition from where on the logs lack what they had."""
+    now = {log.topic_partition: log for log in logs.logs}
+    lost = []
+    for key, batches in before.items():
+        log = now.get(key)
+        start = 0 if log is None else log.log_start_offset
+        found = {} if log is None else {base: batch for base, _, batch in _batches(log)}
+        for base, _, batch in batches:
+            if base < start and log is not None and log.log_end_offset > start:
+                continue  # deleted, not lost
+            if found.get(base) != batch:
+                lost.append(LostRecords(broker_id, key, base, batches[-1][1]))
+                break
+    return lost
+
+
+MEMORY_RETURN_MS: Final = 1_000
+"""Freed memory is given back at most so often."""
+
+
+class LogMemory:
+    """The account that the logs are charged to, and the machine that gets back what they free."""
+
+    def __init__(self, scheduler: Scheduler, limit_bytes: int | None, reclaim: Callable[[], object]) -> None:
+        """Half of the machine's memory is the limit unless given; `reclaim()` frees what may go."""
+        self._scheduler = scheduler
+        self._handle: Handle | None = None
+        self.account = MemoryAccount(
+            limit_bytes or default_memory_limit(), scheduler.clock, reclaim=reclaim, on_freed=self._return_soon
+        )
+
+    def _return_soon(self) -> None:
+        """Give freed memory back to the machine, when what uses it still has let go of it."""
+        if self._handle is None:
+            self._handle = self._scheduler.call_later(MEMORY_RETURN_MS, self._return)
+
+    def _return(self) -> None:
+        self._handle = None
+        return_freed_memory()
+
+    def close(self) -> None:
+        """Give nothing back any more."""
+        if self._handle is not None:
+            self._handle.cancel()
 
 
 class Node:
@@ -117,3 +204,60 @@ class Node:
     def state(self) -> ProcessState:
         """Running, paused or dead."""
         return ProcessState.DEAD if self.process is None else self.process.state
+
+
+NO_NODE_ID = -1
+
+
+def log_doubtful_configs(configs: Iterable[BrokerConfig], log: EventLogger) -> None:
+    """Log what has no effect, and heartbeats that are too rare."""
+    configs = list(configs)
+    _log_configs_without_effect(configs, log)
+    _log_long_heartbeat_intervals(configs, log)
+
+
+def _log_configs_without_effect(configs: Iterable[BrokerConfig], log: EventLogger) -> None:
+    names = {
+        name
+        for config in configs
+        for name, text in config.originals.items()
+        if without_listener(name) != SERVER_HANDLER or text not in SIGNED_TOKEN_HANDLERS
+    }
+    has_effect = BROKER_CONFIGS.keys() - BROKER_WITHOUT_EFFECT.keys()
+    without_effect = sorted(
+        name
+        for name in names - has_effect
+        if (own := without_listener(name)) == name or own not in {*has_effect, JAAS_CONFIG}
+    )
+    if without_effect:
+        log.warning("configuration_without_effect", names=without_effect)
+
+
+def _log_long_heartbeat_intervals(configs: Iterable[BrokerConfig], log: EventLogger) -> None:
+    """Log, as Kafka does, that brokers would be fenced by chance."""
+    for config in configs:
+        heartbeat_ms = config.broker_heartbeat_interval_ms
+        session_ms = config.broker_session_timeout_ms
+        if heartbeat_ms * 2 > session_ms:
+            log.error(
+                "heartbeat_interval_too_long",
+                interval_ms=heartbeat_ms,
+                session_timeout_ms=session_ms,
+                remedy="set broker.heartbeat.interval.ms to at most half of"
+                " broker.session.timeout.ms, or a live broker may be fenced",
+            )
+            return
+
+
+def numbered(configs: Mapping[int, BrokerConfig]) -> dict[int, BrokerConfig]:
+    """Return the configurations with their broker's id. Raises ConfigError for another id."""
+    result = {}
+    for broker_id, config in configs.items():
+        if config.node_id not in (NO_NODE_ID, broker_id):
+            raise ConfigError(
+                f"Invalid value {config.node_id} for configuration node.id: brokers are numbered"
+                f" from 1 on, and this one is {broker_id}"
+            )
+        number = str(broker_id)
+        result[broker_id] = config.with_overrides({"node.id": number, "broker.id": number})
+    return result

@@ -1,26 +1,27 @@
 """The nodes of a cluster: the controller, the brokers, and the links between them.
 
-Nodes have no sockets; `Listeners` opens those of the brokers.
+Nodes have no sockets; `Listeners` opens those of the brokers. When a cluster is reset, the coordinators' topics
+stay, without groups and transactions: a client that finds no coordinator retries only after a while (librdkafka
+after a second), so each test with a consumer would wait that long for a topic to be made.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
 from broker_sim.broker.late_metadata import MetadataDelay
-from broker_sim.cluster.nodes.coordinators_topics import emptied_topics
-from broker_sim.cluster.nodes.memory import LogMemory
-from broker_sim.cluster.nodes.node import Node
-from broker_sim.cluster.nodes.node_configs import log_doubtful_configs, numbered
-from broker_sim.controller import Controller, initial_features, supported_features
+from broker_sim.cluster.nodes.node import LogMemory, Node, log_doubtful_configs, numbered
+from broker_sim.controller import Controller, CreatableTopic, initial_features, supported_features
 from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.handlers import ApiTable
 from broker_sim.handlers.denial_log import DenialLog
 from broker_sim.handlers.faults import FaultInjector
 from broker_sim.handlers.request_log import RequestLog
+from broker_sim.handlers.support.auto_topic_creation import creatable_topic
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.quota import QuotaManagers
 from broker_sim.runtime.arguments import checked_ms
@@ -30,13 +31,12 @@ from broker_sim.runtime.process import Handle, Process, ProcessState
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping
 
     from broker_sim.cluster.nodes.data_directory import DataDirectory
     from broker_sim.config import BrokerConfig, Endpoint
-    from broker_sim.controller import CreatableTopic
-    from broker_sim.log import LogDirectory, SimulatedDisk
-    from broker_sim.metadata import MetadataImage
+    from broker_sim.log import LogDirectory, PartitionLog, SimulatedDisk
+    from broker_sim.metadata import MetadataImage, TopicState
     from broker_sim.runtime.purgatories import PurgatoryFactory
     from broker_sim.runtime.scheduler import Scheduler
 
@@ -389,3 +389,60 @@ class Nodes:
             self._tick_handle.cancel()
         self._log_memory.close()
         self._controller_process.kill()
+
+
+_TOPICS: Final = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC)
+
+
+def emptied_topics(
+    brokers: Collection[Broker], image: MetadataImage, config: BrokerConfig, others: Container[str]
+) -> tuple[list[str], list[CreatableTopic]]:
+    """Return which coordinators' topics that are there may stay, and which are to be made anew.
+
+    Those that nobody has used stay: to make 50 partitions anew takes 15 ms. `others` are not looked at.
+    """
+    kept, anew = [], []
+    for name in _TOPICS:
+        topic = image.topics.get(name)
+        if topic is None or name in others:
+            continue
+        configs = creatable_topic(name, config).configs
+        if topic.configs == configs and not _is_used(brokers, topic):
+            kept.append(name)
+            continue
+        count, replicas = len(topic.partitions), len(topic.partitions[0].replicas)
+        anew.append(CreatableTopic(name, count, replicas, configs=configs))
+    return kept, anew
+
+
+def _is_used(brokers: Collection[Broker], topic: TopicState) -> bool:
+    """Whether a coordinator has written, or has a group that it has not written yet."""
+    if topic.name == GROUP_METADATA_TOPIC and any(
+        shard.groups for broker in brokers for shard in broker.groups.shards()
+    ):
+        return True
+    keys = [TopicPartition(topic.name, number) for number in range(len(topic.partitions))]
+    return any(
+        key in partitions and partitions[key].log.log_end_offset
+        for partitions in (broker.replica_manager.partitions for broker in brokers)
+        for key in keys
+    )
+
+
+def leads(nodes: Nodes, broker: Broker, topic: str, partition: int) -> bool:
+    """Whether the broker leads it; one that was paused may not have heard that another does now."""
+    state = nodes.controller.image.partition(TopicPartition(topic, partition))
+    return state is not None and state.leader == broker.broker_id
+
+
+def live_leader(nodes: Nodes, key: TopicPartition) -> Broker | None:
+    """Return the broker that leads the partition, None without a live one."""
+    state = nodes.controller.image.partition(key)
+    return None if state is None else nodes.brokers.get(state.leader)
+
+
+def leaders_log(nodes: Nodes, key: TopicPartition) -> PartitionLog | None:
+    """Return the log of the partition's leader, None without a live one."""
+    leader = live_leader(nodes, key)
+    partition = None if leader is None else leader.replica_manager.partitions.get(key)
+    return None if partition is None else partition.log

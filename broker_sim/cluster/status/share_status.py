@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from broker_sim.cluster.status.leaders import leaders_log, live_leader
+from broker_sim.cluster.nodes.nodes import leaders_log, live_leader
 from broker_sim.errors import ApiError
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.cluster.status.leaders import leaders_log, leads
+from broker_sim.cluster.nodes.nodes import leaders_log, leads
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 
 if TYPE_CHECKING:

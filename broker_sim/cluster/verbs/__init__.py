@@ -12,13 +12,11 @@ for what a Kafka controller would refuse, ClusterTimeoutError for a wait that ta
 
 from broker_sim.cluster.verbs.base import WAIT_LIMIT_S
 from broker_sim.cluster.verbs.brokers import BrokerVerbs
-from broker_sim.cluster.verbs.groups import GroupVerbs
 from broker_sim.cluster.verbs.requests import RequestVerbs
 from broker_sim.cluster.verbs.scopes import ScopeVerbs
 from broker_sim.cluster.verbs.security import SecurityVerbs
-from broker_sim.cluster.verbs.status import StatusVerbs
-from broker_sim.cluster.verbs.topics import TopicVerbs
-from broker_sim.cluster.verbs.waits import WaitVerbs
+from broker_sim.cluster.verbs.status import StatusVerbs, WaitVerbs
+from broker_sim.cluster.verbs.topics import GroupVerbs, TopicVerbs
 
 __all__ = ["WAIT_LIMIT_S", "Verbs"]
 

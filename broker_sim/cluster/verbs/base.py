@@ -1,7 +1,12 @@
-"""What all verbs use: the nodes, and the waits for them."""
+"""The base of all verbs: the nodes, the waits for them, and the counter that wakes these waits.
+
+Kafka has no counterpart.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker_sim.control.verb import Face
@@ -15,10 +20,40 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.security import TokenIssuer
 
+
+def name_of(predicate: Callable[[], object]) -> str:
+    """Return a predicate's name and its place in the source, for messages."""
+    code = getattr(predicate, "__code__", None)
+    if code is None:
+        return repr(predicate)
+    place = f"{Path(code.co_filename).name}, line {code.co_firstlineno}"
+    return f"{code.co_qualname} ({place})"
+
+
+class Changes:
+    """Counts events that may have changed something in a cluster. Thread rule: the cluster's event loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._event = asyncio.Event()
+
+    def notify(self) -> None:
+        """Wake all waiters; each looks once in a turn of the loop, however often this is called."""
+        self.count += 1
+        self._event.set()
+
+    async def after(self, count: int) -> int:
+        """Wait until the count exceeds `count`; return the new count."""
+        while self.count <= count:
+            self._event.clear()
+            await self._event.wait()
+        return self.count
+
+
 WAIT_LIMIT_S = 60
-"""More than a killed broker needs to come back: its old session ends after 9 s unless configured."""
+"""Longest wait of a verb in seconds, more than a killed broker needs to come back (9 s by default)."""
 LIMIT_PER_THOUSAND_PARTITIONS_S = 10
-"""A file system on which many others work takes milliseconds to create a file, and a replica has two."""
+"""Additional seconds for each thousand partitions: a busy file system needs ms to create each replica's files."""
 
 
 def wait_limit_s(image: MetadataImage) -> int:
@@ -28,7 +63,7 @@ def wait_limit_s(image: MetadataImage) -> int:
 
 
 class BaseVerbs(Face):
-    """The cluster that verbs act on. All of it runs on the cluster's event loop."""
+    """The cluster that verbs act on. Thread rule: the cluster's event loop."""
 
     listeners: Listeners
     token_issuer: TokenIssuer
@@ -63,14 +98,14 @@ class BaseVerbs(Face):
         raise NotImplementedError
 
     async def _until(self, condition: Callable[[], bool], what: str, limit_s: float | None = None) -> None:
-        """Wait for a condition on the metadata of the brokers; `limit_s` is `wait_limit_s` if not given.
+        """Wait for a condition on the metadata of the brokers, for `limit_s` seconds (default: `wait_limit_s`).
 
         Raises ClusterTimeoutError.
         """
         raise NotImplementedError
 
     async def _until_changed(self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float) -> None:
-        """Wait for a condition on anything in the cluster. Raises ClusterTimeoutError with what it is."""
+        """Wait for any condition on the cluster. Raises ClusterTimeoutError with its description."""
         raise NotImplementedError
 
     async def _until_heard_of(self, version: int, what: str) -> None:

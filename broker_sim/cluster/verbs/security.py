@@ -27,7 +27,7 @@ class SecurityVerbs(BaseVerbs):
         `transactional_id:`. A principal without a type is a user. `deny` forbids instead, which wins
         over all that allows. Raises WrongStateError without an authorizer.
         """
-        from broker_sim.cluster.acl_text import parse_acl  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.text_forms import parse_acl  # noqa: PLC0415 - see `Verbs`
         from broker_sim.errors import ApiError  # noqa: PLC0415 - see `Verbs`
 
         self._check_guarded()
@@ -46,7 +46,7 @@ class SecurityVerbs(BaseVerbs):
         Requests of a client from now on are refused, also on its open connections. Raises LookupError if
         there is no such ACL.
         """
-        from broker_sim.cluster.acl_text import parse_acl  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.text_forms import parse_acl  # noqa: PLC0415 - see `Verbs`
         from broker_sim.metadata.acl import AclFilter  # noqa: PLC0415 - see `Verbs`
 
         self._check_guarded()
@@ -86,7 +86,7 @@ class SecurityVerbs(BaseVerbs):
         has the wrong one. Returns when every running broker that can be reached knows it; `reset` brings the old
         one back. Raises LookupError if there is no such user, ConfigError for an empty password.
         """
-        from broker_sim.cluster.listeners.security_arguments import check_user, with_password  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.listeners.broker_listeners import check_user, with_password  # noqa: PLC0415 - see `Verbs`
 
         check_user(user, password)
         sasl = [each for listeners in self.listeners.all for each in listeners.sasl.values()]

@@ -6,18 +6,50 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from broker_sim.cluster.async_cluster import AsyncCluster
-from broker_sim.cluster.virtual.client_host import ClientHost
-from broker_sim.cluster.virtual.invariants import InvariantChecker
-from broker_sim.cluster.virtual.operation_watch import OperationWatches
+from broker_sim.cluster.virtual.invariants import InvariantChecker, OperationWatches
 from broker_sim.errors import WrongStateError
 from broker_sim.log import SimulatedDisk
 from broker_sim.runtime.process import ProcessState
+from broker_sim.runtime.virtual.network import ANY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from broker_sim.log import DiskOptions
     from broker_sim.runtime.virtual import VirtualEventLoop
+    from broker_sim.runtime.virtual.network import Network
+
+
+class ClientHost:
+    """A host by name: what runs inside `with` is a program on it, and so are the tasks made there.
+
+    `disconnect` may come at any time, also before the block or after it.
+    """
+
+    def __init__(self, network: Network, name: str) -> None:
+        self.name = name
+        self._network = network
+        self._entered: list[AbstractContextManager[None]] = []
+
+    def disconnect(self) -> None:
+        """Cut the host off from everything: bytes wait, as TCP does, until `reconnect`."""
+        self._network.cut(self.name, ANY)
+        self._network.cut(ANY, self.name)
+
+    def reconnect(self) -> None:
+        """Undo `disconnect`; what was held back arrives."""
+        self._network.mend(self.name, ANY)
+        self._network.mend(ANY, self.name)
+
+    def __enter__(self) -> Self:
+        inside = self._network.on_host(self.name)
+        inside.__enter__()
+        self._entered.append(inside)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entered.pop().__exit__(None, None, None)
 
 
 class SimulatedCluster(AsyncCluster):

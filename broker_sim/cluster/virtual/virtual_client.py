@@ -1,6 +1,7 @@
-"""A client in virtual time: sends requests over the virtual network and receives their responses.
+"""A client in virtual time, and builders of the requests that such clients send most.
 
-Its bytes go through the same sockets, codec and handlers as those of a real client.
+The client sends requests over the virtual network and receives their responses. Its bytes go through the same
+sockets, codec and handlers as those of a real client.
 """
 
 from __future__ import annotations
@@ -10,13 +11,91 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 from broker_sim.cluster.virtual.invariants import violated
+from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
+from broker_sim.protocol.records import build_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
+
+PRODUCE_VERSION = 9
+FETCH_VERSION = 12
+OFFSET_FETCH_VERSION = 9
+"""The newest versions of these requests in which topics have names, not ids."""
+
+Key = tuple[str, int]
+
+
+def produce_request(
+    *keys: Key,
+    values: tuple[bytes, ...] = (b"value",),
+    acks: int = -1,
+    timeout_ms: int = 30_000,
+    batch: bytes | None = None,
+) -> messages.ProduceRequest:
+    """Return a request that sends `values` (or a whole `batch`) to each (topic, partition)."""
+    records = build_batch(values) if batch is None else batch
+    return messages.ProduceRequest(
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=[
+            messages.ProduceRequest.TopicProduceData(
+                name=topic, partition_data=[messages.ProduceRequest.PartitionProduceData(index=number, records=records)]
+            )
+            for topic, number in keys
+        ],
+    )
+
+
+def fetch_request(
+    *keys: Key,
+    offset: int = 0,
+    max_wait_ms: int = 500,
+    min_bytes: int = 1,
+    max_bytes: int = 0x7FFFFFFF,
+    partition_max_bytes: int = 1_048_576,
+    leader_epoch: int = -1,
+    last_fetched_epoch: int = -1,
+    replica_id: int = -1,
+    isolation_level: int = 0,
+) -> messages.FetchRequest:
+    """Return a fetch of each (topic, partition) from `offset`."""
+    return messages.FetchRequest(
+        replica_id=replica_id,
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=isolation_level,
+        session_epoch=-1,
+        topics=[
+            messages.FetchRequest.FetchTopic(
+                topic=topic,
+                partitions=[
+                    messages.FetchRequest.FetchPartition(
+                        partition=number,
+                        fetch_offset=offset,
+                        partition_max_bytes=partition_max_bytes,
+                        current_leader_epoch=leader_epoch,
+                        last_fetched_epoch=last_fetched_epoch,
+                    )
+                ],
+            )
+            for topic, number in keys
+        ],
+    )
+
+
+def offset_fetch_request(group: str, key: Key, *, require_stable: bool) -> messages.OffsetFetchRequest:
+    """Return a request for the committed offset of a group in a partition."""
+    topic, number = key
+    request = messages.OffsetFetchRequest
+    topics = [request.OffsetFetchRequestTopics(name=topic, partition_indexes=[number])]
+    groups = [request.OffsetFetchRequestGroup(group, topics=topics)]
+    return request(groups=groups, require_stable=require_stable)
+
 
 LENGTH_BYTES = 4
 

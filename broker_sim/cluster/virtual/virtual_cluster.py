@@ -20,8 +20,8 @@ from functools import wraps
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from broker_sim.cluster.changes import name_of
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
+from broker_sim.cluster.verbs.base import name_of
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.cluster.virtual.virtual_client import VirtualClient
 from broker_sim.control.verb import BlockingFace, verbs_of
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from broker_sim.cluster.nodes.lost_records import LostRecords
+    from broker_sim.cluster.nodes.node import LostRecords
     from broker_sim.cluster.nodes.nodes import Nodes
-    from broker_sim.cluster.virtual.client_host import ClientHost
+    from broker_sim.cluster.virtual.simulated_cluster import ClientHost
     from broker_sim.config import GivenValue
     from broker_sim.log import DiskOptions, SimulatedDisk
     from broker_sim.trace import Trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.cluster.requests import produce_request
+from broker_sim.cluster.virtual.virtual_client import produce_request
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.protocol import messages

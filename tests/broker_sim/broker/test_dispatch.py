@@ -4,7 +4,7 @@ import pytest
 
 from broker_sim.broker.dispatch import RequestDispatcher
 from broker_sim.broker.throttling import Throttling
-from broker_sim.cluster.requests import produce_request
+from broker_sim.cluster.virtual.virtual_client import produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers import ApiSpec, ApiTable

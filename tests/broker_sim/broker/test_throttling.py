@@ -4,7 +4,7 @@ import pytest
 from broker_sim_purgatory import VirtualClock
 
 from broker_sim.broker.throttling import Throttling
-from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
+from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.handlers import RequestContext
 from broker_sim.handlers.faults import Fault

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 import pytest
 
 from broker_sim.cluster.cluster import Cluster
-from broker_sim.cluster.requests import produce_request
+from broker_sim.cluster.virtual.virtual_client import produce_request
 from broker_sim.errors import ApiError, ConfigError, ErrorCode, UnknownBrokerError, WrongStateError
 from broker_sim.protocol import messages
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request

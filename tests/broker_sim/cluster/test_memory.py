@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker_sim.cluster.nodes import memory as memory_module
-from broker_sim.cluster.nodes.memory import MEMORY_RETURN_MS
-from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
+from broker_sim.cluster.nodes import node as memory_module
+from broker_sim.cluster.nodes.node import MEMORY_RETURN_MS
+from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 

@@ -3,8 +3,8 @@
 import pytest
 
 from broker_sim import VirtualCluster
-from broker_sim.cluster.acl_text import parse_acl
-from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
+from broker_sim.cluster.text_forms import parse_acl
+from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.errors import WrongStateError
 from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.protocol import messages

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.topic_text import parse_topic
+from broker_sim.cluster.text_forms import parse_topic
 
 
 @pytest.mark.parametrize(

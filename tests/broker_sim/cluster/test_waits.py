@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from broker_sim import Cluster, ClusterTimeoutError, VirtualCluster
-from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
+from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, produce_request
 from broker_sim.runtime.virtual import VirtualEventLoop
 
 

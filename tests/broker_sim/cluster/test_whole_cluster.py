@@ -16,8 +16,8 @@ from broker_sim import (
     WrongStateError,
 )
 from broker_sim.cluster.records import partition_of_key
-from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
+from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, produce_request
 from broker_sim.controller.requests import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages

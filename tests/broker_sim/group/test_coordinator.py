@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
+from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, fetch_request
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 

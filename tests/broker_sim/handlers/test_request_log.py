@@ -5,7 +5,7 @@ import json
 import pytest
 
 from broker_sim import ErrorCode, Fault, VirtualCluster, WrongStateError
-from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
+from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 
 KEY = ("orders", 0)
 

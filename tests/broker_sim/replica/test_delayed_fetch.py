@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.requests import fetch_request
+from broker_sim.cluster.virtual.virtual_client import fetch_request
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import MetadataImage, PartitionState
 from broker_sim.metadata.topic_partition import TopicPartition

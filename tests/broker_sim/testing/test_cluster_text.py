@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim import Fault, VirtualCluster
-from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, produce_request
 from broker_sim.testing.cluster_text import cluster_text
 
 RELEASE = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.chaos.random_run.checks.coordinators import GROUPS_PARTITION
-from broker_sim.cluster.status.leaders import leaders_log, live_leader
+from broker_sim.cluster.nodes.nodes import leaders_log, live_leader
 from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.errors import ApiError
 from broker_sim.group.streams.streams_group import STABLE, StreamsGroup

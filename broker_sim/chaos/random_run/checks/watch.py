@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.chaos.random_run.checks.batches import batches_of
 from broker_sim.chaos.random_run.schedule import TOPIC
-from broker_sim.cluster.nodes.lost_records import kept_batches
+from broker_sim.cluster.nodes.node import kept_batches
 from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.errors import ApiError
 from broker_sim.metadata.topic_partition import TopicPartition

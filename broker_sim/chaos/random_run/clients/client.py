@@ -15,8 +15,8 @@ import random
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.random_run.schedule import TOPIC
-from broker_sim.cluster.requests import FETCH_VERSION, OFFSET_FETCH_VERSION, PRODUCE_VERSION
 from broker_sim.cluster.virtual.invariants import violated
+from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, OFFSET_FETCH_VERSION, PRODUCE_VERSION
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from broker_sim.chaos.random_run.checks.batches import batches_in
 from broker_sim.chaos.random_run.clients.client import Client
 from broker_sim.chaos.random_run.schedule import TOPIC
-from broker_sim.cluster.requests import fetch_request
 from broker_sim.cluster.virtual.invariants import violated
+from broker_sim.cluster.virtual.virtual_client import fetch_request
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records, read_end_txn_marker

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from broker_sim.chaos.random_run.checks.coordinators import informed_coordinator, newest_coordinator
 from broker_sim.chaos.random_run.clients.coordinated_client import AgainError, CoordinatedClient, StepError, T
 from broker_sim.chaos.random_run.schedule import TOPIC
-from broker_sim.cluster.requests import offset_fetch_request
+from broker_sim.cluster.virtual.virtual_client import offset_fetch_request
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import NO_EPOCH

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.chaos.random_run.checks.history import Acknowledged
 from broker_sim.chaos.random_run.clients.client import TIMEOUTS_MS, Client
 from broker_sim.chaos.random_run.schedule import ACKS, IDEMPOTENT, TOPIC
-from broker_sim.cluster.requests import produce_request
 from broker_sim.cluster.virtual.invariants import violated
+from broker_sim.cluster.virtual.virtual_client import produce_request
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.records import Record, build_batch
 

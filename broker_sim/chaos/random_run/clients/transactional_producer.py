@@ -20,7 +20,7 @@ from broker_sim.chaos.random_run.clients.client import TIMEOUTS_MS
 from broker_sim.chaos.random_run.clients.coordinated_client import AgainError, StepError, T
 from broker_sim.chaos.random_run.clients.fenced_producer import LONGEST_ABSENCE_MS, FencedProducer
 from broker_sim.chaos.random_run.schedule import TOPIC
-from broker_sim.cluster.requests import offset_fetch_request
+from broker_sim.cluster.virtual.virtual_client import offset_fetch_request
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.special_values import ACKS_ALL
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.random_run.clients.client import VERSIONS
 from broker_sim.chaos.random_run.schedule import TOPIC
-from broker_sim.cluster.requests import produce_request
+from broker_sim.cluster.virtual.virtual_client import produce_request
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import Record, build_batch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_sim.cluster.requests import fetch_request, produce_request
+from broker_sim.cluster.virtual.virtual_client import fetch_request, produce_request
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import build_batch
 from broker_sim_integration.acls.names import (

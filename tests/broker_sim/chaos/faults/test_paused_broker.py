@@ -10,7 +10,7 @@ import pytest
 
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.cluster import new_event_loop
-from broker_sim.cluster.requests import PRODUCE_VERSION, fetch_request, produce_request
+from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition

@@ -3,8 +3,8 @@
 import pytest
 
 from broker_sim import ApiError, VirtualCluster, WrongStateError
-from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
 from broker_sim.cluster.virtual.invariants import InvariantChecker
+from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, produce_request
 from broker_sim.errors import ErrorCode
 from broker_sim.log import DiskOptions
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.log import DiskOptions
 from broker_sim.metadata import GROUP_RESOURCE

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker_sim.cluster.nodes import memory
-from broker_sim.cluster.nodes.memory import LogMemory
+from broker_sim.cluster.nodes import node as memory
+from broker_sim.cluster.nodes.node import LogMemory
 from broker_sim.runtime.virtual.run import VirtualScheduler
 
 FREED_BYTES = 16 << 20

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
+from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode, UnknownBrokerError, WrongStateError
 from broker_sim.metadata.topic_partition import TopicPartition

@@ -7,7 +7,7 @@ from broker_sim_purgatory import VirtualClock
 
 from broker_sim import AsyncCluster
 from broker_sim.cluster.nodes import data_directory
-from broker_sim.cluster.nodes.producers_in_logs import highest_producer_id
+from broker_sim.cluster.nodes.data_directory import highest_producer_id
 from broker_sim.config import TopicConfig
 from broker_sim.log import LogManager
 from broker_sim.metadata.topic_partition import TopicPartition

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
 from broker_sim.cluster.status.cluster_status import LinkStatus
+from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, fetch_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.handlers.faults import Fault

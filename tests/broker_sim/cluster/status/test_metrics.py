@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
+from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, fetch_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.protocol import messages
 from broker_sim.share.partition.record_state import AcknowledgeType

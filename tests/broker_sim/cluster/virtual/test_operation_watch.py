@@ -3,8 +3,7 @@
 import pytest
 from broker_sim_purgatory import DelayedOperationPurgatory, PendingOperation, VirtualTimer
 
-from broker_sim.cluster.virtual.invariants import InvariantViolationError
-from broker_sim.cluster.virtual.operation_watch import OperationWatches
+from broker_sim.cluster.virtual.invariants import InvariantViolationError, OperationWatches
 from broker_sim.runtime.virtual import VirtualEventLoop
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from broker_sim.cluster.requests import PRODUCE_VERSION, fetch_request, produce_request
+from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.trace import Trace

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from broker_sim.cluster.requests import produce_request
+from broker_sim.cluster.virtual.virtual_client import produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ErrorCode

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.requests import produce_request
+from broker_sim.cluster.virtual.virtual_client import produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.faults import Fault

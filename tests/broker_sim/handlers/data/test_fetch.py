@@ -1,6 +1,6 @@
 import pytest
 
-from broker_sim.cluster.requests import fetch_request, produce_request
+from broker_sim.cluster.virtual.virtual_client import fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.data.fetch import handle_fetch

@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim import ErrorCode, VirtualCluster
-from broker_sim.cluster.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
+from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.handlers.faults import Fault, Hook
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.metadata import GROUP_RESOURCE
 from broker_sim.metadata.acl import CLUSTER_NAME, WILDCARD, AclOperation, PatternType, Permission, ResourceType

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.log.cleaner.log_cleaner import RECORDS_PER_STEP
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC

@@ -156,7 +156,7 @@ def test_job_looks_for_broken_lifecycles_where_it_noticed_some(
 def test_a_run_in_virtual_time_is_traced_by_the_contract_and_breaks_nothing(spark, tmp_path):
     from broker_sim_integration.pipeline.jobs import ingest, lifecycle
 
-    from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+    from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, produce_request
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
     from broker_sim.trace import Trace
 

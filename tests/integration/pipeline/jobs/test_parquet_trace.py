@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from broker_sim import Trace, VirtualCluster
-from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, produce_request
 from broker_sim.trace.parquet_sink import ParquetSink
 
 pytestmark = pytest.mark.spark

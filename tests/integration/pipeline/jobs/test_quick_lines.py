@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from broker_sim import Trace, VirtualCluster
-from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, produce_request
 
 pytestmark = pytest.mark.spark
 
