@@ -130,12 +130,12 @@ def _is_valid(batch: AcknowledgementBatch, allowed: frozenset[int]) -> bool:
 
 def in_mutable_map_order(answers: Mapping[TopicIdPartition, Answer]) -> dict[TopicIdPartition, Answer]:
     """Return answers in the order of a Scala map that is still being filled, where all partitions are refused."""
-    return {one: answers[one] for one in mutable_map_order(answers, _hash)}
+    return {partition: answers[partition] for partition in mutable_map_order(answers, _hash)}
 
 
 def in_to_map_order(answers: Mapping[TopicIdPartition, Answer]) -> dict[TopicIdPartition, Answer]:
     """Return answers in the order of a finished Scala map."""
-    return {one: answers[one] for one in to_map_order(answers, _hash)}
+    return {partition: answers[partition] for partition in to_map_order(answers, _hash)}
 
 
 def _hash(partition: TopicIdPartition) -> int:

@@ -42,7 +42,7 @@ def handle_describe_share_group_offsets(
 ) -> None:
     """Describe the offsets of each group, and answer once all groups are described."""
     groups: list[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup]
-    groups = [Group(asked.group_id) for asked in request.groups]
+    groups = [Group(described.group_id) for described in request.groups]
     waiting = set(range(len(groups)))
 
     def take(
@@ -55,31 +55,33 @@ def handle_describe_share_group_offsets(
 
     if not groups:
         respond(Response())
-    for index, asked in enumerate(request.groups):
-        _describe(asked, context, partial(take, index))
+    for index, described in enumerate(request.groups):
+        _describe(described, context, partial(take, index))
 
 
 def _describe(
-    asked: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup,
+    described: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup,
     context: RequestContext,
     on_group: OnGroup,
 ) -> None:
     """Describe one group: the topics that the request names, or all that have state."""
-    error_code = group_error(context, AclOperation.DESCRIBE, asked.group_id)
+    error_code = group_error(context, AclOperation.DESCRIBE, described.group_id)
     if error_code:
-        on_group(Group(asked.group_id, error_code=error_code))
-    elif asked.topics is None:
+        on_group(Group(described.group_id, error_code=error_code))
+    elif described.topics is None:
         context.broker.groups.shares.describe_offsets(
-            asked, lambda group: on_group(_without_hidden(group, context)), partial(_fail, asked.group_id, on_group)
+            described,
+            lambda group: on_group(_without_hidden(group, context)),
+            partial(_fail, described.group_id, on_group),
         )
-    elif not asked.topics:
-        on_group(Group(asked.group_id))
+    elif not described.topics:
+        on_group(Group(described.group_id))
     else:
-        hidden = _hidden_topics(context, [topic.topic_name for topic in asked.topics])
-        shown = [topic for topic in asked.topics if topic.topic_name not in hidden]
+        hidden = _hidden_topics(context, [topic.topic_name for topic in described.topics])
+        shown = [topic for topic in described.topics if topic.topic_name not in hidden]
         refused = [
             Topic(topic.topic_name, partitions=[_refused(number) for number in topic.partitions])
-            for topic in asked.topics
+            for topic in described.topics
             if topic.topic_name in hidden
         ]
 
@@ -88,9 +90,9 @@ def _describe(
             on_group(group)
 
         context.broker.groups.shares.describe_offsets(
-            Request.DescribeShareGroupOffsetsRequestGroup(asked.group_id, shown),
+            Request.DescribeShareGroupOffsetsRequestGroup(described.group_id, shown),
             take,
-            partial(_fail, asked.group_id, on_group),
+            partial(_fail, described.group_id, on_group),
         )
 
 

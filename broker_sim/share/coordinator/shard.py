@@ -272,8 +272,8 @@ class ShareShard:
         assert isinstance(record.key, record_messages.ShareSnapshotKey)
         key = records.key_of(record.key)
         if record.value is None:
-            for known in (self.states, self.leader_epochs, self.state_epochs, self._updates):
-                known.pop(key, None)
+            for by_key in (self.states, self.leader_epochs, self.state_epochs, self._updates):
+                by_key.pop(key, None)
             self.redundant.deleted(key, record_offset)
             return
         assert isinstance(record.value, record_messages.ShareSnapshotValue)

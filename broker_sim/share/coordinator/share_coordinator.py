@@ -185,5 +185,5 @@ class ShareCoordinator:
         self.runtime.shutdown()
 
 
-def _decide(operation: Decide, key: SharePartitionKey, asked: Any, shard: ShareShard) -> Result[Any]:
-    return operation(shard, key, asked)
+def _decide(operation: Decide, key: SharePartitionKey, arguments: Any, shard: ShareShard) -> Result[Any]:
+    return operation(shard, key, arguments)

@@ -150,7 +150,7 @@ class Acknowledging:
             starts: list[int] = []
             if count > 1:
                 same = batches[index : index + count]
-                starts = [one.first_offset for one in same]
+                starts = [joined.first_offset for joined in same]
                 batch = AcknowledgementBatch(batch.first_offset, same[-1].last_offset, batch.acknowledge_types)
             for in_flight in self._in_flight(batch):
                 self._acknowledge_in_flight(batch, in_flight, starts)

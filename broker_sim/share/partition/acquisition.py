@@ -106,10 +106,10 @@ class Acquisition:
 
         At the limit of records in flight, only records that are in flight already can be acquired.
         """
-        records, wanted = self._records, self._wanted.max_records
-        self._remaining = min(wanted, max_in_flight_records - records.count)
+        records, max_records = self._records, self._wanted.max_records
+        self._remaining = min(max_records, max_in_flight_records - records.count)
         if self._remaining <= 0 and fetch_offset <= records.end_offset:
-            self._remaining = min(wanted, records.end_offset - fetch_offset + 1)
+            self._remaining = min(max_records, records.end_offset - fetch_offset + 1)
             self._last_offset = min(self._last_offset, records.end_offset)
         return self._remaining > 0
 
@@ -207,7 +207,7 @@ class Acquisition:
 
     def _acquire_new(self, first_offset: int, last_offset: int) -> None:
         """Begin batches for records that were not in flight here."""
-        records, wanted = self._records, self._wanted
+        records, is_limit = self._records, self._wanted.is_limit
         if not records.batches and records.end_offset > first_offset:
             first_offset = records.end_offset  # the records before it are completed
         limit = self._remaining
@@ -215,16 +215,16 @@ class Acquisition:
             end_of_batch = self._fetched.last_offset_of_batch_with(first_offset + limit - 1)
             in_window = records.active_gap_window is not None
             last_offset = min(end_of_batch, last_offset) if in_window else end_of_batch
-        if wanted.is_limit:
+        if is_limit:
             acquired = [self._begin_limited(first_offset, last_offset, limit)]
         else:
             acquired = self._divide(first_offset, last_offset)
-            for one in acquired:
-                self._begin(one.first_offset, one.last_offset)
+            for new in acquired:
+                self._begin(new.first_offset, new.last_offset)
         if records.batches.first.first_offset == first_offset:
             records.start_offset = first_offset
         records.end_offset = max(records.end_offset, last_offset)
-        if wanted.is_limit:
+        if is_limit:
             last_offset = acquired[0].last_offset
         records.narrow_gap_window(last_offset + 1)
         self._acquired += acquired
@@ -269,17 +269,17 @@ class Acquisition:
 
 def accumulate(ranges: list[AcquiredRange], more: Sequence[AcquiredRange]) -> None:
     """Add ranges; adjacent ones with the same number of deliveries become one."""
-    whole: AcquiredRange | None = None
-    for one in more:
-        if whole is None:
-            whole = one
-        elif one.first_offset == whole.last_offset + 1 and one.delivery_count == whole.delivery_count:
-            whole = whole._replace(last_offset=one.last_offset)
+    combined: AcquiredRange | None = None
+    for following in more:
+        if combined is None:
+            combined = following
+        elif following.first_offset == combined.last_offset + 1 and following.delivery_count == combined.delivery_count:
+            combined = combined._replace(last_offset=following.last_offset)
         else:
-            ranges.append(whole)
-            whole = one
-    if whole is not None:
-        ranges.append(whole)
+            ranges.append(combined)
+            combined = following
+    if combined is not None:
+        ranges.append(combined)
 
 
 def leave_out_aborted(
@@ -310,7 +310,7 @@ def leave_out_aborted(
 
 def _aborted_batches(fetched: FetchedRecords) -> Iterator[FetchedBatch]:
     """Yield the batches of aborted transactions."""
-    beginning = deque(sorted(fetched.aborted_transactions, key=lambda one: one.first_offset))
+    beginning = deque(sorted(fetched.aborted_transactions, key=lambda transaction: transaction.first_offset))
     aborted_producers: set[int] = set()
     for batch in fetched.batches:
         header = batch.header
@@ -334,16 +334,16 @@ def _is_abort_marker(batch: FetchedBatch) -> bool:
 def _without(acquired: Iterable[AcquiredRange], aborted: Sequence[FetchedBatch]) -> Iterator[AcquiredRange]:
     """Yield the parts of the ranges outside these batches; both are sorted."""
     index = 0
-    for one in acquired:
-        first_offset = one.first_offset
+    for range_ in acquired:
+        first_offset = range_.first_offset
         while index < len(aborted) and aborted[index].last_offset < first_offset:
             index += 1
         following = index
-        while following < len(aborted) and aborted[following].base_offset <= one.last_offset:
+        while following < len(aborted) and aborted[following].base_offset <= range_.last_offset:
             batch = aborted[following]
             following += 1
             if first_offset < batch.base_offset:
-                yield AcquiredRange(first_offset, batch.base_offset - 1, one.delivery_count)
+                yield AcquiredRange(first_offset, batch.base_offset - 1, range_.delivery_count)
             first_offset = batch.last_offset + 1
-        if first_offset <= one.last_offset:
-            yield AcquiredRange(first_offset, one.last_offset, one.delivery_count)
+        if first_offset <= range_.last_offset:
+            yield AcquiredRange(first_offset, range_.last_offset, range_.delivery_count)

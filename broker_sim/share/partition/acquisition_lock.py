@@ -1,4 +1,4 @@
-"""The time for which a member has acquired records; mirrors `AcquisitionLockTimerTask` and its handler."""
+"""The locks on acquired records; mirrors `AcquisitionLockTimerTask` and its handler."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class AcquisitionLockTimerTask(TimerTask):
         self.first_offset = first_offset
         self.last_offset = last_offset
         self.has_expired = False
-        """Whether it was over while the state of the records was being written."""
+        """Whether the lock has timed out while the state of the records was being written."""
         self._on_timeout = on_timeout
 
     def run(self) -> None:
-        """Release the records, or archive those that were delivered often enough."""
+        """Take the records from their member."""
         self.has_expired = True
         self._on_timeout(self)
 
     def can_take_over(self, following: AcquisitionLockTimerTask) -> bool:
-        """Whether the lock on the records behind these ends at the same time."""
+        """Whether both locks end at the same time, so that one can lock the records of both."""
         return self.expiration_ms == following.expiration_ms and not (self.has_expired or following.has_expired)
 
 
 class AcquisitionLocks:
-    """The locks of one share partition: tasks of a timer, which the broker's share partitions have together."""
+    """The locks of one share partition: tasks of a timer that all share partitions of the broker use."""
 
     __slots__ = ("_clock", "_duration_ms", "_on_timeout", "_timer")
 
@@ -55,27 +55,27 @@ class AcquisitionLocks:
         duration_ms: Callable[[], int],
         on_timeout: Callable[[AcquisitionLockTimerTask], object],
     ) -> None:
-        """`duration_ms()` is for how long records are locked from now on; the group's configuration."""
+        """`duration_ms()` is the duration of new locks, a configuration of the group."""
         self._timer = timer
         self._clock = clock
         self._duration_ms = duration_ms
         self._on_timeout = on_timeout
 
     def lock(self, member_id: str, first_offset: int, last_offset: int) -> AcquisitionLockTimerTask:
-        """Lock these records for the member, from now on and for as long as is configured."""
+        """Lock these records for the member, from now on."""
         return self._schedule(member_id, first_offset, last_offset, self._duration_ms())
 
     def renewed(self, lock: AcquisitionLockTimerTask) -> AcquisitionLockTimerTask:
-        """Return a lock in the place of this one, which ends at the same time, after those that do so already."""
+        """Return a lock in the place of this one; it ends at the same time, after all other locks that end then."""
         if lock.has_expired:
             return lock
         lock.cancel()
         return self._until_end_of(lock, lock.first_offset)
 
     def cut_off(self, lock: AcquisitionLockTimerTask, offset: int) -> AcquisitionLockTimerTask:
-        """Return a lock on the records from the offset on, which ends when this one does; this one ends there.
+        """Return a lock on the records from the offset on, which ends at the same time; this one loses them.
 
-        One whose time is over stays that of all.
+        A lock that has timed out keeps all its records.
         """
         if lock.has_expired:
             return lock
@@ -84,7 +84,7 @@ class AcquisitionLocks:
         return rest
 
     def _until_end_of(self, lock: AcquisitionLockTimerTask, first_offset: int) -> AcquisitionLockTimerTask:
-        # Not at once, even if it is due: whoever cuts a lock is not done with the records.
+        # At least 1 ms, even if the lock is due: the caller is still changing the records.
         delay_ms = max(lock.expiration_ms - self._clock.now_ms(), 1)
         return self._schedule(lock.member_id, first_offset, lock.last_offset, delay_ms)
 

@@ -2,18 +2,19 @@
 
 A try goes three steps:
 
-1. It takes the fetch lock of each share partition from which records may be acquired now. One that is being
-   initialised, that another fetch has, or that has as many records in flight as allowed, is left out.
-2. Where the log has the next fetch offset is known from an earlier try, or is read.
-3. It completes if a read failed, or if the partitions have `min_bytes` together. Else it gives the locks back.
+1. It takes the fetch lock of each share partition from which records may be acquired now. A share partition that is
+   being initialised, that another fetch has, or that has its maximum of records in flight, is left out.
+2. The position of the next fetch offset in the log is kept from an earlier try, or is read.
+3. It completes if a read failed, or if the partitions have `min_bytes` together. Otherwise it gives the locks back.
 
-When it completes, it reads what it has not read, lets the member acquire it, and gives the locks back. When its time
-is over without that, it tries the first step once more and answers what there is, as a rule nothing.
+When it completes, it reads the partitions that it has not read yet, lets the member acquire the records, and gives the
+locks back. When its time is over before that, it does the first step once more and answers with the records there
+are, as a rule none.
 
-It is watched by each share partition, which is announced when a lock on records times out, when the start offset
-moves, when a fetch lock is given back and when the share partition is initialised or fenced; and by each partition,
-which is announced when the high watermark moves and when this broker stops to lead it. Members that release records
-announce them too, but while that is being written: as in Kafka a fetch is not woken when they are available.
+It is watched under each share partition, which is announced when a lock on records times out, when the start offset
+moves, when a fetch lock is given back and when the share partition is initialised or fenced; and under each partition,
+which is announced when the high watermark moves and when this broker stops leading it. Members that release records
+announce them, too, but while the release is being written: as in Kafka no fetch is woken when they are available.
 
 Deliberate difference: there is no tiered storage.
 """
@@ -63,7 +64,7 @@ class DelayedShareFetch(DelayedRequest):
         served: SharePartitions,
         rng: random.Random,
     ) -> None:
-        """Fetch from `partitions`, which are among those that the broker has served so far."""
+        """Fetch from `partitions`, which are among the `served` ones of the broker."""
         super().__init__(fetch.params.max_wait_ms, fetch.params.client_id)
         self._fetch = fetch
         self._partitions = partitions
@@ -72,11 +73,11 @@ class DelayedShareFetch(DelayedRequest):
         self._waiting_fetches = served.environment.waiting_fetches
         self._rng = rng
         self._tried_in = 0
-        """The round of the last try."""
+        """Number of the round of the last try."""
         self._acquired: dict[TopicIdPartition, int] = {}
-        """The partitions whose fetch locks it has when it completes, with the offsets to fetch from."""
+        """The partitions whose fetch locks the fetch has when it completes, with the offsets to fetch from."""
         self._read: dict[TopicIdPartition, FetchPartitionData] = {}
-        """What a try has read of them already."""
+        """The partitions that a try has read already."""
 
     @property
     def error_code(self) -> ErrorCode | None:
@@ -119,7 +120,7 @@ class DelayedShareFetch(DelayedRequest):
     def _read_where_unknown(
         self, offsets: Mapping[TopicIdPartition, int]
     ) -> dict[TopicIdPartition, FetchPartitionData]:
-        """Read where it is not known where the log has the offset, and note that."""
+        """Read the partitions in which the position of the offset is not known, and note it."""
         unknown = {
             partition: offset
             for partition, offset in offsets.items()
@@ -140,19 +141,19 @@ class DelayedShareFetch(DelayedRequest):
     def _read_from_log(
         self, offsets: Mapping[TopicIdPartition, int], acquired_count: int
     ) -> dict[TopicIdPartition, FetchPartitionData]:
-        """Read those that are not answered with an error already. Raises ApiError."""
+        """Read the partitions that have no error yet. Raises ApiError."""
         fetch = self._fetch
-        wanted = {partition: offset for partition, offset in offsets.items() if not fetch.is_erroneous(partition)}
-        if not wanted:
+        readable = {partition: offset for partition, offset in offsets.items() if not fetch.is_erroneous(partition)}
+        if not readable:
             return {}
-        return self._reader.read(fetch.params, wanted, self._max_bytes(offsets, acquired_count))
+        return self._reader.read(fetch.params, readable, self._max_bytes(offsets, acquired_count))
 
     def _max_bytes(self, partitions: Iterable[TopicIdPartition], acquired_count: int) -> dict[TopicIdPartition, int]:
         max_bytes = self._fetch.params.max_bytes
         return uniform_max_bytes(max_bytes, list(partitions), acquired_count, self._rng)
 
     def _is_min_bytes_satisfied(self, offsets: Mapping[TopicIdPartition, int]) -> bool:
-        """Whether what the partitions have is enough; it is assumed that all of it can be acquired."""
+        """Whether the partitions have enough bytes, assuming that all records can be acquired."""
         params = self._fetch.params
         max_bytes = self._max_bytes(offsets, len(offsets))
         accumulated_bytes = 0
@@ -178,10 +179,10 @@ class DelayedShareFetch(DelayedRequest):
     # -- completing -----------------------------------------------------------------------------
 
     def on_expiration(self) -> None:
-        """Do nothing: the answer is what can be acquired now."""
+        """Do nothing: the answer has the records that can be acquired now."""
 
     def on_complete(self) -> None:
-        """Read, let the member acquire what was read, and answer."""
+        """Read, let the member acquire the records, and answer."""
         offsets = self._acquired or self._acquirable_partitions()
         if not offsets:
             self._fetch.maybe_complete({})
@@ -205,7 +206,7 @@ class DelayedShareFetch(DelayedRequest):
     def _acquire(
         self, offsets: Mapping[TopicIdPartition, int], read: Mapping[TopicIdPartition, FetchPartitionData]
     ) -> dict[TopicIdPartition, SharePartitionData]:
-        """Let the member acquire what was read, up to as many records as it wants."""
+        """Let the member acquire the records that were read, up to its maximum."""
         answers: dict[TopicIdPartition, SharePartitionData] = {}
         wanted = self._fetch.wanted
         for partition, data in read.items():
@@ -228,12 +229,12 @@ class DelayedShareFetch(DelayedRequest):
                 continue
             records = fetched.slice(acquired[0].first_offset, acquired[-1].last_offset)
             answers[partition] = SharePartitionData(records=records, acquired=acquired)
-            count = sum(one.record_count for one in acquired)
+            count = sum(acquired_range.record_count for acquired_range in acquired)
             wanted = wanted._replace(max_records=wanted.max_records - count)
         return answers
 
     def _follow_log_start(self, partition: TopicIdPartition, share_partition: SharePartition) -> bool:
-        """Begin where the log begins now, so that the next fetch finds it; return False if that is not known."""
+        """Move the start offset to the start of the log, for the next fetch; return False if that is not known."""
         try:
             share_partition.log_start_moved(share_partition.log_start_offset())
         except ApiError as error:

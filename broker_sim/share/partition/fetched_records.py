@@ -1,4 +1,4 @@
-"""The batches of records that were read for a share fetch."""
+"""The batches that were read for a share fetch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class AcquiredRange(NamedTuple):
-    """Records next to each other that a member has acquired; `AcquiredRecords` of the response."""
+    """Adjacent records that a member has acquired; `AcquiredRecords` of the response."""
 
     first_offset: int
     last_offset: int
@@ -28,7 +28,7 @@ class AcquiredRange(NamedTuple):
 
 
 class FetchedBatch:
-    """A whole batch, as it is in the log."""
+    """A whole batch of the log."""
 
     __slots__ = ("data", "header")
 
@@ -38,7 +38,7 @@ class FetchedBatch:
 
     @property
     def base_offset(self) -> int:
-        """Where it begins."""
+        """The offset of its first record."""
         return self.header.base_offset
 
     @property
@@ -48,10 +48,10 @@ class FetchedBatch:
 
 
 class FetchedRecords:
-    """What was read of one partition; the last batch may be cut, and then does not count.
+    """The records that were read of one partition; a last batch that is cut off does not count.
 
-    A fetch reads far more than a member wants, so batches are looked for only as far as they can be acquired.
-    Deliberate difference: Kafka goes over all of them for the last offset, with the same outcome.
+    A fetch reads far more than a member may acquire, so only batches up to that limit are parsed. Deliberate
+    difference: Kafka parses all of them for the last offset, with the same outcome.
     """
 
     __slots__ = ("_has_more", "aborted_transactions", "batches", "records")
@@ -63,13 +63,13 @@ class FetchedRecords:
         *,
         last_offset: int | None = None,
     ) -> None:
-        """Look for the batches in the pieces of a log, up to the one with `last_offset`.
+        """Parse the batches in the pieces of a log, up to the one with `last_offset`.
 
-        Raises ApiError where there are none.
+        Raises ApiError for pieces that are no batches.
         """
         self.records = records
         self.aborted_transactions = aborted_transactions or ()
-        """Those that the batches may be of; none unless only committed records are read."""
+        """The aborted transactions that the batches may belong to; empty unless only committed records are read."""
         self.batches: list[FetchedBatch] = []
         self._has_more = False
         for batch in _batches(records):
@@ -79,16 +79,16 @@ class FetchedRecords:
             self.batches.append(batch)
 
     def last_offset_of_batch_with(self, offset: int) -> int:
-        """Return where the batch ends that has the offset; the offset itself without one."""
+        """Return the last offset of the batch with the offset; the offset itself without such a batch."""
         index = self.index_of(offset)
         return offset if index < 0 else max(self.batches[index].last_offset, offset)
 
     def index_of(self, offset: int) -> int:
-        """Return which batch is the last one that begins at the offset or before it; -1 without one."""
+        """Return the index of the last batch that begins at the offset or before it; -1 without one."""
         return bisect_right(self.batches, offset, key=_base_offset) - 1
 
     def slice(self, first_offset: int, last_offset: int) -> Sequence[bytes | memoryview]:
-        """Return the batches that have these records, which are among those that were read."""
+        """Return the batches with these records, which must have been read."""
         if len(self.batches) < 2 and not self._has_more:
             return self.records
         start = max(self.index_of(first_offset), 0)

@@ -1,4 +1,4 @@
-"""Records next to each other, with one state for all or several states; mirrors `InFlightBatch`."""
+"""Adjacent records with one state for all, or several states; mirrors `InFlightBatch`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class InFlightBatch:
     """The records from `first_offset` to `last_offset`.
 
-    `batch_state` is the state of all of them until they differ. Then it is None, and the batch has parts, one
-    for each range of records that stand alike:
+    `batch_state` is the state of all records until they differ. Then it is None, and the batch has parts, one for each
+    range of records with the same state:
 
         offsets         0              4          7    9
         whole           |------------ ACQUIRED --------|
@@ -37,7 +37,7 @@ class InFlightBatch:
         self.last_offset = last_offset
         self.batch_state: InFlightState | None = batch_state
         self._first_offsets: list[int] = []
-        """Where the parts begin, once there are parts."""
+        """First offsets of the parts, empty without parts."""
         self._states: list[InFlightState] = []
 
     def __repr__(self) -> str:
@@ -49,7 +49,7 @@ class InFlightBatch:
         return self.last_offset - self.first_offset + 1
 
     def is_within(self, first_offset: int, last_offset: int) -> bool:
-        """Whether all of it is in that range."""
+        """Whether the whole batch is in that range."""
         return first_offset <= self.first_offset and self.last_offset <= last_offset
 
     def state_at(self, offset: int) -> InFlightState:
@@ -74,7 +74,7 @@ class InFlightBatch:
             yield self._first_offsets[index], self._last_offset(index), state
 
     def parts_in(self, first_offset: int, last_offset: int) -> list[Part]:
-        """Return the same of what is in that range, of a batch that was split; parts may be in it in part only."""
+        """Return the parts of a split batch in that range, cut off at its ends."""
         first_offset = max(first_offset, self.first_offset)
         last_offset = min(last_offset, self.last_offset)
         if first_offset > last_offset:
@@ -92,9 +92,9 @@ class InFlightBatch:
     # -- parts ----------------------------------------------------------------------------------
 
     def split(self, locks: AcquisitionLocks) -> None:
-        """Let its records have states of their own, at first one part that stands as all did.
+        """Let the records have states of their own, at first one part with the state of all.
 
-        As in Kafka, a change of the whole that is being written does not hold for the part.
+        As in Kafka, a change of the whole batch that is being written does not apply to the part.
         """
         whole = self.batch_state
         if whole is None:
@@ -106,7 +106,7 @@ class InFlightBatch:
         self.batch_state = None
 
     def split_after(self, last_acquired: int, locks: AcquisitionLocks) -> None:
-        """Let the member have only the records up to `last_acquired` of a batch that it has just acquired."""
+        """Leave the member only the records up to `last_acquired` of a batch that it has just acquired."""
         whole = self.batch_state
         assert whole is not None
         whole.lock = locks.lock(whole.member_id, self.first_offset, last_acquired)
@@ -116,7 +116,7 @@ class InFlightBatch:
         self.batch_state = None
 
     def cut_out(self, first_offset: int, last_offset: int, locks: AcquisitionLocks) -> InFlightState:
-        """Return a state that only these records have, which stand alike."""
+        """Return a state that only these records have, which had the same state before."""
         self._cut(first_offset, locks)
         self._cut(last_offset + 1, locks)
         return self._states[self._index(first_offset)]
@@ -129,7 +129,7 @@ class InFlightBatch:
             self._states.insert(index + 1, self._states[index].cut_off(offset, locks))
 
     def merge(self, first_offset: int, last_offset: int) -> None:
-        """Make one of parts in that range, or next to it, that stand alike."""
+        """Join the equal parts in that range and next to it."""
         if self.batch_state is not None:
             return
         start = max(bisect_left(self._first_offsets, first_offset) - 1, 0)
@@ -147,6 +147,6 @@ class InFlightBatch:
         self._states[start:end] = states
 
     def forget_before(self, offset: int) -> None:
-        """Keep only one part before the one that begins at the offset: those are done with, whatever they were."""
+        """Keep only one part before the one that begins at the offset: those records are completed."""
         index = self._index(offset)
         del self._first_offsets[1:index], self._states[1:index]

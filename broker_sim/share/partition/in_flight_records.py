@@ -121,7 +121,7 @@ class InFlightRecords:
         self.delivery_complete_count = 0
         """Number of records in flight that are in a terminal state."""
         self.finds_next_fetch_offset = False
-        """Whether records in flight may be available, so that the next fetch may begin at one of them."""
+        """Whether records in flight may be available, at which the next fetch may begin."""
         self.gap_window: GapWindow | None = None
 
     # -- counts and offsets -----------------------------------------------------------------------
@@ -329,8 +329,8 @@ class InFlightRecords:
                     archived += batch.record_count
                     continue
                 batch.split(locks)
-            for first, last, one in batch.parts_in(first_offset, end_offset - 1):
-                if one.state is state:
+            for first, last, part in batch.parts_in(first_offset, end_offset - 1):
+                if part.state is state:
                     batch.cut_out(first, last, locks).archive()
                     archived += last - first + 1
         if counts:

@@ -1,7 +1,7 @@
-"""The state of a record or of a batch of them; mirrors `InFlightState`.
+"""The state of a record or of a batch of records; mirrors `InFlightState`.
 
-A member's acknowledgement changes the state at once, and `complete_state_transition` decides later whether
-that holds: when the state has been written, or could not be.
+A member's acknowledgement changes the state at once. When the change has been written, or could not be, it is kept
+or rolled back by `complete_state_transition`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from broker_sim.share.partition.acquisition_lock import AcquisitionLocks, AcquisitionLockTimerTask
 
 EMPTY_MEMBER_ID: Final = ""
-"""Stands for no member: nobody has acquired the record."""
+"""Member id of a record that no member has acquired."""
 
 
 class InFlightState:
@@ -33,19 +33,19 @@ class InFlightState:
         self.delivery_count = delivery_count
         self.member_id = member_id
         self.lock = lock
-        """When the member's time is over; None while nobody has acquired the record."""
+        """The lock that ends the member's time; None while no member has the record."""
         self._before: tuple[RecordState, str, int] | None = None
-        """State and owner before a change that is being written, and the limit of deliveries then."""
+        """State, owner and delivery limit before a change that is being written."""
         self._is_archived_for_good = False
         self.parts_cut_off: tuple[InFlightState, ...] = ()
-        """What was cut off while a change was being written, which ends with this one's."""
+        """Parts that were cut off while a change was being written; their change ends with this one."""
 
     def __repr__(self) -> str:
         return f"InFlightState({self.state.name}, {self.delivery_count}, {self.member_id!r})"
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the record is never delivered again, if a change that is being written holds."""
+        """Whether the record is never delivered again, provided that a change being written holds."""
         return self.state in TERMINAL_STATES
 
     @property
@@ -55,11 +55,11 @@ class InFlightState:
 
     @property
     def is_acquirable(self) -> bool:
-        """Whether a member may have the record now."""
+        """Whether a member may acquire the record now."""
         return self.state is RecordState.AVAILABLE and self._before is None
 
     def acquire(self, member_id: str) -> bool:
-        """Deliver the record to the member once more; return False if it may not have it."""
+        """Deliver the record to the member once more; return False if it is not acquirable."""
         if not self.is_acquirable:
             return False
         self.state = RecordState.ACQUIRED
@@ -68,9 +68,9 @@ class InFlightState:
         return True
 
     def try_update_state(self, new_state: RecordState, max_delivery_count: int) -> bool:
-        """Take the record from its member; return False if it may not get this state.
+        """Take the record from its member; return False if the change is not allowed.
 
-        A record that was delivered as often as allowed is archived and not made available.
+        A record at its delivery limit is archived instead of being available.
         """
         if self._before is not None:
             return False
@@ -83,7 +83,7 @@ class InFlightState:
         return True
 
     def start_state_transition(self, new_state: RecordState, max_delivery_count: int) -> bool:
-        """Do as `try_update_state`, until `complete_state_transition` decides."""
+        """Change the state as `try_update_state` does, until `complete_state_transition` keeps it or not."""
         state, member_id = self.state, self.member_id
         if not self.try_update_state(new_state, max_delivery_count):
             return False
@@ -91,10 +91,10 @@ class InFlightState:
         return True
 
     def complete_state_transition(self, *, commit: bool) -> bool:
-        """Keep the change, or take it back; return whether any of the records is available now.
+        """Keep the change, or roll it back; return whether any of the records is available now.
 
-        What was archived meanwhile stays so. If the member's time was over meanwhile, it does not get the records
-        back.
+        A record that was archived meanwhile stays archived. A member whose lock has timed out meanwhile does not get
+        the records back.
         """
         is_available = False
         pending = [self]
@@ -107,7 +107,7 @@ class InFlightState:
         return is_available
 
     def end_state_transition(self, *, commit: bool) -> None:
-        """Keep or take back the change of these records only."""
+        """Keep or roll back the change of these records only."""
         before = self._before
         self._before = None
         if commit or self._is_archived_for_good:
@@ -125,7 +125,7 @@ class InFlightState:
             self.member_id = member_id
 
     def archive(self) -> None:
-        """Never deliver the record again, whatever becomes of a change that is being written."""
+        """Archive the record for good, even if a change is being written and is rolled back."""
         self._is_archived_for_good = True
         self.state = RecordState.ARCHIVED
         self.member_id = EMPTY_MEMBER_ID
@@ -140,7 +140,7 @@ class InFlightState:
     # -- parts of a batch -----------------------------------------------------------------------
 
     def cut_off(self, offset: int, locks: AcquisitionLocks) -> InFlightState:
-        """Return the same state for the records from the offset on; a lock then ends there, too."""
+        """Return the same state for the records from the offset on; a lock is cut there, too."""
         rest = InFlightState(self.state, self.delivery_count, self.member_id)
         if self.lock is not None:
             rest.lock = locks.cut_off(self.lock, offset)
@@ -151,7 +151,7 @@ class InFlightState:
         return rest
 
     def can_take_over(self, following: InFlightState) -> bool:
-        """Whether the records behind these stand alike, and nothing of either is being written."""
+        """Whether the records behind these have the same state, and no change of either is being written."""
         if (
             self.state is not following.state
             or self.delivery_count != following.delivery_count
@@ -167,7 +167,7 @@ class InFlightState:
         return lock.can_take_over(other)
 
     def take_over(self, following: InFlightState) -> None:
-        """Be the state of the records behind these, too, as `can_take_over` allows."""
+        """Become the state of the records behind these, too, as `can_take_over` allows."""
         if self.lock is not None and following.lock is not None:
             self.lock.last_offset = following.lock.last_offset
             following.end_lock()

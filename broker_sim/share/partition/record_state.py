@@ -1,4 +1,4 @@
-"""How a record stands that a share group has begun to read; mirrors `RecordState` and `AcknowledgeType`.
+"""The states of a record that a share group has begun to read; mirrors `RecordState` and `AcknowledgeType`.
 
                   acquire                    accept
     AVAILABLE ───────────────▶ ACQUIRED ───────────────▶ ACKNOWLEDGED
@@ -18,13 +18,13 @@ from broker_sim.errors import ApiError, ErrorCode
 
 
 class RecordState(IntEnum):
-    """The state of a record, with the numbers that are kept in `__share_group_state`."""
+    """The state of a record, by its number in `__share_group_state`."""
 
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
     ARCHIVING = 3
-    """Only where somebody wrote it into the state: such a record is neither delivered nor done with."""
+    """A state that only a foreign write can make: such a record is neither delivered nor completed."""
     ARCHIVED = 4
 
     @classmethod
@@ -37,14 +37,14 @@ class RecordState(IntEnum):
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from None
 
     def allows(self, new_state: RecordState) -> bool:
-        """Return whether a record of this state may get the new one."""
+        """Whether a record may change from this state to the new one."""
         if self is RecordState.AVAILABLE:
             return new_state is RecordState.ACQUIRED
         return self is RecordState.ACQUIRED and new_state is not RecordState.ACQUIRED
 
 
 class AcknowledgeType(IntEnum):
-    """What a member says of records that it has acquired."""
+    """The ways to acknowledge a record."""
 
     GAP = 0
     """There is no record at the offset."""
@@ -52,7 +52,7 @@ class AcknowledgeType(IntEnum):
     RELEASE = 2
     REJECT = 3
     RENEW = 4
-    """It needs the records for longer (KIP-1222)."""
+    """The member keeps the record for longer (KIP-1222)."""
 
 
 TERMINAL_STATES: Final = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
@@ -63,4 +63,4 @@ ACK_TYPE_TO_RECORD_STATE: Final = {
     AcknowledgeType.RELEASE: RecordState.AVAILABLE,
     AcknowledgeType.REJECT: RecordState.ARCHIVED,
 }
-"""What an acknowledgement makes of a record; RENEW leaves it as it is."""
+"""The state of a record after an acknowledgement; RENEW keeps its state."""

@@ -1,4 +1,4 @@
-"""What one share fetch asks for, and its answer; mirrors `ShareFetch` and `PartitionRotateStrategy`."""
+"""A share fetch and its answer; mirrors `ShareFetch` and `PartitionRotateStrategy`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SharePartitionData:
-    """The answer for one partition: an error, or what was acquired, with its records."""
+    """The answer for one partition: an error, or the acquired ranges and their records."""
 
     __slots__ = ("acquired", "error_code", "records")
 
@@ -35,17 +35,17 @@ class SharePartitionData:
 
     @property
     def has_records(self) -> bool:
-        """Whether there are records in it."""
+        """Whether the answer has records."""
         return bool(self.records)
 
     @property
     def has_error(self) -> bool:
-        """Whether it is an error."""
+        """Whether the answer is an error."""
         return self.error_code is not ErrorCode.NONE
 
 
 class ShareFetch:
-    """A request to fetch for a member; `on_done` is called once, with the partitions that have news."""
+    """A request to fetch for a member; `on_done` is called once, with the answers of partitions."""
 
     __slots__ = ("_erroneous", "_on_done", "group_id", "is_completed", "params", "partitions", "wanted")
 
@@ -67,12 +67,12 @@ class ShareFetch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to fetch, and so nothing to wait for."""
+        """Whether the fetch has nothing to fetch or to wait for."""
         return not self.partitions or self.wanted.max_records == 0 or self.params.max_bytes == 0
 
     @property
     def has_error_in_all_partitions(self) -> bool:
-        """Whether no partition is left to be fetched."""
+        """Whether all partitions have an error."""
         return len(self._erroneous) == len(self.partitions)
 
     @property
@@ -81,16 +81,16 @@ class ShareFetch:
         return next(iter(self._erroneous.values()), ErrorCode.NONE)
 
     def is_erroneous(self, partition: TopicIdPartition) -> bool:
-        """Whether the partition is answered with an error already."""
+        """Whether the partition has an error."""
         return partition in self._erroneous
 
     def add_erroneous(self, partitions: Iterable[TopicIdPartition], error: ApiError) -> None:
-        """Answer these partitions with the error, when all is answered."""
+        """Note the error of these partitions for the answer."""
         for partition in partitions:
             self._erroneous[partition] = error.error_code
 
     def maybe_complete(self, data: Mapping[TopicIdPartition, SharePartitionData]) -> None:
-        """Answer, unless that was done before."""
+        """Answer, unless the fetch was answered before."""
         if self.is_completed:
             return
         self.is_completed = True
@@ -101,7 +101,7 @@ class ShareFetch:
 
 
 def rotate(partitions: Sequence[TopicIdPartition], session_epoch: int) -> list[TopicIdPartition]:
-    """Return the partitions, with each request of a session another one first, so that none starves."""
+    """Return the partitions, rotated by the epoch of the session, so that each is the first one at times."""
     if session_epoch < 1 or not partitions:
         return list(partitions)
     at = session_epoch % len(partitions)

@@ -1,13 +1,13 @@
 """A partition of a topic as one share group reads it; mirrors `kafka.server.share.SharePartition`.
 
-The leader of the partition keeps in memory which member has which records, see `InFlightRecords`, and lets the
-share coordinator keep what has become of them, see `Persister`. A change goes three steps:
+The leader of the partition keeps in memory which member has which records, see `InFlightRecords`, and lets the share
+coordinator keep their delivery states, see `Persister`. A change takes three steps:
 
-1. The states change at once, so that nobody else can change them.
+1. The states change at once, so that no other request can change them.
 2. The changes are written.
-3. They hold, and the start offset may move; or they could not be written, and are taken back.
+3. They hold, and the start offset may move; or they could not be written, and are rolled back.
 
-A lock that times out does not wait for step 2: the records are available at once, and what could not be
+A lock that times out does not wait for step 2: the records are available at once, and a change that could not be
 written is lost for the next leader only.
 
 Deliberate difference: a broker's state lives on one loop, so there is no read and write lock.
@@ -60,7 +60,7 @@ _ERROR_OF_PERSISTER = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""What clients are told of an error of the share coordinator; of others UNKNOWN_SERVER_ERROR."""
+"""Errors of the share coordinator and the errors for clients; all others are UNKNOWN_SERVER_ERROR."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class SharePartitionEnvironment:
 
 
 class SharePartitionState(Enum):
-    """Whether the share partition can be used."""
+    """Whether the share partition can be used, and why not."""
 
     EMPTY = "empty"
     INITIALIZING = "initializing"
@@ -87,7 +87,7 @@ class SharePartitionState(Enum):
 
 
 class SharePartition:
-    """One share partition, from when it is first fetched to when this broker stops leading it."""
+    """A share partition, from its first fetch until this broker stops leading it."""
 
     def __init__(
         self,
@@ -103,9 +103,9 @@ class SharePartition:
         self.state_epoch = 0
         self.records = InFlightRecords()
         self.fetch_offset_metadata: LogOffsetMetadata | None = None
-        """Where the log has the next fetch offset, as of the last read from there."""
+        """The position of the next fetch offset in the log, as of the last read there."""
         self.lock_timeouts = 0
-        """Records whose lock was over."""
+        """Number of records whose lock has timed out."""
         self._environment = environment
         self._settings = environment.settings
         self._fetch_lock: object | None = None
@@ -118,15 +118,15 @@ class SharePartition:
 
     @property
     def max_delivery_count(self) -> int:
-        """How often a record is delivered at most."""
+        """The maximum number of deliveries of a record."""
         return self._settings.delivery_count_limit(self.key.group_id)
 
     # -- initialisation -------------------------------------------------------------------------
 
     def maybe_initialize(self, on_done: OnDone) -> None:
-        """Read the state, if that was not done; `on_done` is told of an error.
+        """Read the state if it was not read yet; `on_done` gets None or the error.
 
-        LEADER_NOT_AVAILABLE while it is read for another request; that one waits too.
+        The error is LEADER_NOT_AVAILABLE while the state is read for another request, which waits, too.
         """
         name = f"{self.key.group_id}-{self.topic_partition}"
         if self.state is SharePartitionState.ACTIVE:
@@ -156,7 +156,7 @@ class SharePartition:
             on_done(None)
 
     def _take_state(self, read: ReadState) -> None:
-        """Begin with what the leader before has written. Raises ApiError."""
+        """Begin with the state that the leader before has written. Raises ApiError."""
         if read.error_code:
             raise _persister_error(read)
         records = self.records
@@ -174,7 +174,7 @@ class SharePartition:
             records.maybe_move_start_offset()
 
     def _take_batches(self, batches: Sequence[StateBatch]) -> int | None:
-        """Put the batches in flight; return where the first gap between them begins, if there is one."""
+        """Put the batches in flight; return the first offset of the first gap, None without a gap."""
         records = self.records
         gap_start: int | None = None
         expected = records.start_offset
@@ -193,7 +193,7 @@ class SharePartition:
         return gap_start
 
     def _first_start_offset(self) -> int:
-        """Return where the group begins, which has never read the partition."""
+        """Return the start offset of a group that has never read the partition."""
         reset = self._settings.auto_offset_reset(self.key.group_id)
         if reset.duration_ms is not None:
             return self._find_offset(self._environment.clock.wall_clock_ms() - reset.duration_ms)
@@ -204,21 +204,21 @@ class SharePartition:
         return self._environment.reader.find_offset(self.topic_partition, self.leader_epoch, timestamp)
 
     def mark_fenced(self) -> None:
-        """Refuse everything from now on: this broker has no right to the share partition any more."""
+        """Refuse all requests from now on: this broker has no right to the share partition any more."""
         self.state = SharePartitionState.FENCED
 
     # -- fetching -------------------------------------------------------------------------------
 
     def maybe_acquire_fetch_lock(self, fetch: object) -> bool:
-        """Let nobody else fetch until `release_fetch_lock`; return False if somebody does."""
+        """Lock out other fetches until `release_fetch_lock`; return False if another fetch has the lock."""
         if self.state is not SharePartitionState.ACTIVE or self._fetch_lock is not None:
             return False
         self._fetch_lock = fetch
         return True
 
     def release_fetch_lock(self, fetch: object) -> None:
-        """Let others fetch."""
-        assert self._fetch_lock is fetch, "only who has the fetch lock releases it"
+        """Let other fetches take the lock."""
+        assert self._fetch_lock is fetch, "only the fetch that has the lock releases it"
         self._fetch_lock = None
 
     def can_acquire_records(self) -> bool:
@@ -229,12 +229,12 @@ class SharePartition:
         return records.count < self._settings.partition_max_record_locks(self.key.group_id)
 
     def last_acquirable_offset(self, fetch_offset: int, max_records: int) -> int:
-        """Return up to where a fetch from there may acquire, which is no further than locks are allowed."""
+        """Return the last offset that a fetch from this offset may acquire, within the limit of locks."""
         most = self._settings.partition_max_record_locks(self.key.group_id)
         return self.records.last_acquirable_offset(fetch_offset, min(max_records, most))
 
     def acquire(self, wanted: WantedRecords, fetch_offset: int, fetched: FetchedRecords) -> list[AcquiredRange]:
-        """Let a member have what was fetched for it; return what it has of that."""
+        """Let a member acquire the fetched records; return the ranges that it has now."""
         if self.state is not SharePartitionState.ACTIVE or wanted.max_records <= 0 or not fetched.batches:
             return []
         acquisition = Acquisition(self.records, self._locks, wanted, fetched, self.max_delivery_count)
@@ -244,11 +244,11 @@ class SharePartition:
         return acquired
 
     def log_start_offset(self) -> int:
-        """Return where the log starts now. Raises ApiError where this broker does not lead it in that epoch."""
+        """Return the start of the log. Raises ApiError if this broker does not lead the partition in that epoch."""
         return self._find_offset(EARLIEST_TIMESTAMP)
 
     def log_start_moved(self, log_start_offset: int) -> None:
-        """Follow a log that now starts later; what is acquired stays with its members."""
+        """Follow a log that starts later now; acquired records stay with their members."""
         self.records.log_start_moved(log_start_offset, self._locks)
 
     # -- acknowledging --------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class SharePartition:
     def acknowledge(
         self, member_id: str, batches: Sequence[AcknowledgementBatch], changes: Changes, on_done: OnDone
     ) -> None:
-        """Change the states as the member says, and write that. Raises FailedRequestError, without `on_done`."""
+        """Acknowledge records, and write the changes. Raises FailedRequestError, without a call of `on_done`."""
         acknowledging = self._acknowledging(member_id, changes)
         try:
             acknowledging.acknowledge(batches)
@@ -267,7 +267,7 @@ class SharePartition:
             self._write_updates(acknowledging.updates, on_done)
 
     def release_acquired_records(self, member_id: str, on_done: OnDone) -> None:
-        """Make available what the member has acquired: its session has ended."""
+        """Make the records of a member available: its session has ended."""
         acknowledging = self._acknowledging(member_id, Changes())
         try:
             acknowledging.release_all()
@@ -288,7 +288,7 @@ class SharePartition:
         )
 
     def _write_updates(self, updates: Sequence[StateUpdate], on_done: OnDone) -> None:
-        """Write the changes; then they hold, or are taken back."""
+        """Write the changes; then they hold, or are rolled back."""
         if not updates:
             on_done(None)
             return
@@ -308,7 +308,7 @@ class SharePartition:
         self._write([update.written for update in updates], written)
 
     def _roll_back(self, updates: Sequence[StateUpdate]) -> None:
-        """Take the changes back, and do not count those as done that were counted."""
+        """Roll the changes back, with the count of completed records."""
         self._complete(updates, commit=False)
         records = self.records
         for state, written in updates:
@@ -322,7 +322,7 @@ class SharePartition:
                 self.records.finds_next_fetch_offset = True
 
     def _merge(self, updates: Sequence[StateUpdate]) -> None:
-        """Keep no more parts of batches than stand differently now."""
+        """Join the equal parts of batches in the range of the changes."""
         if updates:
             first, last = updates[0].written.first_offset, updates[-1].written.last_offset
             self.records.merge(first, last)
@@ -346,10 +346,10 @@ class SharePartition:
     # -- locks ----------------------------------------------------------------------------------
 
     def _on_lock_timeout(self, task: AcquisitionLockTimerTask) -> None:
-        """Take the records from their member; those delivered often enough are archived.
+        """Take the records from their member; those at the delivery limit are archived.
 
-        In Kafka the records of a split batch have a lock each, and after each of them share fetches are tried. So
-        such a fetch gets the first record by itself, if there is one.
+        In Kafka each record of a split batch has a lock, and after each of them share fetches are tried. So a waiting
+        fetch gets the first record by itself.
         """
         first_offset, last_offset = task.first_offset, task.last_offset
         self.lock_timeouts += last_offset - first_offset + 1
@@ -363,7 +363,7 @@ class SharePartition:
             first_offset, end = end + 1, end + 1 if completed else last_offset
 
     def _time_out(self, first_offset: int, last_offset: int) -> int:
-        """Take these records from their member; return how many share fetches that has completed."""
+        """Take these records from their member; return the number of share fetches completed by that."""
         updates = time_out(self.records, self._locks, first_offset, last_offset, self.max_delivery_count)
         if not updates:
             return 0
@@ -377,7 +377,7 @@ class SharePartition:
 
 
 def _persister_error(failed: ReadState | StateOutcome) -> ApiError:
-    """Return what clients are told of an error of the share coordinator."""
+    """Return the error for clients of an error of the share coordinator."""
     code = _ERROR_OF_PERSISTER.get(failed.error_code)
     if code is not None:
         return ApiError(code, failed.error_message or "")

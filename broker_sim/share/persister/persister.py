@@ -144,12 +144,12 @@ def take_joined(calls: deque[Call]) -> Call:
 
 def _can_join(first: Call, following: Call) -> bool:
     """Whether both are writes of the same leader to the same epoch of the state."""
-    one, other = first.arguments, following.arguments
+    write, next_write = first.arguments, following.arguments
     return (
-        isinstance(one, WrittenState)
-        and isinstance(other, WrittenState)
-        and one.state_epoch == other.state_epoch
-        and one.leader_epoch == other.leader_epoch
+        isinstance(write, WrittenState)
+        and isinstance(next_write, WrittenState)
+        and write.state_epoch == next_write.state_epoch
+        and write.leader_epoch == next_write.leader_epoch
     )
 
 
