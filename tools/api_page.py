@@ -30,9 +30,9 @@ HANDLES = (
     *("ClientHost", "HookedRequest", "InjectedFault", "PendingResponse", "Scope", "SimulatedCluster"),
     *("SimulatedDisk", "TraceSink", "VirtualClient"),
 )
-"""What a cluster gives; users do not make them."""
+"""Classes whose objects a cluster returns; users do not construct them."""
 ARGUMENTS = ("ControlServer", "SimulatedDisk")
-"""What a cluster uses; users call nothing of them."""
+"""Classes whose objects are passed to a cluster; users call none of their methods."""
 FACES = ("Cluster", "AsyncCluster", "VirtualCluster")
 
 

@@ -26,7 +26,7 @@ TOPICS: Final = ("orders:2:3", "payments:1:3")
 LEADERS: Final = {("orders", 0): 1, ("orders", 1): 1, ("payments", 0): 2}
 PAUSED: Final = 3
 FIRST: Final = 3
-"""So many records were there before."""
+"""Number of records that were there before."""
 INTERVAL_MS: Final = 1_000
 STEP_MS: Final = 210
 WAITS_MS: Final = (30_000, 1_400, 9_000, 2_600, 4_000, 30_000, 3_100, 2_900)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TARGET: Final = Path(__file__).parents[1] / "docs" / "apis.md"
 RELEASE: Final = "4.3"
 SCENARIO: Final = "the_advertised_apis_and_features_are_kafkas"
-"""Which differences tell of missing APIs, by the field `api_keys.KEY`."""
+"""Scenario whose known differences name the missing APIs, by the field `api_keys.KEY`."""
 STEP: Final = "version 4"
 
 INTRODUCTION: Final = f"""\

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pytest
 
 DEPTH: Final = 3
-"""So many folders of a path: `tests/broker_sim/log`."""
+"""Number of folders of a path that are shown: `tests/broker_sim/log`."""
 
 
 class Seconds:

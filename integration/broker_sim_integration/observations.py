@@ -32,11 +32,11 @@ class Timing:
     kind: TimingClass
     due_ms: float = 0.0
     earliest_ms: float = 0.0
-    """When its cause was sent: nothing can have caused it before."""
+    """Time at which its cause was sent: nothing can have caused it earlier."""
     spread_ms: float = 0.0
-    """How much later than due Kafka's own mechanism may be."""
+    """Delay after the due time that Kafka's own mechanism may add."""
     reason: str = ""
-    """Which mechanism that is, or why the response is not timed."""
+    """The mechanism, or the reason why the response is not timed."""
 
     def __str__(self) -> str:
         match self.kind:
@@ -98,7 +98,7 @@ class Observation:
     answered_ms: float | None = field(default=None, compare=False)
     """The moment of the answer (`now_ms`), if it is known; only this process understands it."""
     stalled_ms: float = 0.0
-    """How long the comparing process, or the simulator's, could not run while the answer was overdue."""
+    """Time that the comparing process, or the simulator's, could not run while the answer was overdue."""
 
     @property
     def lateness_ms(self) -> float:

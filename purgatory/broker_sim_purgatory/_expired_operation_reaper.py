@@ -12,7 +12,7 @@ from typing import Protocol
 _LOGGER = logging.getLogger(__name__)
 
 WORK_TIMEOUT_MS = 200
-"""How long one round waits for something to expire; so a purge that is due comes at most so late."""
+"""Longest wait of one round, in ms; a purge that is due comes at most that late."""
 
 
 class Reaper(Protocol):

@@ -31,9 +31,9 @@ from broker_sim_purgatory._timer_task_list import TimerTaskList
 DUE: Final = 0
 """A task that was added has no time to wait: it is the caller's."""
 WAITS: Final = 1
-"""It waits in the wheel."""
+"""The task waits in the wheel."""
 WAITS_FIRST: Final = 2
-"""It waits in the wheel, and its bucket is now the first to expire."""
+"""The task waits in the wheel, and its bucket is now the first to expire."""
 
 
 class TimingWheel:

@@ -35,7 +35,7 @@ class WatcherList(Generic[OperationT]):
         self._numbers = False
         """Whether a set has ever been in use: from then on it matters across lists what came first."""
         self.entries = 0
-        """Of all lists and sets."""
+        """Number of entries in all lists and sets."""
         self.operations_by_key: dict[object, list[OperationT]] = {}
         """Guarded by the lock; whether there is a key may be read without it."""
         self.sets_by_key: dict[object, list[KeySet[OperationT]]] = {}

@@ -30,7 +30,7 @@ _LOGGER = logging.getLogger(__name__)
 FEW_KEYS: Final = 16
 """With more keys than this a `KeySet` costs less than its lists."""
 COMPLETED: Final = -1
-"""Where a timer would say DUE or WAITS of an operation, this one is completed."""
+"""Returned in place of a timer's DUE or WAITS for an operation that is completed."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -60,7 +60,7 @@ class WheelSnapshot:
     level: int
     tick_ms: int
     current_time_ms: int
-    """Where it stands: the time of the last expired bucket, rounded down to its tick."""
+    """The wheel's time: that of the last expired bucket, rounded down to its tick."""
     end_ms: int
     """The first deadline that is beyond its reach."""
     buckets: tuple[BucketSnapshot, ...]

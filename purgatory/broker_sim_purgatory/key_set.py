@@ -45,13 +45,13 @@ class KeySet(Generic[OperationT]):
         """Whether operations wait under the set itself, and not in the lists of its keys."""
         self.keys: dict[object, None] = {}
         self.version = 0
-        """How often the keys have changed."""
+        """Number of changes of the keys."""
         self.waiting: OperationT | None = None
         """The operation that was parked last, unless it was moved into lists of its own."""
         self.parked = 0
-        """How many operations were parked; this and what follows is guarded by the purgatory's lock."""
+        """Number of operations parked so far; this field and the next ones are guarded by the purgatory's lock."""
         self.floor = 0
-        """How many of them were dropped under all keys."""
+        """Number of those operations that were dropped under all keys."""
         self.dropped: dict[object, int] = {}
         """The same for keys under which there were more."""
 

@@ -73,12 +73,12 @@ class ParkedOperation:
     operation: str
     """Name of the operation's class."""
     keys: tuple[object, ...]
-    """What it is watched under, in no particular order."""
+    """The keys under which the operation is watched, in no particular order."""
     delay_ms: int
     age_ms: int
     """Since it was parked."""
     time_left_ms: int
-    """Until it expires; 0 when it is due and the timer has not got to it yet."""
+    """Time until the operation expires; 0 when it is due and the timer has not reached it yet."""
     wheel_level: int
     """Level of the timing wheel, from 1."""
     wheel_bucket: int

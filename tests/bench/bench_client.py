@@ -33,9 +33,9 @@ class Sizes:
     """How much is measured."""
 
     messages: int
-    """So many are produced in bulk."""
+    """Number of messages produced in bulk."""
     latencies: int
-    """So many are waited for, one after the other."""
+    """Number of messages waited for, one after the other."""
 
 
 FULL = Sizes(messages=200_000, latencies=400)

@@ -42,7 +42,7 @@ COMMITTERS = 8
 INITIAL_DELAY = "group.initial.rebalance.delay.ms"
 TIMEOUT_S = 120
 UNMOVED = 1.25
-"""How many times as long a p99 may be that is called the same: two rounds differ by that much."""
+"""Ratio up to which two p99 count as the same: two rounds differ by that much."""
 
 COMMIT = f"commits by {COMMITTERS} members"
 QUIET = "synchronous produce, p99"

@@ -30,7 +30,7 @@ class Sizes:
     on_disk: int
     """With a data directory, where to create the partitions is what takes long."""
     settle_s: float
-    """Until the first checkpoints are written."""
+    """Seconds to wait until the first checkpoints are written."""
     idle_s: float
 
     @property

@@ -61,7 +61,7 @@ class Sizes:
 
     events: int
     messages: dict[str, int]
-    """By how they are produced."""
+    """Number of messages, by the way they are produced."""
     spark: dict[str, str]
     """Settings of the session that reads them all."""
 

@@ -28,7 +28,7 @@ ROOT = HERE.parent.parent
 WORK = HERE / "purgatory_work.py"
 JAVA_WORK = HERE / "java" / "PurgatoryWork.java"
 NATIVE_PACKAGE = ROOT / "build" / "native"
-"""Where `make compiled` leaves the native purgatory."""
+"""Directory in which `make compiled` leaves the native purgatory."""
 
 SUITE = "purgatory growth"
 ROUNDS = 3

@@ -11,7 +11,7 @@ SUITE = "purgatory load"
 SUBJECTS = {"workload": (OURS, NATIVE, KAFKA), "precision": (OURS, NATIVE, "LoopTimer", "asyncio", KAFKA)}
 FULL = {"workload": 20_000, "precision": 1_000}
 TINY = {"workload": 200, "precision": 20}
-"""So many requests, and so many tasks on time; Java takes those of a full run always."""
+"""Number of requests and of timed tasks; Java always takes those of a full run."""
 HIGHER_IS_BETTER = {"rate"}
 
 

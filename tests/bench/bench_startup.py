@@ -55,7 +55,7 @@ class Sizes:
 
     starts: int
     settle_s: float
-    """How long a cluster rests before its memory is read."""
+    """Seconds that a cluster rests before its memory is read."""
 
 
 FULL = Sizes(starts=10, settle_s=1.0)

@@ -179,11 +179,11 @@ class Group:
         self.requests = Requests(group_id, session_timeout_ms)
         self.requests_sent = 0
         self.last_told_s = 0.0
-        """When a member last heard of a rebalance."""
+        """Time at which a member last heard of a rebalance."""
         self._members: list[Member] = []
         self._generation = -1
         self._stable: set[Member] = set()
-        """Who has an assignment of that generation."""
+        """Members that have an assignment of that generation."""
         self._failure: Exception | None = None
         self._changed = asyncio.Event()
         self._is_told = asyncio.Event()

@@ -18,11 +18,11 @@ from broker_sim.protocol.headers import RequestHeader, encode_request
 
 ROOT = Path(__file__).parents[2]
 RAMP_S = 1.0
-"""Until the attacker has imported what it needs, and its first logins are refused."""
+"""Time for the attacker to import its modules and to have its first logins refused."""
 FRAME_VERSION = 1
 FIRST = {"PLAIN": b"\0billing\0wrong", "SCRAM-SHA-256": b"n,,n=billing,r=abc"}
 RETRY_S = 0.01
-"""Until a connection that could not be made is tried again."""
+"""Delay before a failed connection is tried again."""
 
 
 @contextmanager

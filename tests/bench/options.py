@@ -13,7 +13,7 @@ class Options:
     """The command line of the benchmarks."""
 
     rounds: int
-    """How often everything is measured, in turns; the median counts."""
+    """Number of rounds in which everything is measured in turns; the median counts."""
     kafka: bool
     """Whether the real Kafka takes part where it takes long to start."""
     tiny: bool

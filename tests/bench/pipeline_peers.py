@@ -18,7 +18,7 @@ class Answers:
 
     operations: int = 0
     latency: dict[tuple[str, str, int | None], tuple[float | None, ...]] = field(default_factory=dict)
-    """By purgatory, outcome and minute (None: all of them): how many, the percentiles of waiting,
+    """For each purgatory, outcome and minute (None: all of them) the count, the percentiles of waiting,
     the percentiles of lateness."""
     occupancy: dict[tuple[int, str, str | None], tuple[int, int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)

@@ -16,7 +16,7 @@ LATENCY_P50_MS, LATENCY_P75_MS = 20.0, 60.0
 TIMEOUT_MS = 200
 KEYS_PER_REQUEST = 3
 P75_SIGMAS = 0.6745
-"""Where the 75th percentile of a normal distribution lies."""
+"""The 75th percentile of a normal distribution, in standard deviations."""
 
 SPAN_OF_TASK_MS = 3
 """Tasks are spread over so much time each."""

@@ -20,9 +20,9 @@ FETCH_BYTES = 10_000_000
 TRIES = 1_000
 WAIT_MS, FIRST_WAIT_MS = 10_000, 100
 MOST_LOCKS = 10_000
-"""So many records of a partition may be in flight, which is the most that Kafka allows."""
+"""Maximum number of a partition's records in flight: the highest value Kafka allows."""
 CONFIGS = {"group.share.max.partition.max.record.locks": str(MOST_LOCKS)}
-"""Of brokers, so that groups may have that."""
+"""Configurations of the brokers that let groups have that many."""
 GROUP_CONFIGS = {"share.auto.offset.reset": "earliest", "share.partition.max.record.locks": str(MOST_LOCKS)}
 
 Address = tuple[str, int]

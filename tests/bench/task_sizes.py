@@ -16,7 +16,7 @@ class TaskSize:
     bytes: int
     stage: int
     tasks: int
-    """How many its stage has."""
+    """Number of tasks of its stage."""
 
     def __str__(self) -> str:
         return f"a task of stage {self.stage} ({self.tasks} tasks) with {self.rows:,} rows, {self.bytes / 1e6:.1f} MB"

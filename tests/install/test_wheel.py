@@ -116,7 +116,7 @@ def test_tests_of_the_user_pass_beside_the_plugin(installed):
 
 
 def test_suite_of_an_application_passes_on_two_workers(environments, run_suite):
-    """As all suites of the examples do in the soak, each in an environment of its own."""
+    """In the soak all suites of the examples do, each in an environment of its own."""
     environment = environments(THIS_PYTHON)
     plain = environment.packages()
     try:

@@ -250,7 +250,7 @@ def test_completed_operations_leave_the_timer_at_once_and_watch_lists_when_check
 
 
 def test_completing_an_operation_may_park_another_under_the_same_key(purgatory, operation):
-    """As Kafka's first join of a group does, which waits again while members keep coming."""
+    """Kafka's first join of a group does so: it waits again while members keep coming."""
     successor = operation()
 
     class Operation(operation):

@@ -162,7 +162,7 @@ def test_no_event_is_lost_between_watching_and_trying_again(together, real_purga
 
 
 def test_operations_that_become_completable_at_the_last_of_many_attempts_complete(together, real_purgatory, operation):
-    """As Kafka's test of many attempts under a contended lock: the last attempt may not be lost."""
+    """Like Kafka's test of many attempts under a contended lock: the last attempt may not be lost."""
     purgatory = real_purgatory()
     attempts = 5
     operations = [operation(3_600_000) for _ in range(60)]

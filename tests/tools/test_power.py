@@ -22,7 +22,7 @@ from tools.power.bench import (
 
 MUTANTS = read_mutants()
 SEARCHED = 300
-"""So many seeds may be run until one is found that only this invariant fails."""
+"""Maximum number of seeds run to find one that only this invariant fails."""
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)

@@ -36,7 +36,7 @@ class Result:
     stage: str | None = None
     how: str | None = None
     seconds: float = 0.0
-    """How long the stages took, up to the failure."""
+    """Seconds that the stages took, up to the failure."""
     passed_stages: list[str] = field(default_factory=list)
     """The stages in which nothing failed; they are not repeated."""
     no_catchers: list[str] = field(default_factory=list)

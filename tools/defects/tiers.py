@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FAST: Final = "not (soak or real_kafka or clients or threads or spark or install)"
 TEST: Final = "not soak"
 SLOW: Final = f"({TEST}) and {FAST.removeprefix('not ')}"
-"""What `make test` has beside the fast tests."""
+"""Marker expression of the tests that `make test` has beside the fast ones."""
 TIERS: Final = ("fast", "test", "soak")
 
 NEAR: Final = ("module", "room", "slow module", "slow room")
@@ -28,7 +28,7 @@ TREE_TESTS: Final = (
     "tests/purgatory/test_wheel_picture.py",
     "tests/tools",
 )
-"""They compare the tree with itself, so any change of a text would count as caught."""
+"""Tests that compare the tree with itself: any change of a text would count as caught."""
 
 
 class Stage(NamedTuple):

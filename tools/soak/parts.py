@@ -121,4 +121,4 @@ PARTS: Final = {
         "every benchmark runs, with its peers", ((sys.executable, "tests/bench/run.py", "--tiny", "--peers"),)
     ),
 }
-"""By name, in the order in which they are run."""
+"""Parts of the soak by name, in the order in which they are run."""

@@ -36,7 +36,7 @@ class Asked:
     version: int
     resources: Sequence[Resource]
     before: Callable[[bytes], Message] | None = None
-    """What the super user asks before, in the same version; made as the request is."""
+    """Request that the super user sends first, in the same version; made as the request is."""
     has_texts: bool = False
     """Whether the texts of errors are compared, too."""
 

@@ -32,9 +32,9 @@ class RunningCluster:
     """Host and port of every broker, by its number."""
     verbs: BrokerVerbs
     faults: frozenset[Fault]
-    """What `verbs` can do here."""
+    """The faults that `verbs` can cause here."""
     readings: frozenset[Reading]
-    """What can be read here."""
+    """The readings that are possible here."""
     purged: Callable[[int], int]
     """Returns how many entries a broker's purgatories have purged, with `Reading.PURGES`."""
     controller_broker: Callable[[], int | None]

@@ -27,7 +27,7 @@ class KnownDifference:
     step: str
     field: str
     sim: str
-    """What the simulator has in this field, as text; `None` where it has no such field."""
+    """The simulator's value of this field, as text; `None` where it has no such field."""
     reason: str
 
     def fits(self, scenario: str, step: str, field: str, sim: Any) -> bool:

@@ -19,7 +19,7 @@ START_S: Final = {
     ReferenceKind.BOOTSTRAP: 1,
     ReferenceKind.RECORDED: 1,
 }
-"""How long three nodes take to start and to be warmed up."""
+"""Seconds that three nodes take to start and to warm up."""
 
 
 def announcement(scenarios: Sequence[Scenario], kind: ReferenceKind, repeats: int) -> str:

@@ -54,7 +54,7 @@ class RecordedSide:
         self.versions: dict[str, str] = {}
         """The version of each recorded scenario, by name."""
         self.durations_ms: dict[str, int] = {}
-        """How long each took on the real side."""
+        """Duration of each scenario on the real side."""
         self._controls: dict[str, Distribution | None] = {}
         for run in self.runs:
             for name, recorded in run["scenarios"].items():

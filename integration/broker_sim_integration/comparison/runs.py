@@ -43,9 +43,9 @@ class Run:
     """Why it was not run at all."""
     duration_ms: float = 0.0
     control: Distribution | None = None
-    """How late the control timer was, if this was recorded in another run of the comparison."""
+    """Lateness of the control timer, if this was recorded in another run of the comparison."""
     starved: list[Interval] = field(default_factory=list)
-    """When the side itself was kept from running, as far as that is known."""
+    """Intervals in which the side itself was kept from running, as far as that is known."""
 
 
 class Runner(Protocol):

@@ -46,7 +46,7 @@ class Starvation:
     def __init__(self, waited: Waited) -> None:
         self._waited = waited
         self.intervals: list[Interval] = []
-        """When it waited; complete after the end."""
+        """Intervals of waiting; complete after the end."""
         self._before_ms = waited()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="starvation", daemon=True)

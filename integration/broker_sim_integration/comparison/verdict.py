@@ -90,7 +90,7 @@ class ScenarioResult:
     kafka_late: dict[int, str] = field(default_factory=dict)
     """The repeats that would agree if Kafka itself had been in time, with its first late answer."""
     distributions: dict[int, list[LatenessComparison]] = field(default_factory=dict)
-    """By repeat, the steps with many attempts."""
+    """Steps with many attempts, by repeat."""
 
     def add(
         self, kafka: Run, sim: Run, known: Sequence[KnownDifference], machines: Machines = UNKNOWN_MACHINES

@@ -36,7 +36,7 @@ SHARED: Final = (
 NOT_SHARED: Final = frozenset(
     f"comparison/{name}.py" for name in ("differences", "drift", "expected_time", "recorded", "version")
 )
-"""What only keeps, reads or explains observations."""
+"""Modules that only keep, read or explain observations."""
 SUPPORT: Final = "support"
 """The folder of what only the scenarios beside it share."""
 LENGTH: Final = 12

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from broker_sim_integration.fuzz.side import FuzzedSide
 
 MAX_TRIES: Final = 200
-"""So many candidates are played to shrink a sequence."""
+"""Maximum number of candidates played to shrink a sequence."""
 MORE_PLAYS: Final = 3
-"""How often a sequence that differs is played again before it counts."""
+"""Number of times a sequence that differs is played again before it counts."""
 
 
 @dataclass(slots=True)
@@ -36,11 +36,11 @@ class Finding:
 
     sequence: Sequence
     differences: list[Difference] = field(default_factory=list)
-    """Those that no row of docs/differences.md fits."""
+    """Differences that no row of docs/differences.md fits."""
     by_chance: bool = False
     """Whether it differed once and agreed when it was played again."""
     once_different: list[Difference] = field(default_factory=list)
-    """What differed in the first play."""
+    """Differences of the first play."""
     trouble: str | None = None
     """Why it was not played to its end."""
     shrunk: Sequence | None = None
@@ -60,7 +60,7 @@ class Fuzzer:
         self._prefix = prefix
         self._numbers = count(1)
         self.played = 0
-        """How many plays there were, on both sides each."""
+        """Number of plays, each on both sides."""
 
     async def warm_up(self, *, with_share_groups: bool = False) -> None:
         """Return when both sides have what a cluster makes at its first use."""

@@ -25,7 +25,7 @@ ANSWER_S: Final = 10.0
 SETTLED_S: Final = 40.0
 POLL_S: Final = 0.02
 APPLIED_S: Final = 0.04
-"""How long a broker may take to apply a change that it cannot be asked for."""
+"""Time for a broker to apply a change that no request shows."""
 LATEST: Final = -1
 NOT_YET: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

@@ -34,7 +34,7 @@ MOMENTS: Final = frozenset(
 FILTERED: Final = {"ListGroups": ("groups", "group_id"), "ListTransactions": ("transaction_states", "transactional_id")}
 """Answers that list what other plays have made too."""
 SHARED_OUT: Final = frozenset({"ShareGroupDescribe", "ShareGroupHeartbeat"})
-"""Which partitions a member of a share group has depends on the ids of topics; how many, does not."""
+"""Responses whose partitions depend on the ids of topics; their number does not."""
 UNORDERED: Final = frozenset(
     {
         "active_partitions",

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 PATIENCE_S: Final = {"JoinGroup": 0.4, "SyncGroup": 0.4}
 PATIENCE_OF_SHARE_FETCHES_S: Final = 2.0
-"""Those that are drawn wait much less, or much more."""
+"""Limit between short and long waits of share fetches: drawn ones wait much less or much more."""
 PATIENCE_OF_OTHERS_S: Final = 8.0
 ALL: Final = -1
 GRACE_S: Final = 0.1
-"""How long a client with a parked request is waited for before it sends another."""
+"""Time a client with a parked request is waited for before it sends another."""
 ENDING_S: Final = 0.8
-"""How long parked answers are waited for at the end."""
+"""Time parked answers are waited for at the end."""
 CHANGES_METADATA: Final = frozenset(
     {
         "AlterConfigs",

@@ -29,7 +29,7 @@ _TOLD: Final = (
 )
 """Fields of answers that later requests of the same client may repeat."""
 _TASKS: Final = ("active_tasks", "standby_tasks", "warmup_tasks")
-"""What members of streams groups are given, and say that they own; None says that it is as it was."""
+"""Fields of the tasks that members of streams groups are given and report; None means unchanged."""
 FINAL_EPOCH: Final = -1
 """The epoch that ends a session; see `share_session_epoch` in `References.learn_share`."""
 _UNKNOWN: Final = {"generation_id": -1, "producer_id": -1}

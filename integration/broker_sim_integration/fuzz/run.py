@@ -67,7 +67,7 @@ class FuzzRun:
     known: Several[KnownFuzzDifference]
     progress: Progress
     at_once: int
-    """How many sequences are played at the same time, where none of them hits the brokers."""
+    """Number of sequences played at the same time, where none of them hits the brokers."""
     shrinks: bool = True
 
     def play(self, drawn: Several[tuple[Area, Several[Sequence]]], on_finding: Callable[[Finding], None]) -> Totals:

@@ -19,7 +19,7 @@ SHARE: Final = 2
 """The type of key that FindCoordinator finds a share coordinator by."""
 INITIALIZED_S: Final = 4.0
 RELEASED_S: Final = 0.1
-"""It cannot be asked for."""
+"""Time for released records to be there again: no request shows it."""
 ANY_TOPIC_ID: Final = bytes(range(16))
 
 

@@ -33,7 +33,7 @@ _NOW, _LATER = "at once", "after the delay"
 _CLOSED: Final = "is closed"
 _FIRST = re.compile(rf"r={CLIENT_NONCE}[0-9a-z]+,")
 LONG_MS: Final = 10**9
-"""What is left of a token that never ends depends on the clock."""
+"""Remaining lifetime above which a token counts as endless: its exact value depends on the clock."""
 
 
 class _Got(NamedTuple):

@@ -249,4 +249,4 @@ TABLE: Final = {
     **_known(),
     **_again(),
 }
-"""By what a client does."""
+"""Logins by what the client does."""

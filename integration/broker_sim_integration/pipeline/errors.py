@@ -13,7 +13,7 @@ BROUGHT_BY: Final = {
     "pyarrow": SPARK,
     "pyspark": SPARK,
 }
-"""What pip has to install for a package."""
+"""The requirement that pip has to install, by package."""
 
 
 class PipelineError(Exception):

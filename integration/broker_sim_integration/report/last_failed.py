@@ -31,7 +31,7 @@ class LastComparison:
     scenarios: frozenset[str]
     """The names of the scenarios that failed."""
     others: tuple[str, ...]
-    """What else failed: the lateness of all answers of one kind, which no scenario can repeat."""
+    """Other failures: the lateness of all answers of one kind, which no scenario can repeat."""
 
     def failed_of(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
         """Return those of `scenarios` that failed. ValueError when others failed and none of these."""

@@ -47,7 +47,7 @@ class Report:
     results: list[ScenarioResult]
     lateness: list[LatenessComparison]
     machines: Machines
-    """How late the control timers of both runs were; a live reference has the same as we."""
+    """Lateness of both runs' control timers; a live reference has the comparison's own."""
     simulator: dict[str, Any] = field(default_factory=dict)
     """Facts of the simulator: its command, why it was chosen, and its build."""
     known: Sequence[KnownDifference] = ()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from broker_sim_integration.report.report import Report
 
 SHOWN_DIFFERENCES = 12
-"""How many differences of one scenario are shown; report.json and report.html have all."""
+"""Maximum number of differences shown for one scenario; report.json and report.html have all."""
 STYLES = {
     Verdict.AGREED: "green",
     Verdict.DOCUMENTED: "yellow",

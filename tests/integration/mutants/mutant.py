@@ -185,7 +185,7 @@ def marker_counts_before_the_isr_has_it() -> None:
 
 
 def last_stable_offset_one_marker_too_early() -> None:
-    """Of several open transactions not the oldest one sets it, but the next."""
+    """The second oldest open transaction sets the last stable offset, not the oldest."""
     original = ProducerStateManager._update_first_unstable_offset
 
     def update(self):
@@ -382,7 +382,7 @@ MUTANTS = {
     for name, found in list(globals().items())
     if inspect.isfunction(found) and found.__module__ == __name__ and not name.startswith("_")
 }
-"""By name, in the order of this file; the first one has no defect."""
+"""Mutants by name, in the order of this file; the first one has no defect."""
 WAITS = {
     "idle_connections_are_closed_late": (BrokerConfig, "connections_max_idle_ms"),
     "transactional_ids_expire_late": (BrokerConfig, "transactional_id_expiration_ms"),

@@ -53,7 +53,7 @@ class Sign(NamedTuple):
     entails: frozenset[str] = frozenset()
     """Further fields that differ because of it."""
     one_is_enough: bool = False
-    """Of all the steps: where the machine is busy, some of them may not show a small defect."""
+    """Whether one of the steps suffices: on a busy machine some of them may not show a small defect."""
 
 
 WAITS_MS = (20, 100, 500, 1500)
@@ -205,7 +205,7 @@ SIGNS: dict[str, list[Sign]] = {
         Sign("a_new_streams_group_waits_for_members", ("delayed",), "heartbeat_interval_ms")
     ],
 }
-"""By mutant, as they are called in mutant.py."""
+"""Signs of each mutant, by its name in mutant.py."""
 PLAYED = sorted({sign.scenario for signs in SIGNS.values() for sign in signs})
 
 

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.soak(part="spark")]
 START_TIMEOUT_S = 180
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 ELSEWHERE = "Pacific/Auckland"
-"""Where the server is; its session has the time zone of its process unless a client sets another."""
+"""Time zone of the server: its session has that of its process unless a client sets another."""
 T = 1_700_000_000_000
 """2023-11-14 22:13:20 in UTC, and the next day in Auckland."""
 JOBS = """

@@ -22,7 +22,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 LENGTHS: Final = (12, 30)
 WAVE: Final = 10
-"""How many sequences of an area with faults are played at once: a fault takes seconds, and hits all."""
+"""Number of sequences of an area with faults played at once: a fault takes seconds and hits all."""
 FAULTS: Final = ("pause", "stop", "kill")
 CONFIGS: Final = {
     # A join that waits for others takes as long as the draw says, and no 3 s more.

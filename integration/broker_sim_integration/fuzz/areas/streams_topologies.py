@@ -68,7 +68,7 @@ TOPOLOGIES: Final = {
         _subtopology("2", "<topic2>"),
     ],
 }
-"""By group the subtopologies."""
+"""Subtopologies of each group."""
 SELDOM: Final[tuple[list[dict[str, Any]], ...]] = (
     [],
     [_subtopology("0")],

@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
 DESTINATIONS: Final = ("events", "observations", "quarantine")
 LEFT: Final = "left"
-"""Where a line goes in the first pass that is for the second."""
+"""Partition of the lines that the first pass leaves to the second."""
 OBSERVATION_PARTITIONS: Final = ("side",)
 GZIP: Final = ".gz"
 MS_PER_DAY: Final = 86_400_000
 DEAL: Final = "deal"
 DEALS: Final = 1_024
-"""How many parts the operations of a partition of the table are dealt into, so that no task has to take all."""
+"""Number of parts that the operations of a partition of the table are divided into: no task takes all."""
 MOST_RUNS: Final = 1_000
 """More runs than these are not told apart when the known events are read."""
 SLOTS: Final = 32_768
-"""How many bits there are for the hashes of lines that are left: those that Spark's bitmap has."""
+"""Number of bits for the hashes of lines left to the second pass: those of Spark's bitmap."""
 MOST_SLOTS: Final = 2_000
 """With more bits than these all of the input is parsed: then much of it is left."""
 MOST_WARNINGS: Final = 3

@@ -26,7 +26,7 @@ PLACE: Final = ("run_id", "side", "broker", "purgatory", "bucket_start_ms")
 """A purgatory in a bucket: all of it has to be in one table."""
 LEVELS: Final = ("net", "highest", "risen_area", "first_ms")
 PIECE_ROWS: Final = 100_000
-"""So many operations at once, that a task's memory does not grow with its size."""
+"""Number of operations processed at once: a task's memory does not grow with its size."""
 LOWEST: Final = np.iinfo(np.int64).min
 
 

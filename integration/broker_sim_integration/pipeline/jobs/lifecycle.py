@@ -34,7 +34,7 @@ GROUPED: Final = ("operation_id", "broker", "purgatory", *RUN)
 without looking at the row. Those of a run's name would be the same everywhere."""
 
 GRACE_MS: Final = 60_000
-"""How long after its deadline an operation may be open: a paused broker expires nothing."""
+"""Time after its deadline that an operation may be open: a paused broker expires nothing."""
 
 PARTITIONS: Final = ("side", "purgatory")
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 BUCKET_MS: Final = 1_000
 HOTTEST: Final = 1_000
-"""How many keys of a purgatory get a rank."""
+"""Number of keys of a purgatory that get a rank."""
 SHARES: Final = 64
 PURGATORY: Final = (*RUN, "broker", "purgatory")
 SERIES: Final = (*PURGATORY, "key")

@@ -40,7 +40,7 @@ SLOT: Final = "slot"
 LONGEST_BYTES: Final = 4_096
 """A longer line is left, so that a batch has a bound."""
 MOST_REFUSALS: Final = 64
-"""So often a batch is cut in halves; a single line that is refused takes 14 of them."""
+"""Maximum number of halvings of a batch; a single refused line takes 14 of them."""
 PLAIN: Final = r"^\{[^{}\\]*\}$"
 OBJECT_BEGINS: Final = b"{"
 OBJECT_ENDS: Final = b"}"

@@ -54,7 +54,7 @@ class StreamSettings:
     topic: str
     window: str = "1 minute"
     watermark: str = "30 seconds"
-    """How late an event may be."""
+    """Maximum lateness of an event."""
     trigger: str = "5 seconds"
     available_now: bool = False
     """Process the records that the topic has now, and end."""

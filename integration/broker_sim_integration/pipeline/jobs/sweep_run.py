@@ -51,9 +51,9 @@ class SweepSettings:
     """Mean, one way."""
     requests_per_s: float = 20.0
     failures_per_minute: float = 0.0
-    """How often a follower is paused, as a Poisson process."""
+    """Rate at which a follower is paused, as a Poisson process."""
     outage_ms: int = 10_000
-    """How long a paused follower stays paused."""
+    """Duration of a follower's pause."""
     duration_ms: int = 60_000
 
 
@@ -67,7 +67,7 @@ class SweepOutcome:
     refused: int
     failed: int
     waited_p50_ms: float | None
-    """Of the acknowledged requests; null if there are none."""
+    """Median wait of the acknowledged requests; null if there are none."""
     waited_p99_ms: float | None
     waited_max_ms: int | None
     outages: int

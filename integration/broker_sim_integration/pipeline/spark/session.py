@@ -60,20 +60,20 @@ COMMON_CONF: Final[Mapping[str, str]] = {
     "spark.ui.showConsoleProgress": "false",
 }
 TIMEOUT_S: Final = 30
-"""How long a program may take to tell its version."""
+"""Time limit for a program to print its version."""
 IVY_SETTINGS: Final = """\
 <ivysettings>
   <settings defaultResolver="central"/>
   <resolvers><ibiblio name="central" m2compatible="true"{root}/></resolvers>
 </ivysettings>
 """
-"""Where Spark fetches the connector: not from the user's local Maven repository, as Spark does by itself, because
+"""Repository from which Spark fetches the connector: not the user's local Maven one, Spark's default, because
 Ivy fails on one that has a library's description without its jar."""
 REPOSITORY_VARIABLE: Final = "DEFAULT_ARTIFACT_REPOSITORY"
 """The variable by which Spark lets users name a mirror of Maven Central."""
 SPARK_CORE: Final = re.compile(r"spark-core_[\d.]+-(.+)\.jar")
 PYTHON_PACKAGES: Final = ("numpy", "pandas", "pyarrow")
-"""What the jobs import in the executors' Python."""
+"""Packages that the jobs import in the executors' Python."""
 
 
 def require_java() -> None:

@@ -34,7 +34,7 @@ class Node:
 
     node_id: int
     host: str
-    """Its name or address for the other nodes."""
+    """Name or address of the node for the other nodes."""
     bind_host: str
     """The address that its listeners bind."""
     internal_port: int

@@ -21,7 +21,7 @@ class Successor(NamedTuple):
 
     broker: int
     named_ms: Moment
-    """When it was named first; it may have to load the group then."""
+    """Time at which it was first named; it may have to load the group then."""
 
 
 def successor_of(cluster: ClusterUnderTest, group: GroupUnderTest) -> Successor:

@@ -24,7 +24,7 @@ QUICK_GROUPS: Final = {
 """A new group waits 300 ms for members; sessions may be as short as 100 ms."""
 
 GROUP_FAILOVER: Final = QUICK_GROUPS | QUICK_FENCING
-"""As above, and a killed coordinator is fenced after 3 s."""
+"""Like QUICK_GROUPS, and a killed coordinator is fenced after 3 s."""
 
 LIMITED_GROUPS: Final = QUICK_GROUPS | {
     "group.max.size": "2",
@@ -32,11 +32,11 @@ LIMITED_GROUPS: Final = QUICK_GROUPS | {
     "offset.metadata.max.bytes": "10",
     "offsets.retention.check.interval.ms": "500",
 }
-"""As above, and groups have two members, offsets ten bytes of metadata; expired ones go soon."""
+"""Like QUICK_GROUPS, and groups have two members, offsets ten bytes of metadata; expired ones go soon."""
 
 NO_MIGRATION: Final = QUICK_GROUPS | {"group.consumer.migration.policy": "disabled"}
-"""As above; a group with members keeps its protocol."""
+"""Like QUICK_GROUPS; a group with members keeps its protocol."""
 
 COMMIT_TIMEOUT_MS: Final = 1000
 SLOW_COMMITS: Final = QUICK_GROUPS | LONG_SESSION | {"offsets.commit.timeout.ms": str(COMMIT_TIMEOUT_MS)}
-"""As above; a commit waits for its replicas for a second only, and a paused one stays in the ISR."""
+"""Like QUICK_GROUPS; a commit waits for its replicas for one second, and a paused one stays in the ISR."""

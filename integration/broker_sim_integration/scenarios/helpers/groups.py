@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 NAMES_ASKED: Final = 20
-"""So many names are asked for at once; a third of them is coordinated by each broker."""
+"""Number of names requested at once; each broker coordinates a third of them."""
 NOT_READY: Final = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )

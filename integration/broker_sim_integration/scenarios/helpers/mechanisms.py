@@ -28,7 +28,7 @@ COLD_START_MS: Final = 1000
 ROUND_TRIP_MS: Final = 100.0
 """A follower's fetches, and a broker's heartbeats, are their period and a round trip apart."""
 FETCH_BACKOFF_MS: Final = int(COMMON_CONFIGS["replica.fetch.backoff.ms"])
-"""So long a follower leaves a partition out after a fetch that was refused."""
+"""Time that a follower leaves a partition out after a refused fetch."""
 
 COMMIT_MS: Final = 25
 """`controller.quorum.append.linger.ms`. A flush of Kafka's takes mostly 20 ms, now and then 150: that is

@@ -1,4 +1,4 @@
-"""From responses to observations: which fields of a response are compared, by API."""
+"""Turns responses into observations: the fields of a response that are compared, by API."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.soak(part="spark")]
 ROWS = 3_000
 TASKS = 16
 SHARE = ROWS // TASKS
-"""What a task gets of an even split; hashes may give twice as much."""
+"""Rows of a task in an even split; hashes may give it twice as many."""
 CONF = {"spark.sql.shuffle.partitions": str(TASKS), "spark.sql.adaptive.coalescePartitions.enabled": "false"}
 
 

@@ -120,7 +120,7 @@ def test_pyspark_python_of_the_same_packages_passes(python, monkeypatch):
 
 @pytest.mark.parametrize(("mirror", "root"), [(None, None), ("file:///mirror?a=1&b=2", "file:///mirror?a=1&b=2")])
 def test_connector_is_fetched_from_one_repository(mirror, root, monkeypatch):
-    """Of all resolvers only one that has no local Maven repository, which may lack jars."""
+    """There is one resolver and no local Maven repository, which may lack jars."""
     monkeypatch.delenv("DEFAULT_ARTIFACT_REPOSITORY", raising=False)
     if mirror is not None:
         monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", mirror)

@@ -99,7 +99,7 @@ def what_is_there_below_min_bytes_is_answered_at_max_wait(cluster: ClusterUnderT
 
 @scenario()
 def one_produce_wakes_only_the_fetches_that_it_satisfies(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Of two parked fetches the one with small min_bytes is woken; the other one waits."""
+    """A produce wakes the parked fetch with a small min_bytes; the other one waits."""
     topic = cluster.topics.create()
     modest, greedy = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader = cluster.connect(cluster.first)
@@ -155,7 +155,7 @@ def an_unknown_partition_alone_is_told_at_once(cluster: ClusterUnderTest) -> Ite
 
 @scenario()
 def an_unknown_topic_alone_is_told_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """By name UNKNOWN_TOPIC_OR_PARTITION, by id UNKNOWN_TOPIC_ID."""
+    """The error is UNKNOWN_TOPIC_OR_PARTITION by name and UNKNOWN_TOPIC_ID by id."""
     leader = cluster.connect(cluster.first)
     topic = cluster.topics.unknown()
     for version in (12, 17):

@@ -300,7 +300,7 @@ def a_restarted_broker_has_no_sessions(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="1 partition x 3 replicas", configs=RACKS)
 def a_consumer_in_the_leaders_rack_reads_there(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """As do consumers of a rack without brokers, and those that name none (KIP-392)."""
+    """Consumers of a rack without brokers, and those that name none, read at the leader too (KIP-392)."""
     topic = cluster.topics.create([cluster.first, cluster.second, cluster.third])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"1")

@@ -297,7 +297,7 @@ def _offset_is(group: GroupUnderTest, wanted: int) -> bool:
 
 @scenario(topology="the offsets topic", configs=QUICK_GROUPS)
 def the_offsets_topic_is_internal_and_compacted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """As many partitions as configured, three replicas, and its own configuration."""
+    """It has as many partitions as configured, three replicas, and its own configuration."""
     group = ready_group(cluster)
     found = cluster.metadata.describe_all(OFFSETS_TOPIC)
     counts = sorted({len(partition.replicas) for partition in found.values()})

@@ -43,7 +43,7 @@ SHORT_REBALANCES: Final[Mapping[str, Any]] = {
     "rebalance_timeout_ms": REBALANCE_MS,
     "session_timeout_ms": LONG_SESSION_MS,
 }
-"""Of members that are removed by a rebalance before their sessions are over."""
+"""Options of members that a rebalance removes before their sessions are over."""
 
 
 @scenario(topology="30 groups")

@@ -25,7 +25,7 @@ METADATA_VERSION: Final = 12
 CONTROLLER: Final = "CONTROLLER"
 """The listener of the controllers, of which the scenarios leave alone what there is."""
 QUIET_MS: Final = 300
-"""How long nobody answers a client that waits; one that does not is answered at once."""
+"""Time without an answer to a client that waits; one that does not is answered at once."""
 
 
 def listeners_of(client: BrokerClient, broker: int) -> list[str]:

@@ -129,7 +129,7 @@ def an_entity_named_twice_is_refused_the_second_time(cluster: ClusterUnderTest) 
 
 @scenario(topology="1 partition x 1 replica")
 def filters_find_quotas(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """By name, by default, by type, strict or not; impossible filters are refused."""
+    """Filters by name, by default and by type, strict or not; impossible ones are refused."""
     client = cluster.connect(cluster.first)
     published = Publication(cluster)
     forget_all(cluster, client)

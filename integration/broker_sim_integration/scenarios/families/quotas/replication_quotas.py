@@ -29,7 +29,7 @@ RATE: Final = "leader.replication.throttled.rate"
 REPLICAS: Final = "leader.replication.throttled.replicas"
 VALUE: Final = b"x" * 10_000
 WAIT_MS: Final = 500
-"""How long the fetch of a follower waits."""
+"""Wait of a follower's fetch."""
 
 
 def set_rate(cluster: ClusterUnderTest, rate: int | None) -> None:

@@ -32,7 +32,7 @@ CHECKPOINTS: Final = (
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 META_PROPERTIES: Final = "meta.properties"
 DELETES_SOON: Final = ON_DISK | {"log.initial.task.delay.ms": "500"}
-"""As ON_DISK, and what is left to be deleted goes a second after the start."""
+"""Like ON_DISK, and files left to be deleted go a second after the start."""
 
 
 class _Producer:

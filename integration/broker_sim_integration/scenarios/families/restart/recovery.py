@@ -47,7 +47,7 @@ TAILS: Final = {
     "a bit of its last batch": lambda content: _flipped(-2, content),
     "a bit of its second batch": lambda content: _flipped(2 * BATCH_BYTES - 2, content),
 }
-"""What is done to the only segment of a log, whose batches have the values a to d."""
+"""Changes of the only segment of a log, whose batches have the values a to d."""
 
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.KILL})

@@ -22,7 +22,7 @@ TOO_MANY_REPLICAS: Final = 7
 
 @scenario(topology="a streams group, 2 subtopologies", configs=STREAMS_GROUPS)
 def internal_topics_of_a_streams_group_are_created(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """By the broker, with the partitions that follow from the source topics; standby tasks follow."""
+    """The broker creates them with the partitions that follow from the source topics; standby tasks follow."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first], partitions=3)
     repartition, changelog = (cluster.topics.name(name) for name in ("repartition", "changelog"))

@@ -39,7 +39,7 @@ LONG_MS: Final = 20_000
 AFTER_CHECK_MS: Final = LAG_TIME_MS / 6
 """The time from a check of the ISRs until the followers are caught up, so that it is not near a check."""
 EVENTS: Final = 10
-"""So often something happens that wakes `SAMPLES // EVENTS` requests each time."""
+"""Number of events, each of which wakes `SAMPLES // EVENTS` requests."""
 
 
 @scenario(topology="3 partitions x 3 replicas", needs={Fault.PAUSE})

@@ -238,7 +238,7 @@ def the_old_request_replaces_all_configurations(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="none")
 def groups_and_subscriptions_have_configurations(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Those of a group and of a subscription to client metrics that do not exist."""
+    """A group and a subscription to client metrics that do not exist have configurations."""
     client = cluster.connect(cluster.first)
     cases: dict[str, tuple[int, str, tuple[str, ...] | None]] = {
         "group": (GROUP, "unknown", None),

@@ -182,7 +182,7 @@ def unknown_topics_have_pages_too(cluster: ClusterUnderTest) -> Iterator[Observa
 
 @scenario(topology="1 partition x 3 replicas")
 def a_deleted_topic_is_gone_from_metadata(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """By name and by id; created again it has a new id and begins with leader epoch 0."""
+    """It is gone by name and by id; created again it has a new id and begins with leader epoch 0."""
     topic = cluster.topics.create()
     client = cluster.connect(cluster.first)
     yield described("before", cluster, topic)

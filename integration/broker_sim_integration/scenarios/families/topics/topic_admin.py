@@ -36,7 +36,7 @@ def a_new_topic_is_described_in_the_answer(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="none before")
 def replicas_may_be_assigned_by_hand(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """As asked; the leader of a partition is its first replica."""
+    """Replicas are as requested; the leader of a partition is its first replica."""
     client = cluster.connect(cluster.first)
     one, two, three = cluster.brokers
     name = cluster.topics.name("assigned")

@@ -71,7 +71,7 @@ def an_aborted_transaction_is_named_to_readers(cluster: ClusterUnderTest) -> Ite
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def only_aborted_transactions_in_reach_are_named(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Of several transactions a fetch is told those whose records it may meet."""
+    """A fetch is told those aborted transactions whose records it may meet."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -87,7 +87,7 @@ def only_aborted_transactions_in_reach_are_named(cluster: ClusterUnderTest) -> I
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def the_oldest_open_transaction_sets_the_last_stable_offset(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Of three interleaved transactions, the one that began first holds back the others' records."""
+    """The first of three interleaved transactions holds back the others' records."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)

@@ -76,7 +76,7 @@ def a_transaction_is_described_in_each_state(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="2 partitions x 3 replicas", configs=QUICK_TRANSACTIONS)
 def transactions_are_listed_by_filters(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """By state, producer id, duration and pattern; unknown states are named in the answer."""
+    """Filters are state, producer id, duration and pattern; unknown states are named in the answer."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -145,7 +145,7 @@ def producers_of_a_partition_are_described(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="1 partition x 3 replicas", configs=QUICK_TRANSACTIONS)
 def a_hanging_transaction_is_found_and_aborted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """As kafka-transactions does: the producer's state, what the coordinator knows, and a marker."""
+    """The steps of kafka-transactions: the producer's state, what the coordinator knows, and a marker."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)

@@ -125,7 +125,7 @@ def version_0_has_no_producers_of_version_2(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="2 partitions x 3 replicas", configs=QUICK_TRANSACTIONS)
 def version_1_verifies_what_was_not_added(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """As version 0, which differs in the records of the transaction state only."""
+    """Version 1 verifies like version 0, which differs in the records of the transaction state only."""
     yield from _unadded(cluster, 1)
 
 

@@ -24,4 +24,4 @@ SHARE_GROUPS: Final = (
 """Groups of at most three members are assigned at once; locks may be as short as a second, and sessions
 shorter. State that could not be begun is begun again after `offsets.commit.timeout.ms`, 5 s."""
 FEW_SESSIONS: Final = SHARE_GROUPS | {"group.share.max.share.sessions": str(MAX_SIZE)}
-"""As above, and a broker has room for three share sessions."""
+"""Like SHARE_GROUPS, and a broker has room for three share sessions."""

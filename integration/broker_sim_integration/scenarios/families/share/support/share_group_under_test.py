@@ -26,7 +26,7 @@ OFFSETS_VERSION: Final = 1
 ALTER_OFFSETS_VERSION: Final = 0
 DELETE_OFFSETS_VERSION: Final = 0
 INITIAL_WAIT_MS: Final = 500
-"""So long the first share fetch may wait in which a share partition reads its state."""
+"""Maximum wait of the first share fetch, in which a share partition reads its state."""
 
 
 class ShareGroupUnderTest(GroupUnderTest):

@@ -32,7 +32,7 @@ __all__ = [
 
 HEARTBEAT_VERSION: Final = 1
 SHARE_VERSION: Final = 2
-"""Of ShareFetch and of ShareAcknowledge."""
+"""Version of ShareFetch and of ShareAcknowledge."""
 LEAVES: Final = -1
 FINAL_EPOCH: Final = -1
 RECORD_LIMIT: Final = 1

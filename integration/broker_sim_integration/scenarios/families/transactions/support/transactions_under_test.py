@@ -38,7 +38,7 @@ QUICK_TRANSACTIONS: Final = QUICK_GROUPS | {
 }
 """Transactions whose time is over are looked for every 100 ms; groups are quick too."""
 TRANSACTION_FAILOVER: Final = QUICK_TRANSACTIONS | QUICK_FENCING
-"""As above, and a killed coordinator is fenced after 3 s."""
+"""Like QUICK_TRANSACTIONS, and a killed coordinator is fenced after 3 s."""
 MARKERS: Final = untimed("the coordinator writes the markers after it has answered EndTxn")
 
 NOT_READY: Final = frozenset(
