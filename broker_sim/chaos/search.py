@@ -8,6 +8,8 @@ own random runs (`random_run.random_runs`).
 from __future__ import annotations
 
 import importlib
+import multiprocessing
+import signal
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -21,7 +23,6 @@ from broker_sim.chaos.faults.shrink import shrink
 from broker_sim.chaos.report import Failure
 from broker_sim.chaos.run import Outcome, ScheduledRun
 from broker_sim.chaos.settings import Settings
-from broker_sim.runtime.process_pool import run_on_processes
 from broker_sim.runtime.virtual import garbage_of_one_run
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.runtime.virtual.meetings import Place
 
+SEEDS_AT_ONCE: Final = 4
+"""Number of seeds handed to a process at once."""
 MARKER: Final = "chaos"
 """The marker of pytest whose arguments are the settings of a test."""
 
@@ -168,12 +171,19 @@ class SeedOutcome(NamedTuple):
 
 
 def run_seeds(searched: Searched[Any], seeds: Iterable[int], jobs: int) -> Iterator[SeedOutcome]:
-    """Yield the outcomes of seeds as they come; with several jobs in any order."""
-    yield from run_on_processes(_run, ((searched, seed) for seed in seeds), jobs)
+    """Yield the outcomes of seeds as they come: in this process and in order, or with several jobs in any order."""
+    run = partial(run_seed, searched)
+    if jobs == 1:
+        yield from map(run, seeds)
+        return
+    # A process of its own from the start: a copy of this one might hold another thread's lock.
+    with multiprocessing.get_context("spawn").Pool(jobs, _start_process) as pool:
+        yield from pool.imap_unordered(run, seeds, chunksize=SEEDS_AT_ONCE)
 
 
-def _run(work: tuple[Searched[Any], int]) -> SeedOutcome:
-    return run_seed(*work)
+def _start_process() -> None:
+    # The process that started this one decides when it ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def run_seed(searched: Searched[Any], seed: int) -> SeedOutcome:
