@@ -82,7 +82,7 @@ class Member:
 
     def fetched(self, partitions=None, **options):
         """Fetch, wait, and return what was acquired of each partition: (first, last, deliveries)."""
-        return acquired(self._bench.wait(self.fetch(partitions, **options)))
+        return acquisitions(self._bench.wait(self.fetch(partitions, **options)))
 
     def acknowledge(self, acknowledges, *, version=VERSION, topic_id=None, **fields):
         """Send a request that only acknowledges."""
@@ -218,7 +218,7 @@ def answers(pending):
     }
 
 
-def acquired(pending):
+def acquisitions(pending):
     """Return what was acquired of each partition: (first, last, deliveries)."""
     assert not pending.response.error_code
     return {

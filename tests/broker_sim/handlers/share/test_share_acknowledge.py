@@ -4,6 +4,7 @@ import pytest
 
 from broker_sim.errors import ErrorCode
 from tests.broker_sim.handlers.share.conftest import VERSION
+from tests.broker_sim.share.named_values import acquired
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 UNKNOWN_ID = b"x" * 16
@@ -15,7 +16,7 @@ def member(bench):
     """A member that has the records 0 to 4."""
     member = bench.member()
     bench.produce(5)
-    assert member.fetched() == {0: [(0, 4, 1)]}
+    assert member.fetched() == {0: [acquired(0, 4)]}
     return member
 
 
@@ -121,7 +122,7 @@ def test_share_coordinator_without_enough_replicas(make_bench):
     bench.cluster.kill(2)
     bench.cluster.advance(20_000)
     bench.produce(5)
-    assert member.fetched() == {0: [(0, 4, 1)]}
+    assert member.fetched() == {0: [acquired(0, 4)]}
     pending = bench.wait(member.acknowledge({0: [(0, 4, ACCEPT)]}), 200_000)
     partition = pending.response.responses[0].partitions[0]
     assert partition.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -10,7 +10,8 @@ from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.share.share_state import SharePartitionKey, WrittenState
 from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE, InitialState, NoArguments, ReaderEpoch
-from tests.broker_sim.handlers.share.conftest import GROUP, TOPIC, acquired, answers
+from tests.broker_sim.handlers.share.conftest import GROUP, TOPIC, acquisitions, answers
+from tests.broker_sim.share.named_values import acquired
 
 ACCEPT = 1
 NONE = ErrorCode.NONE
@@ -34,7 +35,7 @@ def member(bench):
     """A member that has the records 0 to 4."""
     member = bench.member()
     bench.produce(5)
-    assert member.fetched() == {0: [(0, 4, 1)]}
+    assert member.fetched() == {0: [acquired(0, 4)]}
     return member
 
 
@@ -99,7 +100,7 @@ def test_member_needs_to_read_its_topics_only(bench):
         bench.deny(operation, ResourceType.TOPIC, TOPIC)
     member = bench.member(opens=False)
     pending = bench.wait(member.fetch(max_wait_ms=100))
-    assert acquired(pending) == {}
+    assert acquisitions(pending) == {}
     assert not any(answer.error_code for answer in answers(pending).values())
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from broker_sim import Fault
 from broker_sim.errors import ErrorCode
-from tests.broker_sim.handlers.share.conftest import TOPIC, WAIT_MS, acquired, answers
+from tests.broker_sim.handlers.share.conftest import TOPIC, WAIT_MS, acquisitions, answers
+from tests.broker_sim.share.named_values import acquired
 
 ACCEPT = 1
 NONE, BROKEN = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
@@ -39,7 +40,7 @@ def test_partition_beside_a_broken_one_is_fetched(bench, member):
     bench.produce(2, 1)
     break_it(bench, "ShareFetch", topic=TOPIC, partition=1)
     pending = bench.wait(member.fetch())
-    assert acquired(pending) == {0: [(0, 1, 1)]}
+    assert acquisitions(pending) == {0: [acquired(0, 1)]}
     assert answers(pending)[1].error_code == BROKEN
     assert bench.share_partition(1).records.start_offset == 0
 
@@ -48,7 +49,7 @@ def test_partition_beside_a_broken_one_is_fetched(bench, member):
 def test_broken_acknowledgement_changes_nothing(bench, member, api):
     bench.produce(2, 0)
     bench.produce(2, 1)
-    assert member.fetched() == {0: [(0, 1, 1)], 1: [(0, 1, 1)]}
+    assert member.fetched() == {0: [acquired(0, 1)], 1: [acquired(0, 1)]}
     break_it(bench, api, topic=TOPIC, partition=1)
     acknowledges = {0: [(0, 1, ACCEPT)], 1: [(0, 1, ACCEPT)]}
     if api == "ShareAcknowledge":
@@ -71,4 +72,4 @@ def test_throttled_member_gets_nothing_and_keeps_its_session(bench, member):
     assert member.fetched() == {}
     assert bench.cluster.now_ms - asked_ms >= 3_000
     bench.cluster.advance(30_000)
-    assert member.fetched() == {0: [(0, 1, 2)]}
+    assert member.fetched() == {0: [acquired(0, 1, deliveries=2)]}

@@ -4,7 +4,8 @@ import pytest
 
 from broker_sim.errors import ErrorCode
 from broker_sim.share.partition.share_partition_manager import MOST_TRIED_ONE_BY_ONE
-from tests.broker_sim.handlers.share.conftest import VERSION, WAIT_MS, acquired, answers, batches_of
+from tests.broker_sim.handlers.share.conftest import VERSION, WAIT_MS, acquisitions, answers, batches_of
+from tests.broker_sim.share.named_values import acquired
 
 LOCK_MS = 30_000
 ACCEPT, RELEASE, RENEW = 1, 2, 4
@@ -24,7 +25,7 @@ def test_fetch_waits_its_time_for_records(bench):
     bench.cluster.advance(1_999)
     assert parked(bench) == 1
     assert not pending.done
-    assert acquired(bench.wait(pending)) == {}
+    assert acquisitions(bench.wait(pending)) == {}
     assert pending.elapsed_ms == 2_000
     assert parked(bench) == 0
 
@@ -34,7 +35,7 @@ def test_high_watermark_wakes_a_fetch(bench):
     pending = member.fetch(max_wait_ms=20_000)
     bench.cluster.advance(700)
     bench.produce(3)
-    assert acquired(bench.wait(pending)) == {0: [(0, 2, 1)]}
+    assert acquisitions(bench.wait(pending)) == {0: [acquired(0, 2)]}
     assert pending.elapsed_ms == 700
     assert batches_of(answers(pending)[0]) == [(0, 2)]
     assert pending.response.acquisition_lock_timeout_ms == LOCK_MS
@@ -45,8 +46,8 @@ def test_first_partition_with_records_completes_the_first_fetch(make_bench):
     for partition in (1, 2):
         bench.produce(partition=partition)
     member = bench.member(opens=False)
-    assert member.fetched() == {1: [(0, 0, 1)]}
-    assert member.fetched() == {2: [(0, 0, 1)]}
+    assert member.fetched() == {1: [acquired(0, 0)]}
+    assert member.fetched() == {2: [acquired(0, 0)]}
 
 
 def test_first_fetch_of_very_many_partitions_is_tried_once(make_bench):
@@ -55,7 +56,7 @@ def test_first_fetch_of_very_many_partitions_is_tried_once(make_bench):
     for partition in (1, 2):
         bench.produce(partition=partition)
     member = bench.member(opens=False)
-    assert member.fetched() == {1: [(0, 0, 1)], 2: [(0, 0, 1)]}
+    assert member.fetched() == {1: [acquired(0, 0)], 2: [acquired(0, 0)]}
 
 
 def test_high_watermark_that_followers_move_wakes_a_fetch(make_bench):
@@ -68,17 +69,17 @@ def test_high_watermark_that_followers_move_wakes_a_fetch(make_bench):
     bench.cluster.advance(1_000)
     assert not pending.done
     bench.cluster.resume(2)
-    assert acquired(bench.wait(pending)) == {0: [(0, 0, 1)]}
+    assert acquisitions(bench.wait(pending)) == {0: [acquired(0, 0)]}
     assert 1_000 <= pending.elapsed_ms < 2_000
 
 
 def test_records_whose_lock_is_over_wake_a_fetch_to_the_millisecond(bench):
     first, second = bench.member("first"), bench.member("second")
     bench.produce(5)
-    assert first.fetched() == {0: [(0, 4, 1)]}
+    assert first.fetched() == {0: [acquired(0, 4)]}
     bench.cluster.advance(1_000)
     pending = second.fetch(max_wait_ms=60_000)
-    assert acquired(bench.wait(pending)) == {0: [(0, 4, 2)]}
+    assert acquisitions(bench.wait(pending)) == {0: [acquired(0, 4, deliveries=2)]}
     assert pending.elapsed_ms == LOCK_MS - 1_000
 
 
@@ -90,7 +91,7 @@ def test_released_records_are_not_announced_as_in_kafka(bench):
     pending = second.fetch(max_wait_ms=5_000)
     bench.cluster.advance(300)
     assert first.acknowledged({0: [(1, 2, RELEASE)]}) == {0: 0}
-    assert acquired(bench.wait(pending)) == {0: [(1, 2, 2)]}
+    assert acquisitions(bench.wait(pending)) == {0: [acquired(1, 2, deliveries=2)]}
     assert pending.elapsed_ms == 5_000
 
 
@@ -102,13 +103,13 @@ def test_end_of_a_session_releases_its_records(bench, how):
     if how == "disconnect":
         first.disconnect()
         bench.cluster.advance(0)
-        expected = [(0, 4, 2)]
+        expected = [acquired(0, 4, deliveries=2)]
     else:
         first.epoch = -1
         assert first.acknowledged({0: [(0, 1, ACCEPT)]}) == {0: 0}
-        expected = [(2, 4, 2)]
+        expected = [acquired(2, 4, deliveries=2)]
     pending = bench.wait(second.fetch(max_wait_ms=20_000))
-    assert (acquired(pending), pending.elapsed_ms) == ({0: expected}, 0)
+    assert (acquisitions(pending), pending.elapsed_ms) == ({0: expected}, 0)
 
 
 def test_start_offset_that_moves_makes_room_and_wakes_a_fetch(make_bench):
@@ -116,12 +117,12 @@ def test_start_offset_that_moves_makes_room_and_wakes_a_fetch(make_bench):
     member, other = bench.member(), bench.member("other")
     bench.produce(100)
     bench.produce(10)
-    assert member.fetched() == {0: [(0, 99, 1)]}
+    assert member.fetched() == {0: [acquired(0, 99)]}
     pending = other.fetch(max_wait_ms=20_000)
     bench.cluster.advance(300)
     assert not pending.done
     assert member.acknowledged({0: [(0, 99, ACCEPT)]}) == {0: 0}
-    assert acquired(bench.wait(pending)) == {0: [(100, 109, 1)]}
+    assert acquisitions(bench.wait(pending)) == {0: [acquired(100, 109)]}
     assert pending.elapsed_ms == 300
 
 
@@ -136,7 +137,7 @@ def test_fetch_lock_that_is_given_back_wakes_a_fetch(bench):
     assert [one.done for one in pending] == [True, False]
     bench.produce()
     bench.cluster.advance(0)
-    assert [acquired(one) for one in pending] == [{0: [(0, 0, 1)]}, {0: [(1, 1, 1)]}]
+    assert [acquisitions(one) for one in pending] == [{0: [acquired(0, 0)]}, {0: [acquired(1, 1)]}]
 
 
 def test_fetch_that_leaves_records_wakes_another_one_for_them(bench):
@@ -146,8 +147,8 @@ def test_fetch_that_leaves_records_wakes_another_one_for_them(bench):
     pending = second.fetch(max_wait_ms=5_000)
     bench.cluster.advance(300)
     assert first.acknowledged({0: [(1, 2, RELEASE)]}) == {0: 0}
-    assert third.fetched(max_records=1, share_acquire_mode=1) == {0: [(1, 1, 2)]}
-    assert acquired(bench.wait(pending)) == {0: [(2, 2, 2)]}
+    assert third.fetched(max_records=1, share_acquire_mode=1) == {0: [acquired(1, 1, deliveries=2)]}
+    assert acquisitions(bench.wait(pending)) == {0: [acquired(2, 2, deliveries=2)]}
     assert pending.elapsed_ms == 300
 
 
@@ -160,7 +161,7 @@ def test_min_bytes_are_those_of_all_partitions(make_bench):
     bench.cluster.advance(100)
     assert not pending.done
     bench.produce(partition=1)
-    assert acquired(bench.wait(pending)) == {0: [(0, 0, 1)], 1: [(0, 0, 1)]}
+    assert acquisitions(bench.wait(pending)) == {0: [acquired(0, 0)], 1: [acquired(0, 0)]}
     assert pending.elapsed_ms == 200
 
 
@@ -171,7 +172,7 @@ def test_min_bytes_may_be_just_there(bench):
     size = len(answers(bench.wait(member.fetch(max_records=3)))[0].records)
     for min_bytes, elapsed_ms, deliveries in ((size + 1, WAIT_MS, 1), (size, 0, 2)):
         pending = bench.wait(member.fetch(min_bytes=min_bytes))
-        assert acquired(pending) == {0: [(3, 5, deliveries)]}
+        assert acquisitions(pending) == {0: [acquired(3, 5, deliveries)]}
         assert pending.elapsed_ms == elapsed_ms
         member.acknowledged({0: [(3, 5, RELEASE)]})
 
@@ -182,7 +183,7 @@ def test_fetch_that_wants_nothing_is_answered_at_once(bench):
     for nothing in ({"max_records": 0}, {"max_bytes": 0}):
         pending = bench.wait(member.fetch(**nothing))
         assert (pending.elapsed_ms, answers(pending)) == (0, {})
-    assert member.fetched() == {0: [(0, 0, 1)]}
+    assert member.fetched() == {0: [acquired(0, 0)]}
 
 
 # -- what is acquired -----------------------------------------------------------------------------
@@ -193,10 +194,10 @@ def test_answer_has_the_batches_of_what_was_acquired(bench):
     for _ in range(4):
         bench.produce(5)
     pending = bench.wait(member.fetch(max_records=6))
-    assert acquired(pending) == {0: [(0, 9, 1)]}
+    assert acquisitions(pending) == {0: [acquired(0, 9)]}
     assert batches_of(answers(pending)[0]) == [(0, 4), (5, 9)]
     pending = bench.wait(member.fetch(max_records=7, share_acquire_mode=1))
-    assert acquired(pending) == {0: [(10, 16, 1)]}
+    assert acquisitions(pending) == {0: [acquired(10, 16)]}
     assert batches_of(answers(pending)[0]) == [(10, 14), (15, 19)]
 
 
@@ -205,15 +206,15 @@ def test_records_are_shared_out_among_partitions(make_bench):
     member = bench.member()
     for number in (0, 1):
         bench.produce(5, partition=number)
-    assert member.fetched(max_records=5) == {1: [(0, 4, 1)]}
-    assert member.fetched(max_records=5) == {0: [(0, 4, 1)]}
+    assert member.fetched(max_records=5) == {1: [acquired(0, 4)]}
+    assert member.fetched(max_records=5) == {0: [acquired(0, 4)]}
 
 
 def test_group_of_its_own_gets_the_records_too(bench):
     bench.begin("other", 0)
     member, other = bench.member(), bench.member("member", "other")
     bench.produce(2)
-    assert member.fetched() == other.fetched() == {0: [(0, 1, 1)]}
+    assert member.fetched() == other.fetched() == {0: [acquired(0, 1)]}
 
 
 def test_log_that_starts_later_is_followed(bench):
@@ -222,8 +223,8 @@ def test_log_that_starts_later_is_followed(bench):
     bench.produce(5)
     bench.delete_records(7)
     pending = bench.wait(member.fetch())
-    assert (acquired(pending), pending.elapsed_ms) == ({}, 0)
-    assert member.fetched() == {0: [(7, 9, 1)]}
+    assert (acquisitions(pending), pending.elapsed_ms) == ({}, 0)
+    assert member.fetched() == {0: [acquired(7, 9)]}
 
 
 def test_state_goes_on_with_another_leader(make_bench):
@@ -237,7 +238,7 @@ def test_state_goes_on_with_another_leader(make_bench):
     bench.cluster.advance(1_000)
     assert bench.share_partition() is None
     other = bench.member("other", broker=2, opens=False)
-    assert other.fetched(max_wait_ms=10_000) == {0: [(5, 5, 2), (6, 9, 1)]}
+    assert other.fetched(max_wait_ms=10_000) == {0: [acquired(5, 5, deliveries=2), acquired(6, 9)]}
 
 
 def test_leader_that_is_one_no_more_says_so(make_bench):
@@ -264,7 +265,7 @@ def test_fetch_acknowledges_first(bench):
     pending = bench.wait(member.fetch(acknowledges={0: [(0, 1, ACCEPT), (2, 2, RELEASE)]}))
     answer = answers(pending)[0]
     assert (answer.acknowledge_error_code, answer.acknowledge_error_message) == (0, None)
-    assert acquired(pending) == {0: [(2, 2, 2)]}
+    assert acquisitions(pending) == {0: [acquired(2, 2, deliveries=2)]}
     assert pending.elapsed_ms == 0
 
 
@@ -272,7 +273,7 @@ def test_acknowledgement_that_fails_is_told_beside_what_was_acquired(bench):
     member = bench.member()
     bench.produce(3)
     pending = bench.wait(member.fetch(acknowledges={0: [(0, 0, ACCEPT)], 7: [(0, 0, ACCEPT)]}))
-    assert acquired(pending) == {0: [(0, 2, 1)]}
+    assert acquisitions(pending) == {0: [acquired(0, 2)]}
     first, unknown = answers(pending)[0], answers(pending)[7]
     assert first.acknowledge_error_code == ErrorCode.INVALID_RECORD_STATE
     assert "not found in the cache" in first.acknowledge_error_message
@@ -291,7 +292,7 @@ def test_renewal_fetches_nothing(bench):
     bench.cluster.advance(20_000)
     pending = bench.wait(member.fetch(**renewal, **nothing))
     assert answers(pending)[0].acknowledge_error_code == 0
-    assert acquired(pending) == {}
+    assert acquisitions(pending) == {}
     bench.cluster.advance(LOCK_MS - 1)
     assert bench.share_partition().records.batches.first.batch_state.member_id == "member"
     for wanted in nothing:
@@ -373,7 +374,7 @@ def test_fetch_that_fails_leaves_the_share_partition_to_others(bench):
     pending = bench.wait(member.fetch(max_bytes=-1))
     assert answers(pending)[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert pending.elapsed_ms == 0
-    assert other.fetched() == {0: [(0, 4, 1)]}
+    assert other.fetched() == {0: [acquired(0, 4)]}
 
 
 def test_acknowledgement_that_kafka_does_not_expect_fails_the_fetch(bench):
@@ -385,7 +386,7 @@ def test_acknowledgement_that_kafka_does_not_expect_fails_the_fetch(bench):
     assert pending.response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert answers(pending) == {}
     bench.produce(5)
-    assert member.fetched() == {0: [(5, 9, 1)]}
+    assert member.fetched() == {0: [acquired(5, 9)]}
 
 
 def test_group_without_a_name_fails_at_once(bench):
@@ -398,7 +399,7 @@ def test_group_without_a_name_fails_at_once(bench):
 def test_version_1_limits_no_records(bench):
     member = bench.member()
     bench.produce(5)
-    assert member.fetched(max_records=2, version=VERSION - 1) == {0: [(0, 4, 1)]}
+    assert member.fetched(max_records=2, version=VERSION - 1) == {0: [acquired(0, 4)]}
 
 
 def test_cluster_without_share_groups(bench):
@@ -418,9 +419,9 @@ def test_member_that_has_read_too_much_is_answered_empty_and_keeps_the_records(b
     bench.produce(100)
     bench.limit(consumer_byte_rate=50)
     refused = bench.wait(member.fetch())
-    assert (acquired(refused), answers(refused)) == ({}, {})
+    assert (acquisitions(refused), answers(refused)) == ({}, {})
     assert refused.response.throttle_time_ms > 1_000
-    assert acquired(bench.wait(other.fetch(max_wait_ms=100))) == {}
+    assert acquisitions(bench.wait(other.fetch(max_wait_ms=100))) == {}
     assert member.acknowledged({0: [(0, 99, ACCEPT)]}) == {0: 0}
     assert bench.share_partition().records.start_offset == 100
 
@@ -428,10 +429,10 @@ def test_member_that_has_read_too_much_is_answered_empty_and_keeps_the_records(b
 def test_refused_fetch_tells_what_became_of_its_acknowledgements(bench):
     member = bench.member()
     bench.produce()
-    assert member.fetched() == {0: [(0, 0, 1)]}
+    assert member.fetched() == {0: [acquired(0, 0)]}
     bench.produce(100)
     bench.limit(consumer_byte_rate=50)
     refused = bench.wait(member.fetch(acknowledges={0: [(0, 0, ACCEPT), (1, 1, ACCEPT)]}))
     assert refused.response.throttle_time_ms
     assert answers(refused)[0].acknowledge_error_code == ErrorCode.INVALID_REQUEST
-    assert acquired(refused) == {}
+    assert acquisitions(refused) == {}

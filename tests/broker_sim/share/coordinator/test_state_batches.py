@@ -6,28 +6,59 @@ import pytest
 
 from broker_sim.share.coordinator.state_batches import combine_state_batches
 from broker_sim.share.share_state import StateBatch
-
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+from tests.broker_sim.share.named_values import ACKNOWLEDGED, ARCHIVED, AVAILABLE, state_batch
 
 
 @pytest.mark.parametrize(
     ("so_far", "new", "combined"),
     [
         # alike: side by side, overlapping, one in the other, with a gap
-        ([(0, 4, 2, 1)], [(5, 9, 2, 1)], [(0, 9, 2, 1)]),
-        ([(0, 4, 2, 1)], [(3, 9, 2, 1)], [(0, 9, 2, 1)]),
-        ([(0, 9, 2, 1)], [(3, 5, 2, 1)], [(0, 9, 2, 1)]),
-        ([(0, 4, 2, 1)], [(6, 9, 2, 1)], [(0, 4, 2, 1), (6, 9, 2, 1)]),
+        ([state_batch(0, 4, ACKNOWLEDGED)], [state_batch(5, 9, ACKNOWLEDGED)], [state_batch(0, 9, ACKNOWLEDGED)]),
+        ([state_batch(0, 4, ACKNOWLEDGED)], [state_batch(3, 9, ACKNOWLEDGED)], [state_batch(0, 9, ACKNOWLEDGED)]),
+        ([state_batch(0, 9, ACKNOWLEDGED)], [state_batch(3, 5, ACKNOWLEDGED)], [state_batch(0, 9, ACKNOWLEDGED)]),
+        (
+            [state_batch(0, 4, ACKNOWLEDGED)],
+            [state_batch(6, 9, ACKNOWLEDGED)],
+            [state_batch(0, 4, ACKNOWLEDGED), state_batch(6, 9, ACKNOWLEDGED)],
+        ),
         # different: side by side, equal, in the middle, at the start, at the end, beyond it
-        ([(0, 4, 0, 1)], [(5, 9, 2, 1)], [(0, 4, 0, 1), (5, 9, 2, 1)]),
-        ([(0, 4, 0, 1)], [(0, 4, 2, 1)], [(0, 4, 2, 1)]),
-        ([(0, 9, 0, 1)], [(3, 5, 2, 1)], [(0, 2, 0, 1), (3, 5, 2, 1), (6, 9, 0, 1)]),
-        ([(0, 9, 0, 1)], [(0, 5, 2, 1)], [(0, 5, 2, 1), (6, 9, 0, 1)]),
-        ([(0, 9, 0, 1)], [(5, 9, 0, 2)], [(0, 4, 0, 1), (5, 9, 0, 2)]),
-        ([(0, 5, 0, 1)], [(3, 9, 0, 2)], [(0, 2, 0, 1), (3, 9, 0, 2)]),
+        (
+            [state_batch(0, 4, AVAILABLE)],
+            [state_batch(5, 9, ACKNOWLEDGED)],
+            [state_batch(0, 4, AVAILABLE), state_batch(5, 9, ACKNOWLEDGED)],
+        ),
+        ([state_batch(0, 4, AVAILABLE)], [state_batch(0, 4, ACKNOWLEDGED)], [state_batch(0, 4, ACKNOWLEDGED)]),
+        (
+            [state_batch(0, 9, AVAILABLE)],
+            [state_batch(3, 5, ACKNOWLEDGED)],
+            [state_batch(0, 2, AVAILABLE), state_batch(3, 5, ACKNOWLEDGED), state_batch(6, 9, AVAILABLE)],
+        ),
+        (
+            [state_batch(0, 9, AVAILABLE)],
+            [state_batch(0, 5, ACKNOWLEDGED)],
+            [state_batch(0, 5, ACKNOWLEDGED), state_batch(6, 9, AVAILABLE)],
+        ),
+        (
+            [state_batch(0, 9, AVAILABLE)],
+            [state_batch(5, 9, AVAILABLE, deliveries=2)],
+            [state_batch(0, 4, AVAILABLE), state_batch(5, 9, AVAILABLE, deliveries=2)],
+        ),
+        (
+            [state_batch(0, 5, AVAILABLE)],
+            [state_batch(3, 9, AVAILABLE, deliveries=2)],
+            [state_batch(0, 2, AVAILABLE), state_batch(3, 9, AVAILABLE, deliveries=2)],
+        ),
         # the higher delivery count wins, whichever came first
-        ([(0, 5, 0, 2)], [(3, 9, 4, 1)], [(0, 5, 0, 2), (6, 9, 4, 1)]),
-        ([(3, 5, 0, 2)], [(0, 9, 4, 1)], [(0, 2, 4, 1), (3, 5, 0, 2), (6, 9, 4, 1)]),
+        (
+            [state_batch(0, 5, AVAILABLE, deliveries=2)],
+            [state_batch(3, 9, ARCHIVED)],
+            [state_batch(0, 5, AVAILABLE, deliveries=2), state_batch(6, 9, ARCHIVED)],
+        ),
+        (
+            [state_batch(3, 5, AVAILABLE, deliveries=2)],
+            [state_batch(0, 9, ARCHIVED)],
+            [state_batch(0, 2, ARCHIVED), state_batch(3, 5, AVAILABLE, deliveries=2), state_batch(6, 9, ARCHIVED)],
+        ),
     ],
 )
 def test_two_batches_combine(so_far, new, combined):

@@ -13,7 +13,8 @@ from broker_sim.share.partition.acquisition import WantedRecords
 from broker_sim.share.partition.fetched_records import FetchedRecords
 from broker_sim.share.partition.share_partition import SharePartition, SharePartitionEnvironment
 from broker_sim.share.settings import ShareGroupSettings
-from broker_sim.share.share_state import ReadState, SharePartitionKey, StateBatch, StateOutcome
+from broker_sim.share.share_state import ReadState, SharePartitionKey, StateOutcome
+from tests.broker_sim.share.named_values import Offsets, Standing, Written
 
 GROUP = "share"
 TOPIC_ID = b"t" * 16
@@ -100,9 +101,8 @@ class Bench:
         return self.offsets_by_time[timestamp]
 
     def open(self, *batches, start_offset=0):
-        """Initialise with what the leader before has written: (first, last, state, deliveries)."""
-        written = tuple(StateBatch(*batch) for batch in batches)
-        self.coordinator.read = ReadState(start_offset=start_offset, state_epoch=5, state_batches=written)
+        """Initialise with the batches that the leader before has written."""
+        self.coordinator.read = ReadState(start_offset=start_offset, state_epoch=5, state_batches=batches)
         assert self.result(self.partition.maybe_initialize) is None
         return self
 
@@ -115,11 +115,11 @@ class Bench:
         return answers[0] if answers else "pending"
 
     def acquire(self, *batches, member=MEMBER, max_records=500, batch_size=500, is_limit=False, at=None):
-        """Acquire from a fetch that found these batches; return (first, last, deliveries) of each range."""
+        """Acquire from a fetch of batches, (first, last) each; return the acquired ranges."""
         fetched = fetched_of(*batches)
         wanted = WantedRecords(member, max_records, batch_size, is_limit)
         fetch_offset = self.partition.records.next_fetch_offset() if at is None else at
-        return [tuple(one) for one in self.partition.acquire(wanted, fetch_offset, fetched)]
+        return self.partition.acquire(wanted, fetch_offset, fetched)
 
     def acknowledge(self, first, last, *types, member=MEMBER):
         """Acknowledge one range; return None, the error's code, or "pending"."""
@@ -141,13 +141,13 @@ class Bench:
     def offsets(self):
         """Return start, end and next fetch offset."""
         records = self.records
-        return records.start_offset, records.end_offset, records.next_fetch_offset()
+        return Offsets(records.start_offset, records.end_offset, records.next_fetch_offset())
 
     @property
     def states(self):
         """Return the states of what is in flight, by (first, last); of split batches those of each record."""
         return {
-            place: (state.state.name, state.delivery_count, state.member_id)
+            place: Standing(state.state.name, state.delivery_count, state.member_id)
             for batch in self.records.batches
             for first, last, state in batch.parts()
             for place in (
@@ -165,7 +165,7 @@ class Bench:
     def last_written(self):
         """Return the start offset and the batches of the last write."""
         state = self.coordinator.written[-1]
-        return state.start_offset, [tuple(batch) for batch in state.state_batches]
+        return Written(state.start_offset, list(state.state_batches))
 
 
 def code_of(result):

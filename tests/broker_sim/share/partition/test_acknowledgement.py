@@ -4,10 +4,20 @@ import pytest
 
 from broker_sim.errors import ErrorCode
 from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, Changes, FailedRequestError
+from tests.broker_sim.share.named_values import (
+    ACKNOWLEDGED,
+    ARCHIVED,
+    AVAILABLE,
+    Offsets,
+    Written,
+    acquired,
+    standing,
+    state_batch,
+)
 from tests.broker_sim.share.partition.conftest import KEY, MEMBER, code_of
 
 GAP, ACCEPT, RELEASE, REJECT = range(4)
-STATES = {GAP: 4, ACCEPT: 2, RELEASE: 0, REJECT: 4}
+STATES = {GAP: ARCHIVED, ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: ARCHIVED}
 OTHER = "other"
 
 
@@ -15,31 +25,37 @@ OTHER = "other"
 def test_whole_batch_that_is_done_moves_the_start_offset(bench, type_):
     bench.acquire((0, 4))
     assert bench.acknowledge(0, 4, type_) is None
-    assert bench.last_written == (0, [(0, 4, STATES[type_], 1)])
+    assert bench.last_written == Written(0, [state_batch(0, 4, STATES[type_])])
     assert bench.states == {}
-    assert bench.offsets == (5, 5, 5)
+    assert bench.offsets == Offsets(start=5, end=5, next_fetch=5)
     assert bench.woken == [KEY]
 
 
 def test_released_batch_is_available(bench):
     bench.acquire((0, 4))
     assert bench.acknowledge(0, 4, RELEASE) is None
-    assert bench.last_written == (0, [(0, 4, 0, 1)])
-    assert bench.states == {(0, 4): ("AVAILABLE", 1, "")}
+    assert bench.last_written == Written(0, [state_batch(0, 4, AVAILABLE)])
+    assert bench.states == {(0, 4): standing("AVAILABLE")}
     assert bench.woken == []
 
 
 def test_each_record_has_its_own_type(bench):
     bench.acquire((0, 4))
     assert bench.acknowledge(0, 4, ACCEPT, REJECT, RELEASE, GAP, ACCEPT) is None
-    written = [(0, 0, 2, 1), (1, 1, 4, 1), (2, 2, 0, 1), (3, 3, 4, 1), (4, 4, 2, 1)]
-    assert bench.last_written == (0, written)
-    assert bench.offsets == (2, 4, 2)
+    written = [
+        state_batch(0, 0, ACKNOWLEDGED),
+        state_batch(1, 1, ARCHIVED),
+        state_batch(2, 2, AVAILABLE),
+        state_batch(3, 3, ARCHIVED),
+        state_batch(4, 4, ACKNOWLEDGED),
+    ]
+    assert bench.last_written == Written(0, written)
+    assert bench.offsets == Offsets(start=2, end=4, next_fetch=2)
     assert bench.records.delivery_complete_count == 2
-    assert bench.acquire((0, 4)) == [(2, 2, 2)]
+    assert bench.acquire((0, 4)) == [acquired(2, 2, deliveries=2)]
     assert bench.acknowledge(2, 2, ACCEPT) is None
-    assert bench.last_written == (2, [(2, 2, 2, 2)])
-    assert bench.offsets == (5, 5, 5)
+    assert bench.last_written == Written(2, [state_batch(2, 2, ACKNOWLEDGED, deliveries=2)])
+    assert bench.offsets == Offsets(start=5, end=5, next_fetch=5)
     assert bench.records.delivery_complete_count == 0
 
 
@@ -47,20 +63,20 @@ def test_start_offset_stays_until_the_first_record_is_done(bench):
     bench.acquire((0, 4))
     bench.acquire((5, 9))
     bench.acknowledge(5, 9, ACCEPT)
-    assert bench.offsets == (0, 9, 10)
+    assert bench.offsets == Offsets(start=0, end=9, next_fetch=10)
     assert bench.records.delivery_complete_count == 5
     bench.acknowledge(0, 4, ACCEPT)
-    assert bench.offsets == (10, 10, 10)
+    assert bench.offsets == Offsets(start=10, end=10, next_fetch=10)
 
 
 def test_done_batches_are_forgotten_and_half_done_ones_are_not(bench):
     for batch in ((0, 4), (5, 9), (10, 14)):
         bench.acquire(batch)
     bench.acknowledge(0, 6, ACCEPT)
-    assert bench.offsets == (7, 14, 15)
+    assert bench.offsets == Offsets(start=7, end=14, next_fetch=15)
     assert min(bench.states) == (5, 5)
     bench.acknowledge(7, 9, ACCEPT)
-    assert bench.offsets == (10, 14, 15)
+    assert bench.offsets == Offsets(start=10, end=14, next_fetch=15)
     assert list(bench.states) == [(10, 14)]
 
 
@@ -68,10 +84,10 @@ def test_range_over_several_batches(bench):
     for batch in ((0, 4), (5, 9), (10, 14)):
         bench.acquire(batch)
     assert bench.acknowledge(3, 11, ACCEPT) is None
-    assert bench.last_written == (0, [(3, 11, 2, 1)])
-    assert bench.states[2, 2] == ("ACQUIRED", 1, MEMBER)
-    assert bench.states[5, 9] == ("ACKNOWLEDGED", 1, "")
-    assert bench.states[12, 12] == ("ACQUIRED", 1, MEMBER)
+    assert bench.last_written == Written(0, [state_batch(3, 11, ACKNOWLEDGED)])
+    assert bench.states[2, 2] == standing("ACQUIRED", member=MEMBER)
+    assert bench.states[5, 9] == standing("ACKNOWLEDGED")
+    assert bench.states[12, 12] == standing("ACQUIRED", member=MEMBER)
 
 
 def test_records_of_others_cannot_be_acknowledged(bench):
@@ -98,7 +114,7 @@ def test_offsets_that_were_never_in_flight(make_bench):
     bench.acquire((10, 14))
     assert bench.acknowledge(15, 19, ACCEPT) == ErrorCode.INVALID_REQUEST
     assert bench.acknowledge(10, 19, ACCEPT) == ErrorCode.INVALID_REQUEST
-    assert bench.states == {(10, 14): ("ACQUIRED", 1, MEMBER)}
+    assert bench.states == {(10, 14): standing("ACQUIRED", member=MEMBER)}
 
 
 def test_what_is_before_the_start_offset_is_done(bench):
@@ -115,7 +131,7 @@ def test_request_with_one_error_is_taken_back_as_a_whole(bench):
     result = bench.result(bench.partition.acknowledge, MEMBER, batches, Changes())
     assert code_of(result) == ErrorCode.INVALID_RECORD_STATE
     assert str(result) == "Member is not the owner of batch record"
-    assert bench.states[0, 4] == ("ACQUIRED", 1, MEMBER)
+    assert bench.states[0, 4] == standing("ACQUIRED", member=MEMBER)
     assert bench.records.delivery_complete_count == 0
     assert bench.coordinator.written == []
     assert bench.acknowledge(0, 4, ACCEPT) is None
@@ -125,11 +141,11 @@ def test_state_holds_when_it_is_written(bench):
     bench.acquire((0, 4))
     bench.coordinator.is_held = True
     assert bench.acknowledge(0, 4, ACCEPT) == "pending"
-    assert bench.offsets == (0, 4, 5)
+    assert bench.offsets == Offsets(start=0, end=4, next_fetch=5)
     assert bench.woken == []
     assert bench.acknowledge(0, 4, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
     bench.coordinator.release()
-    assert bench.offsets == (5, 5, 5)
+    assert bench.offsets == Offsets(start=5, end=5, next_fetch=5)
     assert bench.woken == [KEY]
 
 
@@ -149,7 +165,7 @@ def test_state_that_could_not_be_written_is_taken_back(bench, said, told):
     bench.acquire((0, 4))
     bench.coordinator.fails_with = said
     assert bench.acknowledge(0, 4, ACCEPT) == told
-    assert bench.states == {(0, 4): ("ACQUIRED", 1, MEMBER)}
+    assert bench.states == {(0, 4): standing("ACQUIRED", member=MEMBER)}
     assert bench.records.delivery_complete_count == 0
     bench.coordinator.fails_with = ErrorCode.NONE
     assert bench.acknowledge(0, 4, ACCEPT) is None
@@ -162,11 +178,11 @@ def test_start_offset_stops_at_what_is_being_written(bench):
     assert bench.acknowledge(5, 9, ACCEPT) == "pending"
     bench.coordinator.is_held = False
     assert bench.acknowledge(0, 4, ACCEPT) is None
-    assert bench.offsets == (5, 9, 10)
+    assert bench.offsets == Offsets(start=5, end=9, next_fetch=10)
     bench.coordinator.release(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    assert bench.states == {(5, 9): ("ACQUIRED", 1, MEMBER)}
+    assert bench.states == {(5, 9): standing("ACQUIRED", member=MEMBER)}
     assert bench.acknowledge(5, 9, ACCEPT) is None
-    assert bench.offsets == (10, 10, 10)
+    assert bench.offsets == Offsets(start=10, end=10, next_fetch=10)
 
 
 def test_records_around_the_start_offset_where_nothing_is_in_flight(make_bench):
@@ -182,9 +198,11 @@ def test_end_of_session_releases_what_the_member_has(bench):
     bench.acquire((10, 14))
     bench.acknowledge(11, 11, ACCEPT)
     assert bench.release() is None
-    assert bench.last_written == (0, [(0, 4, 0, 1), (10, 10, 0, 1), (12, 14, 0, 1)])
-    assert bench.states[5, 9] == ("ACQUIRED", 1, OTHER)
-    assert bench.offsets == (0, 14, 0)
+    assert bench.last_written == Written(
+        0, [state_batch(0, 4, AVAILABLE), state_batch(10, 10, AVAILABLE), state_batch(12, 14, AVAILABLE)]
+    )
+    assert bench.states[5, 9] == standing("ACQUIRED", member=OTHER)
+    assert bench.offsets == Offsets(start=0, end=14, next_fetch=0)
 
 
 def test_end_of_session_of_a_member_without_records_writes_nothing(bench):
@@ -199,5 +217,5 @@ def test_released_for_the_last_time(bench):
     bench.release()
     bench.acquire((0, 4))
     assert bench.release() is None
-    assert bench.last_written == (0, [(0, 4, 4, 2)])
-    assert bench.offsets == (5, 5, 5)
+    assert bench.last_written == Written(0, [state_batch(0, 4, ARCHIVED, deliveries=2)])
+    assert bench.offsets == Offsets(start=5, end=5, next_fetch=5)

@@ -3,6 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
+from tests.broker_sim.share.named_values import ARCHIVED, AVAILABLE, Offsets, Written, standing, state_batch
 from tests.broker_sim.share.partition.conftest import KEY, MEMBER
 
 LOCK_MS = 30_000
@@ -12,13 +13,13 @@ ACCEPT, RELEASE, RENEW = 1, 2, 4
 def test_records_are_available_again_when_lock_is_over(bench):
     bench.acquire((0, 4))
     bench.timer.advance(LOCK_MS - 1)
-    assert bench.states == {(0, 4): ("ACQUIRED", 1, MEMBER)}
-    assert bench.offsets == (0, 4, 5)
+    assert bench.states == {(0, 4): standing("ACQUIRED", member=MEMBER)}
+    assert bench.offsets == Offsets(start=0, end=4, next_fetch=5)
     assert bench.woken == []
     bench.timer.advance(1)
-    assert bench.states == {(0, 4): ("AVAILABLE", 1, "")}
-    assert bench.offsets == (0, 4, 0)
-    assert bench.last_written == (0, [(0, 4, 0, 1)])
+    assert bench.states == {(0, 4): standing("AVAILABLE")}
+    assert bench.offsets == Offsets(start=0, end=4, next_fetch=0)
+    assert bench.last_written == Written(0, [state_batch(0, 4, AVAILABLE)])
     assert bench.woken == [KEY]
     assert bench.partition.lock_timeouts == 5
     bench.timer.advance(LOCK_MS)
@@ -29,9 +30,9 @@ def test_group_configures_its_own_duration(bench):
     bench.configs["share.record.lock.duration.ms"] = "15000"
     bench.acquire((0, 4))
     bench.timer.advance(14_999)
-    assert bench.states == {(0, 4): ("ACQUIRED", 1, MEMBER)}
+    assert bench.states == {(0, 4): standing("ACQUIRED", member=MEMBER)}
     bench.timer.advance(1)
-    assert bench.states == {(0, 4): ("AVAILABLE", 1, "")}
+    assert bench.states == {(0, 4): standing("AVAILABLE")}
 
 
 def test_acknowledged_records_have_no_lock(bench):
@@ -46,12 +47,12 @@ def test_split_batch_keeps_the_end_of_its_lock(bench):
     assert bench.acknowledge(1, 2, ACCEPT) is None
     assert bench.timer.size() == 2
     bench.timer.advance(LOCK_MS - 10_001)
-    assert bench.states[3, 3] == ("ACQUIRED", 1, MEMBER)
+    assert bench.states[3, 3] == standing("ACQUIRED", member=MEMBER)
     bench.timer.advance(1)
     assert [state for state, *_ in bench.states.values()] == [
         "AVAILABLE", "ACKNOWLEDGED", "ACKNOWLEDGED", "AVAILABLE", "AVAILABLE",
     ]  # fmt: skip
-    assert bench.offsets == (0, 4, 0)
+    assert bench.offsets == Offsets(start=0, end=4, next_fetch=0)
 
 
 def test_last_delivery_ends_archived_and_start_offset_moves(bench):
@@ -59,9 +60,9 @@ def test_last_delivery_ends_archived_and_start_offset_moves(bench):
     for deliveries in (1, 2):
         assert bench.acquire((0, 0), at=0) == [(0, 0, deliveries)]
         bench.timer.advance(LOCK_MS)
-    assert bench.last_written == (0, [(0, 0, 4, 2)])
+    assert bench.last_written == Written(0, [state_batch(0, 0, ARCHIVED, deliveries=2)])
     assert bench.states == {}
-    assert bench.offsets == (1, 1, 1)
+    assert bench.offsets == Offsets(start=1, end=1, next_fetch=1)
 
 
 def test_renewed_lock_begins_anew(bench):
@@ -69,9 +70,9 @@ def test_renewed_lock_begins_anew(bench):
     bench.timer.advance(LOCK_MS - 1)
     assert bench.acknowledge(0, 4, RENEW) is None
     bench.timer.advance(LOCK_MS - 1)
-    assert bench.states == {(0, 4): ("ACQUIRED", 1, MEMBER)}
+    assert bench.states == {(0, 4): standing("ACQUIRED", member=MEMBER)}
     bench.timer.advance(1)
-    assert bench.states == {(0, 4): ("AVAILABLE", 1, "")}
+    assert bench.states == {(0, 4): standing("AVAILABLE")}
     assert len(bench.coordinator.written) == 1
 
 
@@ -81,12 +82,12 @@ def test_part_of_batch_is_renewed(bench):
     assert bench.acknowledge(0, 2, ACCEPT, RENEW, RELEASE) is None
     bench.timer.advance(LOCK_MS - 1)
     assert bench.states == {
-        (0, 0): ("ACKNOWLEDGED", 1, ""),
-        (1, 1): ("ACQUIRED", 1, MEMBER),
-        (2, 2): ("AVAILABLE", 1, ""),
+        (0, 0): standing("ACKNOWLEDGED"),
+        (1, 1): standing("ACQUIRED", member=MEMBER),
+        (2, 2): standing("AVAILABLE"),
     }
     bench.timer.advance(1)
-    assert bench.states[1, 1] == ("AVAILABLE", 1, "")
+    assert bench.states[1, 1] == standing("AVAILABLE")
 
 
 def test_group_forbids_renewal(bench):
@@ -104,9 +105,9 @@ def test_write_that_fails_gives_records_back_only_within_lock(bench, is_late):
     assert bench.acknowledge(0, 4, ACCEPT) == "pending"
     bench.timer.advance(1 if is_late else 0)
     bench.coordinator.release(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    owner = ("AVAILABLE", 1, "") if is_late else ("ACQUIRED", 1, MEMBER)
+    owner = standing("AVAILABLE") if is_late else standing("ACQUIRED", member=MEMBER)
     assert bench.states == {(0, 4): owner}
-    assert bench.offsets == (0, 4, 0 if is_late else 5)
+    assert bench.offsets == Offsets(start=0, end=4, next_fetch=0 if is_late else 5)
     assert bench.records.delivery_complete_count == 0
 
 
@@ -117,7 +118,7 @@ def test_lock_that_ends_while_write_succeeds_changes_nothing(bench):
     bench.timer.advance(LOCK_MS)
     bench.coordinator.release()
     assert bench.states == {}
-    assert bench.offsets == (5, 5, 5)
+    assert bench.offsets == Offsets(start=5, end=5, next_fetch=5)
     assert len(bench.coordinator.written) == 1
 
 
@@ -125,5 +126,5 @@ def test_timeout_holds_although_it_could_not_be_written(bench):
     bench.acquire((0, 4))
     bench.coordinator.fails_with = ErrorCode.COORDINATOR_NOT_AVAILABLE
     bench.timer.advance(LOCK_MS)
-    assert bench.states == {(0, 4): ("AVAILABLE", 1, "")}
+    assert bench.states == {(0, 4): standing("AVAILABLE")}
     assert bench.woken == [KEY]

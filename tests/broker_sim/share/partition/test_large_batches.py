@@ -2,6 +2,7 @@
 
 from broker_sim.errors import ErrorCode
 from broker_sim.share.partition.acknowledgement import MOST_CHANGES, AcknowledgementBatch, Changes
+from tests.broker_sim.share.named_values import ACKNOWLEDGED, AVAILABLE, Offsets, Written, acquired, state_batch
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 OTHER = "other"
@@ -15,8 +16,8 @@ def parts(bench):
 
 
 def test_batch_of_any_size_is_cut_into_what_stands_differently(make_bench):
-    bench = make_bench().open((0, HUGE, 0, 1))
-    assert bench.acquire((0, 4)) == [(0, 4, 2)]
+    bench = make_bench().open(state_batch(0, HUGE, AVAILABLE))
+    assert bench.acquire((0, 4)) == [acquired(0, 4, deliveries=2)]
     assert parts(bench) == [(0, 4, "ACQUIRED"), (5, HUGE, "AVAILABLE")]
     assert bench.timer.size() == 1
     assert bench.acknowledge(1, 2, ACCEPT) is None
@@ -24,9 +25,9 @@ def test_batch_of_any_size_is_cut_into_what_stands_differently(make_bench):
         (0, 0, "ACQUIRED"), (1, 2, "ACKNOWLEDGED"), (3, 4, "ACQUIRED"), (5, HUGE, "AVAILABLE"),
     ]  # fmt: skip
     bench.timer.advance(LOCK_MS)
-    assert bench.offsets == (0, HUGE, 0)
+    assert bench.offsets == Offsets(start=0, end=HUGE, next_fetch=0)
     bench.partition.log_start_moved(HUGE - 1)
-    assert bench.offsets == (HUGE - 1, HUGE, HUGE - 1)
+    assert bench.offsets == Offsets(start=HUGE - 1, end=HUGE, next_fetch=HUGE - 1)
 
 
 def test_records_that_stand_alike_again_are_one_part(bench):
@@ -47,18 +48,18 @@ def test_records_that_stand_alike_again_are_one_part(bench):
 def test_done_records_before_the_start_offset_are_one_part(bench):
     bench.acquire((0, 99))
     bench.acknowledge(0, 5, ACCEPT, REJECT, ACCEPT, REJECT, ACCEPT, REJECT)
-    assert bench.offsets == (6, 99, 100)
+    assert bench.offsets == Offsets(start=6, end=99, next_fetch=100)
     assert [(first, last) for first, last, _ in parts(bench)] == [(0, 5), (6, 99)]
 
 
 def test_batches_of_a_request_that_say_the_same_are_one_change(make_bench):
     end = MOST_CHANGES + 200
     batches = ((0, end - 51), (end - 50, end + 49), (end + 50, end + 149))
-    bench = make_bench().open(*((first, last, 0, 1) for first, last in batches))
+    bench = make_bench().open(*(state_batch(first, last, AVAILABLE) for first, last in batches))
     bench.acquire(*batches, max_records=2 * end)
     asked = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(50, end)]
     assert bench.acknowledge_all(*asked) is None
-    assert bench.last_written == (0, [(50, end - 1, 2, 2)])
+    assert bench.last_written == Written(0, [state_batch(50, end - 1, ACKNOWLEDGED, deliveries=2)])
     # As in Kafka a batch in flight of which each record is named by itself is not whole any more.
     assert [batch.batch_state is None for batch in bench.records.batches] == [True, True, False]
 
@@ -72,7 +73,7 @@ def test_batches_that_say_the_same_fail_where_nothing_is_in_flight(bench):
     asked[4:6] = [AcknowledgementBatch(4, 6, [ACCEPT])]
     del asked[5]
     assert bench.acknowledge_all(*asked) is None
-    assert bench.offsets == (10, 10, 10)
+    assert bench.offsets == Offsets(start=10, end=10, next_fetch=10)
 
 
 def test_request_with_too_many_changes_fails_and_is_taken_back(bench):
@@ -105,7 +106,7 @@ def test_waiting_fetch_gets_the_first_record_of_a_split_batch_whose_lock_ends(be
 
     bench.on_woken = fetch
     bench.timer.advance(LOCK_MS)
-    assert got == [[(2, 2, 2)], [(3, 3, 2)]]
+    assert got == [[acquired(2, 2, deliveries=2)], [acquired(3, 3, deliveries=2)]]
     assert parts(bench)[-1] == (4, 9, "AVAILABLE")
     assert bench.partition.lock_timeouts == 8
     # When the start offset moved, then for two records, for the third, and for the rest.

@@ -10,11 +10,20 @@ from broker_sim.share.partition.acquisition import WantedRecords
 from broker_sim.share.partition.fetched_records import FetchedRecords
 from broker_sim.share.partition.share_partition import SharePartitionState
 from broker_sim.share.share_state import ReadState, StateBatch
+from tests.broker_sim.share.named_values import (
+    ACKNOWLEDGED,
+    ARCHIVED,
+    AVAILABLE,
+    Offsets,
+    acquired,
+    standing,
+    state_batch,
+)
 from tests.broker_sim.share.partition.conftest import EARLIEST, LATEST, MEMBER, code_of
 
 ACCEPT, RELEASE = 1, 2
 LOCK_MS = 30_000
-AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
+ARCHIVING = 3
 
 
 # -- the beginning --------------------------------------------------------------------------------
@@ -29,14 +38,14 @@ def test_group_without_start_offset_begins_as_configured(make_bench, reset, offs
     if reset is not None:
         bench.configs["share.auto.offset.reset"] = reset
     bench.open(start_offset=-1)
-    assert bench.offsets == (offset, offset, offset)
+    assert bench.offsets == Offsets(start=offset, end=offset, next_fetch=offset)
 
 
 def test_state_that_was_written_goes_on(make_bench):
     bench = make_bench().open((10, 14, ACKNOWLEDGED, 1), (15, 19, AVAILABLE, 2), (20, 29, ARCHIVED, 5), start_offset=10)
-    assert bench.offsets == (15, 29, 15)
+    assert bench.offsets == Offsets(start=15, end=29, next_fetch=15)
     assert bench.records.delivery_complete_count == 10
-    assert bench.acquire((15, 19), (20, 29), (30, 39)) == [(15, 19, 3), (30, 39, 1)]
+    assert bench.acquire((15, 19), (20, 29), (30, 39)) == [acquired(15, 19, deliveries=3), acquired(30, 39)]
 
 
 def test_writes_have_the_epochs_of_the_state_and_the_leader(make_bench):
@@ -51,40 +60,40 @@ def test_writes_have_the_epochs_of_the_state_and_the_leader(make_bench):
 def test_gaps_in_the_state_are_fetched_again(make_bench):
     """Members of the leader before had 10-14 and 20-24, and nothing was written of that."""
     bench = make_bench().open((15, 19, ACKNOWLEDGED, 1), (25, 29, ACKNOWLEDGED, 1), start_offset=10)
-    assert bench.offsets == (10, 29, 10)
-    assert bench.acquire((10, 14), (15, 19)) == [(10, 14, 1)]
-    assert bench.offsets == (10, 29, 20)
-    assert bench.acquire((20, 24), (25, 29), (30, 34)) == [(20, 24, 1), (30, 34, 1)]
+    assert bench.offsets == Offsets(start=10, end=29, next_fetch=10)
+    assert bench.acquire((10, 14), (15, 19)) == [acquired(10, 14)]
+    assert bench.offsets == Offsets(start=10, end=29, next_fetch=20)
+    assert bench.acquire((20, 24), (25, 29), (30, 34)) == [acquired(20, 24), acquired(30, 34)]
     assert bench.records.gap_window is None
     bench.acknowledge(10, 14, ACCEPT)
-    assert bench.offsets == (20, 34, 35)
+    assert bench.offsets == Offsets(start=20, end=34, next_fetch=35)
 
 
 def test_gap_of_one_record(make_bench):
     bench = make_bench().open((11, 14, ACKNOWLEDGED, 1), start_offset=10)
-    assert bench.offsets == (10, 14, 10)
-    assert bench.acquire((10, 14)) == [(10, 10, 1)]
+    assert bench.offsets == Offsets(start=10, end=14, next_fetch=10)
+    assert bench.acquire((10, 14)) == [acquired(10, 10)]
 
 
 def test_gap_of_which_a_part_was_fetched(make_bench):
-    bench = make_bench().open((10, 14, 2, 1))
-    assert bench.acquire((0, 4)) == [(0, 4, 1)]
-    assert bench.offsets == (0, 14, 5)
-    assert bench.acquire((5, 9)) == [(5, 9, 1)]
-    assert bench.offsets == (0, 14, 15)
+    bench = make_bench().open(state_batch(10, 14, ACKNOWLEDGED))
+    assert bench.acquire((0, 4)) == [acquired(0, 4)]
+    assert bench.offsets == Offsets(start=0, end=14, next_fetch=5)
+    assert bench.acquire((5, 9)) == [acquired(5, 9)]
+    assert bench.offsets == Offsets(start=0, end=14, next_fetch=15)
 
 
 def test_gap_is_as_large_as_the_batch_before_what_is_done(make_bench):
     bench = make_bench().open((15, 30, ACKNOWLEDGED, 1), start_offset=10)
-    assert bench.acquire((10, 30), max_records=1) == [(10, 14, 1)]
-    assert bench.offsets == (10, 30, 31)
+    assert bench.acquire((10, 30), max_records=1) == [acquired(10, 14)]
+    assert bench.offsets == Offsets(start=10, end=30, next_fetch=31)
 
 
 def test_start_offset_stops_at_a_gap(make_bench):
     bench = make_bench().open((10, 14, AVAILABLE, 1), (25, 29, ACKNOWLEDGED, 1), start_offset=10)
     bench.acquire((10, 14))
     bench.acknowledge(10, 14, ACCEPT)
-    assert bench.offsets == (15, 29, 15)
+    assert bench.offsets == Offsets(start=15, end=29, next_fetch=15)
 
 
 def test_natural_gap_is_not_acquired(bench):
@@ -92,7 +101,7 @@ def test_natural_gap_is_not_acquired(bench):
     bench.acquire((0, 4))
     bench.acquire((10, 14))
     bench.release()
-    assert bench.acquire((0, 4), (10, 14)) == [(0, 4, 2), (10, 14, 2)]
+    assert bench.acquire((0, 4), (10, 14)) == [acquired(0, 4, deliveries=2), acquired(10, 14, deliveries=2)]
 
 
 @pytest.mark.parametrize(
@@ -111,9 +120,9 @@ def test_invalid_state_fails_for_good(make_bench, batch):
 
 def test_state_that_nothing_gets_here_is_neither_delivered_nor_done(make_bench):
     bench = make_bench().open((0, 4, ARCHIVING, 1), (5, 9, AVAILABLE, 1))
-    assert bench.acquire((0, 4), (5, 9), at=0) == [(5, 9, 2)]
+    assert bench.acquire((0, 4), (5, 9), at=0) == [acquired(5, 9, deliveries=2)]
     bench.acknowledge(5, 9, ACCEPT)
-    assert bench.offsets == (0, 9, 10)
+    assert bench.offsets == Offsets(start=0, end=9, next_fetch=10)
     assert bench.acknowledge(0, 4, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
 
 
@@ -155,9 +164,9 @@ def test_one_fetch_at_a_time(bench):
 
 def test_empty_share_partition_follows_the_start_of_the_log(bench):
     bench.partition.log_start_moved(20)
-    assert bench.offsets == (20, 20, 20)
+    assert bench.offsets == Offsets(start=20, end=20, next_fetch=20)
     bench.partition.log_start_moved(10)
-    assert bench.offsets == (20, 20, 20)
+    assert bench.offsets == Offsets(start=20, end=20, next_fetch=20)
 
 
 def test_available_records_before_the_start_of_the_log_are_archived(bench):
@@ -165,27 +174,30 @@ def test_available_records_before_the_start_of_the_log_are_archived(bench):
     bench.acquire((5, 9))
     bench.release()
     bench.partition.log_start_moved(7)
-    assert bench.states[0, 4] == ("ARCHIVED", 1, "")
-    assert bench.states[6, 6] == ("ARCHIVED", 1, "")
-    assert bench.states[7, 7] == ("AVAILABLE", 1, "")
-    assert bench.offsets == (7, 9, 7)
-    assert bench.acquire((5, 9)) == [(7, 9, 2)]
+    assert bench.states[0, 4] == standing("ARCHIVED")
+    assert bench.states[6, 6] == standing("ARCHIVED")
+    assert bench.states[7, 7] == standing("AVAILABLE")
+    assert bench.offsets == Offsets(start=7, end=9, next_fetch=7)
+    assert bench.acquire((5, 9)) == [acquired(7, 9, deliveries=2)]
     bench.acknowledge(7, 9, ACCEPT)
-    assert bench.offsets == (10, 10, 10)
+    assert bench.offsets == Offsets(start=10, end=10, next_fetch=10)
 
 
 def test_acquired_records_before_the_start_of_the_log_stay_with_their_member(bench):
     bench.acquire((0, 4))
     bench.acquire((5, 9))
     bench.partition.log_start_moved(7)
-    assert bench.states == {(0, 4): ("ACQUIRED", 1, MEMBER), (5, 9): ("ACQUIRED", 1, MEMBER)}
+    assert bench.states == {(0, 4): standing("ACQUIRED", member=MEMBER), (5, 9): standing("ACQUIRED", member=MEMBER)}
     assert bench.acknowledge(0, 4, ACCEPT) is None
     assert bench.coordinator.written == []
     bench.timer.advance(LOCK_MS)
     first, second = bench.coordinator.written
     assert [tuple(batch) for batch in first.state_batches] == [(0, 4, ARCHIVED, 1)]
-    assert [tuple(batch) for batch in second.state_batches] == [(5, 6, 4, 1), (7, 9, 0, 1)]
-    assert bench.offsets == (7, 9, 7)
+    assert [tuple(batch) for batch in second.state_batches] == [
+        state_batch(5, 6, ARCHIVED),
+        state_batch(7, 9, AVAILABLE),
+    ]
+    assert bench.offsets == Offsets(start=7, end=9, next_fetch=7)
     assert bench.records.delivery_complete_count == 0
 
 
@@ -193,15 +205,15 @@ def test_release_of_a_batch_that_the_start_of_the_log_is_in(bench):
     bench.acquire((0, 4))
     bench.partition.log_start_moved(3)
     assert bench.release() is None
-    assert bench.last_written[1] == [(0, 2, 4, 1), (3, 4, 0, 1)]
+    assert bench.last_written[1] == [state_batch(0, 2, ARCHIVED), state_batch(3, 4, AVAILABLE)]
     assert bench.records.delivery_complete_count == 0
 
 
 def test_log_start_behind_all_in_flight(bench):
     bench.acquire((0, 4))
     bench.partition.log_start_moved(15)
-    assert bench.offsets == (15, 15, 15)
-    assert bench.acquire((15, 19)) == [(15, 19, 1)]
+    assert bench.offsets == Offsets(start=15, end=15, next_fetch=15)
+    assert bench.acquire((15, 19)) == [acquired(15, 19)]
 
 
 def test_done_records_before_the_start_of_the_log_do_not_count(bench):
@@ -220,7 +232,7 @@ def test_archived_while_being_written_stays_archived(bench):
     bench.acknowledge(0, 4, RELEASE)
     bench.partition.log_start_moved(5)
     bench.coordinator.release(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    assert bench.states == {(0, 4): ("ARCHIVED", 1, "")}
+    assert bench.states == {(0, 4): standing("ARCHIVED")}
 
 
 # -- aborted transactions -------------------------------------------------------------------------
@@ -260,22 +272,22 @@ def test_aborted_records_are_archived_and_left_out(bench):
         marker(12, 1, is_commit=True),
     ]
     aborted = [AbortedTxn(producer_id=1, first_offset=0, last_offset=8, last_stable_offset=9)]
-    assert acquire(bench, batches, aborted) == [(2, 6, 1), (8, 12, 1)]
-    assert bench.states[0, 0] == bench.states[7, 7] == ("ARCHIVED", 1, "")
+    assert acquire(bench, batches, aborted) == [acquired(2, 6), acquired(8, 12)]
+    assert bench.states[0, 0] == bench.states[7, 7] == standing("ARCHIVED")
     assert bench.records.delivery_complete_count == 3
     assert bench.acknowledge(2, 6, ACCEPT) is None
-    assert bench.offsets == (8, 12, 13)
+    assert bench.offsets == Offsets(start=8, end=12, next_fetch=13)
 
 
 def test_fetch_of_nothing_but_aborted_records(bench):
     aborted = [AbortedTxn(1, 0, 4, 5)]
     assert acquire(bench, [transactional(0, 4, 1)], aborted) == []
-    assert bench.states == {(0, 3): ("ARCHIVED", 1, "")}
-    assert bench.offsets == (0, 3, 4)
+    assert bench.states == {(0, 3): standing("ARCHIVED")}
+    assert bench.offsets == Offsets(start=0, end=3, next_fetch=4)
 
 
 def test_records_are_not_aborted_that_are_read_uncommitted(bench):
-    assert acquire(bench, [transactional(0, 4, 1)], None) == [(0, 3, 1)]
+    assert acquire(bench, [transactional(0, 4, 1)], None) == [acquired(0, 3)]
 
 
 def test_fetch_looks_no_further_than_locks_are_allowed(bench):
