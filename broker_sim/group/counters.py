@@ -17,3 +17,8 @@ class GroupCounters:
     """New group epochs, but not those after a member was fenced, as in Kafka. So of the others."""
     share_group_rebalances: int = 0
     streams_group_rebalances: int = 0
+
+    def count_rebalance(self, kind: str) -> None:
+        """Count a new group epoch of a group of that kind, such as `consumer`."""
+        name = f"{kind}_group_rebalances"
+        setattr(self, name, getattr(self, name) + 1)

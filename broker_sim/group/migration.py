@@ -33,12 +33,12 @@ from broker_sim.group.consumer_protocol import (
     read_subscription,
 )
 from broker_sim.group.modern.assignment import NO_PARTITIONS, target_from_record
+from broker_sim.group.modern.records import epoch_record, target_epoch_record, target_record
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from broker_sim.group.classic.rebalance import Rebalance
-    from broker_sim.group.consumer.conversions import OnSettled
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group
     from broker_sim.group.group_timeline import GroupTimeline
@@ -69,11 +69,11 @@ class Migration:
 
     # -- to the consumer protocol -----------------------------------------------------------------
 
-    def upgrade(self, group: Group, written: list[GroupRecord]) -> ConsumerGroup:
-        """Return a classic group with members as one of the consumer protocol.
+    def upgrade(self, group: Group) -> tuple[ConsumerGroup, list[GroupRecord]]:
+        """Return a classic group with members as one of the consumer protocol, and the records of that.
 
-        The records of that are added to `written`; it is in the shard when they are replayed. Parked joins and syncs are answered at once. Raises `ApiError`: GROUP_ID_NOT_FOUND if the group
-        stays what it is, UNKNOWN_SERVER_ERROR before its first generation.
+        It is in the shard when they are replayed. Parked joins and syncs are answered at once. Raises `ApiError`:
+        GROUP_ID_NOT_FOUND if the group stays what it is, UNKNOWN_SERVER_ERROR before its first generation.
         """
         assert isinstance(group, ClassicGroup)
         self._check_upgrade(group)
@@ -96,8 +96,7 @@ class Migration:
             upgraded.update_member(member)
         image = self._environment.image()
         upgraded.metadata_hash = self._hashes.of(upgraded.topics, image)
-        written += [*group.tombstones(), *_records_of(upgraded)]
-        return upgraded
+        return upgraded, [*group.tombstones(), *_records_of(upgraded)]
 
     def _check_upgrade(self, group: ClassicGroup) -> None:
         if self._config.group_consumer_migration_policy not in UPGRADES:
@@ -161,9 +160,7 @@ class Migration:
         policy = self._config.group_consumer_migration_policy
         return policy in DOWNGRADES and size <= self._config.group_max_size
 
-    def downgrade_without(
-        self, group: ConsumerGroup, leaving: Collection[ConsumerMember], response: R, on_settled: OnSettled
-    ) -> Result[R]:
+    def downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember], response: R) -> Result[R]:
         """Make it a classic group of the other members, which rebalance.
 
         Raises `ApiError` GROUP_ID_NOT_FOUND if a member's metadata cannot be read.
@@ -171,17 +168,14 @@ class Migration:
         gone = {member.member_id for member in leaving}
         staying = (group.members[member_id] for member_id in group.members.in_order())
         members = [(m, m.member_id) for m in staying if m.member_id not in gone]
-        written = group.tombstones()
-        return self._downgrade(group, members, written, response, on_settled, rebalances=True)
+        return self._downgrade(group, members, group.tombstones(), response, rebalances=True)
 
     def downgrade_with(
         self,
         group: ConsumerGroup,
         replaced: ConsumerMember,
         joining: ConsumerMember,
-        written: list[GroupRecord],
         response: R,
-        on_settled: OnSettled,
         *,
         is_stale: bool,
     ) -> Result[R]:
@@ -192,16 +186,15 @@ class Migration:
         others = (group.members[member_id] for member_id in group.members.in_order())
         members = [(m, m.member_id) for m in others if m.instance_id != joining.instance_id]
         members.append((joining, replaced.member_id))
-        written += group.tombstones({replaced.member_id: joining.member_id})
-        return self._downgrade(group, members, written, response, on_settled, rebalances=is_stale)
+        tombstones = group.tombstones({replaced.member_id: joining.member_id})
+        return self._downgrade(group, members, tombstones, response, rebalances=is_stale)
 
     def _downgrade(
         self,
         group: ConsumerGroup,
         members: Iterable[tuple[ConsumerMember, str]],
-        written: list[GroupRecord],
+        tombstones: Sequence[GroupRecord],
         response: R,
-        on_settled: OnSettled,
         *,
         rebalances: bool,
     ) -> Result[R]:
@@ -217,10 +210,9 @@ class Migration:
 
         return Result(
             response,
-            [*written, group_record(classic, assignments)],
+            [*tombstones, group_record(classic, assignments)],
             replays=False,
             on_appended=appended,
-            on_settled=on_settled,
         )
 
     def _classic_group(self, group: ConsumerGroup, members: Iterable[tuple[ConsumerMember, str]]) -> ClassicGroup:
@@ -271,9 +263,9 @@ def _records_of(group: ConsumerGroup) -> list[GroupRecord]:
     members = [group.members[member_id] for member_id in group.members.in_order()]
     return [
         *(records.member_metadata(group_id, member) for member in members),
-        records.group_epoch(group_id, group.group_epoch, group.metadata_hash),
-        *(records.target_assignment(group_id, m.member_id, group.targets[m.member_id]) for m in members),
-        records.target_assignment_metadata(group_id, group.assignment_epoch, group.assignment_timestamp_ms),
+        epoch_record(group.kind, group_id, group.group_epoch, group.metadata_hash),
+        *(target_record(group, member.member_id, group.targets[member.member_id]) for member in members),
+        target_epoch_record(group.kind, group_id, group.assignment_epoch, group.assignment_timestamp_ms),
         *(records.current_assignment(group_id, member) for member in members),
     ]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from broker_sim.coordinator.storage import VerifiedTransaction, coordinator_error
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.by_partition import describe_each, groups_by_partition
+from broker_sim.group.consumer.assignors import offered_assignors
 from broker_sim.group.consumer.requests import check_heartbeat
-from broker_sim.group.consumer.settings import offered_assignors
 from broker_sim.group.shards import GroupShards
 from broker_sim.group.share_service import ShareGroupService
 from broker_sim.group.streams.streams_group import NOT_READY

@@ -13,21 +13,19 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.classic_groups import ClassicGroups, left
+from broker_sim.group.consumer.classic_members import ClassicMembers
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.consumer_groups import ConsumerGroups
-from broker_sim.group.consumer.shard_parts import ShardParts
 from broker_sim.group.group import UNKNOWN_MEMBER_ID
 from broker_sim.group.group_timeline import GroupTimeline
 from broker_sim.group.migration import Migration
 from broker_sim.group.modern.assigned_group import AssignedGroup
+from broker_sim.group.modern.assigned_groups import AssignedGroups, ShardParts
 from broker_sim.group.modern.metadata_hash import TopicHashes
 from broker_sim.group.offset_metadata import OffsetMetadataManager
-from broker_sim.group.share.replay import is_of_share_group
 from broker_sim.group.share.share_group import ShareGroup
 from broker_sim.group.share.share_groups import ShareGroups
 from broker_sim.group.share.share_states import ShareStates
-from broker_sim.group.streams.replay import is_of_streams_group
-from broker_sim.group.streams.shard_parts import ShardParts as StreamsParts
 from broker_sim.group.streams.streams_group import StreamsGroup
 from broker_sim.group.streams.streams_groups import StreamsGroups
 from broker_sim.protocol import messages
@@ -69,12 +67,13 @@ class GroupShard:
         bound = log.bind(environment.clock, node=f"broker-{environment.broker_id}", shard=partition)
         self._hashes = hashes = TopicHashes()
         self.classic = ClassicGroups(environment, runtime, self.groups, bound)
-        migration = Migration(environment, self.groups, self.classic.rebalance, hashes)
-        parts = ShardParts(environment, runtime, self.groups, hashes, migration, bound)
-        self.consumer = ConsumerGroups(parts)
-        self.share = ShareGroups(environment, runtime, self.groups, hashes)
+        parts = ShardParts(environment, runtime, self.groups, hashes, bound)
+        self.consumer = ConsumerGroups(parts, Migration(environment, self.groups, self.classic.rebalance, hashes))
+        self.classic_members = ClassicMembers(self.consumer)
+        self.share = ShareGroups(parts)
         self.share_states = ShareStates(environment, self.groups, self.share)
-        self.streams = StreamsGroups(StreamsParts(environment, runtime, self.groups, hashes))
+        self.streams = StreamsGroups(parts)
+        self._assigned: Sequence[AssignedGroups[Any, Any, Any, Any, Any]] = (self.consumer, self.share, self.streams)
         self.offset_metadata = OffsetMetadataManager(
             environment, runtime, self.groups, self.classic.get_or_create, bound
         )
@@ -93,7 +92,7 @@ class GroupShard:
         """
         group = self.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
-            return self.consumer.classic_members.join(group, request, client, respond)
+            return self.classic_members.join(group, request, client, respond)
         is_streams = isinstance(group, StreamsGroup) and not group.is_empty
         if is_streams or isinstance(group, ShareGroup):
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -106,7 +105,7 @@ class GroupShard:
         """Tell a member its assignment; `respond` as in `join_group`."""
         group = self._group_with_members(request.group_id)
         if isinstance(group, ConsumerGroup):
-            return self.consumer.classic_members.sync(group, request)
+            return self.classic_members.sync(group, request)
         if group.is_empty:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         return self.classic.sync(group, request, respond)
@@ -115,7 +114,7 @@ class GroupShard:
         """Keep a member's session alive, and tell it whether it should join."""
         group = self._group_with_members(request.group_id)
         if isinstance(group, ConsumerGroup):
-            return self.consumer.classic_members.heartbeat(group, request)
+            return self.classic_members.heartbeat(group, request)
         return self.classic.heartbeat(group, request)
 
     def _group_with_members(self, group_id: str) -> ClassicGroup | ConsumerGroup:
@@ -133,7 +132,7 @@ class GroupShard:
         if isinstance(group, ClassicGroup):
             return self.classic.leave(group, members)
         if isinstance(group, ConsumerGroup):
-            return self.consumer.classic_members.leave(group, members)
+            return self.classic_members.leave(group, members)
         return Result([left(member, ErrorCode.UNKNOWN_MEMBER_ID) for member in members])
 
     def remove_member(self, group_id: str, member_id: str) -> Result[Any]:
@@ -178,12 +177,9 @@ class GroupShard:
             self.offset_metadata.replay(*_converted(key, value), record_offset, producer)
         elif isinstance(key, record_messages.GroupMetadataKey):
             self.classic.replay(record)
-        elif is_of_share_group(record):
-            self.share.replay(record)
-        elif is_of_streams_group(record):
-            self.streams.replay(record)
         else:
-            self.consumer.replay(record)
+            name = type(key).__name__
+            next(groups for groups in self._assigned if name.startswith(groups.kind.prefix)).replay(record)
 
     def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
         """Take in the marker at that offset of the log, which ends the producer's transaction."""
@@ -206,25 +202,19 @@ class GroupShard:
     def on_loaded(self) -> None:
         """Begin to work after the whole log was replayed."""
         for group in list(self.groups.values()):
-            if isinstance(group, ConsumerGroup):
-                self.consumer.on_loaded(group)
-            elif isinstance(group, ShareGroup):
-                self.share.on_loaded(group)
-            elif isinstance(group, StreamsGroup):
-                self.streams.on_loaded(group)
-            elif isinstance(group, ClassicGroup):
+            for groups in self._assigned:
+                if groups.is_own(group):
+                    groups.on_loaded(group)
+            if isinstance(group, ClassicGroup):
                 self.classic.rebalance.start(group)
 
     def on_unloaded(self) -> None:
         """Stop: another broker is the leader now, or the topic is gone."""
         for group in list(self.groups.values()):
-            if isinstance(group, ConsumerGroup):
-                self.consumer.on_unloaded(group)
-            elif isinstance(group, ShareGroup):
-                self.share.on_unloaded(group)
-            elif isinstance(group, StreamsGroup):
-                self.streams.on_unloaded(group)
-            elif isinstance(group, ClassicGroup):
+            for groups in self._assigned:
+                if groups.is_own(group):
+                    groups.on_unloaded(group)
+            if isinstance(group, ClassicGroup):
                 self.classic.rebalance.stop(group)
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError
 from broker_sim.group.by_partition import describe_each
+from broker_sim.group.modern.settings import GroupSettings
 from broker_sim.group.streams.requests import check_heartbeat
-from broker_sim.group.streams.settings import StreamsGroupSettings
+from broker_sim.group.streams.streams_group import StreamsGroup
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ class StreamsGroupService:
     def __init__(self, environment: GroupEnvironment, shards: GroupShards) -> None:
         """Serve the streams groups among the groups of these shards."""
         self._shards = shards
-        self._settings = StreamsGroupSettings(environment)
+        self._settings = GroupSettings(environment, StreamsGroup.kind)
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
-        """Return how often members of that group are told to send heartbeats."""
+        """Return the interval at which members of that group are told to send heartbeats."""
         return self._settings.heartbeat_interval_ms(group_id)
 
     def heartbeat(

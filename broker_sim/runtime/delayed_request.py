@@ -8,7 +8,7 @@ made with `one_thread` and have no lock.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from broker_sim_purgatory import DelayedOperation
 
@@ -23,7 +23,7 @@ class DelayedRequest(DelayedOperation):
 
     __slots__ = ("client_id",)
 
-    api: ClassVar[str]
+    api: str
 
     def __init__(self, delay_ms: int, client_id: str | None = None) -> None:
         super().__init__(delay_ms, one_thread=True)

@@ -16,14 +16,7 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.consumer_group import UNOWNED
 from broker_sim.group.consumer.member import ClassicMetadata, MemberState
-from broker_sim.group.consumer.member_change import MemberChange
-from broker_sim.group.consumer.membership import (
-    check_capacity,
-    find_or_make_member,
-    known_member,
-    leaving_member,
-    new_member_id,
-)
+from broker_sim.group.consumer.membership import joining_member, known_member, leaving_member
 from broker_sim.group.consumer_protocol import (
     PROTOCOL_TYPE,
     MalformedConsumerProtocolError,
@@ -32,6 +25,7 @@ from broker_sim.group.consumer_protocol import (
 )
 from broker_sim.group.group import KNOWN_MEMBER_ID_VERSION, NO_TIMEOUT, UNKNOWN_MEMBER_ID
 from broker_sim.group.keys import MemberKey
+from broker_sim.group.modern.assigned_groups import MemberChange, new_member_id
 from broker_sim.group.modern.assignment import NO_PARTITIONS, epochs_in_order
 from broker_sim.group.modern.member_timers import Wait
 from broker_sim.protocol import messages
@@ -40,10 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
-    from broker_sim.group.consumer.fencing import Fencing
+    from broker_sim.group.consumer.consumer_groups import Change, ConsumerGroups
     from broker_sim.group.consumer.member import ConsumerMember
-    from broker_sim.group.consumer.member_updates import MemberUpdates
-    from broker_sim.group.consumer.shard_parts import ShardParts
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.records import GroupRecord
 
@@ -55,10 +47,10 @@ Left = messages.LeaveGroupResponse.MemberResponse
 class ClassicMembers:
     """Serves the classic APIs for the groups of a shard that are of the consumer protocol."""
 
-    def __init__(self, parts: ShardParts, fencing: Fencing, updates: MemberUpdates) -> None:
-        self._parts = parts
-        self._fencing = fencing
-        self._updates = updates
+    def __init__(self, groups: ConsumerGroups) -> None:
+        self._groups = groups
+        self._parts = groups.parts
+        self._timers = groups.timers
 
     # -- JoinGroup --------------------------------------------------------------------------------
 
@@ -80,7 +72,7 @@ class ClassicMembers:
         instance_id = request.group_instance_id
         if is_unknown:
             request.member_id = new_member_id(self._parts.environment.random)
-        check_capacity(group, request.member_id, self._parts.settings.max_size)
+        self._groups.check_capacity(group, request.member_id, joins=is_unknown)
         if not group.supports_classic_protocols(
             request.protocol_type, [protocol.name for protocol in request.protocols]
         ):
@@ -89,35 +81,39 @@ class ClassicMembers:
             error_code = ErrorCode.MEMBER_ID_REQUIRED
             respond(messages.JoinGroupResponse(error_code=error_code, member_id=request.member_id))
             return Result()
-        written: list[GroupRecord] = []
-        member = find_or_make_member(
-            group, request.member_id, instance_id, written, joins=is_unknown or instance_id is None
-        )
+        replacement: list[GroupRecord] = []
+        if is_unknown or instance_id is None:
+            member, replacement = joining_member(group, request.member_id, instance_id, speaks_classic=True)
+        else:
+            member = known_member(group, request.member_id, instance_id)
         subscription = _subscription(request)
         updated = _updated(member, request, client, subscription)
-        owned = self._owned(subscription)
-        change = MemberChange(group, member, updated, client, owned, written)
-        return self._take_step(change, request)
+        change: Change = MemberChange(group, member, updated, client, self._owned(subscription))
+        result = self._take_step(change, request)
+        result.records = [*replacement, *result.records]
+        return result
 
-    def _take_step(
-        self, change: MemberChange, request: messages.JoinGroupRequest
-    ) -> Result[messages.JoinGroupResponse]:
+    def _take_step(self, change: Change, request: messages.JoinGroupRequest) -> Result[messages.JoinGroupResponse]:
         """Update the member; the last one that moves to the classic protocol takes the group along."""
-        group, updated, written = change.group, change.updated, change.written
+        group, conversions = change.group, self._groups.conversions
         replaced = group.static_member(request.group_instance_id)
-        if replaced is None or not self._parts.conversions.must_downgrade_for(group, replaced):
-            updated = self._updates.update(change)
-            settled = self._when_joined(request, updated)
-            return Result(_joined(updated), written, on_settled=settled)
-        changed, group_epoch, _ = self._updates.subscribe(change)
-        is_stale = group.assignment_epoch < group_epoch
+        if replaced is None or not conversions.must_downgrade_for(group, replaced):
+            step = self._groups.update(change)
+            settled = self._when_joined(request, step.member)
+            return Result(_joined(step.member), step.records, on_settled=settled)
+        subscription = self._groups.subscribe(change)
+        is_stale = group.assignment_epoch < subscription.group_epoch
+        updated, written = change.updated, list(subscription.records)
         if not is_stale:
             target = group.target_of(updated)
-            updated = self._updates.reconcile(change, group.assignment_epoch, target, changed)
-        settled = self._when_joined(request, updated, is_downgraded=True)
-        return self._parts.conversions.downgrade_with(
-            group, replaced, updated, written, _joined(updated), settled, is_stale=is_stale
-        )
+            updated, steps = self._groups.reconcile(
+                change, group.assignment_epoch, target, has_changed=subscription.has_changed
+            )
+            written += steps
+        result = conversions.downgrade_with(group, replaced, updated, _joined(updated), is_stale=is_stale)
+        result.records = [*written, *result.records]
+        result.on_settled = self._when_joined(request, updated, is_downgraded=True)
+        return result
 
     def _when_joined(
         self, request: messages.JoinGroupRequest, member: ConsumerMember, *, is_downgraded: bool = False
@@ -128,17 +124,17 @@ class ClassicMembers:
         def settled(error_code: ErrorCode) -> None:
             if error_code:
                 return
-            self._parts.timers.end(Wait.JOIN, key)
+            self._timers.end(Wait.JOIN, key)
             if self._parts.runtime.is_active and not is_downgraded:
-                self._fencing.keep_alive(key.group_id, member, request.session_timeout_ms)
+                self._groups.keep_alive(key.group_id, member, request.session_timeout_ms)
                 self._begin(Wait.SYNC, key, request.rebalance_timeout_ms, member)
 
         return settled
 
     def _begin(self, wait: Wait, key: MemberKey, timeout_ms: int, member: ConsumerMember) -> None:
         """Give the member that long for its next request."""
-        self._parts.timers.begin(
-            wait, key, timeout_ms, lambda: self._fencing.expire(key.group_id, key.member_id), member.client_id
+        self._timers.begin(
+            wait, key, timeout_ms, lambda: self._groups.expire(key.group_id, key.member_id), member.client_id
         )
 
     def _owned(self, subscription: messages.ConsumerProtocolSubscription) -> Mapping[bytes, Sequence[int]]:
@@ -173,9 +169,9 @@ class ClassicMembers:
         def settled(error_code: ErrorCode) -> None:
             if error_code:
                 return
-            self._parts.timers.end(Wait.SYNC, key)
+            self._timers.end(Wait.SYNC, key)
             if self._parts.runtime.is_active:
-                self._fencing.keep_alive(group.group_id, member, classic.session_timeout_ms)
+                self._groups.keep_alive(group.group_id, member, classic.session_timeout_ms)
             response.assignment = self._assignment(member, metadata)
 
         return Result(response, on_settled=settled)
@@ -189,7 +185,7 @@ class ClassicMembers:
 
     def _expect_join(self, key: MemberKey, member: ConsumerMember) -> None:
         """Give the member its rebalance timeout to join, unless that is running."""
-        if not self._parts.timers.is_running(Wait.JOIN, key):
+        if not self._timers.is_running(Wait.JOIN, key):
             self._begin(Wait.JOIN, key, member.rebalance_timeout_ms, member)
 
     @staticmethod
@@ -217,7 +213,7 @@ class ClassicMembers:
         FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
         member, classic = self._known(group, request.member_id, request.group_instance_id, request.generation_id)
-        self._fencing.keep_alive(group.group_id, member, classic.session_timeout_ms)
+        self._groups.keep_alive(group.group_id, member, classic.session_timeout_ms)
         if (
             member.member_epoch < group.assignment_epoch  # A
             or member.state is MemberState.UNREVOKED_PARTITIONS  # B
@@ -243,7 +239,7 @@ class ClassicMembers:
             except ApiError as error:
                 error_code = error.error_code
             left.append(Left(identity.member_id, identity.group_instance_id, error_code))
-        return self._fencing.fence(group, list(leaving.values()), left)
+        return self._groups.fence(group, list(leaving.values()), left)
 
 
 def _joined(member: ConsumerMember) -> messages.JoinGroupResponse:

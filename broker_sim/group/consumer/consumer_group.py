@@ -9,37 +9,36 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer import records
-from broker_sim.group.consumer.commit_checks import older_epoch_check, stale_epoch
+from broker_sim.group.consumer.member import ConsumerMember
 from broker_sim.group.consumer_protocol import PROTOCOL_TYPE
-from broker_sim.group.group import CONSUMER, OffsetExpiration
+from broker_sim.group.group import CONSUMER
+from broker_sim.group.modern.assigned_group import ModernGroup
 from broker_sim.group.modern.assignment import NO_PARTITIONS
-from broker_sim.group.modern.counting import add_count, is_homogeneous, most_wanted
-from broker_sim.group.modern.modern_group import ModernGroup
+from broker_sim.group.modern.counting import add_count, most_frequent
+from broker_sim.group.modern.kind import GroupKind
+from broker_sim.group.modern.records import group_tombstones
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable, TimelineMap, table_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.consumer.subscription import ResolvedRegex
     from broker_sim.group.group import CommitPartitionValidator
     from broker_sim.group.modern.assignment import Epochs, Partitions
-    from broker_sim.group.modern.topic_counts import TopicCounts
-    from broker_sim.group.offset_commit import OffsetCommit
+    from broker_sim.group.modern.counting import TopicCounts
     from broker_sim.group.records import GroupRecord
 
 UNOWNED: Final = -1
-MEMBER_EPOCH_VERSION: Final = 9
-"""The version of OffsetCommit from which on members of the consumer protocol may use it."""
+"""The epoch of the owner of a partition that nobody owns."""
 
 
-class ConsumerGroup(ModernGroup["ConsumerMember"]):
+class ConsumerGroup(ModernGroup[ConsumerMember]):
     """The state of one group; its methods change it as records say, or look at it."""
 
-    group_type = CONSUMER
-    protocol_type = PROTOCOL_TYPE
-    should_expire = True
+    kind = GroupKind(CONSUMER)
+    member_class = ConsumerMember
+    regexes: TimelineMap[str, int]
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
@@ -47,8 +46,7 @@ class ConsumerGroup(ModernGroup["ConsumerMember"]):
         """The member that each partition is meant for, by topic id and partition."""
         self.resolved: dict[str, ResolvedRegex] = {}
         """The topics of each expression that a member subscribes to."""
-        self.regexes: TimelineMap[str, int] = TimelineMap(string_hash)
-        """How many members subscribe to each expression."""
+        self.regexes = TimelineMap(string_hash)
         self.has_subscription_metadata_record = False
         self.static_members: dict[str, str] = {}
         """The ids of static members by their instance ids."""
@@ -60,18 +58,6 @@ class ConsumerGroup(ModernGroup["ConsumerMember"]):
         """How many members support each protocol of the classic kind."""
 
     # -- look-up --------------------------------------------------------------------------------
-
-    @property
-    def state_name(self) -> str:
-        """Its state: Empty, Assigning, Reconciling or Stable."""
-        if not self.members:
-            return "Empty"
-        if self.group_epoch > self.assignment_epoch:
-            return "Assigning"
-        epoch = self.assignment_epoch
-        if all(member.is_reconciled_to(epoch) for member in self.members.values()):
-            return "Stable"
-        return "Reconciling"
 
     def static_member_id(self, instance_id: str | None) -> str | None:
         """Return the id of the static member with that instance id, or None."""
@@ -104,33 +90,29 @@ class ConsumerGroup(ModernGroup["ConsumerMember"]):
 
     def preferred_assignor(self) -> str | None:
         """Return the assignor that most members ask for, None if nobody asks for one."""
-        return most_wanted(self._assignors.in_order(), self._assignors)
+        return most_frequent(self._assignors.in_order(), self._assignors)
 
-    def next_preferred_assignor(self, old: ConsumerMember, new: ConsumerMember) -> str | None:
+    def preferred_assignor_with(self, old: ConsumerMember | None, new: ConsumerMember) -> str | None:
         """Return the same once `new` has taken the place of `old`."""
         capacity = table_capacity(int(len(self._assignors) / 0.75 + 1))
         counts: HashTable[str, int] = HashTable(string_hash, capacity)
         for name in self._assignors.in_order():
             counts.put(name, self._assignors[name])
-        add_count(counts, old.server_assignor, -1)
+        add_count(counts, None if old is None else old.server_assignor, -1)
         add_count(counts, new.server_assignor, 1)
-        return most_wanted(counts.in_order(), counts)
+        return most_frequent(counts.in_order(), counts)
 
-    def next_topics(self, old: ConsumerMember, new: ConsumerMember) -> TopicCounts:
+    def topics_with(self, old: ConsumerMember, new: ConsumerMember) -> TopicCounts:
         """Return the topics that the group subscribes to once `new` has taken the place of `old`."""
-        counts = self.topics.copied()
-        counts.add_names(old.subscribed_topic_names, -1)
-        counts.add_names(new.subscribed_topic_names, 1)
+        counts = super().topics_with(old, new)
         regex = old.subscribed_topic_regex
         if regex and regex != new.subscribed_topic_regex and self.regexes.get(regex) == 1:
             self._forget_regex(counts, regex)
         return counts
 
-    def topics_without(self, members: Iterable[ConsumerMember], regexes: Iterable[str]) -> TopicCounts:
+    def topics_without(self, members: Iterable[ConsumerMember], regexes: Iterable[str] = ()) -> TopicCounts:
         """Return the topics that the group subscribes to without these members and expressions."""
-        counts = self.topics.copied()
-        for member in members:
-            counts.add_names(member.subscribed_topic_names, -1)
+        counts = super().topics_without(members)
         for regex in regexes:
             self._forget_regex(counts, regex)
         return counts
@@ -140,8 +122,8 @@ class ConsumerGroup(ModernGroup["ConsumerMember"]):
         if resolved is not None:
             counts.add_regex(resolved.topics, -1)
 
-    def next_regexes(self, old: ConsumerMember, new: ConsumerMember) -> dict[str, int]:
-        """Return how many members subscribe to each expression once `new` is in the place of `old`."""
+    def regexes_with(self, old: ConsumerMember, new: ConsumerMember) -> dict[str, int]:
+        """Return the number of members that subscribe to each expression once `new` is in the place of `old`."""
         counts = dict(self.regexes)
         add_count(counts, old.subscribed_topic_regex, -1)
         add_count(counts, new.subscribed_topic_regex, 1)
@@ -149,13 +131,9 @@ class ConsumerGroup(ModernGroup["ConsumerMember"]):
 
     # -- changes --------------------------------------------------------------------------------
 
-    def update_member(self, member: ConsumerMember) -> None:
-        """Add the member or replace its state."""
-        old = self.members.get(member.member_id)
-        self.members.put(member.member_id, member)
-        if old is not None:
-            self._forget(old)
-        self.topics.add_names(member.subscribed_topic_names, 1)
+    def member_added(self, member: ConsumerMember) -> None:
+        """Count what the member subscribes to, asks for and owns."""
+        super().member_added(member)
         if member.server_assignor is not None:
             count = self._assignors.get(member.server_assignor, 0) + 1
             self._assignors.put(member.server_assignor, count)
@@ -171,20 +149,17 @@ class ConsumerGroup(ModernGroup["ConsumerMember"]):
             self.classic_members += 1
             for name, _ in member.classic.protocols:
                 add_count(self.classic_protocols, name, 1)
-        self.is_homogeneous = is_homogeneous(self.regexes, self.topics, len(self.members))
 
     def remove_member(self, member_id: str) -> None:
-        """Remove the member."""
-        old = self.members.pop(member_id, None)
-        if old is not None:
-            self._forget(old)
-            if old.instance_id is not None:
-                self.static_members.pop(old.instance_id, None)
-        self.is_homogeneous = is_homogeneous(self.regexes, self.topics, len(self.members))
+        """Remove the member, which must be there."""
+        instance_id = self.members[member_id].instance_id
+        super().remove_member(member_id)
+        if instance_id is not None:
+            self.static_members.pop(instance_id, None)
 
-    def _forget(self, member: ConsumerMember) -> None:
+    def member_removed(self, member: ConsumerMember) -> None:
         """Take back what the member stands for in the counts."""
-        self.topics.add_names(member.subscribed_topic_names, -1)
+        super().member_removed(member)
         add_count(self._assignors, member.server_assignor, -1)
         self._release(member.assigned, member.member_epoch)
         self._release(member.pending_revocation, member.member_epoch)
@@ -241,56 +216,43 @@ class ConsumerGroup(ModernGroup["ConsumerMember"]):
 
     # -- for the coordinator: see `Group` -------------------------------------------------------
 
-    def validate_offset_commit(self, commit: OffsetCommit, is_transactional: bool) -> CommitPartitionValidator | None:
-        """Check the member; one in an older epoch may commit what it has owned since then (KIP-1251)."""
-        epoch = commit.generation_id_or_member_epoch
-        # A commit from outside of the group, such as that of a tool.
-        if epoch < 0 and not self.members:
-            return None
-        # A transaction that does not name the member.
-        names_member = commit.member_id or commit.group_instance_id is not None
-        if is_transactional and epoch == UNOWNED and not names_member:
-            return None
-        member = self.member(commit.member_id)
-        if not is_transactional and not member.uses_classic_protocol and commit.api_version < MEMBER_EPOCH_VERSION:
-            raise ApiError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"OffsetCommit version {MEMBER_EPOCH_VERSION} or above must be used by members using "
-                "the consumer group protocol",
-            )
-        if epoch == member.member_epoch:
-            return None
-        if epoch > member.member_epoch:
-            raise stale_epoch(member)
-        return older_epoch_check(member, epoch)
+    def knows_member_epochs(self, member: ConsumerMember) -> bool:
+        """Return whether the member uses the consumer protocol."""
+        return not member.uses_classic_protocol
 
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Check the member's epoch; who names neither member nor epoch may fetch."""
-        if member_id is None and member_epoch < 0:
-            return
-        if member_id is None:  # Kafka 4.3 looks null up in a hash table, which fails
-            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        member = self.member(member_id)
-        if member_epoch != member.member_epoch:
-            raise stale_epoch(member)
+    def newer_commit(self, member: ConsumerMember, epoch: int) -> ApiError:  # noqa: ARG002 - streams groups tell it
+        """Return the error of a commit in an epoch that the member has not reached."""
+        return _stale_epoch(member)
 
-    def validate_offset_delete(self) -> None:
-        """Allow it: topics that are subscribed to are refused one by one."""
+    def older_commit_check(self, member: ConsumerMember, epoch: int) -> CommitPartitionValidator:
+        """Return a check of a partition: a member that has owned it since may commit in that older epoch."""
 
-    def validate_delete_group(self) -> None:
-        """Check that it is empty: NON_EMPTY_GROUP."""
-        if self.members:
-            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+        def check(topic: str, topic_id: bytes, partition: int) -> None:  # noqa: ARG001 - streams groups need it
+            since = member.assignment_epoch(topic_id, partition)
+            if since is None or epoch < since:
+                raise _stale_epoch(member)
+
+        return check
+
+    def fetch_in_other_epoch(self, member: ConsumerMember, epoch: int) -> ApiError:  # noqa: ARG002
+        """Return the error of an offset fetch in another epoch than the member's."""
+        return _stale_epoch(member)
 
     def tombstones(self, replaced: Mapping[str, str] | None = None) -> list[GroupRecord]:
         """Return the records that delete the group; `replaced` has other ids for some members."""
         other = replaced or {}
         member_ids = [other.get(member_id, member_id) for member_id in self.members.in_order()]
-        return records.group_tombstones(self.group_id, member_ids, self.resolved)
+        return group_tombstones(self.kind, self.group_id, member_ids, self.own_tombstones())
 
-    def describe(self) -> None:
-        """Return that DescribeGroups, which is for classic groups, does not show it."""
+    def own_tombstones(self) -> list[GroupRecord]:
+        """Return the records that delete expressions, and what Kafka before 4.1 stored of topics."""
+        return [
+            *(records.regex_tombstone(self.group_id, expression) for expression in self.resolved),
+            records.subscription_metadata_tombstone(self.group_id),
+        ]
 
-    def offset_expiration(self) -> OffsetExpiration | None:
-        """Return that each offset's retention runs from its commit."""
-        return OffsetExpiration(None)
+
+def _stale_epoch(member: ConsumerMember) -> ApiError:
+    """Return the error of a request in another epoch: STALE_MEMBER_EPOCH, or what classic members expect."""
+    code = ErrorCode.ILLEGAL_GENERATION if member.classic else ErrorCode.STALE_MEMBER_EPOCH
+    return ApiError(code, f"The expected member epoch is {member.member_epoch}.")

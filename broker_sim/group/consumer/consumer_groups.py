@@ -1,205 +1,307 @@
-"""The consumer-protocol groups of one shard; mirrors the modern half of `GroupMetadataManager`.
+"""The groups of the consumer protocol of one shard: what they add to the steps of `AssignedGroups`.
 
-An operation looks at a group and returns the records that change it. The runtime replays them into
-the group, here and at every broker that loads the log later.
+Mirrors the consumer groups' part of `GroupMetadataManager` and `ConsumerTargetAssignmentBuilder`. Members are
+assigned topics by name and by regular expression, may be static, and may use the classic protocol
+(`ClassicMembers`). A group in which only such members are left becomes a classic one, if it may.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from broker_sim.coordinator.result import Result
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group import record_messages
 from broker_sim.group.consumer import records
-from broker_sim.group.consumer.classic_members import ClassicMembers
+from broker_sim.group.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec, offered_assignors
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
+from broker_sim.group.consumer.current_assignment import Reconciliation
 from broker_sim.group.consumer.describe import describe_group
-from broker_sim.group.consumer.fencing import Fencing
-from broker_sim.group.consumer.member import LEAVE_GROUP_STATIC_EPOCH, MemberState
-from broker_sim.group.consumer.member_change import MemberChange
-from broker_sim.group.consumer.member_updates import MemberUpdates
-from broker_sim.group.consumer.membership import check_capacity, find_or_make_member, known_member, new_member_id
-from broker_sim.group.consumer.regexes import Regexes
-from broker_sim.group.consumer.replay import replay_into
+from broker_sim.group.consumer.member import ConsumerMember
+from broker_sim.group.consumer.membership import joining_member, known_member, owns_only_assigned
+from broker_sim.group.consumer.regexes import RegexChange, Regexes
 from broker_sim.group.consumer.requests import is_full, owned_partitions
+from broker_sim.group.consumer.subscription import ResolvedRegex, subscribed_topics
 from broker_sim.group.group import CLASSIC, NO_TIMEOUT
-from broker_sim.group.keys import MemberKey
-from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
-from broker_sim.group.modern.assignment import epochs_in_order
-from broker_sim.group.modern.replayed_group import replayed_group
+from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
+from broker_sim.group.modern.assigned_groups import (
+    AssignedGroups,
+    MemberChange,
+    Step,
+    Subscription,
+    member_specs,
+    new_member_id,
+)
+from broker_sim.group.modern.assignment import NO_PARTITIONS, Partitions, epochs_in_order
+from broker_sim.group.modern.counting import topic_ids_of
+from broker_sim.group.modern.records import epoch_record, member_tombstones
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from broker_sim.group.consumer.shard_parts import ShardParts
+    from collections.abc import Collection, Mapping, Sequence
+
     from broker_sim.group.group import Group
     from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.modern.assigned_groups import ShardParts
     from broker_sim.group.modern.assignment import Epochs
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import ImageChanges, MetadataImage
 
-T = TypeVar("T")
+    Change = MemberChange[ConsumerGroup, ConsumerMember, Mapping[bytes, Sequence[int]] | None]
+    """It reports the partitions that the member owns; None if it does not say."""
+
+R = TypeVar("R")
+V = TypeVar("V")
 Response = messages.ConsumerGroupHeartbeatResponse
 
 
-class ConsumerGroups:
+class Conversions(Protocol):
+    """Moves groups between the protocols; see `broker_sim.group.migration`."""
+
+    def upgrade(self, group: Group) -> tuple[ConsumerGroup, list[GroupRecord]]:
+        """Return a classic group with members as one of the consumer protocol, and the records of that."""
+
+    def must_downgrade(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
+        """Return whether without these members it becomes a classic group, and may."""
+
+    def must_downgrade_for(self, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
+        """Return whether it becomes one when a classic member takes a static member's place."""
+
+    def downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember], response: R) -> Result[R]:
+        """Make it a classic group of the other members, which rebalance."""
+
+    def downgrade_with(
+        self, group: ConsumerGroup, replaced: ConsumerMember, joining: ConsumerMember, response: R, *, is_stale: bool
+    ) -> Result[R]:
+        """Do the same when `joining` takes the place of a static member."""
+
+
+class ConsumerGroups(
+    AssignedGroups[
+        ConsumerGroup,
+        ConsumerMember,
+        Partitions,
+        messages.ConsumerGroupHeartbeatRequest,
+        messages.ConsumerGroupHeartbeatResponse,
+    ]
+):
     """Makes, keeps and replays the consumer-protocol groups of one partition."""
 
-    def __init__(self, parts: ShardParts) -> None:
-        self._parts = parts
-        self.fencing = Fencing(parts)
+    group_class = ConsumerGroup
+
+    def __init__(self, parts: ShardParts, conversions: Conversions) -> None:
+        super().__init__(parts)
+        self.conversions = conversions
         self._regexes = Regexes(parts, self.find)
-        self._updates = MemberUpdates(parts, self._regexes, self.fencing)
-        self.classic_members = ClassicMembers(parts, self.fencing, self._updates)
-        self._image = parts.environment.image()
+        self._known_topics = self.image().topic_names
+        self._default_assignor = offered_assignors(parts.environment.config)[0]
 
-    # -- look-up --------------------------------------------------------------------------------
+    # -- groups ---------------------------------------------------------------------------------
 
-    def find(self, group_id: str) -> ConsumerGroup:
-        """Return the group; `ApiError` GROUP_ID_NOT_FOUND."""
-        return _of_this_kind(group_id, self._parts.groups.get(group_id))
-
-    def _find_or_make(self, group_id: str, joins: bool, written: list[GroupRecord]) -> ConsumerGroup:
-        """Return the group; one that is new is not in the shard before its records are."""
-        group = self._parts.groups.get(group_id)
-        if group is None:
-            if not joins:
-                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
-            return ConsumerGroup(group_id)
-        if joins and group.group_type == CLASSIC and group.is_empty:
-            written += group.tombstones()
-            return ConsumerGroup(group_id)
-        if joins and group.group_type == CLASSIC:
-            upgraded = self._parts.conversions.upgrade(group, written)
-            self._begin_sessions(upgraded)
-            return upgraded
-        return self.find(group_id)
-
-    def _begin_sessions(self, group: ConsumerGroup) -> None:
-        """Begin the sessions of a group's classic members, in the order in which equal ones will end.
-
-        If the records cannot be written, the sessions end without consequences.
-        """
-        for member_id in group.members.in_order():
-            member = group.members[member_id]
+    def find_or_make(self, group_id: str, *, makes: bool) -> tuple[ConsumerGroup, list[GroupRecord]]:
+        """Return the group; a classic one with members is upgraded, if it may. See `AssignedGroups`."""
+        group = self.parts.groups.get(group_id)
+        if group is None or not makes or group.group_type != CLASSIC or group.is_empty:
+            return super().find_or_make(group_id, makes=makes)
+        upgraded, removal = self.conversions.upgrade(group)
+        # If the records cannot be written, the sessions end without consequences. They begin in the order in
+        # which equal ones will end.
+        for member_id in upgraded.members.in_order():
+            member = upgraded.members[member_id]
             if member.classic is not None:
-                timeout_ms = member.classic.session_timeout_ms
-                self.fencing.keep_alive(group.group_id, member, timeout_ms)
+                self.keep_alive(group_id, member, member.classic.session_timeout_ms)
+        return upgraded, removal
 
-    # -- the log and metadata -------------------------------------------------------------------
-
-    def replay(self, record: GroupRecord) -> None:
-        """Take in a record of a group of the consumer protocol."""
-        groups = self._parts.groups
-        group = replayed_group(groups, record, ConsumerGroup)
-        if group is not None and replay_into(group, record):
-            groups.remove(group.group_id)
+    def replay_own(self, group: ConsumerGroup, key: Any, value: Any) -> None:
+        """Take in the record of an expression, or of what Kafka before 4.1 stored of topics."""
+        if isinstance(key, record_messages.ConsumerGroupRegularExpressionKey):
+            resolved = value and ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
+            group.update_regex(key.regular_expression, resolved)
+        else:
+            group.has_subscription_metadata_record = value is not None
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
         """Let expressions be matched again if there are new topics; mirrors `onMetadataUpdate`."""
-        known, self._image = self._image.topic_names, image
-        if any(topic.topic_id not in known for _, topic, _ in changes.partitions):
+        before, self._known_topics = self._known_topics, image.topic_names
+        if any(topic.topic_id not in before for _, topic, _ in changes.partitions):
             self._regexes.topics_created(image)
 
-    def on_loaded(self, group: ConsumerGroup) -> None:
-        """Start the timers of a group that was loaded from the log."""
-        for member_id in group.members.in_order():
-            member = group.members[member_id]
-            self.fencing.keep_alive(group.group_id, member)
-            if member.state is MemberState.UNREVOKED_PARTITIONS:
-                self._updates.time_revocation(group.group_id, member)
+    def describe(self, group_id: str) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
+        """Describe a group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
+        return describe_group(self.find_committed(group_id), self._default_assignor, self.image())
 
-    def on_unloaded(self, group: ConsumerGroup) -> None:
-        """Stop the timers of a group."""
-        for member_id in group.members:
-            self._parts.timers.end_all(MemberKey(group.group_id, member_id))
+    # -- the steps of a heartbeat ---------------------------------------------------------------
 
-    # -- ConsumerGroupHeartbeat -----------------------------------------------------------------
-
-    def heartbeat(self, request: messages.ConsumerGroupHeartbeatRequest, client: GroupClient) -> Result[Response]:
-        """Serve a member of the consumer protocol.
-
-        The request was checked (`check_heartbeat`). Raises `ApiError`: GROUP_ID_NOT_FOUND,
-        GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID,
-        FENCED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION.
-        """
-        if request.member_epoch in {LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH}:
-            return self._leave(request)
-        return self._stay(request, client)
-
-    def _stay(self, request: messages.ConsumerGroupHeartbeatRequest, client: GroupClient) -> Result[Response]:
-        joins, owned = request.member_epoch == 0, owned_partitions(request)
-        written: list[GroupRecord] = []
-        group = self._find_or_make(request.group_id, joins, written)
-        check_capacity(group, request.member_id, self._parts.settings.max_size)
-        member = find_or_make_member(
-            group,
-            request.member_id or new_member_id(self._parts.environment.random),
-            request.instance_id,
-            written,
-            joins=joins,
-            member_epoch=request.member_epoch,
-            owned=owned,
-        )
-        names = request.subscribed_topic_names
-        timeout_ms = request.rebalance_timeout_ms
-        named = member if names is None else member.with_topic_names(names)
+    def take_over(
+        self, group: ConsumerGroup, request: messages.ConsumerGroupHeartbeatRequest, client: GroupClient
+    ) -> tuple[Change, list[GroupRecord]]:
+        """Do A. Raises `ApiError` UNRELEASED_INSTANCE_ID and FENCED_INSTANCE_ID, too."""
+        owned = owned_partitions(request)
+        member_id = request.member_id or new_member_id(self.parts.environment.random)
+        replacement: list[GroupRecord] = []
+        if request.member_epoch == JOIN_GROUP_EPOCH:
+            member, replacement = joining_member(group, member_id, request.instance_id, speaks_classic=False)
+        else:
+            member = known_member(group, member_id, request.instance_id)
+            self.check_epoch(member, request.member_epoch, lost_an_answer=owns_only_assigned(member, owned))
+        names, timeout_ms = request.subscribed_topic_names, request.rebalance_timeout_ms
         updated = replace(
-            named,
+            member if names is None else member.with_topic_names(names),
             instance_id=_newer(request.instance_id, member.instance_id),
             rack_id=_newer(request.rack_id, member.rack_id),
-            rebalance_timeout_ms=(member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms),
+            rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms,
             server_assignor=_newer(request.server_assignor, member.server_assignor),
             subscribed_topic_regex=_newer(request.subscribed_topic_regex, member.subscribed_topic_regex),
             client_id=client.client_id,
             client_host=client.client_host,
             classic=None,
         )
-        change = MemberChange(group, member, updated, client, owned, written)
-        updated = self._updates.update(change)
-        self.fencing.keep_alive(group.group_id, updated)
+        return MemberChange(group, member, updated, client, owned), replacement
+
+    def subscribe(self, change: Change) -> Subscription:
+        """Do B. Raises `ApiError` INVALID_REGULAR_EXPRESSION."""
+        group, member, updated = change.group, change.member, change.updated
+        written = [records.member_metadata(group.group_id, updated)] if updated != member else []
+        names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
+        regex_change, forgotten = self._regexes.update(change)
+        written += forgotten
+        # Members of the classic protocol never wait for an expression.
+        is_resolved = regex_change is RegexChange.UPDATED_AND_RESOLVED or (
+            updated.uses_classic_protocol and regex_change is not RegexChange.NONE
+        )
+        bumps = names_changed or is_resolved
+        has_changed = names_changed or regex_change is not RegexChange.NONE
+        if not bumps and not group.has_metadata_expired:
+            homogeneous = group.is_homogeneous
+            return Subscription(group.group_epoch, written, has_changed, is_homogeneous=homogeneous)
+        is_new = updated.member_id not in group.members and group.static_member_id(updated.instance_id) is None
+        refreshed = self.refresh(
+            group,
+            group.topics_with(member, updated),
+            regexes=group.regexes_with(member, updated),
+            size=len(group.members) + is_new,
+            bumps=bumps,
+        )
+        written += refreshed.records
+        if group.has_subscription_metadata_record:
+            written.append(records.subscription_metadata_tombstone(group.group_id))
+        return replace(refreshed, records=written, has_changed=has_changed)
+
+    def assign(
+        self, group: ConsumerGroup, updated: ConsumerMember | None, subscription: Subscription
+    ) -> dict[str, Partitions]:
+        """Return the new targets of all members. Raises `AssignorError`."""
+        assert updated is not None
+        image = self.image()
+
+        def spec(member: ConsumerMember, target: Partitions) -> MemberSpec:
+            names = subscribed_topics(member, group.resolved)
+            return MemberSpec(member.instance_id, topic_ids_of(names, image), len(names), target)
+
+        replaced_id = group.static_member_id(updated.instance_id)
+        specs = member_specs(group, updated, spec, None if replaced_id == updated.member_id else replaced_id)
+        partition_counts = {
+            topic_id: len(image.topics[image.topic_names[topic_id]].partitions)
+            for member in specs.values()
+            for topic_id in member.topic_ids
+        }
+        before = group.members.get(updated.member_id if replaced_id is None else replaced_id)
+        preferred = group.preferred_assignor_with(before, updated)
+        assignor = ASSIGNORS[preferred or self._default_assignor]
+        targets = assignor(GroupSpec(specs, subscription.is_homogeneous, partition_counts, group.inverted_target))
+        return {member_id: targets.get(member_id, NO_PARTITIONS) for member_id in specs}
+
+    def next_step(
+        self,
+        change: Change,
+        epoch: int,
+        target: Partitions,
+        *,
+        has_changed: bool,
+    ) -> ConsumerMember:
+        """Return the member after its next step towards the target of that epoch, or the same member."""
+        group, member = change.group, change.updated
+        names = subscribed_topics(member, group.resolved)
+        step = Reconciliation(
+            target_epoch=epoch,
+            target=target,
+            subscribed_topic_ids=frozenset(topic_ids_of(names, self.image())),
+            subscribes_to_nothing=not names,
+            subscription_changed=has_changed,
+            partition_epoch=group.partition_epoch,
+            owned=change.report,
+        )
+        return step.next_step(member)
+
+    def assignment_record(self, group_id: str, member: ConsumerMember) -> GroupRecord:
+        """Return the record of a member's epoch and of what it owns."""
+        return records.current_assignment(group_id, member)
+
+    def time_step(self, group_id: str, member: ConsumerMember) -> None:
+        """Time a member that has to revoke; one of the classic protocol has timers of its own."""
+        if not member.uses_classic_protocol:
+            super().time_step(group_id, member)
+
+    def answer(
+        self,
+        change: Change,
+        request: messages.ConsumerGroupHeartbeatRequest,
+        step: Step[ConsumerMember],
+    ) -> tuple[messages.ConsumerGroupHeartbeatResponse, list[GroupRecord]]:
+        """Return the answer; it has the assignment if that is new, or if the member has lost an answer."""
+        updated = step.member
         response = Response(
             member_id=updated.member_id,
             member_epoch=updated.member_epoch,
-            heartbeat_interval_ms=self._parts.settings.heartbeat_interval_ms(group.group_id),
+            heartbeat_interval_ms=self.settings.heartbeat_interval_ms(change.group.group_id),
         )
-        if joins or is_full(request) or updated.assigned != member.assigned:
+        joins = request.member_epoch == JOIN_GROUP_EPOCH
+        if joins or is_full(request) or updated.assigned != change.member.assigned:
             response.assignment = _assignment(updated.assigned)
-        return Result(response, written)
+        return response, []
 
-    # -- leaving --------------------------------------------------------------------------------
+    # -- members that leave ---------------------------------------------------------------------
 
-    def _leave(self, request: messages.ConsumerGroupHeartbeatRequest) -> Result[Response]:
+    def leave_by_heartbeat(
+        self, request: messages.ConsumerGroupHeartbeatRequest
+    ) -> Result[messages.ConsumerGroupHeartbeatResponse]:
+        """Serve a member that leaves for good, or a static one that will come back."""
         group = self.find(request.group_id)
         member = known_member(group, request.member_id, request.instance_id)
         if request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
             away = records.current_assignment(group.group_id, member.left_for_a_while())
-            told = Response(member_id=member.member_id, member_epoch=LEAVE_GROUP_STATIC_EPOCH)
-            return Result(told, [away])
+            return Result(Response(member_id=member.member_id, member_epoch=LEAVE_GROUP_STATIC_EPOCH), [away])
         left = Response(member_id=request.member_id, member_epoch=request.member_epoch)
-        return self.fencing.fence(group, [member], left)
+        return self.fence(group, [member], left)
 
-    # -- ConsumerGroupDescribe ------------------------------------------------------------------
+    def fence(self, group: ConsumerGroup, members: Sequence[ConsumerMember], response: R) -> Result[R]:
+        """Remove the members; their timers end when the leader has the records.
 
-    def describe(self, group_id: str) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
-        """Return what is known of a group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
-        return self.describe_now(_of_this_kind(group_id, self._parts.groups.committed(group_id)))
+        Raises `ApiError` GROUP_ID_NOT_FOUND if the group would become a classic one and cannot.
+        """
+        if members and self.conversions.must_downgrade(group, members):
+            return self.conversions.downgrade_without(group, members, response)
+        return super().fence(group, members, response)
 
-    def describe_now(self, group: ConsumerGroup) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
-        """Return what is known of a group, which need not be committed."""
-        return describe_group(group, self._parts.settings.default_assignor, self._parts.environment.image())
+    def removal(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> list[GroupRecord]:
+        """Return the records that remove the members, and expressions that nobody else subscribes to."""
+        group_id = group.group_id
+        leaving: dict[str, int] = {}
+        for member in members:
+            if member.subscribed_topic_regex:
+                regex = member.subscribed_topic_regex
+                leaving[regex] = leaving.get(regex, 0) + 1
+        unused = [regex for regex, count in leaving.items() if group.regexes.get(regex) == count]
+        metadata_hash = self.parts.hashes.of(group.topics_without(members, unused), self.image())
+        return [
+            *(each for member in members for each in member_tombstones(self.kind, group_id, member.member_id)),
+            *(records.regex_tombstone(group_id, regex) for regex in unused),
+            epoch_record(self.kind, group_id, group.group_epoch + 1, metadata_hash),
+        ]
 
 
-def _of_this_kind(group_id: str, group: Group | None) -> ConsumerGroup:
-    if group is None:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-    if not isinstance(group, ConsumerGroup):
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-    return group
-
-
-def _newer(told: T | None, known: T) -> T:
-    return known if told is None else told
+def _newer(reported: V | None, current: V) -> V:
+    return current if reported is None else reported
 
 
 def _assignment(assigned: Epochs) -> messages.ConsumerGroupHeartbeatResponse.Assignment:

@@ -9,16 +9,13 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from broker_sim.group.modern.assignment import NO_EPOCHS, Epochs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from broker_sim.group import record_messages
-
-LEAVE_GROUP_STATIC_EPOCH: Final = -2
-"""The epoch of a static member that leaves and will come back."""
 
 
 class MemberState(IntEnum):
@@ -65,7 +62,7 @@ class ConsumerMember:
     client_host: str = ""
     subscribed_topic_names: frozenset[str] = frozenset()
     names_in_order: tuple[str, ...] = field(default=(), compare=False)
-    """The subscribed names in the order in which they were told."""
+    """The subscribed names in the order of the request or record."""
     subscribed_topic_regex: str | None = ""
     server_assignor: str | None = None
     assigned: Epochs = field(default_factory=lambda: NO_EPOCHS)
@@ -78,6 +75,11 @@ class ConsumerMember:
     def uses_classic_protocol(self) -> bool:
         """Whether it speaks JoinGroup, SyncGroup and Heartbeat."""
         return self.classic is not None
+
+    @property
+    def is_revoking(self) -> bool:
+        """Whether it has to give partitions up before it gets the epoch of its target."""
+        return self.state is MemberState.UNREVOKED_PARTITIONS
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Return whether it has all of the target of that epoch, and nothing else."""
@@ -107,7 +109,7 @@ class ConsumerMember:
             assigned={topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in self.assigned.items()},
         )
 
-    def without_partitions(self) -> ConsumerMember:
+    def without_assignment(self) -> ConsumerMember:
         """Return a member that has left for good."""
         return replace(
             self,

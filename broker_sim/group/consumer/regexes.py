@@ -16,18 +16,21 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.subscription import ResolvedRegex, check_regex, matching_topics, read_regexes
+from broker_sim.group.modern.records import epoch_record
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable, hash_order, table_capacity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
-    from broker_sim.group.consumer.member_change import MemberChange
-    from broker_sim.group.consumer.shard_parts import ShardParts
+    from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.modern.assigned_groups import MemberChange, ShardParts
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import MetadataImage
+
+    Change = MemberChange[ConsumerGroup, ConsumerMember, Mapping[bytes, Sequence[int]] | None]
 
 MIN_REFRESH_INTERVAL_MS: Final = 10_000
 
@@ -56,21 +59,33 @@ class Regexes:
         """Note that there are new topics, which expressions may match."""
         self._new_topics_version = image.version
 
-    def update(self, of_member: MemberChange) -> RegexChange:
-        """Follow a member's heartbeat.
+    def update(self, change: Change) -> tuple[RegexChange, list[GroupRecord]]:
+        """Follow a member's heartbeat: return what has changed, and the record of an expression nobody has any more.
 
         An expression matches the topics that this member's client may describe, if its heartbeat is
         why expressions are resolved. Raises `ApiError` INVALID_REGULAR_EXPRESSION.
         """
-        group = of_member.group
-        change, is_new = self._change(of_member)
+        group = change.group
+        old, new = change.member.subscribed_topic_regex, change.updated.subscribed_topic_regex
+        is_new = bool(new) and new != old and new not in group.regexes
+        if is_new:
+            assert new is not None
+            check_regex(new)
+        outcome = RegexChange.NONE if old == new else _change(group, old, new)
+        is_unused = old and old != new and group.regexes.get(old) == 1
+        self._resolve_if_due(change, is_new=is_new)
+        return outcome, [records.regex_tombstone(group.group_id, old)] if old and is_unused else []
+
+    def _resolve_if_due(self, change: Change, *, is_new: bool) -> None:
+        """Have the group's expressions resolved if there is a reason to, and they were not a moment ago."""
+        group = change.group
         if group.group_id in self._scheduled or not (is_new or group.regexes):
-            return change
+            return
         now_ms = self._parts.environment.clock.wall_clock_ms()
         refreshed_ms = _newest(group, lambda resolved: resolved.timestamp_ms)
         if refreshed_ms is not None and now_ms <= refreshed_ms + MIN_REFRESH_INTERVAL_MS:
-            return change
-        regexes = group.next_regexes(of_member.member, of_member.updated)
+            return
+        regexes = group.regexes_with(change.member, change.updated)
         version = _newest(group, lambda resolved: resolved.version) or 0
         interval_ms = self._parts.environment.config.group_consumer_regex_refresh_interval_ms
         if regexes and (
@@ -82,26 +97,7 @@ class Regexes:
         ):
             self._scheduled.add(group.group_id)
             ordered = _in_order(group, regexes)
-            self._parts.environment.call_later(0, self._resolve, group.group_id, ordered, of_member.client)
-        return change
-
-    @staticmethod
-    def _change(of_member: MemberChange) -> tuple[RegexChange, bool]:
-        """Return what has changed, and whether the expression is new to the group."""
-        group = of_member.group
-        old = of_member.member.subscribed_topic_regex
-        new = of_member.updated.subscribed_topic_regex
-        if old == new:
-            return RegexChange.NONE, False
-        if old and group.regexes.get(old) == 1:
-            of_member.written.append(records.regex_tombstone(group.group_id, old))
-        if not new:
-            return (RegexChange.UPDATED_AND_RESOLVED if old else RegexChange.UPDATED), False
-        if new not in group.regexes:
-            check_regex(new)
-            return RegexChange.UPDATED, True
-        is_resolved = new in group.resolved
-        return (RegexChange.UPDATED_AND_RESOLVED if is_resolved else RegexChange.UPDATED), False
+            self._parts.environment.call_later(0, self._resolve, group.group_id, ordered, change.client)
 
     def _resolve(self, group_id: str, regexes: list[str], client: GroupClient) -> None:
         environment = self._parts.environment
@@ -109,9 +105,9 @@ class Regexes:
         hidden = client.hidden_topics(image.topics)
         shown = [name for name in image.topics if name not in hidden]
 
-        def done(found: Mapping[str, frozenset[str]]) -> None:
+        def done(matches: Mapping[str, frozenset[str]]) -> None:
             self._scheduled.discard(group_id)
-            resolved = {regex: ResolvedRegex(topics, image.version, now_ms) for regex, topics in found.items()}
+            resolved = {regex: ResolvedRegex(topics, image.version, now_ms) for regex, topics in matches.items()}
             self._parts.runtime.perform(lambda: self._resolved(group_id, resolved, image))
 
         if sum(map(len, regexes)) > MAX_CHARACTERS:
@@ -157,9 +153,17 @@ class Regexes:
         if not has_changed and metadata_hash == group.metadata_hash:
             return written, None
         group_epoch = group.group_epoch + 1
-        written.append(records.group_epoch(group.group_id, group_epoch, metadata_hash))
-        self._parts.environment.counters.consumer_group_rebalances += 1
+        written.append(epoch_record(group.kind, group.group_id, group_epoch, metadata_hash))
+        self._parts.environment.counters.count_rebalance(group.kind.name)
         return written, group_epoch
+
+
+def _change(group: ConsumerGroup, old: str | None, new: str | None) -> RegexChange:
+    """Return what a change from one expression to another one means; "" and None are none."""
+    if not new:
+        return RegexChange.UPDATED_AND_RESOLVED if old else RegexChange.UPDATED
+    is_resolved = new in group.regexes and new in group.resolved
+    return RegexChange.UPDATED_AND_RESOLVED if is_resolved else RegexChange.UPDATED
 
 
 def _in_order(group: ConsumerGroup, regexes: Mapping[str, int]) -> list[str]:

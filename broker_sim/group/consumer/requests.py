@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.consumer.member import LEAVE_GROUP_STATIC_EPOCH
 from broker_sim.group.group import NO_TIMEOUT
-from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from broker_sim.group.request_checks import check_text, invalid_request
 
 if TYPE_CHECKING:

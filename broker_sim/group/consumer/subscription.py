@@ -1,6 +1,7 @@
 """What members subscribe to: topics by name, and by regular expressions that the coordinator resolves.
 
-Mirrors `ResolvedRegularExpression`, `TopicRegexResolver` and `UnionSet`. What is refused differs a little (docs/differences.md).
+Mirrors `ResolvedRegularExpression`, `TopicRegexResolver` and `UnionSet`. What is refused differs a little
+(docs/differences.md).
 """
 
 from __future__ import annotations

@@ -22,6 +22,11 @@ Partitions: TypeAlias = Mapping[bytes, Sequence[int]]
 Epochs: TypeAlias = Mapping[bytes, Mapping[int, int]]
 """By topic id and partition the member epoch at which the partition was assigned."""
 
+
+class AssignorError(Exception):
+    """A target that cannot be computed; mirrors `PartitionAssignorException` and `TaskAssignorException`."""
+
+
 NO_PARTITIONS: Final[Partitions] = {}
 NO_EPOCHS: Final[Epochs] = {}
 
@@ -35,10 +40,10 @@ def same_partitions(left: Partitions, right: Partitions) -> bool:
 
 def target_from_record(stored: Iterable[tuple[bytes, Sequence[int]]]) -> Partitions:
     """Return a target as Kafka holds it when it has taken it from its record."""
-    found = dict(stored)
+    target = dict(stored)
     return {
-        topic: tuple(hash_order(found[topic], integer_hash, copied_capacity(len(found[topic]))))
-        for topic in hash_order(found, uuid_hash)
+        topic: tuple(hash_order(target[topic], integer_hash, copied_capacity(len(target[topic]))))
+        for topic in hash_order(target, uuid_hash)
     }
 
 

@@ -1,4 +1,4 @@
-"""What ends a member that is not heard of: its session, and the times it has for a rebalance.
+"""The timers of members: their sessions, and the times they have for a rebalance.
 
 Mirrors the timers that `GroupMetadataManager` schedules for members of groups. Each is a delayed
 operation that does nothing but expire: sessions in the purgatory "Heartbeat", the others in
@@ -19,55 +19,41 @@ if TYPE_CHECKING:
     from broker_sim.group.keys import GroupKey, MemberKey
 
 RETRY_MS: Final = 500
-"""After which a timeout is tried again that could not be written."""
+"""Delay before retrying a member timeout whose records could not be written."""
 
 
 class Wait(Enum):
-    """What a member has a time for."""
+    """What the coordinator waits for."""
 
     SESSION = "session"
-    """To be heard of again."""
+    """The member's next heartbeat."""
     REVOCATION = "revocation"
-    """To give up partitions."""
+    """The member gives up what is revoked."""
     JOIN = "join"
-    """As a member of the classic protocol, to join again."""
+    """A member of the classic protocol joins again."""
     SYNC = "sync"
-    """As a member of the classic protocol, to ask for its assignment."""
+    """A member of the classic protocol asks for its assignment."""
     FIRST_TARGET = "first target"
-    """As a member of a new streams group, to join before tasks are assigned; it runs for the group."""
+    """More members of a new streams group, before tasks are assigned; the timer is the group's."""
 
 
 class DelayedMemberTimeout(DelayedTimeout):
-    """Expires unless the member does in time what is waited for."""
+    """Expires unless the member does in time what is waited for; `api` is the API of its heartbeats."""
 
-    __slots__ = ()
+    __slots__ = ("api",)
 
-    api = "ConsumerGroupHeartbeat"
-
-
-class DelayedShareMemberTimeout(DelayedMemberTimeout):
-    """The same for a member of a share group."""
-
-    __slots__ = ()
-
-    api = "ShareGroupHeartbeat"
-
-
-class DelayedStreamsMemberTimeout(DelayedMemberTimeout):
-    """The same for a member of a streams group."""
-
-    __slots__ = ()
-
-    api = "StreamsGroupHeartbeat"
+    def __init__(self, api: str, delay_ms: int, on_timeout: Callable[[], object], client_id: str | None) -> None:
+        super().__init__(delay_ms, on_timeout, client_id)
+        self.api = api
 
 
 class MemberTimers:
     """The running times of the members of a shard's groups."""
 
-    __slots__ = ("_operation", "_purgatories", "_running")
+    __slots__ = ("_api", "_purgatories", "_running")
 
-    def __init__(self, environment: GroupEnvironment, operation: type[DelayedMemberTimeout]) -> None:
-        self._operation = operation
+    def __init__(self, environment: GroupEnvironment, api: str) -> None:
+        self._api = api
         rebalance = environment.rebalance
         self._purgatories = dict.fromkeys(Wait, rebalance) | {Wait.SESSION: environment.heartbeat}
         self._running: dict[tuple[Wait, MemberKey | GroupKey], DelayedMemberTimeout] = {}
@@ -87,7 +73,7 @@ class MemberTimers:
             del self._running[wait, key]
             on_timeout()
 
-        operation = self._operation(delay_ms, expired, client_id)
+        operation = DelayedMemberTimeout(self._api, delay_ms, expired, client_id)
         self._running[wait, key] = operation
         self._purgatories[wait].try_complete_else_watch(operation, [key])
 

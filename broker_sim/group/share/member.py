@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
 from broker_sim.group.modern.assignment import target_from_record
@@ -42,10 +42,14 @@ class ShareMember:
     client_host: str = ""
     subscribed_topic_names: frozenset[str] = frozenset()
     names_in_order: tuple[str, ...] = field(default=(), compare=False)
-    """The subscribed names in the order in which they were told."""
+    """The subscribed names in the order of the request or record."""
     assigned: Assigned = field(default_factory=lambda: NOTHING)
     assigned_in_order: tuple[tuple[bytes, tuple[int, ...]], ...] = field(default=(), compare=False)
     """The same as Kafka's tables hand it out, which depends on whether it was just computed, or is of a record."""
+
+    is_revoking: ClassVar[bool] = False
+    """It never has to give anything up first: a share partition may have several members."""
+    rebalance_timeout_ms: ClassVar[int] = 0
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Return whether it has the target of that epoch."""
@@ -63,10 +67,7 @@ class ShareMember:
         *,
         subscription_changed: bool,
     ) -> ShareMember:
-        """Return the member with its target, or the same member; mirrors `ShareGroupAssignmentBuilder`.
-
-        Nothing has to be given up first: a share partition may have several members.
-        """
+        """Return the member with its target, or the same member; mirrors `ShareGroupAssignmentBuilder`."""
         if target_epoch == self.member_epoch and not subscription_changed:
             return self
         member = self._with_partitions(_without_others(target, subscribed_topic_ids))
@@ -81,7 +82,7 @@ class ShareMember:
             assigned_in_order=tuple((topic_id, tuple(numbers)) for topic_id, numbers in partitions.items()),
         )
 
-    def without_partitions(self) -> ShareMember:
+    def without_assignment(self) -> ShareMember:
         """Return a member that has left."""
         return replace(
             self,

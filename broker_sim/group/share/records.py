@@ -1,6 +1,6 @@
-"""The records that share groups are written with.
+"""The records that only share groups are written with.
 
-Mirrors the `newShareGroup…Record` functions of `GroupCoordinatorRecordHelpers`.
+Mirrors `newShareGroup…Record` of `GroupCoordinatorRecordHelpers`; the others are in `modern/records.py`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ from broker_sim.hash_order.hash_codes import uuid_hash
 from broker_sim.hash_order.java_order import hash_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from broker_sim.group.modern.assignment import Partitions
     from broker_sim.group.share.member import ShareMember
     from broker_sim.group.share.state_partitions import StatePartitions, Topics
     from broker_sim.metadata import MetadataImage
@@ -32,28 +29,6 @@ def member_metadata(group_id: str, member: ShareMember) -> GroupRecord:
             client_host=member.client_host,
             subscribed_topic_names=sorted(member.subscribed_topic_names),
         ),
-    )
-
-
-def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
-    """Return the record of a group's epoch."""
-    return GroupRecord(messages.ShareGroupMetadataKey(group_id), messages.ShareGroupMetadataValue(epoch, metadata_hash))
-
-
-def target_assignment(group_id: str, member_id: str, target: Partitions) -> GroupRecord:
-    """Return the record of a member's target."""
-    value = messages.ShareGroupTargetAssignmentMemberValue
-    return GroupRecord(
-        messages.ShareGroupTargetAssignmentMemberKey(group_id, member_id),
-        value([value.TopicPartition(topic, list(numbers)) for topic, numbers in target.items()]),
-    )
-
-
-def target_assignment_metadata(group_id: str, epoch: int, timestamp_ms: int) -> GroupRecord:
-    """Return the record of the epoch of a target, and of when it was computed (wall clock)."""
-    return GroupRecord(
-        messages.ShareGroupTargetAssignmentMetadataKey(group_id),
-        messages.ShareGroupTargetAssignmentMetadataValue(epoch, timestamp_ms),
     )
 
 
@@ -95,26 +70,4 @@ def _topics(topics: Topics) -> list[messages.ShareGroupStatePartitionMetadataVal
             topic_id, topics[topic_id].name, sorted(topics[topic_id].partitions)
         )
         for topic_id in hash_order(topics, uuid_hash)
-    ]
-
-
-def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
-    """Return the records that remove a member."""
-    return [
-        GroupRecord(messages.ShareGroupCurrentMemberAssignmentKey(group_id, member_id), None),
-        GroupRecord(messages.ShareGroupTargetAssignmentMemberKey(group_id, member_id), None),
-        GroupRecord(messages.ShareGroupMemberMetadataKey(group_id, member_id), None),
-    ]
-
-
-def group_tombstones(group_id: str, member_ids: Iterable[str]) -> list[GroupRecord]:
-    """Return the records that remove a group."""
-    of_members = [member_tombstones(group_id, member_id) for member_id in member_ids]
-    return [
-        *(assignment for assignment, _, _ in of_members),
-        *(target for _, target, _ in of_members),
-        GroupRecord(messages.ShareGroupTargetAssignmentMetadataKey(group_id), None),
-        *(metadata for _, _, metadata in of_members),
-        GroupRecord(messages.ShareGroupStatePartitionMetadataKey(group_id), None),
-        GroupRecord(messages.ShareGroupMetadataKey(group_id), None),
     ]

@@ -8,34 +8,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.group import SHARE
-from broker_sim.group.modern.counting import is_homogeneous
-from broker_sim.group.modern.modern_group import ModernGroup
-from broker_sim.group.share import records
+from broker_sim.group.modern.assigned_group import EMPTY, STABLE, ModernGroup
+from broker_sim.group.modern.kind import GroupKind
+from broker_sim.group.records import GroupRecord
+from broker_sim.group.share.member import ShareMember
 from broker_sim.group.share.state_partitions import NO_STATE
 
 if TYPE_CHECKING:
     from broker_sim.group.group import CommitPartitionValidator, OffsetExpiration
-    from broker_sim.group.modern.topic_counts import TopicCounts
     from broker_sim.group.offset_commit import OffsetCommit
-    from broker_sim.group.records import GroupRecord
-    from broker_sim.group.share.member import ShareMember
     from broker_sim.group.share.state_partitions import StatePartitions
 
-PROTOCOL_TYPE: Final = "share"
-EMPTY: Final = "Empty"
-STABLE: Final = "Stable"
-_NO_REGEXES: Final[dict[str, int]] = {}
 _NOT_ASSIGNED: Final[frozenset[int]] = frozenset({-1})
 """Unlike any partitions that are initialized."""
 
 
-class ShareGroup(ModernGroup["ShareMember"]):
+class ShareGroup(ModernGroup[ShareMember]):
     """The state of one group; its methods change it as records say, or look at it."""
 
-    group_type = SHARE
-    protocol_type = PROTOCOL_TYPE
+    kind = GroupKind(SHARE, replaces_classic=False)
+    member_class = ShareMember
     should_expire = False
 
     def __init__(self, group_id: str) -> None:
@@ -55,18 +49,6 @@ class ShareGroup(ModernGroup["ShareMember"]):
         """The share partitions that have state."""
         return self.state_partitions or NO_STATE
 
-    def next_topics(self, old: ShareMember, new: ShareMember | None) -> TopicCounts:
-        """Return the topics that are subscribed to with `new` in the place of `old`, or nobody."""
-        counts = self.topics.copied()
-        counts.add_names(old.subscribed_topic_names, -1)
-        if new is not None:
-            counts.add_names(new.subscribed_topic_names, 1)
-        return counts
-
-    def is_homogeneous_with(self, topics: TopicCounts, members: int) -> bool:
-        """Return whether as many members as there are subscribe to the same of these topics."""
-        return is_homogeneous(_NO_REGEXES, topics, members)
-
     @property
     def has_unassigned_state(self) -> bool:
         """Whether initialized partitions of a subscribed topic are in no target, or others are."""
@@ -78,24 +60,6 @@ class ShareGroup(ModernGroup["ShareMember"]):
             topic.name in self.topics and assigned.get(topic_id, _NOT_ASSIGNED) != set(topic.partitions)
             for topic_id, topic in self.known_state.initialized.items()
         )
-
-    # -- changes --------------------------------------------------------------------------------
-
-    def update_member(self, member: ShareMember) -> None:
-        """Add the member or replace its state."""
-        old = self.members.get(member.member_id)
-        self.members.put(member.member_id, member)
-        if old is not None:
-            self.topics.add_names(old.subscribed_topic_names, -1)
-        self.topics.add_names(member.subscribed_topic_names, 1)
-        self.is_homogeneous = self.is_homogeneous_with(self.topics, len(self.members))
-
-    def remove_member(self, member_id: str) -> None:
-        """Remove the member."""
-        old = self.members.pop(member_id, None)
-        if old is not None:
-            self.topics.add_names(old.subscribed_topic_names, -1)
-        self.is_homogeneous = self.is_homogeneous_with(self.topics, len(self.members))
 
     # -- for the coordinator: see `Group` -------------------------------------------------------
 
@@ -122,19 +86,22 @@ class ShareGroup(ModernGroup["ShareMember"]):
         """Refuse it: GROUP_ID_NOT_FOUND."""
         raise self._refuse()
 
-    def validate_delete_group(self) -> None:
-        """Check that it is empty: NON_EMPTY_GROUP."""
-        if self.members:
-            code = ErrorCode.NON_EMPTY_GROUP
-            raise ApiError(code, ERROR_TEXTS[code])
-
-    def tombstones(self) -> list[GroupRecord]:
-        """Return the records that delete the group; the state of its share partitions is deleted before."""
-        return records.group_tombstones(self.group_id, self.members.in_order())
-
-    def describe(self) -> None:
-        """Return that DescribeGroups, which is for classic groups, does not show it."""
-
     def offset_expiration(self) -> OffsetExpiration | None:
         """Return that it has no offsets that could expire."""
         return None
+
+    def newer_commit(self, member: ShareMember, epoch: int) -> ApiError:  # noqa: ARG002 - no epoch is accepted
+        """Refuse it: GROUP_ID_NOT_FOUND."""
+        return self._refuse()
+
+    def fetch_in_other_epoch(self, member: ShareMember, epoch: int) -> ApiError:  # noqa: ARG002
+        """Refuse it: GROUP_ID_NOT_FOUND."""
+        return self._refuse()
+
+    def older_commit_check(self, member: ShareMember, epoch: int) -> CommitPartitionValidator:  # noqa: ARG002
+        """Refuse it: GROUP_ID_NOT_FOUND."""
+        raise self._refuse()
+
+    def own_tombstones(self) -> list[GroupRecord]:
+        """Return the record that deletes which share partitions have state; the state itself is deleted before."""
+        return [GroupRecord(self.kind.key("StatePartitionMetadata", self.group_id), None)]

@@ -96,7 +96,7 @@ class ShareStates:
 
         Raises `ApiError`: GROUP_ID_NOT_FOUND (a group of another kind), NON_EMPTY_GROUP.
         """
-        group = self._shares.find_or_make(request.group_id, makes=True)
+        group, _ = self._shares.find_or_make(request.group_id, makes=True)
         group.validate_delete_group()
         image, now_ms = self._environment.image(), self._now_ms()
         response = Altered()

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from broker_sim.group.streams.member import StreamsMember
-    from broker_sim.group.streams.member_change import MemberChange
     from broker_sim.group.streams.streams_group import StreamsGroup
     from broker_sim.group.streams.topics import ConfiguredTopology
     from broker_sim.metadata import MetadataImage
@@ -68,17 +67,34 @@ def _endpoint(
     return told
 
 
-def tell_statuses(
-    response: messages.StreamsGroupHeartbeatResponse, change: MemberChange, configured: ConfiguredTopology
-) -> None:
-    """Tell what stands in the way of the group: its topics, or a member that wants all members to end."""
+def status_of(status: Status, detail: str) -> messages.StreamsGroupHeartbeatResponse.Status:
+    """Return something that the answer tells beside tasks."""
+    return Response.Status(status, detail)
+
+
+def topology_statuses(
+    group: StreamsGroup, member: StreamsMember
+) -> list[messages.StreamsGroupHeartbeatResponse.Status]:
+    """Tell a member that it has an older topology than the group."""
+    epoch, topology = member.topology_epoch, group.topology
+    if topology is None or epoch >= topology.topology_epoch:
+        return []
+    text = f"The member's topology epoch {epoch} is behind the group's topology epoch {topology.topology_epoch}."
+    return [status_of(Status.STALE_TOPOLOGY, text)]
+
+
+def group_statuses(
+    group: StreamsGroup, configured: ConfiguredTopology
+) -> list[messages.StreamsGroupHeartbeatResponse.Status]:
+    """Tell what stands in the way of the group: its topics, or a member that requested a shutdown."""
+    statuses = []
     if configured.error is not None:
-        change.say(configured.error.status, str(configured.error))
-    requester = change.group.shutdown_request_member_id
+        statuses.append(status_of(configured.error.status, str(configured.error)))
+    requester = group.shutdown_request_member_id
     if requester is not None:
-        change.say(
-            Status.SHUTDOWN_APPLICATION,
+        text = (
             f"Streams group member {requester} encountered a fatal error and requested a shutdown for "
-            "the entire application.",
+            "the entire application."
         )
-    response.status = change.statuses
+        statuses.append(status_of(Status.SHUTDOWN_APPLICATION, text))
+    return statuses

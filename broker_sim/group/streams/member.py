@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     TaskIds = record_messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds
 
-LEAVE_GROUP_STATIC_EPOCH: Final = -2
-"""The epoch of a static member that leaves and will come back; Kafka has no static members here so far."""
-
 
 class MemberState(IntEnum):
     """How far a member is on the way to its target; the numbers are stored in the log."""
@@ -73,11 +70,16 @@ class StreamsMember:
     pending_revocation: AssignedTasks = NO_ASSIGNED_TASKS
     """What it has to give up: until then nobody else gets it."""
 
+    @property
+    def is_revoking(self) -> bool:
+        """Whether it has to give tasks up before it gets the epoch of its target."""
+        return self.state is MemberState.UNREVOKED_TASKS
+
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Return whether it has the target of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
-    def without_tasks(self) -> StreamsMember:
+    def without_assignment(self) -> StreamsMember:
         """Return a member that has left."""
         return replace(
             self,

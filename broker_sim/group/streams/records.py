@@ -1,4 +1,4 @@
-"""The records that streams groups are written with; mirrors `StreamsCoordinatorRecordHelpers`.
+"""The records that only streams groups are written with; mirrors `StreamsCoordinatorRecordHelpers`.
 
 Subtopologies stand in the order of their ids, partitions in the order of their numbers.
 """
@@ -12,7 +12,7 @@ from broker_sim.group.java_text import text_order
 from broker_sim.group.records import GroupRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from broker_sim.group.streams.assigned_tasks import ActiveTasks
     from broker_sim.group.streams.member import StreamsMember
@@ -68,15 +68,12 @@ def topology_record(group_id: str, topology: messages.StreamsGroupTopologyValue)
     return GroupRecord(messages.StreamsGroupTopologyKey(group_id), topology)
 
 
-def target_assignment(group_id: str, member_id: str, target: TasksTuple) -> GroupRecord:
-    """Return the record of a member's target."""
-    return GroupRecord(
-        messages.StreamsGroupTargetAssignmentMemberKey(group_id, member_id),
-        TargetValue(
-            active_tasks=_target_tasks(target.active),
-            standby_tasks=_target_tasks(target.standby),
-            warmup_tasks=_target_tasks(target.warmup),
-        ),
+def target_value(target: TasksTuple) -> messages.StreamsGroupTargetAssignmentMemberValue:
+    """Return the value of the record of a member's target."""
+    return TargetValue(
+        active_tasks=_target_tasks(target.active),
+        standby_tasks=_target_tasks(target.standby),
+        warmup_tasks=_target_tasks(target.warmup),
     )
 
 
@@ -84,14 +81,6 @@ def _target_tasks(tasks: Tasks) -> list[messages.StreamsGroupTargetAssignmentMem
     return [
         TargetValue.TaskIds(subtopology, sorted(tasks[subtopology])) for subtopology in sorted(tasks, key=text_order)
     ]
-
-
-def target_assignment_metadata(group_id: str, epoch: int, computed_ms: int) -> GroupRecord:
-    """Return the record of the target's epoch, and of when it was computed (wall clock)."""
-    return GroupRecord(
-        messages.StreamsGroupTargetAssignmentMetadataKey(group_id),
-        messages.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=computed_ms),
-    )
 
 
 def current_assignment(group_id: str, member: StreamsMember) -> GroupRecord:
@@ -120,31 +109,9 @@ def _tasks(tasks: Tasks) -> list[messages.StreamsGroupCurrentMemberAssignmentVal
 
 
 def _active_tasks(tasks: ActiveTasks) -> list[messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds]:
-    found = []
+    task_ids = []
     for subtopology in sorted(tasks, key=text_order):
         partitions = sorted(tasks[subtopology])
         epochs = [tasks[subtopology][partition] for partition in partitions]
-        found.append(CurrentValue.TaskIds(subtopology, partitions, epochs))
-    return found
-
-
-def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
-    """Return the records that remove a member."""
-    return [
-        GroupRecord(messages.StreamsGroupCurrentMemberAssignmentKey(group_id, member_id), None),
-        GroupRecord(messages.StreamsGroupTargetAssignmentMemberKey(group_id, member_id), None),
-        GroupRecord(messages.StreamsGroupMemberMetadataKey(group_id, member_id), None),
-    ]
-
-
-def group_tombstones(group_id: str, member_ids: Iterable[str]) -> list[GroupRecord]:
-    """Return the records that remove a group."""
-    of_members = [member_tombstones(group_id, member_id) for member_id in member_ids]
-    return [
-        *(assignment for assignment, _, _ in of_members),
-        *(target for _, target, _ in of_members),
-        GroupRecord(messages.StreamsGroupTargetAssignmentMetadataKey(group_id), None),
-        *(metadata for _, _, metadata in of_members),
-        GroupRecord(messages.StreamsGroupMetadataKey(group_id), None),
-        GroupRecord(messages.StreamsGroupTopologyKey(group_id), None),
-    ]
+        task_ids.append(CurrentValue.TaskIds(subtopology, partitions, epochs))
+    return task_ids

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.group import NO_TIMEOUT
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_STATIC_EPOCH
 from broker_sim.group.request_checks import check_text, invalid_request
-from broker_sim.group.streams.member import LEAVE_GROUP_STATIC_EPOCH
 from broker_sim.group.streams.tasks import TasksTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from broker_sim.group.streams.member import StreamsMember
     from broker_sim.group.streams.tasks import Tasks
+    from broker_sim.group.streams.topics import ConfiguredSubtopology
     from broker_sim.protocol import messages
 
     Request = messages.StreamsGroupHeartbeatRequest
@@ -42,8 +44,8 @@ def check_heartbeat(request: messages.StreamsGroupHeartbeatRequest) -> None:
         raise invalid_request("InstanceId can't be null.")
     elif request.member_epoch < LEAVE_GROUP_STATIC_EPOCH:
         raise invalid_request(f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2.")
-    told = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
-    if None in told and told != (None, None, None):
+    owned = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    if None in owned and owned != (None, None, None):
         raise invalid_request("If one task-type is non-null, all must be non-null.")
     if request.member_epoch != 0 and request.topology is not None:
         raise invalid_request("Topology can only be provided when (re-)joining.")
@@ -97,11 +99,11 @@ def owned_tasks(request: messages.StreamsGroupHeartbeatRequest) -> TasksTuple | 
     return TasksTuple(_tasks(active), _tasks(standby), _tasks(warmup))
 
 
-def _tasks(told: Sequence[Request.TaskIds]) -> Tasks:
-    return _unique((tasks.subtopology_id, frozenset(tasks.partitions)) for tasks in told)
+def _tasks(owned: Sequence[Request.TaskIds]) -> Tasks:
+    return _unique((tasks.subtopology_id, frozenset(tasks.partitions)) for tasks in owned)
 
 
-def told_tags(request: messages.StreamsGroupHeartbeatRequest) -> dict[str, str] | None:
+def client_tags_of(request: messages.StreamsGroupHeartbeatRequest) -> dict[str, str] | None:
     """Return the client's tags; None if it does not say. As in Kafka a tag that comes twice is an error."""
     if request.client_tags is None:
         return None
@@ -109,9 +111,45 @@ def told_tags(request: messages.StreamsGroupHeartbeatRequest) -> dict[str, str] 
 
 
 def _unique(pairs: Iterable[tuple[str, V]]) -> dict[str, V]:
-    found: dict[str, V] = {}
+    values: dict[str, V] = {}
     for key, value in pairs:
-        if key in found:
+        if key in values:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        found[key] = value
-    return found
+        values[key] = value
+    return values
+
+
+def owns_only_assigned(member: StreamsMember, request: messages.StreamsGroupHeartbeatRequest) -> bool:
+    """Return whether the member reports what it owns, and nothing but what it was assigned."""
+    assigned = member.assigned
+    return (
+        _is_subset(request.active_tasks, assigned.active)
+        and _is_subset(request.standby_tasks, assigned.standby)
+        and _is_subset(request.warmup_tasks, assigned.warmup)
+    )
+
+
+def _is_subset(owned: Sequence[Request.TaskIds] | None, assigned: Mapping[str, Collection[int]]) -> bool:
+    return owned is not None and all(
+        tasks.subtopology_id in assigned
+        and all(number in assigned[tasks.subtopology_id] for number in tasks.partitions)
+        for tasks in owned
+    )
+
+
+def check_tasks(
+    subtopologies: Mapping[str, ConfiguredSubtopology], request: messages.StreamsGroupHeartbeatRequest
+) -> None:
+    """Raise `ApiError` INVALID_REQUEST if the member says that it owns tasks that there are not."""
+    for owned in (request.active_tasks, request.standby_tasks, request.warmup_tasks):
+        for tasks in owned or ():
+            name = tasks.subtopology_id
+            if name not in subtopologies:
+                raise invalid_request(f"Subtopology {name} does not exist in the topology.")
+            count = subtopologies[name].number_of_tasks
+            for number in tasks.partitions:
+                if not 0 <= number < count:
+                    raise invalid_request(
+                        f"Task {number} for subtopology {name} is invalid. Number of tasks for this "
+                        f"subtopology: {count}"
+                    )

@@ -9,45 +9,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
-from broker_sim.group.group import STREAMS, OffsetExpiration
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.group import STREAMS
 from broker_sim.group.modern.assigned_group import AssignedGroup
+from broker_sim.group.modern.kind import GroupKind
+from broker_sim.group.records import GroupRecord
 from broker_sim.group.streams import records
-from broker_sim.group.streams.commit_checks import older_epoch_check
 from broker_sim.group.streams.member import StreamsMember
 from broker_sim.group.streams.task_owners import TaskOwners
-from broker_sim.group.streams.tasks import TasksTuple
+from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple, stored_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
+    from broker_sim.group import record_messages
     from broker_sim.group.group import CommitPartitionValidator
-    from broker_sim.group.offset_commit import OffsetCommit
-    from broker_sim.group.records import GroupRecord
     from broker_sim.group.streams.topics import ConfiguredTopology
     from broker_sim.group.streams.topology import StreamsTopology
     from broker_sim.protocol import messages
 
     EndpointToPartitions = messages.StreamsGroupHeartbeatResponse.EndpointToPartitions
 
-PROTOCOL_TYPE: Final = "streams"
-EMPTY: Final = "Empty"
 NOT_READY: Final = "NotReady"
-ASSIGNING: Final = "Assigning"
-RECONCILING: Final = "Reconciling"
-STABLE: Final = "Stable"
-UNKNOWN_EPOCH: Final = -1
-MEMBER_EPOCH_VERSION: Final = 9
-"""The version of OffsetCommit from which on members may use it."""
 
 
 class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
     """The state of one group; its methods change it as records say, or look at it."""
 
-    group_type = STREAMS
-    protocol_type = PROTOCOL_TYPE
-    should_expire = True
+    kind = GroupKind(STREAMS)
+    member_class = StreamsMember
+    no_target = NO_TASKS
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
@@ -71,17 +63,10 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
     @property
     def state_name(self) -> str:
         """Its state: Empty, NotReady, Assigning, Reconciling or Stable."""
-        if not self.members:
-            return EMPTY
         topology = self.topology
-        if topology is None or topology.topology_epoch != self.validated_topology_epoch:
+        if self.members and (topology is None or topology.topology_epoch != self.validated_topology_epoch):
             return NOT_READY
-        if self.group_epoch > self.assignment_epoch:
-            return ASSIGNING
-        epoch = self.assignment_epoch
-        if all(member.is_reconciled_to(epoch) for member in self.members.values()):
-            return STABLE
-        return RECONCILING
+        return super().state_name
 
     def depends_on(self, topics: AbstractSet[str]) -> bool:
         """Return whether the topology has one of these topics."""
@@ -95,23 +80,37 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
 
     # -- changes --------------------------------------------------------------------------------
 
-    def update_member(self, member: StreamsMember) -> None:
-        """Add the member or replace its state."""
-        old = self.members.get(member.member_id)
-        self.members.put(member.member_id, member)
-        if old is not None:
-            self.owners.remove(old)
+    def target_of_record(self, value: record_messages.StreamsGroupTargetAssignmentMemberValue) -> TasksTuple:
+        """Return the target that a record holds."""
+        return TasksTuple(
+            stored_tasks(value.active_tasks), stored_tasks(value.standby_tasks), stored_tasks(value.warmup_tasks)
+        )
+
+    def value_of_target(self, target: TasksTuple) -> record_messages.StreamsGroupTargetAssignmentMemberValue:
+        """Return the value of the record of a target."""
+        return records.target_value(target)
+
+    def update_epoch(self, value: record_messages.StreamsGroupMetadataValue) -> None:
+        """Take the group epoch, and what it was made for, from its record."""
+        super().update_epoch(value)
+        self.validated_topology_epoch = value.validated_topology_epoch
+        self.last_assignment_configs = {config.key: config.value for config in value.last_assignment_configs or ()}
+
+    def member_added(self, member: StreamsMember) -> None:
+        """Note the tasks that the member has."""
         self.owners.add(member)
         self.told_endpoints.pop(member.member_id, None)
 
     def remove_member(self, member_id: str) -> None:
-        """Remove the member. With the last one the wish to end is forgotten."""
-        old = self.members.pop(member_id, None)
-        if old is not None:
-            self.owners.remove(old)
+        """Remove the member, which must be there. With the last one a requested shutdown is forgotten."""
+        super().remove_member(member_id)
         self.told_endpoints.pop(member_id, None)
         if not self.members:
             self.shutdown_request_member_id = None
+
+    def member_removed(self, member: StreamsMember) -> None:
+        """Note that the member has no tasks any more."""
+        self.owners.remove(member)
 
     def configure(self, topology: ConfiguredTopology) -> None:
         """Take the topology as the topics make it now."""
@@ -125,61 +124,46 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
 
     # -- for the coordinator: see `Group` -------------------------------------------------------
 
-    def validate_offset_commit(self, commit: OffsetCommit, is_transactional: bool) -> CommitPartitionValidator | None:
-        """Check the member; one in an older epoch may commit for tasks that it has had since then."""
-        epoch = commit.generation_id_or_member_epoch
-        # A commit from outside of the group, such as that of a tool.
-        if epoch < 0 and not self.members:
-            return None
-        # A transaction that does not name the member.
-        names_member = commit.member_id or commit.group_instance_id is not None
-        if is_transactional and epoch == UNKNOWN_EPOCH and not names_member:
-            return None
-        member = self.member(commit.member_id)
-        if not is_transactional and commit.api_version < MEMBER_EPOCH_VERSION:
-            raise ApiError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"OffsetCommit version {MEMBER_EPOCH_VERSION} or above must be used by members using "
-                "the streams group protocol",
-            )
-        if epoch == member.member_epoch:
-            return None
-        if epoch > member.member_epoch:
-            raise ApiError(
-                ErrorCode.STALE_MEMBER_EPOCH,
-                f"Received member epoch {epoch} is newer than current member epoch {member.member_epoch}.",
-            )
-        return older_epoch_check(self.topology, member, epoch)
+    def newer_commit(self, member: StreamsMember, epoch: int) -> ApiError:
+        """Return the error of a commit in an epoch that the member has not reached."""
+        return _stale(f"Received member epoch {epoch} is newer than current member epoch {member.member_epoch}.")
 
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Check the member's epoch; who names neither member nor epoch may fetch."""
-        if member_id is None and member_epoch < 0:
-            return
-        if member_id is None:  # Kafka 4.3 looks null up in a hash table, which fails
-            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        known = self.member(member_id).member_epoch
-        if member_epoch != known:
-            raise ApiError(
-                ErrorCode.STALE_MEMBER_EPOCH,
-                f"The received member epoch {member_epoch} does not match the expected member epoch {known}.",
-            )
+    def older_commit_check(self, member: StreamsMember, epoch: int) -> CommitPartitionValidator:
+        """Return a check of a partition: a member that has had its task since may commit in that older epoch.
 
-    def validate_offset_delete(self) -> None:
-        """Allow it: topics that members read are refused one by one."""
+        Mirrors `createAssignmentEpochValidator`. Raises `ApiError` STALE_MEMBER_EPOCH without a topology.
+        """
+        if self.topology is None:
+            raise _stale("Topology is not available for offset commit validation.")
+        subtopologies = self.topology.source_topic_map()
 
-    def validate_delete_group(self) -> None:
-        """Check that it is empty: NON_EMPTY_GROUP."""
-        if self.members:
-            code = ErrorCode.NON_EMPTY_GROUP
-            raise ApiError(code, ERROR_TEXTS[code])
+        def check(topic: str, topic_id: bytes, partition: int) -> None:  # noqa: ARG001 - consumer groups need it
+            subtopology = subtopologies.get(topic)
+            if subtopology is None:
+                raise _stale(f"Topic {topic} is not in the topology.")
+            since = None
+            for tasks in (member.assigned, member.pending_revocation):
+                if since is None:
+                    since = tasks.active.get(subtopology, {}).get(partition)
+            if since is None:
+                raise _stale(f"Task {subtopology}-{partition} is not assigned or pending revocation for member.")
+            if epoch < since:
+                raise _stale(
+                    f"Received member epoch {epoch} is older than assignment epoch {since} for task "
+                    f"{subtopology}-{partition}."
+                )
+
+        return check
+
+    def fetch_in_other_epoch(self, member: StreamsMember, epoch: int) -> ApiError:
+        """Return the error of an offset fetch in another epoch than the member's."""
+        current = member.member_epoch
+        return _stale(f"The received member epoch {epoch} does not match the expected member epoch {current}.")
 
     def tombstones(self) -> list[GroupRecord]:
-        """Return the records that delete the group."""
-        return records.group_tombstones(self.group_id, self.members.in_order())
+        """Return the records that delete the group; as in Kafka its topology goes last."""
+        return [*super().tombstones(), GroupRecord(self.kind.key("Topology", self.group_id), None)]
 
-    def describe(self) -> None:
-        """Return that DescribeGroups, which is for classic groups, does not show it."""
 
-    def offset_expiration(self) -> OffsetExpiration | None:
-        """Return that each offset's retention runs from its commit."""
-        return OffsetExpiration(None)
+def _stale(message: str) -> ApiError:
+    return ApiError(ErrorCode.STALE_MEMBER_EPOCH, message)

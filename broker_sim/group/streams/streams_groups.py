@@ -1,163 +1,317 @@
-"""The streams groups of one shard; mirrors the streams groups' part of `GroupMetadataManager`.
+"""The streams groups of one shard: what they add to the steps of `AssignedGroups`.
 
-An operation looks at a group and returns the records that change it. The runtime replays them into
-the group, here and at every broker that loads the log later.
+Mirrors the streams groups' part of `GroupMetadataManager` and `streams.TargetAssignmentBuilder`. Step B is longer:
+B1. take the group's topology, from the first member that brings one; later ones must have the same
+B2. look at the topics, if they are not known or one of them has changed
+B3. bump the group epoch if the member, the topics or the assignment configurations have changed
+B4. let a new group wait for more members; no target is computed before that
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.coordinator.result import Result
-from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.group import CLASSIC
-from broker_sim.group.keys import GroupKey, MemberKey
-from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
+from broker_sim.group import record_messages
+from broker_sim.group.group import NO_TIMEOUT
+from broker_sim.group.keys import GroupKey
+from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_EPOCH
+from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription, member_specs
 from broker_sim.group.modern.member_timers import Wait
-from broker_sim.group.modern.replayed_group import replayed_group
+from broker_sim.group.modern.records import member_tombstones
+from broker_sim.group.request_checks import invalid_request
+from broker_sim.group.streams import records
+from broker_sim.group.streams.assignors import GroupSpec, MemberSpec, assign
+from broker_sim.group.streams.assignors.spec import NUM_STANDBY_REPLICAS
+from broker_sim.group.streams.current_assignment import Reconciliation
 from broker_sim.group.streams.describe import describe_group
-from broker_sim.group.streams.fencing import Fencing
-from broker_sim.group.streams.heartbeat_response import assign_tasks, tell_endpoints, tell_statuses
-from broker_sim.group.streams.member import MemberState
-from broker_sim.group.streams.member_change import MemberChange
-from broker_sim.group.streams.member_updates import MemberUpdates
-from broker_sim.group.streams.membership import check_capacity, find_or_make_member
-from broker_sim.group.streams.replay import replay_into
+from broker_sim.group.streams.heartbeat_response import (
+    assign_tasks,
+    group_statuses,
+    status_of,
+    tell_endpoints,
+    topology_statuses,
+)
+from broker_sim.group.streams.member import Endpoint, StreamsMember
+from broker_sim.group.streams.requests import check_tasks, client_tags_of, owned_tasks, owns_only_assigned
+from broker_sim.group.streams.status import Status
 from broker_sim.group.streams.streams_group import StreamsGroup
+from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple
+from broker_sim.group.streams.topics import configure_topics
+from broker_sim.group.streams.topology import StreamsTopology, topology_record_value
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from broker_sim.group.group import Group
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.records import GroupRecord
-    from broker_sim.group.streams.shard_parts import ShardParts
+    from broker_sim.group.streams.topics import ConfiguredTopology
+
+    Change = MemberChange[StreamsGroup, StreamsMember, messages.StreamsGroupHeartbeatRequest]
 
 Response = messages.StreamsGroupHeartbeatResponse
 CreatableTopic = messages.CreateTopicsRequest.CreatableTopic
 
+UNVALIDATED_EPOCH: Final = -1
+"""The epoch of a topology whose topics are not all there."""
+INITIAL_DELAY: Final = "Assignment delayed due to the configured initial rebalance delay."
+INTERVAL: Final = "Assignment delayed due to the configured assignment interval."
+
 
 class HeartbeatAnswer(NamedTuple):
-    """What a member is told, and what is to be done before that; mirrors `StreamsGroupHeartbeatResult`."""
+    """The answer of a member, and what is to be done before it; mirrors `StreamsGroupHeartbeatResult`."""
 
     response: messages.StreamsGroupHeartbeatResponse
     topics_to_create: Mapping[str, messages.CreateTopicsRequest.CreatableTopic]
     """Internal topics that are missing, by name."""
 
 
-class StreamsGroups:
+class StreamsGroups(
+    AssignedGroups[StreamsGroup, StreamsMember, TasksTuple, messages.StreamsGroupHeartbeatRequest, HeartbeatAnswer]
+):
     """Makes, keeps and replays the streams groups of one partition."""
 
-    def __init__(self, parts: ShardParts) -> None:
-        self._parts = parts
-        self._fencing = Fencing(parts)
-        self._updates = MemberUpdates(parts, self._fencing)
+    group_class = StreamsGroup
 
-    # -- look-up --------------------------------------------------------------------------------
+    def replay_own(self, group: StreamsGroup, key: Any, value: Any) -> None:
+        """Take in the record of the topology."""
+        assert isinstance(key, record_messages.StreamsGroupTopologyKey)
+        group.topology = None if value is None else StreamsTopology.from_record(value)
 
-    def _find_or_make(self, group_id: str, *, joins: bool, written: list[GroupRecord]) -> StreamsGroup:
-        """Return the group; one that is new is not in the shard before its records are.
-
-        Raises `ApiError` GROUP_ID_NOT_FOUND, also where there is a group of another kind, unless that is
-        an empty classic one.
-        """
-        group = self._parts.groups.get(group_id)
-        if joins and group is None:
-            return StreamsGroup(group_id)
-        if joins and group is not None and group.group_type == CLASSIC and group.is_empty:
-            written += group.tombstones()
-            return StreamsGroup(group_id)
-        if group is None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
-        return _of_this_kind(group_id, group)
-
-    def describe(self, group_id: str) -> messages.StreamsGroupDescribeResponse.DescribedGroup:
-        """Return what is known of a group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
-        return describe_group(_of_this_kind(group_id, self._parts.groups.committed(group_id)))
-
-    # -- the log --------------------------------------------------------------------------------
-
-    def replay(self, record: GroupRecord) -> None:
-        """Take in a record of a streams group."""
-        groups = self._parts.groups
-        group = replayed_group(groups, record, StreamsGroup)
-        if group is not None and replay_into(group, record):
-            groups.remove(group.group_id)
-            self._parts.timers.end(Wait.FIRST_TARGET, GroupKey(group.group_id))
-
-    def on_loaded(self, group: StreamsGroup) -> None:
-        """Start the timers of a group that was loaded from the log."""
-        for member_id in group.members.in_order():
-            member = group.members[member_id]
-            self._fencing.keep_alive(group.group_id, member)
-            if member.state is MemberState.UNREVOKED_TASKS:
-                self._fencing.time_revocation(group.group_id, member)
+    def removed(self, group_id: str) -> None:
+        """End the wait for more members of a group that is gone."""
+        self.timers.end(Wait.FIRST_TARGET, GroupKey(group_id))
 
     def on_unloaded(self, group: StreamsGroup) -> None:
         """Stop the timers of a group."""
-        self._parts.timers.end(Wait.FIRST_TARGET, GroupKey(group.group_id))
-        for member_id in group.members:
-            self._parts.timers.end_all(MemberKey(group.group_id, member_id))
+        self.removed(group.group_id)
+        super().on_unloaded(group)
 
-    # -- StreamsGroupHeartbeat ------------------------------------------------------------------
+    def describe(self, group_id: str) -> messages.StreamsGroupDescribeResponse.DescribedGroup:
+        """Describe a group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
+        return describe_group(self.find_committed(group_id))
 
-    def heartbeat(self, request: messages.StreamsGroupHeartbeatRequest, client: GroupClient) -> Result[HeartbeatAnswer]:
-        """Serve a member.
+    def assignment_configs(self, group_id: str) -> dict[str, str]:
+        """Return the configurations that the assignor looks at."""
+        return {NUM_STANDBY_REPLICAS: str(self.settings.of_group(group_id, NUM_STANDBY_REPLICAS))}
 
-        The request was checked (`check_heartbeat`). Raises `ApiError`: GROUP_ID_NOT_FOUND,
-        GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, INVALID_REQUEST,
-        STREAMS_INVALID_TOPOLOGY, UNKNOWN_SERVER_ERROR.
+    # -- the steps of a heartbeat ---------------------------------------------------------------
+
+    def needs_room(self, group: StreamsGroup, member_id: str, *, joins: bool) -> bool:  # noqa: ARG002
+        """Return whether the member counts as a new one: as in Kafka also a member that joins again."""
+        return joins
+
+    def take_over(
+        self, group: StreamsGroup, request: messages.StreamsGroupHeartbeatRequest, client: GroupClient
+    ) -> tuple[Change, list[GroupRecord]]:
+        """Do A. As in Kafka a client tag that comes twice is UNKNOWN_SERVER_ERROR."""
+        if request.member_epoch == JOIN_GROUP_EPOCH:
+            member = group.member_or_new(request.member_id)
+        else:
+            member = group.member(request.member_id)
+            lost_an_answer = owns_only_assigned(member, request)
+            self.check_epoch(member, request.member_epoch, lost_an_answer=lost_an_answer)
+        timeout_ms, endpoint = request.rebalance_timeout_ms, request.user_endpoint
+        tags = client_tags_of(request)
+        updated = replace(
+            member,
+            rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+            rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms,
+            topology_epoch=member.topology_epoch if request.topology is None else request.topology.epoch,
+            client_id=client.client_id,
+            client_host=client.client_host,
+            process_id=member.process_id if request.process_id is None else request.process_id,
+            client_tags=member.client_tags if tags is None else tags,
+            user_endpoint=member.user_endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+        )
+        return MemberChange(group, member, updated, client, request), []
+
+    def subscribe(self, change: Change) -> Subscription:
+        """Do B. Raises `ApiError` INVALID_REQUEST, too."""
+        group, request, updated = change.group, change.report, change.updated
+        written = [records.member_metadata(group.group_id, updated)] if updated != change.member else []
+        topology = _topology(group, request)  # B1
+        if group.topology is None and request.topology is not None:
+            written.append(records.topology_record(group.group_id, topology_record_value(request.topology)))
+        configured, metadata_hash = self._configure(group, topology)  # B2
+        validated_epoch = UNVALIDATED_EPOCH
+        if configured.is_ready:
+            assert configured.subtopologies is not None
+            validated_epoch = topology.topology_epoch
+            check_tasks(configured.subtopologies, request)
+        configs = self.assignment_configs(group.group_id)
+        group_epoch = group.group_epoch
+        if (  # B3
+            updated != change.member
+            or metadata_hash != group.metadata_hash
+            or validated_epoch != group.validated_topology_epoch
+            or configs != group.last_assignment_configs
+        ):
+            group_epoch += 1
+            written.append(records.group_metadata(group.group_id, group_epoch, metadata_hash, validated_epoch, configs))
+            self.parts.environment.counters.count_rebalance(self.kind.name)
+            group.metadata_refreshed(group_epoch)
+        if group.is_empty:
+            self._wait_for_members(group.group_id)  # B4
+        return Subscription(group_epoch, written)
+
+    def _configure(self, group: StreamsGroup, topology: StreamsTopology) -> tuple[ConfiguredTopology, int]:
+        """Do B2: return the topology as the topics make it, and their hash."""
+        configured, metadata_hash = group.configured_topology, group.metadata_hash
+        if configured is not None and group.topology is not None and not group.has_metadata_expired:
+            return configured, metadata_hash
+        metadata_hash = self.parts.hashes.of(topology.required_topics(), self.image())
+        if configured is None or group.topology is None or metadata_hash != group.metadata_hash:
+            configured = configure_topics(topology, metadata_hash, self.image())
+            group.configure(configured)
+        return configured, metadata_hash
+
+    def _wait_for_members(self, group_id: str) -> None:
+        """Do B4, unless the group waits already."""
+        delay_ms = self.settings.of_group(group_id, "initial.rebalance.delay.ms")
+        if delay_ms > 0 and not self._waits_for_members(group_id):
+            runtime = self.parts.runtime
+            self.timers.begin(
+                Wait.FIRST_TARGET,
+                GroupKey(group_id),
+                delay_ms,
+                lambda: runtime.perform(lambda: self._first_target(group_id)),
+            )
+
+    def _waits_for_members(self, group_id: str) -> bool:
+        return self.timers.is_running(Wait.FIRST_TARGET, GroupKey(group_id))
+
+    def _first_target(self, group_id: str) -> Result[None]:
+        """Do C for a group that has waited; mirrors `computeDelayedTargetAssignment`.
+
+        As in Kafka nothing happens if only one heartbeat has come: then the next one assigns.
         """
-        if request.member_epoch == LEAVE_GROUP_EPOCH:
-            return self.leave(request.group_id, request.member_id, stops_all=request.shutdown_application)
-        return self._stay(request, client)
+        group = self.parts.groups.get(group_id)
+        if (
+            not isinstance(group, StreamsGroup)
+            or group.is_empty
+            or group.group_epoch <= group.assignment_epoch
+            or group.configured_topology is None
+            or not self.may_compute_target(group)
+        ):
+            return Result()
+        _, written = self.compute_target(group, None, Subscription(group.group_epoch))
+        return Result(records=written)
 
-    def leave(self, group_id: str, member_id: str, *, stops_all: bool = False) -> Result[HeartbeatAnswer]:
-        """Remove a member, which may ask all others to stop. Raises `ApiError`: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
-        group = _of_this_kind(group_id, self._parts.groups.get(group_id))
-        if stops_all:
-            group.request_shutdown(member_id)
-        left = Response(member_id=member_id, member_epoch=LEAVE_GROUP_EPOCH, status=[])
-        return self._fencing.fence(group, group.member(member_id), HeartbeatAnswer(left, {}))
+    def is_target_due(self, group: StreamsGroup, group_epoch: int) -> bool:
+        """Return whether a target is to be computed for that epoch now: not while the group waits for members."""
+        return not self._waits_for_members(group.group_id) and super().is_target_due(group, group_epoch)
 
-    def _stay(self, request: messages.StreamsGroupHeartbeatRequest, client: GroupClient) -> Result[HeartbeatAnswer]:
-        joins = request.member_epoch == 0
-        written: list[GroupRecord] = []
-        group = self._find_or_make(request.group_id, joins=joins, written=written)
-        if joins:
-            check_capacity(group, self._parts.settings.max_size)
-        member = find_or_make_member(group, request)
-        change = MemberChange(group, member, member, request, written)
-        configured = self._updates.update(change, client)
-        updated = change.updated
-        self._fencing.keep_alive(group.group_id, updated)
+    def last_target(self, group: StreamsGroup, member: StreamsMember) -> TasksTuple:
+        """Return the member's target as long as no new one is computed."""
+        return NO_TASKS if self._waits_for_members(group.group_id) else super().last_target(group, member)
+
+    def assign(
+        self,
+        group: StreamsGroup,
+        updated: StreamsMember | None,
+        subscription: Subscription,  # noqa: ARG002 - streams groups have a topology instead
+    ) -> dict[str, TasksTuple]:
+        """Return the new targets of all members; nobody gets a task before all topics are there."""
+        topology = group.configured_topology
+        assert topology is not None, "step B has configured it"
+        configs = group.last_assignment_configs if updated is None else self.assignment_configs(group.group_id)
+        specs = member_specs(group, updated, lambda member, target: MemberSpec(member.process_id, target))
+        targets = assign(GroupSpec(specs, configs), topology.tasks()) if topology.is_ready else {}
+        return {member_id: targets.get(member_id, NO_TASKS) for member_id in specs}
+
+    def next_step(self, change: Change, epoch: int, target: TasksTuple, *, has_changed: bool) -> StreamsMember:  # noqa: ARG002
+        """Return the member after its next step towards the target of that epoch, or the same member."""
+        return Reconciliation(epoch, target, change.group.owners, owned_tasks(change.report)).next_step(change.updated)
+
+    def assignment_record(self, group_id: str, member: StreamsMember) -> GroupRecord:
+        """Return the record of a member's epoch and of the tasks that it has."""
+        return records.current_assignment(group_id, member)
+
+    def answer(
+        self, change: Change, request: messages.StreamsGroupHeartbeatRequest, step: Step[StreamsMember]
+    ) -> tuple[HeartbeatAnswer, list[GroupRecord]]:
+        """Return the answer, and the internal topics that are missing."""
+        group, updated = change.group, step.member
+        configured = group.configured_topology
+        assert configured is not None, "step B has configured it"
         if request.shutdown_application:
             group.request_shutdown(request.member_id)
         response = Response(
             member_id=updated.member_id,
             member_epoch=updated.member_epoch,
-            heartbeat_interval_ms=self._parts.settings.heartbeat_interval_ms(group.group_id),
+            heartbeat_interval_ms=self.settings.heartbeat_interval_ms(group.group_id),
         )
-        if joins or updated.assigned != member.assigned:
+        if request.member_epoch == JOIN_GROUP_EPOCH or updated.assigned != change.member.assigned:
             assign_tasks(response, updated)
             group.told_endpoints.pop(updated.member_id, None)
             if updated.user_endpoint is not None:
                 group.endpoint_information_epoch += 1
         if group.endpoint_information_epoch != request.endpoint_information_epoch:
-            tell_endpoints(response, group, updated, self._parts.environment.image())
+            tell_endpoints(response, group, updated, self.image())
         # What a group knows beside its records is lost with its first heartbeat, as in Kafka: the group in
         # the shard is made by the records.
-        if request.group_id in self._parts.groups:
+        if request.group_id in self.parts.groups:
             response.endpoint_information_epoch = group.endpoint_information_epoch
-        tell_statuses(response, change, configured)
+        response.status = [
+            *topology_statuses(group, updated),
+            *self._delays(group, step.subscription.group_epoch),
+            *group_statuses(group, configured),
+        ]
         topics = {} if configured.is_ready else configured.internal_topics_to_be_created
-        return Result(HeartbeatAnswer(response, topics), written)
+        return HeartbeatAnswer(response, topics), []
+
+    def _delays(self, group: StreamsGroup, group_epoch: int) -> list[messages.StreamsGroupHeartbeatResponse.Status]:
+        """Tell why step C was left out."""
+        if self._waits_for_members(group.group_id):
+            return [status_of(Status.ASSIGNMENT_DELAYED, INITIAL_DELAY)]
+        if group.assignment_epoch < group_epoch and not self.may_compute_target(group):
+            return [status_of(Status.ASSIGNMENT_DELAYED, INTERVAL)]
+        return []
+
+    # -- members that leave ---------------------------------------------------------------------
+
+    def leave_by_heartbeat(self, request: messages.StreamsGroupHeartbeatRequest) -> Result[HeartbeatAnswer]:
+        """Serve a member that leaves."""
+        return self.leave(request.group_id, request.member_id, stops_all=request.shutdown_application)
+
+    def leave(self, group_id: str, member_id: str, *, stops_all: bool = False) -> Result[HeartbeatAnswer]:
+        """Remove a member, which may ask all others to stop.
+
+        Raises `ApiError`: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID.
+        """
+        group = self.find(group_id)
+        if stops_all:
+            group.request_shutdown(member_id)
+        left = Response(member_id=member_id, member_epoch=LEAVE_GROUP_EPOCH, status=[])
+        return self.fence(group, [group.member(member_id)], HeartbeatAnswer(left, {}))
+
+    def removal(self, group: StreamsGroup, members: Sequence[StreamsMember]) -> list[GroupRecord]:
+        """Return the records that remove the members."""
+        group_id = group.group_id
+        return [
+            *(each for member in members for each in member_tombstones(self.kind, group_id, member.member_id)),
+            records.group_metadata(
+                group_id,
+                group.group_epoch + 1,
+                group.metadata_hash,
+                group.validated_topology_epoch,
+                group.last_assignment_configs,
+            ),
+        ]
 
 
-def _of_this_kind(group_id: str, group: Group | None) -> StreamsGroup:
-    if group is None:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-    if not isinstance(group, StreamsGroup):
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
-    return group
+def _topology(group: StreamsGroup, request: messages.StreamsGroupHeartbeatRequest) -> StreamsTopology:
+    """Do B1: return the group's topology. Raises `ApiError` INVALID_REQUEST if the member's is another one."""
+    current = group.topology
+    if request.topology is None:
+        assert current is not None, "a group is made by a member that brings a topology"
+        return current
+    topology = StreamsTopology.from_request(request.topology)
+    if current is None:
+        return topology
+    if current.topology_epoch <= topology.topology_epoch and current != topology:
+        raise invalid_request("Topology updates are not supported yet.")
+    return current

@@ -4,7 +4,7 @@ Behaviour:
 * a member joins with epoch 0, stays with the epoch that it was told, leaves with -1, and as a static
   member that will be back with -2
 * the client may read the group and describe the topics that it names
-* the coordinator computes who gets what, see `broker_sim.group.consumer.member_updates`
+* the coordinator computes who gets what, see `broker_sim.group.modern.assigned_groups`
 * answered once what it has changed is committed
 
 Version notes: in 0 the coordinator may make the member's id; 1 subscribes to regular expressions.

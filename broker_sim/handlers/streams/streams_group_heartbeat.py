@@ -4,7 +4,7 @@ Behaviour:
 * a member names itself: it joins with epoch 0 and its topology, stays with the epoch that it was told, leaves
   with -1
 * the client may read the group and describe all topics of the topology, none of which is one of Kafka's own
-* the coordinator computes who gets which task, see `broker_sim.group.streams.member_updates`
+* the coordinator computes who gets which task, see `broker_sim.group.modern.assigned_groups`
 * internal topics that are missing are created for a client that may do so; the answer does not wait for that,
   and tells why the last attempt failed
 """

@@ -24,7 +24,7 @@ from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.delayed_join import DelayedJoin
 from broker_sim.group.classic.rebalance import Rebalance
 from broker_sim.group.classic.sessions import MemberSessions
-from broker_sim.group.consumer.fencing import Fencing
+from broker_sim.group.consumer.consumer_groups import ConsumerGroups
 from broker_sim.group.offset_metadata import OffsetMetadataManager
 from broker_sim.group.shard import GroupShard
 from broker_sim.log.partition_log import PartitionLog
@@ -266,14 +266,14 @@ def joins_wait_late() -> None:
 
 def consumer_sessions_end_late() -> None:
     """A member of a group of the new protocol that is silent is fenced a quarter of a second late."""
-    original = Fencing.keep_alive
+    original = ConsumerGroups.keep_alive
 
     def keep_alive(self, group_id, member, timeout_ms=None):
         if timeout_ms is None:
-            timeout_ms = self._parts.settings.session_timeout_ms(group_id)
+            timeout_ms = self.settings.session_timeout_ms(group_id)
         original(self, group_id, member, timeout_ms + LATE_MS)
 
-    Fencing.keep_alive = keep_alive
+    ConsumerGroups.keep_alive = keep_alive
 
 
 def brokers_are_fenced_late() -> None:

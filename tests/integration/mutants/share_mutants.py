@@ -71,14 +71,14 @@ def timed_out_locks_wake_nobody() -> None:
 
 def share_sessions_end_late() -> None:
     """A silent member of a share group is fenced a quarter of a second late."""
-    original = ShareGroups._keep_alive
+    original = ShareGroups.keep_alive
 
     def keep_alive(self, group_id, member, timeout_ms=None):
         if timeout_ms is None:
             timeout_ms = self.settings.session_timeout_ms(group_id)
         original(self, group_id, member, timeout_ms + LATE_MS)
 
-    ShareGroups._keep_alive = keep_alive
+    ShareGroups.keep_alive = keep_alive
 
 
 def share_sessions_are_refused_late() -> None:

@@ -8,7 +8,8 @@ from broker_sim.chaos.random_run.checks.coordinators import GROUPS_PARTITION
 from broker_sim.cluster.nodes.nodes import leaders_log, live_leader
 from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.errors import ApiError
-from broker_sim.group.streams.streams_group import STABLE, StreamsGroup
+from broker_sim.group.modern.assigned_group import STABLE
+from broker_sim.group.streams.streams_group import StreamsGroup
 
 if TYPE_CHECKING:
     from broker_sim.broker.broker import Broker

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_sim.chaos.random_run.clients.group_member import REBALANCE_TIMEOUT_MS
 from broker_sim.chaos.random_run.clients.modern_member import ModernMember
 from broker_sim.chaos.random_run.schedule import TOPIC
-from broker_sim.group.consumer.member import LEAVE_GROUP_STATIC_EPOCH
-from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:

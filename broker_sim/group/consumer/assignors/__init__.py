@@ -5,18 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.group.consumer.assignors.range_assignor import assign_ranges
-from broker_sim.group.consumer.assignors.spec import AssignorError, GroupSpec, MemberSpec
+from broker_sim.group.consumer.assignors.spec import GroupSpec, MemberSpec
 from broker_sim.group.consumer.assignors.uniform import assign_uniformly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from broker_sim.config import BrokerConfig
     from broker_sim.group.modern.assignment import Partitions
 
-__all__ = ["ASSIGNORS", "Assignor", "AssignorError", "GroupSpec", "MemberSpec"]
+__all__ = ["ASSIGNORS", "Assignor", "GroupSpec", "MemberSpec", "offered_assignors"]
 
 if TYPE_CHECKING:
     Assignor = Callable[[GroupSpec], Mapping[str, Partitions]]
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
 """By Kafka's names; members without an entry in what an assignor returns get nothing."""
+
+_CLASSES: Final = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+
+
+def offered_assignors(config: BrokerConfig) -> tuple[str, ...]:
+    """Return the names of the assignors that are offered; the first is the default."""
+    names = (_CLASSES.get(name, name) for name in config.group_consumer_assignors)
+    return tuple(name for name in names if name in ASSIGNORS) or tuple(ASSIGNORS)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from broker_sim.group.modern.assignment import AssignorError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from broker_sim.group.modern.assignment import Partitions
-
-
-class AssignorError(Exception):
-    """No assignment can be computed; mirrors `PartitionAssignorException`."""
 
 
 @dataclass(frozen=True, slots=True)

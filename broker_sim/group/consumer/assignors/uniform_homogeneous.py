@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.group.consumer.assignors.draft import Draft
-from broker_sim.group.consumer.assignors.spec import AssignorError
+from broker_sim.group.modern.assignment import AssignorError
 from broker_sim.hash_order.hash_codes import uuid_hash
 from broker_sim.hash_order.java_order import copied_capacity, hash_order
 

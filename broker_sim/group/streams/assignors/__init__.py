@@ -9,10 +9,9 @@ from broker_sim.group.streams.assignors.spec import (
     GroupSpec,
     MemberSpec,
     SubtopologyTasks,
-    TaskAssignorError,
     TaskId,
     TopologyDescriber,
 )
 from broker_sim.group.streams.assignors.sticky import assign
 
-__all__ = ["GroupSpec", "MemberSpec", "SubtopologyTasks", "TaskAssignorError", "TaskId", "TopologyDescriber", "assign"]
+__all__ = ["GroupSpec", "MemberSpec", "SubtopologyTasks", "TaskId", "TopologyDescriber", "assign"]

@@ -6,10 +6,15 @@ it runs itself are no help when it dies.
 
 from __future__ import annotations
 
-from broker_sim.group.streams.assignors.spec import TaskAssignorError, TaskId
+from typing import TYPE_CHECKING
+
+from broker_sim.group.modern.assignment import AssignorError
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable
 from broker_sim.hash_order.priority_queue import PriorityQueue
+
+if TYPE_CHECKING:
+    from broker_sim.group.streams.assignors.spec import TaskId
 
 
 class ProcessState:
@@ -53,7 +58,7 @@ class ProcessState:
                 self._by_load.add(member_id)
         least = self._by_load.poll()
         if least is None:
-            raise TaskAssignorError(f"No members available to assign task {task}")
+            raise AssignorError(f"No members available to assign task {task}")
         count = self._add(least, task, is_active=is_active)
         self._by_load.add(least)
         return count

@@ -16,10 +16,6 @@ NUM_STANDBY_REPLICAS: Final = "num.standby.replicas"
 """The name of the one assignment configuration."""
 
 
-class TaskAssignorError(Exception):
-    """No assignment can be computed; mirrors `TaskAssignorException`."""
-
-
 class TaskId(NamedTuple):
     """One task."""
 

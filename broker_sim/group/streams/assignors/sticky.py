@@ -20,8 +20,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.group.java_text import text_order
+from broker_sim.group.modern.assignment import AssignorError
 from broker_sim.group.streams.assignors.process_state import ProcessState
-from broker_sim.group.streams.assignors.spec import TaskAssignorError, TaskId
+from broker_sim.group.streams.assignors.spec import TaskId
 from broker_sim.group.streams.tasks import Tasks, TasksTuple
 from broker_sim.hash_order.hash_codes import INT_MASK, string_hash
 from broker_sim.hash_order.java_order import HashTable, hash_order, table_capacity
@@ -65,7 +66,7 @@ class _Quota:
 
 
 def assign(spec: GroupSpec, topology: TopologyDescriber) -> dict[str, TasksTuple]:
-    """Return the new target of every member. Raises `TaskAssignorError` if there are tasks but no members."""
+    """Return the new target of every member. Raises `AssignorError` if there are tasks but no members."""
     assignment = _Assignment(spec, topology)
     assignment.assign_active(_task_ids(topology, stateful_only=False))
     if spec.standby_replicas > 0:
@@ -126,7 +127,7 @@ class _Assignment:
         for task in sorted(rest, key=_by_subtopology):
             process = queue.poll()
             if process is None:
-                raise TaskAssignorError(f"No process available to assign active task {task}.")
+                raise AssignorError(f"No process available to assign active task {task}.")
             self._note_active(process.add_task_to_least_loaded_member(task, is_active=True))
             queue.add(process)
 

@@ -10,7 +10,7 @@ from broker_sim.chaos.random_run.checks.group_history import ModernHistory, Term
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.current_assignment import Reconciliation
-from broker_sim.group.consumer.settings import GroupSettings
+from broker_sim.group.modern.settings import GroupSettings
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.group.shards import GroupShards
 

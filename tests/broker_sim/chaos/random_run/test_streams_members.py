@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from broker_sim.chaos.random_run import draw_schedule, run_schedule
+from broker_sim.group.modern.settings import GroupSettings
 from broker_sim.group.streams.current_assignment import Reconciliation
-from broker_sim.group.streams.settings import StreamsGroupSettings
 from broker_sim.group.streams.streams_group import StreamsGroup
 from broker_sim.group.streams.streams_groups import StreamsGroups
 
@@ -33,10 +33,8 @@ def tasks_are_given_to_the_next_owner_at_once(monkeypatch):
 
 def sessions_end_too_early(monkeypatch):
     """Members are fenced after a quarter of their session."""
-    original = StreamsGroupSettings.session_timeout_ms
-    monkeypatch.setattr(
-        StreamsGroupSettings, "session_timeout_ms", lambda self, group_id: original(self, group_id) // 4
-    )
+    original = GroupSettings.session_timeout_ms
+    monkeypatch.setattr(GroupSettings, "session_timeout_ms", lambda self, group_id: original(self, group_id) // 4)
 
 
 def members_commit_in_any_epoch(monkeypatch):

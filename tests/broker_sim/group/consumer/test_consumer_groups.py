@@ -447,7 +447,7 @@ def test_times_that_begin_in_a_group_that_is_unloaded_write_nothing(bench):
     left, member = bench.shard, bench.group.members["m1"]
     bench.fail_over()
     records = len(bench.log.records)
-    left.consumer.fencing.keep_alive(bench.group.group_id, member, 10)
+    left.consumer.keep_alive(bench.group.group_id, member, 10)
     bench.advance(10)
     assert len(bench.log.records) == records
     assert list(bench.group.members) == ["m1"]
@@ -544,7 +544,7 @@ def test_group_with_members_is_not_deleted(bench):
     bench.set_topic("a", 2)
     member = bench.consumer("m1", "a")
     member.join()
-    with pytest.raises(ApiError, match="NON_EMPTY_GROUP"):
+    with pytest.raises(ApiError, match="not empty"):
         bench.group.validate_delete_group()
     member.leave()
     bench.group.validate_delete_group()

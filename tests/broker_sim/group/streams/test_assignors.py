@@ -4,7 +4,8 @@ from random import Random
 
 import pytest
 
-from broker_sim.group.streams.assignors import GroupSpec, MemberSpec, SubtopologyTasks, TaskAssignorError, assign
+from broker_sim.group.modern.assignment import AssignorError
+from broker_sim.group.streams.assignors import GroupSpec, MemberSpec, SubtopologyTasks, assign
 from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple
 
 from .random_group import RandomGroup
@@ -123,7 +124,7 @@ def test_subtopologies_stand_in_the_order_of_kafkas_table():
 
 
 def test_tasks_without_members_are_an_error():
-    with pytest.raises(TaskAssignorError, match="No process available to assign active task 0_0"):
+    with pytest.raises(AssignorError, match="No process available to assign active task 0_0"):
         assign(spec({}), ONE)
     assert assign(spec({}), {}) == {}
 

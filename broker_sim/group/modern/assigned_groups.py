@@ -1,0 +1,480 @@
+"""The groups of one kind in one shard: the one algorithm of consumer, share and streams groups.
+
+Mirrors what `GroupMetadataManager` does alike for them, and `TargetAssignmentBuilder`. An operation looks at a
+group and returns the records that change it. The runtime replays them into the group, here and at every broker
+that loads the log later. One heartbeat does, in this order:
+
+A. find the group and the member, or make them, and take over what the member says of itself
+B. bump the group epoch if that, a topic or a configuration has changed
+C. compute a new target if the group epoch is ahead of it, at most once in the assignment interval
+D. take the member's next step towards the target
+
+All records of it are written in one batch. What a kind adds to a step is in its folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+from broker_sim.coordinator.result import Result
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.group import CLASSIC
+from broker_sim.group.keys import MemberKey
+from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, AssignedGroup, Member
+from broker_sim.group.modern.assignment import AssignorError
+from broker_sim.group.modern.counting import is_homogeneous
+from broker_sim.group.modern.member_timers import RETRY_MS, MemberTimers, Wait
+from broker_sim.group.modern.records import epoch_record, replay_into, target_epoch_record, target_record
+from broker_sim.group.modern.settings import GroupSettings
+from broker_sim.group.records import GroupRecord, group_id_of
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import HashTable
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from broker_sim.coordinator.result import ShardRuntime
+    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.group import Group
+    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.group_timeline import GroupTimeline
+    from broker_sim.group.modern.assigned_group import ModernGroup
+    from broker_sim.group.modern.counting import TopicCounts
+    from broker_sim.group.modern.metadata_hash import TopicHashes
+    from broker_sim.metadata import MetadataImage
+    from broker_sim.runtime.event_log import EventLogger
+
+
+class HeartbeatRequest(Protocol):
+    """What the heartbeats of all kinds say."""
+
+    @property
+    def group_id(self) -> str:
+        """The group that the member is in, or joins."""
+
+    @property
+    def member_id(self) -> str:
+        """The id of the member."""
+
+    @property
+    def member_epoch(self) -> int:
+        """The member's epoch; 0 joins, and a negative one leaves."""
+
+
+G = TypeVar("G", bound=AssignedGroup[Any, Any])
+M = TypeVar("M", bound=Member)
+T = TypeVar("T")
+S = TypeVar("S")
+R = TypeVar("R")
+Request = TypeVar("Request", bound=HeartbeatRequest)
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardParts:
+    """What the groups of all kinds of one shard work with; `groups` are those of the shard by id."""
+
+    environment: GroupEnvironment
+    runtime: ShardRuntime
+    groups: GroupTimeline
+    hashes: TopicHashes
+    log: EventLogger
+
+
+@dataclass(frozen=True, slots=True)
+class MemberChange(Generic[G, M, R]):
+    """A member before and after its request: the outcome of step A."""
+
+    group: G
+    member: M
+    updated: M
+    client: GroupClient
+    report: R
+    """What the member says beside its subscription: the partitions that it owns, or its whole request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """The outcome of step B."""
+
+    group_epoch: int
+    records: Sequence[GroupRecord] = ()
+    has_changed: bool = False
+    """Whether the member subscribes to other topics than before: those that it has left are taken at once."""
+    topics: Collection[str] = ()
+    is_homogeneous: bool = True
+    """Whether all members subscribe to the same topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[M]):
+    """The outcome of the steps B to D: the member after them, and all their records."""
+
+    member: M
+    subscription: Subscription
+    records: list[GroupRecord] = field(default_factory=list)
+
+
+class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
+    """Makes, keeps and replays the groups `G` of one partition, with members `M` and targets `T`."""
+
+    group_class: ClassVar[type[Any]]
+
+    def __init__(self, parts: ShardParts) -> None:
+        self.parts = parts
+        self.kind = self.group_class.kind
+        self.settings = GroupSettings(parts.environment, self.kind)
+        self.timers = MemberTimers(parts.environment, f"{self.kind.prefix}Heartbeat")
+
+    def image(self) -> MetadataImage:
+        """Return the newest metadata."""
+        return self.parts.environment.image()
+
+    def now_ms(self) -> int:
+        """Return the wall clock."""
+        return self.parts.environment.clock.wall_clock_ms()
+
+    # -- look-up --------------------------------------------------------------------------------
+
+    def find(self, group_id: str) -> G:
+        """Return the group; `ApiError` GROUP_ID_NOT_FOUND."""
+        return self._of_this_kind(group_id, self.parts.groups.get(group_id))
+
+    def find_committed(self, group_id: str) -> G:
+        """Return the group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
+        return self._of_this_kind(group_id, self.parts.groups.committed(group_id))
+
+    def _of_this_kind(self, group_id: str, group: Group | None) -> G:
+        if group is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        if not self.is_own(group):
+            raise self.kind.of_another_kind(group_id)
+        own: Any = group
+        return own  # type: ignore[no-any-return]
+
+    def is_own(self, group: Group | None) -> bool:
+        """Return whether there is a group, and of this kind."""
+        return isinstance(group, self.group_class)
+
+    def find_or_make(self, group_id: str, *, makes: bool) -> tuple[G, list[GroupRecord]]:
+        """Return the group, and the records that remove an empty classic one with its id.
+
+        A new group is not in the shard before its records are. Raises `ApiError` GROUP_ID_NOT_FOUND, also for
+        a group of another kind.
+        """
+        group = self.parts.groups.get(group_id)
+        if group is None:
+            if not makes:
+                raise self.kind.not_found(group_id)
+            return self.group_class(group_id), []
+        if makes and self.kind.replaces_classic and group.group_type == CLASSIC and group.is_empty:
+            return self.group_class(group_id), list(group.tombstones())
+        return self.find(group_id), []
+
+    # -- the log --------------------------------------------------------------------------------
+
+    def replay(self, record: GroupRecord) -> None:
+        """Take in a record of a group of this kind; mirrors `getOrMaybeCreatePersistedConsumerGroup`.
+
+        It changes nothing if it removes what is not there, or if a group of another kind has the id.
+        """
+        group_id, groups = group_id_of(record), self.parts.groups
+        group: Any = groups.get(group_id)
+        if not self.is_own(group):
+            # A simple group, which only has offsets, becomes one of this kind.
+            may_replace = group is None or (self.kind.replaces_classic and group.is_empty)
+            if record.value is None or not may_replace:
+                return
+            group = self.group_class(group_id)
+            groups.put(group_id, group)
+        if replay_into(group, record, self.replay_own):
+            groups.remove(group_id)
+            self.removed(group_id)
+
+    def replay_own(self, group: G, key: Any, value: Any) -> None:
+        """Take in a record of a type that only this kind has."""
+        raise NotImplementedError(type(key).__name__)
+
+    def removed(self, group_id: str) -> None:
+        """Forget what belonged to a group that is gone."""
+
+    def on_loaded(self, group: G) -> None:
+        """Start the timers of a group that was loaded from the log."""
+        for member_id in group.members.in_order():
+            member = group.members[member_id]
+            self.keep_alive(group.group_id, member)
+            if member.is_revoking:
+                self.time_revocation(group.group_id, member)
+
+    def on_unloaded(self, group: G) -> None:
+        """Stop the timers of a group."""
+        for member_id in group.members:
+            self.timers.end_all(MemberKey(group.group_id, member_id))
+
+    # -- heartbeats -----------------------------------------------------------------------------
+
+    def heartbeat(self, request: Request, client: GroupClient) -> Result[Answer]:
+        """Serve a member; the request was checked before (`check_heartbeat`).
+
+        Raises `ApiError`: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
+        UNKNOWN_SERVER_ERROR, and those of the kind's steps.
+        """
+        joins = request.member_epoch == JOIN_GROUP_EPOCH
+        if request.member_epoch < JOIN_GROUP_EPOCH:
+            return self.leave_by_heartbeat(request)
+        group, removal = self.find_or_make(request.group_id, makes=joins)  # A
+        self.check_capacity(group, request.member_id, joins=joins)
+        change, replacement = self.take_over(group, request, client)
+        step = self.update(change)  # B to D
+        self.keep_alive(group.group_id, step.member)
+        answer, own = self.answer(change, request, step)
+        return Result(answer, [*removal, *replacement, *step.records, *own])
+
+    def check_capacity(self, group: G, member_id: str, *, joins: bool) -> None:
+        """Raise `ApiError` GROUP_MAX_SIZE_REACHED if the member does not fit in."""
+        max_size = self.settings.max_size
+        if len(group.members) >= max_size and self.needs_room(group, member_id, joins=joins):
+            raise ApiError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The {self.kind.name} group has reached its maximum capacity of {max_size} members.",
+            )
+
+    def needs_room(self, group: G, member_id: str, *, joins: bool) -> bool:  # noqa: ARG002 - of streams groups
+        """Return whether the member counts as a new one."""
+        return member_id not in group.members
+
+    def check_epoch(self, member: M, received: int, *, lost_an_answer: bool, hint: str = "") -> None:
+        """Raise `ApiError` FENCED_MEMBER_EPOCH unless the epoch is the member's, or 0.
+
+        The epoch before is right, too, if the member may have lost the answer with its new epoch.
+        """
+        current = member.member_epoch
+        if received in {JOIN_GROUP_EPOCH, current}:
+            return
+        if received < current and received == member.previous_member_epoch and lost_an_answer:
+            return
+        compared, hint = ("greater", "") if received > current else ("smaller", hint)
+        raise ApiError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The {self.kind.name} group member has a {compared} member epoch ({received}) than the one known by "
+            f"the group coordinator ({current}){hint}. The member must abandon all its partitions and rejoin.",
+        )
+
+    @abstractmethod
+    def take_over(
+        self, group: G, request: Request, client: GroupClient
+    ) -> tuple[MemberChange[G, M, Any], list[GroupRecord]]:
+        """Do A: return the member before and after its request, and records that replace another one by it.
+
+        Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
+        """
+
+    def update(self, change: MemberChange[G, M, Any]) -> Step[M]:
+        """Do B to D."""
+        subscription = self.subscribe(change)
+        epoch, target, targets = self._target(change.group, change.updated, subscription)
+        member, steps = self.reconcile(change, epoch, target, has_changed=subscription.has_changed)
+        return Step(member, subscription, [*subscription.records, *targets, *steps])
+
+    @abstractmethod
+    def subscribe(self, change: MemberChange[G, M, Any]) -> Subscription:
+        """Do B."""
+
+    def refresh(
+        self,
+        group: ModernGroup[Any],
+        topics: TopicCounts,
+        *,
+        regexes: Mapping[str, int],
+        size: int,
+        bumps: bool,
+    ) -> Subscription:
+        """Bump the epoch of a group that subscribes to topics if `bumps` says so, or if one of them has changed.
+
+        `topics`, `regexes` and `size` are those of the group after the change.
+        """
+        records = []
+        group_epoch = group.group_epoch
+        metadata_hash = self.parts.hashes.of(topics, self.image())
+        if bumps or metadata_hash != group.metadata_hash:
+            group_epoch += 1
+            records.append(epoch_record(self.kind, group.group_id, group_epoch, metadata_hash))
+            self.parts.environment.counters.count_rebalance(self.kind.name)
+        group.metadata_refreshed(group_epoch)
+        homogeneous = is_homogeneous(regexes, topics, size)
+        return Subscription(group_epoch, records, topics=topics, is_homogeneous=homogeneous)
+
+    def may_compute_target(self, group: G) -> bool:
+        """Return whether the assignment interval since the last target is over."""
+        return group.may_compute_target(self.settings.assignment_interval_ms(group.group_id), self.now_ms())
+
+    def _target(self, group: G, updated: M, subscription: Subscription) -> tuple[int, T, list[GroupRecord]]:
+        """Do C: return the epoch of the target, the member's target, and the records of what is new."""
+        if not self.is_target_due(group, subscription.group_epoch):
+            return group.assignment_epoch, self.last_target(group, updated), []
+        try:
+            target, records = self.compute_target(group, updated, subscription)
+        except AssignorError as error:
+            text = f"Failed to compute a new target assignment for epoch {subscription.group_epoch}: {error}"
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
+        return subscription.group_epoch, target, records
+
+    def is_target_due(self, group: G, group_epoch: int) -> bool:
+        """Return whether a target is to be computed for that epoch now."""
+        return group.assignment_epoch < group_epoch and self.may_compute_target(group)
+
+    def last_target(self, group: G, member: M) -> T:
+        """Return the member's target as long as no new one is computed."""
+        target: T = group.target_of(member)
+        return target
+
+    def compute_target(self, group: G, updated: M | None, subscription: Subscription) -> tuple[T, list[GroupRecord]]:
+        """Return the new target of the member `updated`, and the records of all that has changed.
+
+        `updated` may be new to the group; without one the first result is an empty target. Raises `AssignorError`.
+        """
+        targets = self.assign(group, updated, subscription)
+        records = [
+            target_record(group, member_id, target)
+            for member_id, target in targets.items()
+            if member_id not in group.targets or not group.is_same_target(target, group.targets[member_id])
+        ]
+        records.append(target_epoch_record(self.kind, group.group_id, subscription.group_epoch, self.now_ms()))
+        own: T = group.no_target if updated is None else targets[updated.member_id]
+        return own, records
+
+    @abstractmethod
+    def assign(self, group: G, updated: M | None, subscription: Subscription) -> dict[str, T]:
+        """Return the new targets of all members, in the order of Kafka's table. Raises `AssignorError`."""
+
+    def reconcile(
+        self, change: MemberChange[G, M, Any], epoch: int, target: T, *, has_changed: bool
+    ) -> tuple[M, list[GroupRecord]]:
+        """Do D: return the member after its next step, with the record of that, and time it if it has to revoke."""
+        group_id, member = change.group.group_id, change.updated
+        if not has_changed and member.is_reconciled_to(epoch):
+            return member, []
+        after = self.next_step(change, epoch, target, has_changed=has_changed)
+        if after == member:
+            return after, []
+        self.time_step(group_id, after)
+        return after, [self.assignment_record(group_id, after)]
+
+    @abstractmethod
+    def next_step(self, change: MemberChange[G, M, Any], epoch: int, target: T, *, has_changed: bool) -> M:
+        """Return the member after its next step towards the target of that epoch, or the same member."""
+
+    @abstractmethod
+    def assignment_record(self, group_id: str, member: M) -> GroupRecord:
+        """Return the record of a member's epoch and of what it has."""
+
+    @abstractmethod
+    def answer(
+        self, change: MemberChange[G, M, Any], request: Request, step: Step[M]
+    ) -> tuple[Answer, list[GroupRecord]]:
+        """Return the answer, and records of what the kind has to note beside it."""
+
+    # -- members that leave ---------------------------------------------------------------------
+
+    @abstractmethod
+    def leave_by_heartbeat(self, request: Request) -> Result[Answer]:
+        """Serve a member that leaves; its epoch is negative."""
+
+    def fence(self, group: G, members: Sequence[M], response: R) -> Result[R]:
+        """Remove the members; their timers end when the leader has the records."""
+        if not members:
+            return Result(response)
+
+        def appended() -> None:
+            for member in members:
+                self.timers.end_all(MemberKey(group.group_id, member.member_id))
+
+        return Result(response, self.removal(group, members), on_appended=appended)
+
+    @abstractmethod
+    def removal(self, group: G, members: Sequence[M]) -> list[GroupRecord]:
+        """Return the records that remove the members."""
+
+    def keep_alive(self, group_id: str, member: M, timeout_ms: int | None = None) -> None:
+        """Begin the member's session anew; None is the group's session timeout."""
+        member_id = member.member_id
+        if timeout_ms is None:
+            timeout_ms = self.settings.session_timeout_ms(group_id)
+        key = MemberKey(group_id, member_id)
+        self.timers.keep_alive(key, timeout_ms, lambda: self.expire(group_id, member_id), member.client_id)
+
+    def time_step(self, group_id: str, member: M) -> None:
+        """Time a member that has to revoke; the timer of one that does not ends."""
+        if member.is_revoking:
+            self.time_revocation(group_id, member)
+        else:
+            self.timers.end(Wait.REVOCATION, MemberKey(group_id, member.member_id))
+
+    def time_revocation(self, group_id: str, member: M) -> None:
+        """Give the member its rebalance timeout to revoke; it is fenced if its epoch is the same then."""
+        member_id, epoch = member.member_id, member.member_epoch
+        self.timers.begin(
+            Wait.REVOCATION,
+            MemberKey(group_id, member_id),
+            member.rebalance_timeout_ms,
+            lambda: self.expire(group_id, member_id, epoch),
+            member.client_id,
+        )
+
+    def expire(self, group_id: str, member_id: str, epoch: int | None = None) -> None:
+        """Fence a member whose time is over, if it is still there, and in that epoch unless it is None."""
+        self.parts.runtime.perform(lambda: self._expired(group_id, member_id, epoch))
+
+    def _expired(self, group_id: str, member_id: str, epoch: int | None) -> Result[None]:
+        group: Any = self.parts.groups.get(group_id)
+        if not self.is_own(group) or member_id not in group.members:
+            return Result()
+        member = group.members[member_id]
+        if epoch is not None and member.member_epoch != epoch:
+            return Result()
+
+        def settled(error_code: ErrorCode) -> None:
+            # Nobody waits for it, so it is tried again.
+            if error_code and self.parts.runtime.is_active and member_id in group.members:
+                self.keep_alive(group_id, member, RETRY_MS)
+
+        try:
+            fenced: Result[None] = self.fence(group, [member], None)
+        except ApiError as error:
+            self.parts.log.info("could not fence", group=group_id, member=member_id, reason=error.error_message)
+            return Result()
+        fenced.on_settled = settled
+        return fenced
+
+
+def member_specs(
+    group: AssignedGroup[M, T], updated: M | None, spec: Callable[[M, T], S], replaced_id: str | None = None
+) -> dict[str, S]:
+    """Return what an assignor is told of each member, the changed one among them, in the order of Kafka's table.
+
+    `updated` may be new to the group; it gets the target and the place of the member `replaced_id` if there is
+    one. As in Kafka, no member is taken out of the table before all are in it.
+    """
+    specs: HashTable[str, S] = HashTable(string_hash)
+    for member_id in group.members.in_order():
+        specs.put(member_id, spec(group.members[member_id], group.targets.get(member_id, group.no_target)))
+    if updated is not None:
+        target_id = updated.member_id if replaced_id is None else replaced_id
+        specs.put(updated.member_id, spec(updated, group.targets.get(target_id, group.no_target)))
+    if replaced_id is not None:
+        specs.pop(replaced_id, None)
+    return {member_id: specs[member_id] for member_id in specs.in_order()}
+
+
+def new_member_id(rng: random.Random) -> str:
+    """Return an id as Kafka makes them: a random UUID in base 64, without a dash in front."""
+    while True:
+        number = rng.getrandbits(128)
+        text = base64.urlsafe_b64encode(uuid.UUID(int=number, version=4).bytes)[:22].decode()
+        if not text.startswith("-"):
+            return text

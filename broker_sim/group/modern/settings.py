@@ -1,0 +1,64 @@
+"""The configurations of groups of one kind: the broker's, and those set at run time on brokers or on one group.
+
+Mirrors `GroupCoordinatorConfig`, `GroupConfig` and `GroupConfigManager`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.config import group_number
+from broker_sim.metadata import GROUP_RESOURCE
+
+if TYPE_CHECKING:
+    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.modern.kind import GroupKind
+
+
+class GroupSettings:
+    """Reads configurations when they are needed: they can change while groups live."""
+
+    __slots__ = ("_environment", "_kind")
+
+    def __init__(self, environment: GroupEnvironment, kind: GroupKind) -> None:
+        self._environment = environment
+        self._kind = kind.name
+
+    @property
+    def max_size(self) -> int:
+        """The most members of a group."""
+        return self._of_broker("max.size")
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        """Return how long a member may be silent."""
+        return self.of_group(group_id, "session.timeout.ms")
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        """Return the interval at which members are told to send heartbeats."""
+        return self.of_group(group_id, "heartbeat.interval.ms")
+
+    def assignment_interval_ms(self, group_id: str) -> int:
+        """Return the shortest time between two targets of the group; its default can be set at run time."""
+        name = f"group.{self._kind}.assignment.interval.ms"
+        environment = self._environment
+        image = environment.image()
+        for dynamic in (image.dynamic_broker_configs(environment.broker_id), image.dynamic_cluster_configs()):
+            if name in dynamic:
+                return self.of_group(group_id, "assignment.interval.ms", int(dynamic[name]))
+        return self.of_group(group_id, "assignment.interval.ms")
+
+    def of_group(self, group_id: str, name: str, default: int | None = None) -> int:
+        """Return the group's `KIND.name`, within this broker's limits.
+
+        Where it is not set, that is the default, or the broker's `group.KIND.name` for None.
+        """
+        environment = self._environment
+        name_of_group = f"{self._kind}.{name}"
+        value = environment.image().configs_of_resource(GROUP_RESOURCE, group_id).get(name_of_group)
+        if value is not None:
+            return group_number(environment.config, name_of_group, value)
+        return self._of_broker(name) if default is None else default
+
+    def _of_broker(self, name: str) -> int:
+        value: int = getattr(self._environment.config, f"group_{self._kind}_{name.replace('.', '_')}")
+        return value
