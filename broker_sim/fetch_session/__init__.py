@@ -1,8 +1,15 @@
 """Fetch sessions (KIP-227): what each fetcher has been told, so that both sides send only changes."""
 
-from broker_sim.fetch_session.cached_partition import CachedPartition, PartitionKey
 from broker_sim.fetch_session.manager import FetchManager
-from broker_sim.fetch_session.session import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, next_epoch
+from broker_sim.fetch_session.session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    CachedPartition,
+    FetchSession,
+    PartitionKey,
+    next_epoch,
+)
 
 __all__ = [
     "FINAL_EPOCH",

@@ -24,9 +24,9 @@ from broker_sim.fetch_session.session import NO_SESSION, FetchSession
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
-    from broker_sim.fetch_session.cached_partition import CachedPartition
+    from broker_sim.fetch_session.session import CachedPartition
 
 MIN_EVICTION_MS: Final = 120_000
 """Kafka's `min.incremental.fetch.session.eviction.ms`, which cannot be configured."""
@@ -61,17 +61,16 @@ class FetchSessionCacheShard:
     def maybe_create_session(
         self,
         now_ms: int,
-        size: int,
-        make_partitions: Callable[[], Iterable[CachedPartition]],
+        partitions: Sequence[CachedPartition],
         *,
         privileged: bool,
         uses_topic_ids: bool,
     ) -> int:
-        """Return the id of a new session of `size` partitions, `NO_SESSION` if there is no room."""
-        if len(self.sessions) >= self._max_entries and not self._try_evict(privileged, size, now_ms):
+        """Return the id of a new session with these partitions, `NO_SESSION` if there is no room."""
+        if len(self.sessions) >= self._max_entries and not self._try_evict(privileged, len(partitions), now_ms):
             return NO_SESSION
         session = FetchSession(
-            self._new_id(), make_partitions(), privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
+            self._new_id(), partitions, privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
         )
         self.sessions[session.session_id] = session
         self.touch(session, now_ms)

@@ -19,12 +19,11 @@ from broker_sim.fetch_session.session import NO_SESSION, next_epoch
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from broker_sim_purgatory import Clock
 
-    from broker_sim.fetch_session.cached_partition import CachedPartition
-    from broker_sim.fetch_session.session import FetchSession
+    from broker_sim.fetch_session.session import CachedPartition, FetchSession
 
 
 class FetchManager:
@@ -75,13 +74,12 @@ class FetchManager:
 
     def maybe_create_session(
         self,
-        size: int,
-        make_partitions: Callable[[], Iterable[CachedPartition]],
+        partitions: Sequence[CachedPartition],
         *,
         privileged: bool,
         uses_topic_ids: bool,
     ) -> int:
         """Return the id of a new session, `NO_SESSION` if there is no room for one."""
         return self.cache.next_shard().maybe_create_session(
-            self._clock.now_ms(), size, make_partitions, privileged=privileged, uses_topic_ids=uses_topic_ids
+            self._clock.now_ms(), partitions, privileged=privileged, uses_topic_ids=uses_topic_ids
         )

@@ -1,4 +1,4 @@
-"""One fetch session; mirrors `kafka.server.FetchSession` and the epochs of `FetchMetadata`."""
+"""One fetch session and its partitions; mirrors `kafka.server.FetchSession` and the epochs of `FetchMetadata`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from broker_sim.fetch_session.cached_partition import CachedPartition, PartitionKey
-    from broker_sim.replica import FetchPartition
+    from broker_sim.replica import FetchPartition, FetchPartitionData
 
 NO_SESSION: Final = 0
 """The session id of a request or response without a session."""
@@ -16,6 +15,8 @@ INITIAL_EPOCH: Final = 0
 """The epoch of a request that wants a new session."""
 FINAL_EPOCH: Final = -1
 """The epoch of a request that wants none; it ends the session that it names."""
+PartitionKey = tuple[bytes | str, int]
+"""The topic's id or, in a session of a version before 13, its name; and the partition's number."""
 _MAX_EPOCH: Final = (1 << 31) - 1
 
 
@@ -24,6 +25,44 @@ def next_epoch(epoch: int) -> int:
     if epoch < 0:
         return FINAL_EPOCH
     return 1 if epoch == _MAX_EPOCH else epoch + 1
+
+
+class CachedPartition:
+    """Where a fetcher reads a partition, and what it was last told of it; mirrors `FetchSession.CachedPartition`.
+
+    Every fetch is read into these; a session keeps them. `topic` is empty while no name is known for the
+    topic's id. `fetch` is replaced, never changed.
+    """
+
+    __slots__ = ("fetch", "high_watermark", "key", "log_start_offset", "topic")
+
+    def __init__(self, key: PartitionKey, topic: str, fetch: FetchPartition) -> None:
+        self.key = key
+        self.topic = topic
+        self.fetch = fetch
+        self.high_watermark = -1
+        self.log_start_offset = -1
+
+    def has_news(self, data: FetchPartitionData) -> bool:
+        """Whether the fetcher must be told of `data`.
+
+        It must be told of records, of a high watermark or log start that has moved, of another
+        replica to read from, of an error and of a diverging epoch. After an error it is told again,
+        even if nothing has moved.
+        """
+        return (
+            data.size_bytes > 0
+            or self.high_watermark != data.high_watermark
+            or self.log_start_offset != data.log_start_offset
+            or data.error_code != 0
+            or data.preferred_read_replica >= 0
+            or data.diverging_epoch is not None
+        )
+
+    def update_response_data(self, data: FetchPartitionData) -> None:
+        """Note that the fetcher has been told of `data`."""
+        self.high_watermark = -1 if data.error_code else data.high_watermark
+        self.log_start_offset = data.log_start_offset
 
 
 class FetchSession:
@@ -73,17 +112,10 @@ class FetchSession:
     def __iter__(self) -> Iterator[CachedPartition]:
         return iter(self.partitions.values())
 
-    def change(self, key: PartitionKey, fetch: FetchPartition) -> bool:
-        """Take what a request asks of a partition; False if the session does not have it."""
-        partition = self.partitions.get(key)
-        if partition is None:
-            return False
-        partition.fetch = fetch
-        return True
-
     def add(self, partition: CachedPartition) -> None:
-        """Add a partition at the end."""
-        self.partitions[partition.key] = partition
+        """Add a partition at the end; one that the session has stays in its place and is read from elsewhere."""
+        member = self.partitions.setdefault(partition.key, partition)
+        member.fetch = partition.fetch
 
     def forget(self, key: PartitionKey) -> None:
         """Remove a partition, if the session has it."""

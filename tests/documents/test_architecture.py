@@ -126,7 +126,7 @@ REQUESTS = {
     "A share fetch": share_fetch,
     "A join of a group": join,
 }
-ONE_WAY = ["A share fetch"]
+ONE_WAY = ["A fetch that waits", "A share fetch"]
 """The tours that do not come back to a file."""
 
 

@@ -1,28 +1,31 @@
-"""How a response to a fetch is put together; see `fetch`."""
+"""The answer to a fetch; see `fetch`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
-from broker_sim.fetch_session import next_epoch
+from broker_sim.fetch_session import INITIAL_EPOCH, NO_SESSION, next_epoch
+from broker_sim.handlers.data.fetch_request import TOPIC_ID_VERSION
 from broker_sim.handlers.support.leader_hint import HINTED_ERRORS, LeaderHints
+from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
-from broker_sim.replica import FetchPartition, FetchPartitionData
+from broker_sim.protocol.codec import encode, encoded_size
+from broker_sim.replica import FetchPartitionData
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from broker_sim.fetch_session import FetchSession, PartitionKey
-    from broker_sim.handlers.context import RequestContext
-    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.fetch_session import CachedPartition
+    from broker_sim.handlers.data.fetch_request import CheckedPartitions, Fetcher, Refused
 
-    Infos = list[tuple[TopicPartition, FetchPartition]]
     Results = Sequence[tuple[TopicPartition, FetchPartitionData]]
+    PartitionResults = list[tuple[CachedPartition, FetchPartitionData]]
 
 SESSION_VERSION: Final = 7
-TOPIC_ID_VERSION: Final = 13
 LEADER_HINT_VERSION: Final = 16
+SIZE_BYTES: Final = 4
+"""Bytes of the size before a frame, which Kafka's quota counts too."""
 SESSION_ERRORS: Final = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -30,19 +33,113 @@ SESSION_ERRORS: Final = (
 )
 
 
-class Refused(NamedTuple):
-    """A partition that is not read; the topic is empty where no name is known for its id."""
+class FetchAnswer:
+    """Answers one fetch in three steps.
 
-    topic: str
-    fetch: FetchPartition
-    error_code: ErrorCode
+    1. the response is built: of a session only the partitions with news, then those that were refused
+    2. a client above its quota gets nothing, and its session stays where it is
+    3. the session notes what its fetcher has been told, or a new one is made
+    """
+
+    __slots__ = ("_fetcher", "_partitions", "_request", "_respond")
+
+    def __init__(
+        self,
+        request: messages.FetchRequest,
+        fetcher: Fetcher,
+        partitions: CheckedPartitions,
+        respond: Callable[[messages.FetchResponse], None],
+    ) -> None:
+        self._request = request
+        self._fetcher = fetcher
+        self._partitions = partitions
+        self._respond = respond
+
+    def send(self, results: Results) -> None:
+        """Answer with the results of the readable partitions, in their order."""
+        session = self._partitions.session
+        if session is not None and session.epoch != next_epoch(self._request.session_epoch):
+            # Another request has continued the session meanwhile.
+            response = messages.FetchResponse(
+                error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id
+            )
+            self._is_above_quota(response)
+        else:
+            news = [
+                (partition, data)
+                for partition, (_, data) in zip(self._partitions.readable, results, strict=True)
+                if session is None or partition.has_news(data)
+            ]
+            response = self._build(news)
+            if self._is_above_quota(response):
+                response = messages.FetchResponse()
+                if session is not None:
+                    response.session_id = session.session_id
+            else:
+                response.session_id = self._note_in_session(news)
+        self._respond(response)
+
+    def _build(self, news: PartitionResults) -> messages.FetchResponse:
+        """Return the response of all partitions, with the leaders known now where this broker is not the leader."""
+        fetcher = self._fetcher
+        context = fetcher.context
+        response = messages.FetchResponse()
+        hints: LeaderHints | None = None
+        topic: messages.FetchResponse.FetchableTopicResponse | None = None
+        for partition, data in news:
+            # A session may have a topic twice, when it was deleted and made again.
+            if topic is None or topic.topic != partition.topic or topic.topic_id != partition.fetch.topic_id:
+                # The id of the request: the topic may be gone by the time of the answer.
+                topic = messages.FetchResponse.FetchableTopicResponse(partition.topic, partition.fetch.topic_id)
+                response.responses.append(topic)
+            number = partition.key[1]
+            answer = _partition_data(number, data)
+            topic.partitions.append(answer)
+            if data.error_code and context.api_version >= LEADER_HINT_VERSION and data.error_code in HINTED_ERRORS:
+                hints = hints or LeaderHints(context.broker.image, context.listener)
+                hints.add(TopicPartition(partition.topic, number), answer.current_leader)
+        if self._partitions.refused:
+            _add_refused(response.responses, self._partitions.refused)
+        if hints is not None and not fetcher.is_follower:  # followers know where leaders are
+            for endpoint in hints.endpoints():
+                response.node_endpoints.append(messages.FetchResponse.NodeEndpoint(*endpoint))
+        return response
+
+    def _is_above_quota(self, response: messages.FetchResponse) -> bool:
+        """Count the response's bytes against the client's quota; return whether it must be answered empty."""
+        context = self._fetcher.context
+        throttle = context.throttle
+        if throttle is None:
+            return False
+        if self._fetcher.is_follower:
+            throttle.exempt()
+            return False
+        return throttle.refuses_fetch(SIZE_BYTES + encoded_size(encode(response, context.api_version)))
+
+    def _note_in_session(self, news: PartitionResults) -> int:
+        """Note what the fetcher is told, in its session or a new one; return the session's id, 0 without one."""
+        session = self._partitions.session
+        if session is not None:
+            for partition, data in news:
+                partition.update_response_data(data)
+                if data.size_bytes:
+                    session.move_to_end(partition.key)
+            return session.session_id
+        if self._request.session_epoch != INITIAL_EPOCH:
+            return NO_SESSION
+        for partition, data in news:
+            partition.update_response_data(data)
+        partitions = self._partitions.readable + [refused.partition for refused in self._partitions.refused]
+        return self._fetcher.context.broker.fetch_manager.maybe_create_session(
+            partitions, privileged=self._fetcher.is_follower, uses_topic_ids=self._fetcher.uses_topic_ids
+        )
 
 
-def failed(request: messages.FetchRequest, version: int, error_code: ErrorCode) -> messages.FetchResponse:
-    """Answer a request that fails as a whole.
+def failed_response(request: messages.FetchRequest, version: int, error_code: ErrorCode) -> messages.FetchResponse:
+    """Return the answer to a request that fails as a whole.
 
-    What is wrong with a session is said without one. Otherwise, before topic ids, each partition of
-    the request is answered too.
+    An error of a session names no session. Otherwise, before topic ids, each partition of the request is
+    answered too.
     """
     response = messages.FetchResponse()
     if version >= SESSION_VERSION:
@@ -53,64 +150,24 @@ def failed(request: messages.FetchRequest, version: int, error_code: ErrorCode) 
     if version >= TOPIC_ID_VERSION:
         return response
     for topic in request.topics:
-        partitions = [_refused_data(asked.partition, error_code) for asked in topic.partitions]
+        partitions = [_refused_data(partition.partition, error_code) for partition in topic.partitions]
         response.responses.append(messages.FetchResponse.FetchableTopicResponse(topic.topic, partitions=partitions))
     return response
 
 
-def throttled(request: messages.FetchRequest, session: FetchSession | None) -> messages.FetchResponse:
-    """Answer with nothing; no session is made, and an error of its own stays an error."""
-    if session is None:
-        return messages.FetchResponse()
-    response = messages.FetchResponse(session_id=session.session_id)
-    if session.epoch != next_epoch(request.session_epoch):
-        response.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
-    return response
-
-
-def add_results(
-    response: messages.FetchResponse, context: RequestContext, infos: Infos, results: Results, *, in_session: bool
-) -> None:
-    """Add what was read, with the leaders known now where this broker is not the leader."""
-    hints: LeaderHints | None = None
-    topic: messages.FetchResponse.FetchableTopicResponse | None = None
-    topic_name: str | None = None
-    for (topic_partition, fetch), (_, data) in zip(infos, results, strict=True):
-        if (
-            topic is None
-            or topic_partition.topic != topic_name
-            # A session may have a topic twice, when it was deleted and made again.
-            or (in_session and topic.topic_id != fetch.topic_id)
-        ):
-            topic_name = topic_partition.topic
-            # The id of the request: the topic may be gone by the time of the answer.
-            topic = messages.FetchResponse.FetchableTopicResponse(topic_name, fetch.topic_id)
-            response.responses.append(topic)
-        answer = _partition_data(topic_partition.partition, data)
-        topic.partitions.append(answer)
-        if data.error_code and context.api_version >= LEADER_HINT_VERSION and data.error_code in HINTED_ERRORS:
-            hints = hints or LeaderHints(context.broker.image, context.listener)
-            hints.add(topic_partition, answer.current_leader)
-    if hints is not None:
-        for endpoint in hints.endpoints():
-            response.node_endpoints.append(messages.FetchResponse.NodeEndpoint(*endpoint))
-
-
-def add_refused(
-    topics: list[messages.FetchResponse.FetchableTopicResponse], refused: Mapping[PartitionKey, Refused]
-) -> None:
+def _add_refused(topics: list[messages.FetchResponse.FetchableTopicResponse], refused: Iterable[Refused]) -> None:
     """Add the refused partitions at the end; those of one topic in a row share one entry."""
-    for (_, number), (name, fetch, error_code) in refused.items():
+    for partition, error_code in refused:
         topic = topics[-1] if topics else None
-        if topic is None or topic.topic != name or topic.topic_id != fetch.topic_id:
-            topic = messages.FetchResponse.FetchableTopicResponse(topic=name, topic_id=fetch.topic_id)
+        if topic is None or topic.topic != partition.topic or topic.topic_id != partition.fetch.topic_id:
+            topic = messages.FetchResponse.FetchableTopicResponse(partition.topic, partition.fetch.topic_id)
             topics.append(topic)
-        topic.partitions.append(_refused_data(number, error_code))
+        topic.partitions.append(_refused_data(partition.key[1], error_code))
 
 
-def _refused_data(partition: int, error_code: ErrorCode) -> messages.FetchResponse.PartitionData:
+def _refused_data(number: int, error_code: ErrorCode) -> messages.FetchResponse.PartitionData:
     """Return the answer of a partition that was not looked for in the logs."""
-    answer = _partition_data(partition, FetchPartitionData.failed(error_code))
+    answer = _partition_data(number, FetchPartitionData.failed(error_code))
     answer.aborted_transactions = []
     return answer
 

@@ -19,11 +19,9 @@ class Shard:
         self.shard = FetchSessionCacheShard(slots, 0, 1000, Random(1).randrange)
 
     def create(self, size=1, *, now_ms=0, follower=False):
-        def partitions():
-            fetch = FetchPartition(fetch_offset=0, max_bytes=1)
-            return [CachedPartition(("t", number), "t", fetch) for number in range(size)]
-
-        return self.shard.maybe_create_session(now_ms, size, partitions, privileged=follower, uses_topic_ids=False)
+        fetch = FetchPartition(fetch_offset=0, max_bytes=1)
+        partitions = [CachedPartition(("t", number), "t", fetch) for number in range(size)]
+        return self.shard.maybe_create_session(now_ms, partitions, privileged=follower, uses_topic_ids=False)
 
     def use(self, session_id, now_ms):
         self.shard.touch(self.shard.sessions[session_id], now_ms)
@@ -36,7 +34,7 @@ def shard():
 
 def test_ids_are_in_the_range_of_the_shard_and_never_zero():
     shard = FetchSessionCacheShard(5, 0, 6, Random(1).randrange)
-    made = {shard.maybe_create_session(0, 0, list, privileged=False, uses_topic_ids=True) for _ in range(5)}
+    made = {shard.maybe_create_session(0, [], privileged=False, uses_topic_ids=True) for _ in range(5)}
     assert made == {1, 2, 3, 4, 5}
 
 
@@ -121,7 +119,7 @@ def test_slots_are_shared_out_among_eight_shards(slots, sessions):
     cache = FetchSessionCache(slots, Random)
     for _ in range(20):
         shard = cache.next_shard()
-        made = shard.maybe_create_session(0, 0, list, privileged=False, uses_topic_ids=True)
+        made = shard.maybe_create_session(0, [], privileged=False, uses_topic_ids=True)
         assert made == NO_SESSION or cache.shard_of(made) is shard
     assert cache.session_count == sessions
 

@@ -17,9 +17,7 @@ def manager():
 
 def create(manager):
     fetch = FetchPartition(fetch_offset=0, max_bytes=1)
-    return manager.maybe_create_session(
-        1, lambda: [CachedPartition(KEY, "t", fetch)], privileged=False, uses_topic_ids=False
-    )
+    return manager.maybe_create_session([CachedPartition(KEY, "t", fetch)], privileged=False, uses_topic_ids=False)
 
 
 def refusal(manager, session_id, epoch, *, uses_topic_ids=False):

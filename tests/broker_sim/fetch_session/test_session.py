@@ -28,11 +28,11 @@ def test_partition_that_had_records_goes_to_the_end():
     assert [partition.key[1] for partition in session] == [1, 2, 0]
 
 
-def test_change_keeps_the_place_and_replaces_what_is_asked():
+def test_partition_added_again_keeps_its_place_and_is_read_from_elsewhere():
     session = session_of(0, 1)
-    assert session.change(("t", 0), fetch(9))
-    assert not session.change(("t", 5), fetch(9))
-    assert [(p.key[1], p.fetch.fetch_offset) for p in session] == [(0, 9), (1, 0)]
+    for number in (0, 5):
+        session.add(CachedPartition(("t", number), "t", fetch(9)))
+    assert [(p.key[1], p.fetch.fetch_offset) for p in session] == [(0, 9), (1, 0), (5, 9)]
 
 
 def test_forgotten_partition_is_gone_and_an_unknown_one_does_not_matter():

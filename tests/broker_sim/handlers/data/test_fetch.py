@@ -1,11 +1,18 @@
+import sys
+from itertools import groupby
+from pathlib import Path
+
 import pytest
 
 from broker_sim.cluster.virtual.virtual_client import fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers import data
 from broker_sim.handlers.data.fetch import handle_fetch
 from broker_sim.handlers.faults import Fault
 from broker_sim.protocol.messages import FetchRequest
+
+HANDLERS = Path(data.__file__).parent
 
 
 def ask(broker, version, *, topic_id=None, **fields):
@@ -100,3 +107,22 @@ def test_min_bytes_above_max_bytes_wait_for_max_bytes_only(setup):
     setup.client.ask(produce_request(("t", 0), acks=1), 9)
     setup.cluster.advance(1)
     assert len(responses) == 1
+
+
+def test_fetch_that_waits_goes_through_each_module_once(setup):
+    modules = []
+
+    def note(frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.parent == HANDLERS:
+            modules.append(path.stem)
+
+    sys.setprofile(note)
+    try:
+        responses = setup.fetch(("t", 0), max_wait_ms=5)
+        assert responses == []
+        setup.cluster.advance(5)
+    finally:
+        sys.setprofile(None)
+    assert len(responses) == 1
+    assert [module for module, _ in groupby(modules)] == ["fetch", "fetch_request", "fetch_response"]
