@@ -13,7 +13,7 @@ from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_manager import ProducerStateManager
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.replica.delayed_acks import DelayedAcks
-from broker_sim.replica.fetcher import ReplicaFetcher
+from broker_sim.replica.fetcher import Outcome, ReplicaFetcher
 from broker_sim.replica.leader_replicas import LeaderReplicas
 from broker_sim.replica.partition import Partition
 
@@ -48,7 +48,7 @@ def pending_isr_uses_the_proposed_members(monkeypatch):
 def follower_acknowledges_before_it_appends(monkeypatch):
     """A follower's next fetch names what it has received, which is appended 1 ms later."""
 
-    def process(self, topic_partition, state, data, failed):
+    def process(self, topic_partition, state, data):
         if data.size_bytes:
             last = parse_header(data.records[-1])
             end = last.base_offset + last.last_offset_delta + 1
@@ -56,7 +56,7 @@ def follower_acknowledges_before_it_appends(monkeypatch):
             state.fetch.last_fetched_epoch = last.partition_leader_epoch
             append = state.partition.append_records_to_follower
             self._process.call_later(1, append, data.records)
-        return False
+        return Outcome.TAKEN
 
     monkeypatch.setattr(ReplicaFetcher, "_process_data", process)
 
