@@ -2,5 +2,6 @@
 
 from typing import Final
 
+KAFKA_MARKER: Final = "kafka"
 VIRTUAL_MARKER: Final = "virtual_time"
 CHAOS_MARKER: Final = "chaos"

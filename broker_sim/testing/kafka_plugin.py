@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
-from broker_sim.testing import CHAOS_MARKER, VIRTUAL_MARKER
+from broker_sim.testing import CHAOS_MARKER, KAFKA_MARKER, VIRTUAL_MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from broker_sim.testing.real_kafka import RealKafka
     from broker_sim.testing.shared_clusters import SharedClusters
 
-MARKER: Final = "kafka"
 MARKERS: Final = {
-    MARKER: "the cluster of the fixtures `kafka` and `kafka_cluster`, and the topics that the test finds, each as "
+    KAFKA_MARKER: "the cluster of the fixtures `kafka` and `kafka_cluster`, and the topics that the test finds, "
+    "each as "
     "NAME:PARTITIONS:RF:KEY=VALUE",
     VIRTUAL_MARKER: "run this async test in virtual time, once per seed; the fixture `kafka` is its cluster",
     CHAOS_MARKER: "run this async test in virtual time under faults that each seed draws, or in all orders of "
@@ -159,8 +159,8 @@ def _in_virtual_time(request: pytest.FixtureRequest) -> SimulatedCluster:
     name = request.node.name
     if not _is_virtual_plugin_loaded(request.config):
         _fail_without_plugin(request.node)
-    if request.node.get_closest_marker(MARKER) is not None:
-        _fail(f"{name}: give its arguments to @pytest.mark.{VIRTUAL_MARKER}, not to @pytest.mark.{MARKER}")
+    if request.node.get_closest_marker(KAFKA_MARKER) is not None:
+        _fail(f"{name}: give its arguments to @pytest.mark.{VIRTUAL_MARKER}, not to @pytest.mark.{KAFKA_MARKER}")
     cluster: SimulatedCluster = request.getfixturevalue("_kafka_in_virtual_time")
     return cluster
 
@@ -177,7 +177,7 @@ def _options(request: pytest.FixtureRequest) -> ClusterOptions:
     from broker_sim.cluster.arguments import ClusterOptions  # noqa: PLC0415 - see the module
     from broker_sim.testing.options import options_of  # noqa: PLC0415 - see the module
 
-    return options_of(request.node, MARKER, ClusterOptions)
+    return options_of(request.node, KAFKA_MARKER, ClusterOptions)
 
 
 def _fail(message: str) -> NoReturn:

@@ -7,8 +7,7 @@ from typing import Final
 
 from broker_sim.chaos.settings import Settings
 from broker_sim.cluster.arguments import ClusterOptions
-from broker_sim.testing import CHAOS_MARKER, VIRTUAL_MARKER
-from broker_sim.testing.kafka_plugin import MARKER
+from broker_sim.testing import CHAOS_MARKER, KAFKA_MARKER, VIRTUAL_MARKER
 from broker_sim.testing.options import VirtualTimeOptions
 
 
@@ -18,5 +17,5 @@ def _signature(marker: str, kind: type[ClusterOptions]) -> str:
 
 SIGNATURES: Final = {
     marker: _signature(marker, kind)
-    for marker, kind in ((MARKER, ClusterOptions), (VIRTUAL_MARKER, VirtualTimeOptions), (CHAOS_MARKER, Settings))
+    for marker, kind in ((KAFKA_MARKER, ClusterOptions), (VIRTUAL_MARKER, VirtualTimeOptions), (CHAOS_MARKER, Settings))
 }
