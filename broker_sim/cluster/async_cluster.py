@@ -36,7 +36,7 @@ from broker_sim.cluster.nodes.data_directory import DataDirectory
 from broker_sim.cluster.nodes.nodes import Nodes
 from broker_sim.cluster.text_forms import creatable_topics
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
-from broker_sim.cluster.verbs.base import Changes, name_of, wait_limit_s
+from broker_sim.cluster.verbs.base import wait_limit_s
 from broker_sim.control.verb import AsyncFace
 from broker_sim.controller import check_finalized_features
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
@@ -57,6 +57,35 @@ if TYPE_CHECKING:
     from broker_sim.log import SimulatedDisk
     from broker_sim.runtime.purgatories import ObserverFactory
     from broker_sim.trace import Trace
+
+
+def name_of(predicate: Callable[[], object]) -> str:
+    """Return a predicate's name and its place in the source, for messages."""
+    code = getattr(predicate, "__code__", None)
+    if code is None:
+        return repr(predicate)
+    place = f"{Path(code.co_filename).name}, line {code.co_firstlineno}"
+    return f"{code.co_qualname} ({place})"
+
+
+class Changes:
+    """Counts events that may have changed something in a cluster. Thread rule: the cluster's event loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._event = asyncio.Event()
+
+    def notify(self) -> None:
+        """Wake all waiters; each looks once in a turn of the loop, however often this is called."""
+        self.count += 1
+        self._event.set()
+
+    async def after(self, count: int) -> int:
+        """Wait until the count exceeds `count`; return the new count."""
+        while self.count <= count:
+            self._event.clear()
+            await self._event.wait()
+        return self.count
 
 
 class AsyncCluster(Verbs, AsyncFace):

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from broker_sim_purgatory import SystemClock
 
-from broker_sim.cluster.async_cluster import AsyncCluster
+from broker_sim.cluster.async_cluster import AsyncCluster, name_of
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
-from broker_sim.cluster.verbs.base import name_of
 from broker_sim.control.verb import BlockingFace
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 

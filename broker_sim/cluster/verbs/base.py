@@ -1,12 +1,7 @@
-"""The base of all verbs: the nodes, the waits for them, and the counter that wakes these waits.
-
-Kafka has no counterpart.
-"""
+"""The base of all verbs: the nodes, and the waits for them."""
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker_sim.control.verb import Face
@@ -19,35 +14,6 @@ if TYPE_CHECKING:
     from broker_sim.controller import CreatableTopic
     from broker_sim.metadata import MetadataImage
     from broker_sim.security import TokenIssuer
-
-
-def name_of(predicate: Callable[[], object]) -> str:
-    """Return a predicate's name and its place in the source, for messages."""
-    code = getattr(predicate, "__code__", None)
-    if code is None:
-        return repr(predicate)
-    place = f"{Path(code.co_filename).name}, line {code.co_firstlineno}"
-    return f"{code.co_qualname} ({place})"
-
-
-class Changes:
-    """Counts events that may have changed something in a cluster. Thread rule: the cluster's event loop."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._event = asyncio.Event()
-
-    def notify(self) -> None:
-        """Wake all waiters; each looks once in a turn of the loop, however often this is called."""
-        self.count += 1
-        self._event.set()
-
-    async def after(self, count: int) -> int:
-        """Wait until the count exceeds `count`; return the new count."""
-        while self.count <= count:
-            self._event.clear()
-            await self._event.wait()
-        return self.count
 
 
 WAIT_LIMIT_S = 60

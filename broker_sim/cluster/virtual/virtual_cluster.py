@@ -20,8 +20,8 @@ from functools import wraps
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from broker_sim.cluster.async_cluster import name_of
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
-from broker_sim.cluster.verbs.base import name_of
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.cluster.virtual.virtual_client import VirtualClient
 from broker_sim.control.verb import BlockingFace, verbs_of
