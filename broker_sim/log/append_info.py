@@ -25,11 +25,11 @@ class AppendOrigin(StrEnum):
     CLIENT = "client"
     COORDINATOR = "coordinator"
     BUILT_HERE = "built here"
-    """A coordinator, with a batch that this process has just built; Kafka does not tell it apart."""
+    """A coordinator whose batch this process has just built; Kafka makes no such distinction."""
 
 
 class LogAppendInfo:
-    """What one append does.
+    """The result of one append.
 
     `log_append_time_ms` is -1 for CreateTime. A duplicate has the offsets of the batch that is in
     the log already, and that batch's timestamp as its `log_append_time_ms`, as in Kafka.
@@ -62,7 +62,7 @@ class LogAppendInfo:
 
     @classmethod
     def of_replicated(cls, headers: Sequence[BatchHeader]) -> LogAppendInfo:
-        """Return what a follower appends: one batch or more, in the order of their offsets."""
+        """Return the result of a follower's append of one batch or more, in the order of their offsets."""
         return cls(
             headers[0].base_offset,
             headers[-1].last_offset,
@@ -80,14 +80,14 @@ class LogAppendInfo:
 
 
 EMPTY_APPEND: Final = LogAppendInfo(-1, -1, NO_TIMESTAMP, 0)
-"""The result of an append without one whole batch."""
+"""The result of an append without a whole batch."""
 
 
 class FetchDataInfo:
     """Records read: whole batches by reference, the last one possibly cut; for reading only.
 
-    `first_entry_incomplete` says that the limit was smaller than the first batch. A `view` has the
-    records in the place of `records`, where the reader asked for one and they are many.
+    `first_entry_incomplete` is true if the limit was smaller than the first batch. A `view` takes the place of
+    `records` if the reader asked for one and the records are many.
     """
 
     __slots__ = ("first_entry_incomplete", "records", "size_bytes", "view")
@@ -118,7 +118,7 @@ class TimestampAndOffset(NamedTuple):
 
 
 class RecordError(NamedTuple):
-    """Why one record of a batch was refused."""
+    """The reason for which one record of a batch was refused."""
 
     batch_index: int
     message: str
@@ -133,7 +133,7 @@ class RecordValidationError(ApiError):
 
 
 def record_validation_error(errors: list[RecordError], bad_timestamp: bool) -> RecordValidationError:
-    """Return what refuses a batch with these errors; a wrong timestamp among them has its own code."""
+    """Return the error that refuses a batch; a wrong timestamp among its errors has a code of its own."""
     if bad_timestamp:
         return RecordValidationError(
             ErrorCode.INVALID_TIMESTAMP,

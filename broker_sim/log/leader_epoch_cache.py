@@ -4,8 +4,8 @@
       0          0                log end. `end_offset_for(1, leo)` with epochs 0 and 2 known
       2        100                answers (0, 100): the largest epoch up to 1 ends at 100.
 
-Every change is told to `on_change`, which keeps the entries where the log is kept: in memory they are
-kept by the cache itself, which survives a kill of the broker as the log does.
+Every change is passed to `on_change`, which stores the entries with the log. In memory the cache itself survives
+a kill of the broker, as the log does.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class LeaderEpochCache:
     def __init__(
         self, entries: Iterable[EpochEntry] = (), on_change: Callable[[Sequence[EpochEntry]], object] | None = None
     ) -> None:
-        """Begin with these entries, the oldest first; `on_change(entries)` hears of each change."""
+        """Begin with these entries, the oldest first; `on_change(entries)` is called after each change."""
         self._on_change = on_change
         self._is_kept = True
-        """Whether `on_change` has heard of all that is here."""
+        """Whether `on_change` has been called with all current entries."""
         self._epochs: list[int] = []
         self._start_offsets: list[int] = []
         for entry in entries:
@@ -63,7 +63,7 @@ class LeaderEpochCache:
         return EpochEntry(self._epochs[0], self._start_offsets[0]) if self._epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Add that `epoch` starts at `start_offset`; entries that contradict it are dropped.
+        """Add the entry that `epoch` starts at `start_offset`; entries that contradict it are dropped.
 
         The start of the newest epoch can only move backwards. Raises ValueError below zero.
         """
@@ -72,9 +72,9 @@ class LeaderEpochCache:
             self._keep()
 
     def begin(self, epoch: int, start_offset: int) -> None:
-        """Do the same where no record of the epoch is in the log yet.
+        """Add an epoch of which no record is in the log yet; see `assign`.
 
-        `on_change` hears of it with the first record or the next change: until then a reader of the
+        `on_change` is called with the first record or the next change: until then a reader of the
         checkpoint would drop the epoch, because it starts at the log's end. Raises ValueError as `assign`.
         """
         epochs, starts = self._epochs, self._start_offsets
@@ -113,7 +113,7 @@ class LeaderEpochCache:
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop the epochs that start at or after `end_offset`; do nothing below zero.
 
-        `on_change` hears of it later, as with `begin`: a reader of the checkpoint drops them again.
+        `on_change` is called later, as with `begin`: a reader of the checkpoint drops them again.
         """
         if end_offset >= 0:
             keep = bisect_left(self._start_offsets, end_offset)
@@ -131,7 +131,7 @@ class LeaderEpochCache:
             self._keep()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all entries."""
         self._epochs.clear()
         self._start_offsets.clear()
         self.latest_epoch = None

@@ -36,7 +36,7 @@ class LocalLog:
     ) -> None:
         """Open the segments that `storage` has (default: an empty log in memory)."""
         self.index_interval_bytes = index_interval_bytes
-        """What new segments take over."""
+        """The index interval of new segments, in bytes."""
         self._memory = memory
         self._storage = storage = storage or MemoryStorage()
         self._segments: list[LogSegment] = []
@@ -103,7 +103,7 @@ class LocalLog:
         return EMPTY_FETCH
 
     def fetch_upper_bound_offset(self, start_offset: int, size_bytes: int) -> int:
-        """Return an offset that a read of so many bytes from `start_offset` on ends at or before.
+        """Return an offset at or after the end of a read of that many bytes from `start_offset`.
 
         As in Kafka it may be far beyond the read: the end of the segment that holds the records.
         """
@@ -125,7 +125,7 @@ class LocalLog:
         return self._segments[self._floor(offset)].position(offset)
 
     def base_offset_of_batch(self, offset: int) -> int:
-        """Return where the batch begins that has the offset, or the offset itself at the log's end."""
+        """Return the base offset of the batch that holds `offset`, or `offset` itself at the log's end."""
         return self._segments[self._floor(offset)].base_offset_of_batch(offset)
 
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
@@ -191,17 +191,17 @@ class LocalLog:
         self._count_bytes()
 
     def seal_active(self, aborted: Sequence[AbortedTxn]) -> None:
-        """Bring the active segment and its indexes to the disk, if that is where the log is."""
+        """Bring the active segment and its indexes to the disk; does nothing in memory."""
         self._seal(self.active_segment, aborted)
 
     def restore_aborted(self, aborted_in: Callable[[int, int], Sequence[AbortedTxn]]) -> None:
-        """Make the `.txnindex` of closed segments right; `aborted_in(start, end)` are transactions."""
+        """Repair the `.txnindex` of closed segments; `aborted_in(start, end)` returns aborted transactions."""
         for segment in self._segments[:-1]:
             aborted = aborted_in(segment.base_offset, segment.end_offset)
             self._storage.restore_aborted(segment.base_offset, aborted)
 
     def _close(self, segment: LogSegment) -> None:
-        """Let a segment that was looked at when it was opened be found by its index files."""
+        """Let the batches of a segment that was scanned when it was opened be found by its index files."""
         if not segment.is_found_by_maps:
             self._storage.restore_indexes(segment.base_offset, segment.entries())
             segment.become_inactive()
@@ -221,7 +221,7 @@ class LocalLog:
         self._count_bytes()
 
     def _count_bytes(self) -> None:
-        """Count anew after segments have gone or shrunk."""
+        """Sum up the sizes again after segments were removed or have shrunk."""
         self.size_bytes = sum(segment.size_bytes for segment in self._segments)
         self._memory.shrink_to(sum(segment.memory_bytes for segment in self._segments))
 

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 event_log = get_logger(__name__)
 
 UNKNOWN_TOPIC_ID = b""
-"""That of a log whose `partition.metadata` is damaged: it is offline whatever the topic."""
+"""The topic id of a log whose `partition.metadata` is damaged; it is offline for every topic."""
 CHECKPOINTS = (HIGH_WATERMARKS, LOG_STARTS)
-"""The files that are written again when a log has come or gone, or its offset has moved."""
+"""The checkpoint files that are written again when a log is created or deleted, or its offset moves."""
 PROGRESS_MS = 1_000
-"""While logs are opened, how often it is told how many are."""
+"""Interval of progress messages while logs are opened."""
 
 
 class LogManager:
@@ -61,20 +61,20 @@ class LogManager:
         self.changed = ChangedLogs(CLOSED, HIGH_WATERMARKS, LOG_STARTS)
         """The logs whose offsets have moved."""
         self._unwritten = set(CHECKPOINTS)
-        """The checkpoint files that are not as they should be."""
+        """The checkpoint files that are out of date."""
         cleaner_offsets = None if directory is None else directory.cleaner_offsets
         self.cleaner = LogCleanerManager(clock, cleaner_offsets, self._checkpoint_cleaner_offsets)
-        """Which compacted logs are to be cleaned, and from where on."""
+        """The compacted logs to clean, and their first dirty offsets."""
         self.offline: dict[TopicPartition, tuple[bytes, FileStorage]] = {}
         """The logs whose files have failed, with topic id and storage; for reading only."""
         self.on_offline: Callable[[TopicPartition], object] = lambda _key: None
-        """Hears of each log that goes offline."""
+        """Called with each partition whose log goes offline."""
         self.clean_shutdown_epoch = -1
         """The epoch of the broker that last called `shutdown`, -1 if none has (KIP-966)."""
         self._written_recovery_points: Mapping[TopicPartition, int] = (
             {} if directory is None else directory.recovery_points
         )
-        """Those of the last checkpoint."""
+        """The recovery points of the last checkpoint."""
         self.directory = directory
         if directory is not None:
             self._load(directory)
@@ -82,18 +82,18 @@ class LogManager:
     def _load(self, directory: LogDirectory) -> None:
         if directory.clean_shutdown_epoch is not None:
             self.clean_shutdown_epoch = directory.clean_shutdown_epoch
-        found = list(directory.logs())
-        told_ms = self._clock.now_ms()
-        for number, (topic_partition, topic_id, storage) in enumerate(found, 1):
+        logs = list(directory.logs())
+        logged_ms = self._clock.now_ms()
+        for number, (topic_partition, topic_id, storage) in enumerate(logs, 1):
             if topic_id is None:
                 self._metadata_damaged(topic_partition, UNKNOWN_TOPIC_ID, storage)
             else:
                 self._open_files(topic_partition, topic_id, TopicConfig(), storage)
             now_ms = self._clock.now_ms()
-            if now_ms - told_ms >= PROGRESS_MS:
-                told_ms = now_ms
+            if now_ms - logged_ms >= PROGRESS_MS:
+                logged_ms = now_ms
                 event_log.bind(self._clock).info(
-                    "logs_opened", directory=str(directory.path), logs=number, of=len(found)
+                    "logs_opened", directory=str(directory.path), logs=number, of=len(logs)
                 )
 
     def _metadata_damaged(self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage) -> None:
@@ -135,7 +135,7 @@ class LogManager:
         return log
 
     def _truncated(self, topic_partition: TopicPartition, storage: LogStorage, offset: int) -> None:
-        """Note that a log was cut: no checkpoint may be above its new end."""
+        """Record that a log was truncated: no checkpoint may be above its new end."""
         self.cleaner.truncated(topic_partition, offset)
         if self._written_recovery_points.get(topic_partition, 0) > storage.recovery_point:
             self.checkpoint_recovery_points()
@@ -173,12 +173,12 @@ class LogManager:
 
         Raises KAFKA_STORAGE_ERROR for one that is offline, or cannot be created.
         """
-        found = self._logs.get(topic_partition)
-        if found is not None and found[0] == topic_id:
-            return found[1]
+        entry = self._logs.get(topic_partition)
+        if entry is not None and entry[0] == topic_id:
+            return entry[1]
         offline = self.offline.get(topic_partition)
         if offline is not None and offline[0] in (topic_id, UNKNOWN_TOPIC_ID):
-            # The controller shall know which topic it is that is offline.
+            # The controller must know which topic is offline.
             self.offline[topic_partition] = (topic_id, offline[1])
             raise _offline(topic_partition)
         self.delete(topic_partition)
@@ -214,18 +214,18 @@ class LogManager:
 
     def get(self, topic_partition: TopicPartition, topic_id: bytes) -> PartitionLog | None:
         """Return the log of that partition and topic id, or None."""
-        found = self._logs.get(topic_partition)
-        return found[1] if found is not None and found[0] == topic_id else None
+        entry = self._logs.get(topic_partition)
+        return entry[1] if entry is not None and entry[0] == topic_id else None
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Delete the partition's log if there is one."""
         self._unwritten.update(CHECKPOINTS)
-        found = self._logs.pop(topic_partition, None)
-        if found is not None:
+        entry = self._logs.pop(topic_partition, None)
+        if entry is not None:
             self.cleaner.forget(topic_partition)
-            found[1].memory.close()
-            found[1].storage.delete()
-            self.changed.discard(found[1].offsets)
+            entry[1].memory.close()
+            entry[1].storage.delete()
+            self.changed.discard(entry[1].offsets)
         offline = self.offline.pop(topic_partition, None)
         if offline is not None:
             self.cleaner.forget(topic_partition)
@@ -268,7 +268,7 @@ class LogManager:
     def checkpoint_log_start_offsets(self) -> bool:
         """Checkpoint the log start of every log, so that deleted records stay deleted after a kill.
 
-        Returns whether the file is written.
+        Returns whether the file is up to date.
         """
         for offsets in self._take_changed(LOG_STARTS):
             offsets.checkpoint_log_start_offset()
@@ -298,7 +298,7 @@ class LogManager:
         return changed
 
     def checkpoint_recovery_points(self) -> bool:
-        """Write into the directory up to where each log is known to be on the disk; returns as above."""
+        """Checkpoint the recovery point of each log; returns as `checkpoint_log_start_offsets`."""
         if self.directory is None:
             return True
         offsets = {key: storage.recovery_point for key, storage in self._storages()}
@@ -310,7 +310,7 @@ class LogManager:
         return is_written
 
     def checkpoint_offsets(self) -> bool:
-        """Write all checkpoints; returns whether all are written."""
+        """Write all checkpoints; return whether all files are up to date."""
         written = (
             self.checkpoint_recovery_points(),
             self.checkpoint_log_start_offsets(),
@@ -319,7 +319,7 @@ class LogManager:
         return all(written)
 
     def _checkpoint_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Checkpoint where the next cleanings begin; partitions that are not here any more are left out."""
+        """Checkpoint the first dirty offsets, without those of deleted partitions."""
         if self.directory is not None:
             present = {key: value for key, value in offsets.items() if self._has(key)}
             self._write(partial(self.directory.write_cleaner_offsets, present))
@@ -328,7 +328,7 @@ class LogManager:
         return topic_partition in self._logs or topic_partition in self.offline
 
     def flush_dirty_logs(self) -> None:
-        """Bring the logs to the disk whose `flush.ms` is over since that was last done."""
+        """Flush the logs whose last flush is `flush.ms` or longer ago."""
         now_ms = self._clock.now_ms()
         for log in self.logs:
             if now_ms - log.last_flush_ms >= log.config.flush_ms:
@@ -336,14 +336,14 @@ class LogManager:
                     log.flush_batches()
 
     def _storages(self) -> Iterator[tuple[TopicPartition, LogStorage]]:
-        """Yield every log's, offline ones' too: their last checkpoints must not be lost."""
+        """Yield the storage of every log, offline ones included: their last checkpoints must not be lost."""
         for key, (_, log) in self._logs.items():
             yield key, log.storage
         for key, (_, storage) in self.offline.items():
             yield key, storage
 
     def _write(self, write: Callable[[], object], name: str = "") -> bool:
-        """Write a file of the directory; one that cannot be written is logged and written the next time."""
+        """Write a file of the directory; a failure is logged, and the file is written with the next checkpoint."""
         try:
             write()
         except OSError as error:
@@ -355,14 +355,14 @@ class LogManager:
         return True
 
     def delete_old_segments(self) -> None:
-        """Apply the retention to every log but the compacted ones, for which the cleaner does it."""
+        """Apply the retention to every log except compacted ones, which the cleaner handles."""
         for log in self.logs:
             if log.may_have_old_segments and not log.config.is_compacted:
                 with suppress_storage_error():
                     log.delete_old_segments()
 
     def reclaim(self) -> None:
-        """Free at once the memory that the next retention check and the next checkpoint would free."""
+        """Free now the memory that the next retention check and the next checkpoint would free."""
         for log in self.logs:
             with suppress_storage_error():
                 log.delete_old_segments()

@@ -1,4 +1,4 @@
-"""The memory that the logs of a cluster use, and its limit; it stands for Kafka's full disk.
+"""The memory that the logs of a cluster use, and its limit, which mirrors a full disk of Kafka's.
 
 All replicas of a cluster live in one process, and a batch is one object for all replicas that have it.
 So a partition takes as much memory as its largest replica, and the cluster the sum of its partitions:
@@ -11,8 +11,8 @@ Above half of the limit, memory is *tight*: what Kafka would delete at its next 
 checkpoint is deleted at once. At the limit clients' appends fail with KAFKA_STORAGE_ERROR, as they do on
 a broker whose disk is full, but the broker lives on and the next append may succeed.
 
-Requests that are large take memory too until they are answered. An eighth of the limit is theirs, so that
-what does not fit into full logs can still be refused; beyond it they take of what the logs leave.
+Large requests take memory too until they are answered. An eighth of the limit is reserved for them, so that
+requests that do not fit into full logs can still be refused; beyond it they use memory that the logs leave.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ log = get_logger(__name__)
 
 NO_LIMIT: Final = 1 << 62
 BATCH_OVERHEAD_BYTES: Final = 120
-"""What a batch takes beside its bytes: the object, and its entries in the lists of three replicas."""
+"""Memory of a batch beside its bytes: the object, and its entries in the lists of three replicas."""
 SHARE_OF_REQUESTS: Final = 8
-"""This part of the limit is kept for requests."""
+"""Divisor of the limit; the quotient is reserved for requests."""
 RECLAIM_PERIOD_MS: Final = 1_000
 RETURN_BYTES: Final = 16 * 1024 * 1024
-"""After so many freed bytes the owner is told, so that it can return them to the machine."""
+"""Freed bytes after which `on_freed` is called, so that they can be returned to the machine."""
 
 
 class MemoryAccount:
@@ -52,10 +52,10 @@ class MemoryAccount:
         reclaim: Callable[[], object] = lambda: None,
         on_freed: Callable[[], object] = lambda: None,
     ) -> None:
-        """`reclaim()` deletes records that may be deleted; `on_freed()` hears of every 16 MB that are freed."""
+        """`reclaim()` deletes records that may be deleted; `on_freed()` is called after every 16 MB freed."""
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
-        """What the logs take, and requests beyond their share."""
+        """Bytes of the logs, and of requests beyond their reserved share."""
         self._request_bytes = 0
         self._clock = clock
         self._reclaim = reclaim
@@ -83,7 +83,7 @@ class MemoryAccount:
         self._partitions.pop(key, None)
 
     def grow(self, more_bytes: int) -> None:
-        """Count bytes; negative ones were freed."""
+        """Add to the used bytes; a negative number frees."""
         self.used_bytes += more_bytes
         if more_bytes >= 0:
             return
@@ -96,7 +96,7 @@ class MemoryAccount:
             log.bind(self._clock).info("memory_limit_left", used_bytes=self.used_bytes)
 
     def grow_requests(self, more_bytes: int) -> bool:
-        """Count bytes of requests, negative ones were freed; returns False if there is no room for them."""
+        """Add to the bytes of requests, a negative number frees; return False if there is no room."""
         before = self._request_bytes
         after = before + more_bytes
         share = self.limit_bytes // SHARE_OF_REQUESTS
@@ -143,7 +143,7 @@ class PartitionMemory:
         self.used_bytes = 0
 
     def count(self) -> None:
-        """Look at the replicas again after one of them has got smaller."""
+        """Recompute the used bytes after a replica has shrunk."""
         used_bytes = max((replica.used_bytes for replica in self.replicas), default=0)
         freed_bytes, self.used_bytes = self.used_bytes - used_bytes, used_bytes
         if freed_bytes:
@@ -163,7 +163,7 @@ class ReplicaMemory:
 
     @property
     def is_tight(self) -> bool:
-        """Whether records that may be deleted should be deleted at once."""
+        """Whether deletable records should be deleted at once."""
         return self._account.is_tight
 
     def check_room(self, needed_bytes: int) -> None:
@@ -173,7 +173,7 @@ class ReplicaMemory:
             account.make_room(needed_bytes)
 
     def append(self, size_bytes: int) -> None:
-        """Count a batch."""
+        """Add the size of a batch."""
         used_bytes = self.used_bytes = self.used_bytes + size_bytes + BATCH_OVERHEAD_BYTES
         partition = self._partition
         more_bytes = used_bytes - partition.used_bytes
@@ -182,13 +182,13 @@ class ReplicaMemory:
             self._account.used_bytes += more_bytes
 
     def shrink_to(self, used_bytes: int) -> None:
-        """Set what the log keeps after it has dropped batches."""
+        """Set the used bytes after the log has dropped batches."""
         if used_bytes != self.used_bytes:
             self.used_bytes = used_bytes
             self._partition.count()
 
     def close(self) -> None:
-        """Count the log no more: it is deleted."""
+        """Remove the deleted log from the account."""
         partition = self._partition
         partition.replicas.remove(self)
         partition.count()

@@ -31,7 +31,7 @@ class WantedRecord(NamedTuple):
     timestamp: int
     first_offset: int
     is_exact: bool = False
-    """Whether a later timestamp does not count."""
+    """Whether only this very timestamp matches."""
 
 
 def find_record(
@@ -60,11 +60,11 @@ def fetch_offset_by_timestamp(
     search: Search,
     from_offset: int = 0,
 ) -> TimestampAndOffset | None:
-    """Return the first record at or after a time (ms), or what a special time stands for.
+    """Return the first record at or after a time (ms), or the offset of a special time.
 
-    -1 the log's end, -2 and -4 its start, -3 the record with the largest timestamp, -5 nothing (there
-    are no tiers). None if no record is that new. `search(header, batch, wanted)` finds the record of a batch,
-    which is asked of those only that may hold it and end at `from_offset` or later; raises as it does.
+    Special times: -1 the log's end, -2 and -4 its start, -3 the record with the largest timestamp, -5 no record
+    (there is no tiered storage). None if no record is that new. `search(header, batch, wanted)` returns the record
+    of a batch; it is called for batches that may hold it and end at `from_offset` or later. Raises as `search`.
     """
     if timestamp in {EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP}:
         earliest = epochs.earliest_entry
@@ -79,9 +79,9 @@ def fetch_offset_by_timestamp(
     if timestamp == MAX_TIMESTAMP:
         return _newest_record(local_log, search)
     for header, batch in local_log.first_of_timestamp(timestamp, max(log_start_offset, from_offset)):
-        found = search(header, batch, WantedRecord(timestamp, log_start_offset))
-        if found is not None:
-            return _found(header, *found)
+        record = search(header, batch, WantedRecord(timestamp, log_start_offset))
+        if record is not None:
+            return _found(header, *record)
     return None
 
 
@@ -92,13 +92,13 @@ def _newest_record(local_log: LocalLog, search: Search) -> TimestampAndOffset | 
     if timestamp == NO_TIMESTAMP:
         return None
     place = next(newest.batches_since(timestamp, newest.base_offset), None)
-    if place is None:  # it was deleted and released, and what made it the newest was truncated
+    if place is None:  # it was deleted and released, and a newer one was truncated
         return None
     header, batch = place
     if header.is_log_append_time:
         return _found(header, timestamp, header.base_offset)
-    found = search(header, batch, WantedRecord(timestamp, header.base_offset, is_exact=True))
-    return None if found is None else _found(header, *found)
+    record = search(header, batch, WantedRecord(timestamp, header.base_offset, is_exact=True))
+    return None if record is None else _found(header, *record)
 
 
 def _found(header: BatchHeader, timestamp: int, offset: int) -> TimestampAndOffset:

@@ -114,7 +114,7 @@ class PartitionLog:
         return self._local_log.log_end_offset
 
     def update_config(self, config: TopicConfig) -> None:
-        """Take a changed configuration of the topic; it holds from the next append on."""
+        """Apply a changed configuration of the topic, from the next append on."""
         self.config = config
         self._validator = LogValidator(self.topic_partition, config)
         self._segment_size_bytes = config.segment_size_bytes
@@ -126,9 +126,9 @@ class PartitionLog:
         self._set_segment_ms()
 
     def _set_segment_ms(self) -> None:
-        """Take the age at which the active segment is rolled, less its share of the jitter.
+        """Set the age at which the active segment is rolled, less its random jitter.
 
-        As in Kafka each segment has a share of its own, so that not all partitions roll at once; here
+        As in Kafka each segment has a jitter of its own, so that not all partitions roll at once; here
         it is the same in each run.
         """
         config = self.config
@@ -142,7 +142,7 @@ class PartitionLog:
     # -- appending ------------------------------------------------------------------------------
 
     def validation_effort(self, records: memoryview) -> float:
-        """Return how much of the records a validation may have to read; see `LogValidator.effort`."""
+        """Return an estimate of a validation's work; see `LogValidator.effort`."""
         return self._validator.effort(records, self.clock.wall_clock_ms())
 
     def validation(self, records: memoryview) -> Callable[[], ValidatedRecords]:
@@ -159,11 +159,11 @@ class PartitionLog:
     ) -> LogAppendInfo:
         """Append one batch at the log's end in that epoch; a producer's retry is not appended again.
 
-        `transaction_version` is that of an end transaction marker, `verification_guard` what
-        `ProducerStateManager.maybe_start_verification` gave before the coordinator was asked.
-        Raises `ApiError` and leaves the records as they were: what `LogValidator.validate` and
-        `ProducerStateManager.check` raise, RECORD_LIST_TOO_LARGE for more than a segment, and
-        KAFKA_STORAGE_ERROR where memory is full.
+        `transaction_version` is that of an end transaction marker; `verification_guard` is the result of
+        `ProducerStateManager.maybe_start_verification` before the request to the coordinator.
+        Raises `ApiError` and leaves the records as they were: the errors of `LogValidator.validate` and
+        `ProducerStateManager.check`, RECORD_LIST_TOO_LARGE for more than a segment, and
+        KAFKA_STORAGE_ERROR if memory is full.
         """
         now_ms = self.clock.wall_clock_ms()
         valid = self._validator.validate(records, now_ms, origin)
@@ -195,10 +195,10 @@ class PartitionLog:
     ) -> LogAppendInfo:
         """Append batches with the offsets and epochs that the leader gave them.
 
-        Each buffer begins with a whole batch. An incomplete batch at its end is left out, and so is
-        everything from the first batch on that is newer than `leader_epoch`, the fetch's epoch.
-        A batch that is `bytes` of its own is kept without a copy.
-        Raises `ApiError` and leaves the log as it was: what `read_replicated_batches` raises, or
+        Each buffer begins with a whole batch. An incomplete batch at its end is left out, and so are the
+        first batch with an epoch above `leader_epoch`, the fetch's epoch, and all that follow.
+        A buffer of `bytes` with a single batch is kept without a copy.
+        Raises `ApiError` and leaves the log as it was: the errors of `read_replicated_batches`, or
         RECORD_LIST_TOO_LARGE.
         """
         batches = read_replicated_batches(records, self.topic_partition, self.log_end_offset, leader_epoch)
@@ -225,7 +225,7 @@ class PartitionLog:
             self.flush_batches()
 
     def _maybe_roll(self, append: LogAppendInfo, now_ms: int) -> None:
-        """Begin a new segment if the append, which is never divided, does not belong to this one.
+        """Begin a new segment if the append, which is never split, does not fit into the active one.
 
         Raises RECORD_LIST_TOO_LARGE for an append that no segment can hold.
         """
@@ -265,7 +265,7 @@ class PartitionLog:
 
         At most `max_bytes` of one segment, so the last batch may be cut; with `min_one_message` the
         first one comes whole. The read ends before `upper_bound_offset`'s batch (default: log's end).
-        With `as_view`, much of a log in files comes as a view of the file.
+        With `as_view`, a large read of a log in files comes as a view of the file.
         Raises OFFSET_OUT_OF_RANGE before the log's start and after its end.
         """
         end_offset = self._local_log.log_end_offset
@@ -297,7 +297,7 @@ class PartitionLog:
         return self._local_log.position(offset)
 
     def aborted_transactions(self, start_offset: int, size_bytes: int) -> list[AbortedTxn]:
-        """Return those that a read of that many bytes may have touched, and maybe later ones too."""
+        """Return the aborted transactions of a read of that many bytes, and possibly later ones."""
         producer_state = self.producer_state
         if not producer_state.has_aborted_transactions or start_offset >= self.last_stable_offset:
             return []
@@ -350,7 +350,7 @@ class PartitionLog:
         return self._local_log.size_bytes > 0 or len(self._local_log.segments) > 1
 
     def delete_old_segments(self) -> int:
-        """Delete the segments that `retention` names; return their number."""
+        """Delete the segments that retention allows; return their number."""
         deleted = 0
         for count in deletable_segments(self.config, self._local_log, self.offsets, self.clock.wall_clock_ms()):
             if count:
@@ -368,7 +368,7 @@ class PartitionLog:
         self._local_log.remove_oldest(count)
 
     def replace_segments(self, cleaned: LogSegment, replaced: Sequence[LogSegment]) -> None:
-        """Put a cleaned segment where `replaced` are; it begins at the first one's base offset."""
+        """Replace segments by a cleaned one, which begins at the first one's base offset."""
         for segment in replaced[1:]:
             self.producer_state.remove_snapshot(segment.base_offset)
         start, end = replaced[0].base_offset, replaced[-1].end_offset
@@ -378,13 +378,13 @@ class PartitionLog:
     # -- checkpoints and recovery ---------------------------------------------------------------
 
     def flush_batches(self) -> None:
-        """Bring all batches to the disk, for `flush.messages` and `flush.ms`; nothing to do in memory."""
+        """Bring all batches to the disk, for `flush.messages` and `flush.ms`; does nothing in memory."""
         self.last_flush_ms = self.clock.now_ms()
         active = self._local_log.active_segment
         self.storage.flush(active.base_offset, self.log_end_offset)
 
     def flush(self) -> None:
-        """Bring the active segment and its indexes to the disk; nothing to do in memory."""
+        """Bring the active segment and its indexes to the disk; does nothing in memory."""
         self.last_flush_ms = self.clock.now_ms()
         if self.storage.is_persistent:
             start, end = self._local_log.active_segment.base_offset, self.log_end_offset
@@ -393,7 +393,7 @@ class PartitionLog:
             self._local_log.seal_active(self.producer_state.transactions_aborted_in(start, end))
 
     def close(self) -> None:
-        """Shut down cleanly: `recover` then finds everything as it is now."""
+        """Shut down cleanly, so that `recover` restores the current state."""
         self.flush()
         self.producer_state.take_snapshot()
         self.offsets.checkpoint_high_watermark()

@@ -1,4 +1,4 @@
-"""May a producer write this batch? Mirrors the checks of `ProducerAppendInfo`.
+"""The checks of a producer's batch before it is appended; mirrors `ProducerAppendInfo`.
 
     batch's epoch      its first sequence              answer
     < current          any                             INVALID_PRODUCER_EPOCH
@@ -67,7 +67,7 @@ def _check_first_sequence(
     entry: ProducerStateEntry | None,
     verification: VerificationStateEntry,
 ) -> None:
-    """Check the sequence of a producer whose transaction is not verified here yet."""
+    """Check the sequence of a producer whose transaction is not verified in this partition yet."""
     sequence = header.base_sequence
     is_unknown = entry is None or not entry.batch_metadata
     if verification.supports_epoch_bump and sequence != 0 and is_unknown:
@@ -144,7 +144,7 @@ def check_end_txn_marker(
 
 
 def fenced_epoch(topic_partition: TopicPartition, header: BatchHeader, current: int, offset: int, how: str) -> ApiError:
-    """Return the error of a producer whose epoch is `how` the current one."""
+    """Return the error for an epoch that is `how` (such as "smaller than") the current one."""
     return ApiError(
         ErrorCode.INVALID_PRODUCER_EPOCH,
         f"Epoch of producer {header.producer_id} at offset {offset} in {topic_partition} is "

@@ -1,4 +1,11 @@
-"""What a log knows of one producer; mirrors `ProducerStateEntry` and `BatchMetadata`."""
+"""The state of one producer in a log; mirrors `ProducerStateEntry`, `BatchMetadata`, `VerificationStateEntry`.
+
+A transaction is verified as follows (KIP-890). The first batch that a producer writes to a partition in a
+transaction is appended only if the coordinator has the partition in that transaction. The coordinator's answer may
+arrive after the transaction has ended: then nothing would ever end the appended batch. So each verification has a
+guard, an object that only the append after the answer presents, and that is dropped with the next marker or batch of
+the transaction.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +28,7 @@ NUM_BATCHES_TO_RETAIN: Final = 5
 
 
 class BatchMetadata(NamedTuple):
-    """A batch that the producer has written; it tells a retry from a gap."""
+    """A batch that the producer has written, by which a retry is distinguished from a gap."""
 
     last_sequence: int
     last_offset: int
@@ -106,19 +113,19 @@ class ProducerStateEntry:
         return None
 
     def add_batch(self, producer_epoch: int, batch: BatchMetadata) -> None:
-        """Remember a written batch; a new epoch forgets the batches of the epoch before."""
+        """Add a written batch; a new epoch drops the batches of the epoch before."""
         self.update_epoch(producer_epoch)
         self.batch_metadata.append(batch)
         self.last_timestamp = batch.timestamp
 
     def update_epoch(self, producer_epoch: int) -> None:
-        """Set the epoch; a new epoch forgets the batches of the epoch before."""
+        """Set the epoch; a new epoch drops the batches of the epoch before."""
         if self.producer_epoch != producer_epoch:
             self.batch_metadata.clear()
             self.producer_epoch = producer_epoch
 
     def end_transaction(self, producer_epoch: int, coordinator_epoch: int, timestamp: int) -> None:
-        """Remember the marker that ended the producer's transaction."""
+        """Apply the marker that ended the producer's transaction."""
         self.update_epoch(producer_epoch)
         self.coordinator_epoch = coordinator_epoch
         self.current_txn_first_offset = None
@@ -126,16 +133,16 @@ class ProducerStateEntry:
 
 
 class VerificationGuard:
-    """Stands for one question to the coordinator; equal to nothing but itself."""
+    """The identity of one verification by the coordinator; equal only to itself."""
 
     __slots__ = ()
 
 
 class VerificationStateEntry:
-    """The question about one producer, and the lowest sequence that it has tried to write.
+    """The pending verification of one producer, and the lowest sequence that it has tried to write.
 
     A higher sequence is refused until that one is appended. Otherwise a batch whose verification failed
-    could never be retried. `supports_epoch_bump` says that the producer uses transaction version 2.
+    could never be retried. `supports_epoch_bump` is true for transaction version 2.
     """
 
     __slots__ = ("epoch", "guard", "lowest_sequence", "supports_epoch_bump", "timestamp")
@@ -148,7 +155,7 @@ class VerificationStateEntry:
         self.supports_epoch_bump = supports_epoch_bump
 
     def update(self, sequence: int, epoch: int) -> None:
-        """Take another batch that needs verification; a higher epoch begins anew."""
+        """Add another batch that needs verification; a higher epoch starts over."""
         if epoch > self.epoch:
             self.epoch = epoch
             self.lowest_sequence = sequence

@@ -37,7 +37,7 @@ DEFAULT_PRODUCER_ID_EXPIRATION_MS = 86_400_000
 
 
 class ProducerStateManagerConfig:
-    """Shared by all logs of a broker, and changed in place when a dynamic configuration changes."""
+    """The broker's configurations of producers, shared by its logs and changed in place at run time."""
 
     __slots__ = ("producer_id_expiration_ms", "transaction_verification_enabled")
 
@@ -47,13 +47,17 @@ class ProducerStateManagerConfig:
         transaction_verification_enabled: bool = True,
     ) -> None:
         self.producer_id_expiration_ms = producer_id_expiration_ms
-        """A producer without a batch for this time is forgotten."""
+        """Time without a batch after which a producer is dropped."""
         self.transaction_verification_enabled = transaction_verification_enabled
-        """Whether the coordinator is asked before a partition joins a transaction (KIP-890)."""
+        """Whether the coordinator verifies that a partition belongs to a transaction (KIP-890)."""
 
 
 class UnreplicatedTransactions:
-    """Added in the order of their markers, forgotten in that order; the lowest first offset is at hand."""
+    """Ended transactions whose marker is not below the high watermark; Kafka's `unreplicatedTxns`.
+
+    They are added and removed in the order of their markers. A log that is opened after a kill has all transactions
+    that end behind its last snapshot, so no operation goes through all of them.
+    """
 
     __slots__ = ("_first_offsets", "_markers")
 
@@ -61,7 +65,7 @@ class UnreplicatedTransactions:
         self._markers: dict[int, int] = {}
         """First offset -> marker's offset, in the order of the markers."""
         self._first_offsets: list[int] = []
-        """A heap; those that are forgotten stay in it until they are the lowest."""
+        """A heap; removed entries stay in it until they are the lowest."""
 
     def __len__(self) -> int:
         return len(self._markers)
@@ -72,20 +76,20 @@ class UnreplicatedTransactions:
         heappush(self._first_offsets, first_offset)
 
     def forget_below(self, offset: int) -> None:
-        """Forget those whose marker is before `offset`."""
+        """Remove the transactions whose marker is before `offset`."""
         below = takewhile(lambda item: item[1] < offset, self._markers.items())
         for first_offset in [first for first, _ in below]:
             del self._markers[first_offset]
 
     def lowest(self) -> int | None:
-        """Return the lowest first offset, None without any."""
+        """Return the lowest first offset, None if there is no transaction."""
         heap = self._first_offsets
         while heap and heap[0] not in self._markers:
             heappop(heap)
         return heap[0] if heap else None
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all transactions."""
         self._markers.clear()
         self._first_offsets.clear()
 
@@ -152,7 +156,7 @@ class ProducerStateManager:
     ) -> None:
         """Raise an `ApiError` if the producer may not write the batch at `offset`.
 
-        What `check_data_batch` raises or, for a transaction's marker, `check_end_txn_marker`; and
+        The errors of `check_data_batch` or, for a transaction's marker, of `check_end_txn_marker`; and
         INVALID_TXN_STATE for the first batch of a transaction without the guard of its verification.
         """
         entry = self._producers.get(header.producer_id)
@@ -180,8 +184,8 @@ class ProducerStateManager:
                 return
         if not self._config.transaction_verification_enabled:
             return
-        known = self._verification_states.get(header.producer_id)
-        if known is None or known.guard is not guard:
+        state = self._verification_states.get(header.producer_id)
+        if state is None or state.guard is not guard:
             raise ApiError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
     # -- verification of transactions (KIP-890) -------------------------------------------------
@@ -189,7 +193,7 @@ class ProducerStateManager:
     def maybe_start_verification(
         self, producer_id: int, sequence: int, epoch: int, now_ms: int, *, supports_epoch_bump: bool
     ) -> VerificationGuard | None:
-        """Return the guard of a question to the coordinator; None in an ongoing transaction.
+        """Return the guard of a verification by the coordinator; None in an ongoing transaction.
 
         `sequence` is the first one of the batch that waits for the answer. Raises
         INVALID_PRODUCER_EPOCH for an epoch below the last seen one.
@@ -204,14 +208,14 @@ class ProducerStateManager:
                 )
             if entry.has_ongoing_transaction(epoch):
                 return None
-        known = self._verification_states.get(producer_id)
-        if known is None:
-            known = self._verification_states[producer_id] = VerificationStateEntry(
+        state = self._verification_states.get(producer_id)
+        if state is None:
+            state = self._verification_states[producer_id] = VerificationStateEntry(
                 now_ms, sequence, epoch, supports_epoch_bump
             )
         else:
-            known.update(sequence, epoch)
-        return known.guard
+            state.update(sequence, epoch)
+        return state.guard
 
     def update(self, batch: bytes, header: BatchHeader, base_offset: int, timestamp: int) -> None:
         """Apply a producer's batch that is now in the log, at `base_offset` with that timestamp."""
@@ -265,7 +269,7 @@ class ProducerStateManager:
         return self._transaction_index.collect(start_offset, end_offset)
 
     def replace_aborted_transactions(self, start_offset: int, end_offset: int, remaining: Iterable[AbortedTxn]) -> None:
-        """Of those whose marker is in [start offset, end offset), only `remaining` have records yet."""
+        """Replace the transactions whose marker is in [start offset, end offset) by those that still have records."""
         self._transaction_index.replace(start_offset, end_offset, remaining)
 
     def transactions_aborted_in(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
@@ -299,14 +303,14 @@ class ProducerStateManager:
     def remove_expired_producers(self, now_ms: int) -> None:
         """Forget the producers that wrote nothing for `producer.id.expiration.ms`.
 
-        A producer with an open transaction does not expire. A question to the coordinator that has
-        not been followed by a batch for that time is forgotten too.
+        A producer with an open transaction does not expire. A verification without a batch for that time is
+        dropped too.
         """
         for entry in list(self._producers.values()):
             if self._is_expired(now_ms, entry):
                 del self._producers[entry.producer_id]
-        for producer_id, known in list(self._verification_states.items()):
-            if now_ms - known.timestamp >= self._config.producer_id_expiration_ms:
+        for producer_id, state in list(self._verification_states.items()):
+            if now_ms - state.timestamp >= self._config.producer_id_expiration_ms:
                 del self._verification_states[producer_id]
 
     def _is_expired(self, now_ms: int, entry: ProducerStateEntry) -> bool:
@@ -352,7 +356,7 @@ class ProducerStateManager:
         self.map_end_offset = log_end_offset
 
     def forget(self) -> None:
-        """Forget all but the snapshots, as a killed broker does."""
+        """Drop all state but the snapshots, as a killed broker does."""
         self._verification_states.clear()
         self._clear()
 
@@ -380,7 +384,7 @@ class ProducerStateManager:
         self._update_first_unstable_offset()
 
     def _newest_snapshot(self, log_start_offset: int) -> tuple[int, list[ProducerStateEntry]]:
-        """Return offset and producers of the newest one; one that cannot be read is gone then."""
+        """Return offset and producers of the newest readable snapshot; unreadable ones are removed."""
         while self._snapshots:
             offset = max(self._snapshots)
             entries = self._snapshots.get(offset)
@@ -389,7 +393,7 @@ class ProducerStateManager:
         return log_start_offset, []
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Forget everything, the snapshots too; the log continues at `offset`."""
+        """Drop all state, snapshots included; the log continues at `offset`."""
         self._clear()
         for snapshot in list(self._snapshots):
             del self._snapshots[snapshot]

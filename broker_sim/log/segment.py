@@ -1,10 +1,10 @@
 """A segment of the log and its indexes; mirrors `LogSegment`.
 
-A segment has its batches where `LogStorage` keeps them, see `Batches`. It knows how many bytes of the log are before it,
-how old it is, and when another one must follow.
+The batches are in memory or in a file, see `Batches`. A segment adds its position in the log, its age, and the rule
+for rolling the next one.
 
 Deliberate difference: Kafka's active segment has its sparse indexes too. Here they are made when it is closed;
-where that can be seen before, `OffsetIndex` says where the entries are.
+until then `OffsetIndex` computes the entries where they are visible.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LogSegment:
     )
 
     def __init__(self, base_offset: int, position: int, now_ms: int, batches: Batches) -> None:
-        """Make a segment of these batches; it has none yet, or see `of_content`."""
+        """Create a segment for batches that are still empty; for others see `of_content`."""
         self.base_offset = base_offset
         self.start_position = position
         """The bytes of the log before this segment."""
@@ -52,13 +52,13 @@ class LogSegment:
 
     @classmethod
     def of_content(cls, content: SegmentContent, position: int) -> LogSegment:
-        """Return the segment of batches that are kept already."""
+        """Return the segment of batches that are stored already."""
         segment = cls(content.base_offset, position, content.modified_ms, content.batches)
         segment._first_batch_timestamp = content.first_timestamp
         return segment
 
     def become_inactive(self) -> None:
-        """Hear that nothing is appended any more; mirrors `LogSegment.onBecomeInactiveSegment`."""
+        """Stop being the active segment; mirrors `LogSegment.onBecomeInactiveSegment`."""
         self._batches.become_inactive()
 
     @property
@@ -101,7 +101,7 @@ class LogSegment:
 
     @property
     def largest_timestamp(self) -> int:
-        """The time by which retention goes: the largest timestamp, or else that of the last append."""
+        """The time that retention uses: the largest timestamp, otherwise the time of the last append."""
         timestamp = self.max_timestamp
         return timestamp if timestamp >= 0 else self.last_modified_ms
 
@@ -120,7 +120,7 @@ class LogSegment:
         self.last_modified_ms = now_ms
 
     def replace_in(self, storage: LogStorage, replaced: Sequence[int]) -> None:
-        """Let `storage` keep this segment, filled in memory, where those of the base offsets were."""
+        """Store this segment, filled in memory, in place of those with the base offsets."""
         self._batches = storage.replace_segments(replaced, self._batches, self.last_modified_ms)
 
     def should_roll(self, append: LogAppendInfo, now_ms: int, max_bytes: int, max_age_ms: int) -> bool:
@@ -162,14 +162,15 @@ class LogSegment:
 
         It begins with the batch that holds `start_offset`, has at most `max_bytes` (but the
         whole first batch with `min_one_message`) and stops before the batch that holds
-        `upper_bound_offset`. With `as_view` it may come as a view of the file. Raises UNKNOWN_SERVER_ERROR for a negative `max_bytes`.
+        `upper_bound_offset`. With `as_view` it may come as a view of the file. Raises UNKNOWN_SERVER_ERROR for a
+        negative `max_bytes`.
         """
         if max_bytes < 0:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max size {max_bytes} for log read")
         return self._batches.read(start_offset, max_bytes, upper_bound_offset, min_one_message, as_view)
 
     def fetch_upper_bound_offset(self, start_offset: int, size_bytes: int) -> int | None:
-        """Return an offset that a read of so many bytes from `start_offset` on ends at or before.
+        """Return an offset at or after the end of a read of that many bytes from `start_offset`.
 
         It is the last one of the batch with the next entry of the sparse index, None without any.
         """
@@ -192,7 +193,7 @@ class LogSegment:
     def release_before(self, offset: int) -> None:
         """Free the batches in memory that end before `offset`, which cannot be read any more.
 
-        All positions stay as they are. The batch with the largest timestamp is kept: it is asked for.
+        All positions stay as they are. The batch with the largest timestamp is kept, because look-ups by time need it.
         """
         self._batches.release_before(offset)
 
@@ -201,14 +202,14 @@ class LogSegment:
         return self._batches.batches_from(offset)
 
     def base_offset_of_batch(self, offset: int) -> int:
-        """Return where the batch begins that holds `offset` or follows it; the end after the last."""
-        found = next(self.batches_from(offset), None)
-        return self.end_offset if found is None else found[0].base_offset
+        """Return the base offset of the batch that holds `offset` or follows it, the end offset behind the last."""
+        batch = next(self.batches_from(offset), None)
+        return self.end_offset if batch is None else batch[0].base_offset
 
     def batches_since(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Yield the batches at or after `offset` whose largest timestamp is at least `timestamp`."""
         return self._batches.batches_since(timestamp, offset)
 
     def entries(self) -> BatchEntries:
-        """Return an entry of each batch, of which the index files are made."""
+        """Return the entries of all batches, from which the index files are made."""
         return self._batches.entries()

@@ -45,14 +45,14 @@ class TransactionIndex:
 
     def collect(self, fetch_offset: int, upper_bound_offset: int) -> list[AbortedTxn]:
         """Return the aborted transactions with records in [fetch offset, upper bound)."""
-        found = []
+        aborted = []
         first = bisect_left(self._entries, fetch_offset, key=_LAST_OFFSET)
         for entry in self._entries[first:]:
             if entry.first_offset < upper_bound_offset:
-                found.append(entry)
+                aborted.append(entry)
             if entry.last_stable_offset >= upper_bound_offset:
                 break
-        return found
+        return aborted
 
     def between(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
         """Return the entries whose marker is in [start offset, end offset)."""
@@ -74,5 +74,5 @@ class TransactionIndex:
         self._entries[first:last] = entries
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._entries.clear()

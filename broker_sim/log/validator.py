@@ -48,7 +48,7 @@ from broker_sim.protocol.records import Record, iter_records, read_end_txn_marke
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from broker_sim.config import TopicConfig
     from broker_sim.metadata.topic_partition import TopicPartition
@@ -63,7 +63,7 @@ _SMALLEST_RECORD_BYTES = 7
 _UNBOUNDED_BYTES = 1 << 20
 """A batch of this size may be unpacked as if `max.message.bytes` were not smaller."""
 MOST_UNPACKED = 16
-"""Records may unpack to so many times `max.message.bytes`."""
+"""Largest size of unpacked records, as a multiple of `max.message.bytes`."""
 _QUICK_RECORDS = 1_000
 _QUICK_PACKED_BYTES = 512
 _QUICK_PLAIN_BYTES = 64 * 1024
@@ -109,7 +109,7 @@ class ValidBatch:
 
 
 class ValidatedRecords:
-    """Records of a client with what one validator says of them, found before they are appended."""
+    """Records of a client, and the result of their validation before the append."""
 
     __slots__ = ("batch", "result", "validator")
 
@@ -129,16 +129,16 @@ def batch_of(records: Appendable) -> bytes | memoryview:
 
 
 def reading_effort(attributes: int, records_count: int, size_bytes: int) -> float:
-    """Return how much it takes to read a batch's records, and to unpack them.
+    """Return an estimate of the work to read and unpack a batch's records.
 
-    If what one request wants makes more than 1 in all, others would have to wait for it.
+    A request with a sum above 1 would delay others.
     """
     quick_bytes = _QUICK_PACKED_BYTES if attributes & CODEC_MASK else _QUICK_PLAIN_BYTES
     return max(records_count / _QUICK_RECORDS, size_bytes / quick_bytes)
 
 
 class LogValidator:
-    """The checks that one topic's configuration asks for. Any thread may use it."""
+    """The checks that one topic's configuration requires. Any thread may use it."""
 
     __slots__ = (
         "_compacted",
@@ -170,10 +170,7 @@ class LogValidator:
         self._looks_into = self._compacted or self._limits_old_timestamps or self._target_codec is not None
 
     def effort(self, records: memoryview, now_ms: int) -> float:
-        """Return how much a validation may have to read and unpack.
-
-        It is 0 where the header is enough, otherwise `reading_effort`.
-        """
+        """Return an estimate of a validation's work: 0 if the header is enough, otherwise `reading_effort`."""
         if len(records) < BATCH_OVERHEAD_BYTES:
             return 0.0
         attributes = records[ATTRIBUTES_LOW_BYTE]
@@ -186,7 +183,7 @@ class LogValidator:
         return reading_effort(attributes, count, len(records))
 
     def validate_beside(self, records: memoryview, now_ms: int) -> ValidatedRecords:
-        """Return a client's records with what `validate` says of them."""
+        """Return a client's records with the result of `validate`."""
         result: ValidBatch | ApiError
         try:
             result = self.validate(records, now_ms, _CLIENT)
@@ -194,7 +191,7 @@ class LogValidator:
             # Its traceback would keep the unpacked records until the next garbage collection.
             error.__cause__ = error.__context__ = None
             result = error.with_traceback(None)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client waits
+        except Exception as error:  # noqa: BLE001 - the client waits for an answer
             partition = str(self._topic_partition)
             log.error("records_not_validated", partition=partition, error=repr(error))  # noqa: TRY400
             result = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -255,7 +252,7 @@ class LogValidator:
         assert self._target_codec is not None
         if header.codec is not self._target_codec:
             if header.is_log_append_time:
-                # As in Kafka, which builds the batch anew: its records get the time that they seem to have.
+                # As in Kafka, which rebuilds the batch: its records get the time of the batch.
                 batch, header = _with_times_of_records(batch, header, self._most_plain_bytes)
             batch = memoryview(
                 recompress(batch, header, self._target_codec, self._target_level, self._most_plain_bytes)
@@ -273,7 +270,7 @@ class LogValidator:
         )
 
     def _check_bounds(self, header: BatchHeader) -> None:
-        """Refuse more records than an uncompressed batch of the largest size could have."""
+        """Raise MESSAGE_TOO_LARGE for more records than an uncompressed batch of the largest size could have."""
         most = max(self._max_message_bytes, _UNBOUNDED_BYTES) // _SMALLEST_RECORD_BYTES
         if header.records_count > most:
             raise ApiError(
@@ -344,7 +341,7 @@ class LogValidator:
         return max_timestamp
 
     def _shown(self, record: Record, header: BatchHeader) -> str:
-        """Return the record as Kafka shows it, which reads no keys and values of what stays compressed."""
+        """Return the record as Kafka prints it, which omits keys and values of batches that stay compressed."""
         is_packed = header.attributes & CODEC_MASK
         is_partial = is_packed and self._target_codec in {None, header.codec}
         name, none = ("PartialDefaultRecord", -1) if is_partial else ("DefaultRecord", 0)
@@ -393,10 +390,7 @@ def read_replicated_batches(
     marker, `UnexpectedAppendOffsetError` for a batch that begins before the log's end,
     `OffsetsOutOfOrderError`.
     """
-    batches: list[tuple[BatchHeader, bytes]] = []
-    for buffer in (buffers,) if isinstance(buffers, bytes | memoryview) else buffers:
-        if not _read_replicated_buffer(buffer, topic_partition, leader_epoch, batches):
-            break
+    batches = list(_replicated_batches(buffers, topic_partition, leader_epoch))
     if batches and batches[0][0].base_offset < log_end_offset:
         first_offset, last_offset = batches[0][0].base_offset, batches[-1][0].last_offset
         raise UnexpectedAppendOffsetError(
@@ -408,28 +402,25 @@ def read_replicated_batches(
     return batches
 
 
-def _read_replicated_buffer(
-    buffer: bytes | memoryview,
+def _replicated_batches(
+    buffers: bytes | memoryview | Iterable[bytes | memoryview],
     topic_partition: TopicPartition,
     leader_epoch: int | None,
-    batches: list[tuple[BatchHeader, bytes]],
-) -> bool:
-    """Add the batches of one buffer; return False at a batch of a newer epoch, which ends the append."""
-    last_offset = batches[-1][0].last_offset if batches else -1
-    for view in split_batches(buffer):
-        header = parse_header(view)
-        if leader_epoch is not None and header.partition_leader_epoch > leader_epoch:
-            return False
-        verify_crc(view, header)
-        if header.last_offset <= last_offset:
-            raise OffsetsOutOfOrderError(
-                f"Out of order offsets found in append to {topic_partition}: {header.last_offset} after {last_offset}"
-            )
-        last_offset = header.last_offset
-        if header.is_control and header.records_count and header.producer_id != NO_PRODUCER_ID:
-            read_end_txn_marker(view, header)  # raises for a marker that could not be applied later
-        if isinstance(buffer, bytes) and len(view) == len(buffer):
-            batches.append((header, buffer))
-        else:
-            batches.append((header, bytes(view)))
-    return True
+) -> Iterator[tuple[BatchHeader, bytes]]:
+    """Yield the batches of the buffers, up to the first one with an epoch above `leader_epoch`."""
+    last_offset = -1
+    for buffer in (buffers,) if isinstance(buffers, bytes | memoryview) else buffers:
+        for view in split_batches(buffer):
+            header = parse_header(view)
+            if leader_epoch is not None and header.partition_leader_epoch > leader_epoch:
+                return
+            verify_crc(view, header)
+            if header.last_offset <= last_offset:
+                raise OffsetsOutOfOrderError(
+                    f"Out of order offsets found in append to {topic_partition}: "
+                    f"{header.last_offset} after {last_offset}"
+                )
+            last_offset = header.last_offset
+            if header.is_control and header.records_count and header.producer_id != NO_PRODUCER_ID:
+                read_end_txn_marker(view, header)  # raises for a marker that could not be applied later
+            yield header, buffer if isinstance(buffer, bytes) and len(view) == len(buffer) else bytes(view)

@@ -1,4 +1,7 @@
-"""What stays of a batch; mirrors the `RecordFilter` of `Cleaner.cleanInto` and `MemoryRecords.filterTo`.
+"""The part of a batch that a cleaning retains, and what it needs to know: last offsets, transactions.
+
+Mirrors the `RecordFilter` of `Cleaner.cleanInto`, `MemoryRecords.filterTo`, `SkimpyOffsetMap`,
+`CleanedTransactionMetadata` and `CleanerStats`.
 
 A record stays
 
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CleanerStats:
-    """Counted while a log is cleaned; times are in ms of the broker's clock."""
+    """Counters of one cleaning; times are in ms of the broker's clock."""
 
     start_ms: int = 0
     map_complete_ms: int = 0
@@ -51,17 +54,17 @@ class CleanerStats:
 
     @property
     def elapsed_ms(self) -> int:
-        """How long the cleaning took."""
+        """The duration of the cleaning."""
         return self.end_ms - self.start_ms
 
     @property
     def size_reduction_percent(self) -> float:
-        """By how much the cleaned part of the log has got smaller."""
+        """The share of bytes that the cleaning has removed, in per cent."""
         return _reduction_percent(self.bytes_read, self.bytes_written)
 
     @property
     def message_reduction_percent(self) -> float:
-        """How many of its records are gone."""
+        """The share of records that the cleaning has removed, in per cent."""
         return _reduction_percent(self.messages_read, self.messages_written)
 
 
@@ -73,7 +76,11 @@ _BYTES_PER_ENTRY: Final = 24
 
 
 class OffsetMap:
-    """Offsets by key, and the offset up to which the log has been mapped."""
+    """The last offset of each key in the dirty part of a log, and the offset up to which the log has been mapped.
+
+    Deliberate difference: keys are kept as they are, where Kafka keeps their MD5. A key still counts as 24 bytes of
+    the buffer (hash and offset), so that a map is full where Kafka's is.
+    """
 
     __slots__ = ("_max_keys", "_offsets", "_slots", "latest_offset")
 
@@ -107,7 +114,7 @@ class OffsetMap:
         return self._offsets.get(key, -1)
 
     def update_latest_offset(self, offset: int) -> None:
-        """Note that the log has been mapped up to an offset."""
+        """Set the offset up to which the log has been mapped."""
         self.latest_offset = offset
 
 
@@ -122,7 +129,11 @@ class _OngoingAbortedTxn:
 
 
 class CleanedTransactionMetadata:
-    """Is given every batch in the order of the log."""
+    """The transactions that a cleaning meets, batch by batch in the order of the log.
+
+    A batch of an aborted transaction is removed at once. A marker may be removed if no batch of its transaction
+    precedes it, so at the earliest in the cleaning after the one that has removed the last of them.
+    """
 
     __slots__ = ("_aborted", "_ongoing_aborted", "_ongoing_committed", "_remaining")
 
@@ -133,7 +144,7 @@ class CleanedTransactionMetadata:
         self._remaining: list[AbortedTxn] = []
 
     def add_aborted(self, aborted: Iterable[AbortedTxn]) -> None:
-        """Take in the aborted transactions of the batches that come next."""
+        """Add the aborted transactions of the following batches."""
         for txn in aborted:
             heappush(self._aborted, (txn.first_offset, txn))
 
@@ -143,7 +154,7 @@ class CleanedTransactionMetadata:
         return remaining
 
     def on_batch_read(self, header: BatchHeader) -> bool:
-        """Return whether the batch, which is no marker, is of an aborted transaction."""
+        """Return whether a data batch belongs to an aborted transaction."""
         self._begin_aborted(header.last_offset)
         if not header.is_transactional:
             return False
@@ -155,7 +166,7 @@ class CleanedTransactionMetadata:
         return True
 
     def on_control_batch_read(self, header: BatchHeader, batch: bytes) -> bool:
-        """Return whether no batch of the marker's transaction was met; so also for an empty marker."""
+        """Return whether no batch of the marker's transaction precedes it; True for an empty marker."""
         self._begin_aborted(header.last_offset)
         if not header.records_count:
             return True
@@ -177,11 +188,11 @@ class CleanedTransactionMetadata:
 
 
 RECORDS_PER_UNIT: Final = 128
-"""After so many records of a batch the work may be interrupted."""
+"""Records of a batch after which the work may be interrupted."""
 
 
 class Work(NamedTuple):
-    """A piece of work that has been done."""
+    """The size of a completed piece of work."""
 
     records: int
     size_bytes: int
@@ -208,7 +219,7 @@ class BatchFilter:
         self._stats = stats
 
     def filter(self, header: BatchHeader, batch: bytes) -> Generator[Work, None, bytes | None]:
-        """Return the batch, a smaller one of the same offsets, or None where nothing stays."""
+        """Return the batch, a smaller one of the same offsets, or None if nothing is retained."""
         if header.is_control:
             without_batches = self._transactions.on_control_batch_read(header, batch)
             horizon_ms = header.delete_horizon_ms
@@ -234,7 +245,7 @@ class BatchFilter:
         return rebuild_batch(header, retained, self._horizon_ms(header, needs_it=needs_horizon))
 
     def _marker(self, header: BatchHeader, batch: bytes, *, without_batches: bool) -> bytes:
-        """Return the marker, with a delete horizon from when its transaction has no records."""
+        """Return the marker, with a delete horizon once its transaction has no records."""
         self._stats.messages_written += header.records_count
         if not without_batches or header.delete_horizon_ms is not None:
             return batch
@@ -256,7 +267,7 @@ class BatchFilter:
         return header.is_control and header.producer_epoch == producer.producer_epoch
 
     def _retained(self, header: BatchHeader, batch: bytes) -> Generator[Work, None, list[Record]]:
-        """Return the records that stay, by the cases A to C."""
+        """Return the retained records, by the cases A to C."""
         latest_offset, last_offset_of = self._offsets.latest_offset, self._offsets.get
         horizon_ms = header.delete_horizon_ms
         keeps_tombstones = horizon_ms is None or self._now_ms < horizon_ms

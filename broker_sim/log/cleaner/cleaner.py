@@ -2,10 +2,10 @@
 
     1  map       the keys of the dirty part, each with the offset of its last record
     2  group     the segments from the log's start on, small ones together
-    3  copy      what stays of each group into a new segment, and put that into the log
+    3  copy      the retained records of each group into a new segment, which replaces the group
 
-The work is a generator: it stops after each batch, and within large ones, so that its caller decides
-for how long it runs at a time.
+The work is a generator: it yields after each batch, and within large ones, so that its caller decides
+how long it runs at a time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Cleaner:
     """Cleans one log once."""
 
     def __init__(self, cleanable: LogToClean, offsets: OffsetMap) -> None:
-        """`offsets` is an empty map, as large as `log.cleaner.dedupe.buffer.size` says."""
+        """`offsets` is an empty map, sized by `log.cleaner.dedupe.buffer.size`."""
         self.cleanable = cleanable
         self.stats = CleanerStats()
         self._log = cleanable.log
@@ -51,8 +51,8 @@ class Cleaner:
     def clean(self) -> Generator[Work, None, int]:
         """Clean the log; return the first offset that is still dirty.
 
-        Raises `LogCleaningAbortedError`, and any error of a batch that cannot be decoded. A batch that
-        its CRC does not fit to raises CORRUPT_MESSAGE: a copy would get a CRC that fits.
+        Raises `LogCleaningAbortedError`, and any error of a batch that cannot be decoded. A batch with a wrong
+        CRC raises CORRUPT_MESSAGE: a copy would get a correct one.
         """
         clock, stats, log = self._log.clock, self.stats, self._log
         stats.start_ms = clock.now_ms()
@@ -88,7 +88,7 @@ class Cleaner:
     def _map_batch(
         self, header: BatchHeader, batch: bytes, transactions: CleanedTransactionMetadata
     ) -> Generator[Work, None, bool]:
-        """Put the keys of a batch into the map; return False if it has no room for one."""
+        """Put the keys of a batch into the map; return False if the map is full."""
         verify_crc(memoryview(batch), header)
         offsets, start = self._offsets, self.cleanable.first_dirty_offset
         self.stats.map_bytes_read += header.size_bytes
@@ -111,7 +111,7 @@ class Cleaner:
     # -- the copy -------------------------------------------------------------------------------
 
     def _clean_segments(self, group: Sequence[LogSegment], batches: BatchFilter) -> Generator[Work, None, None]:
-        """Replace the segments by one with what stays of them."""
+        """Replace the segments by one with their retained records."""
         log = self._log
         cleaned = _new_cleaned_segment(log, group)
         ends = [segment.base_offset for segment in group[1:]] + [group[-1].end_offset]
@@ -122,14 +122,14 @@ class Cleaner:
             for header, batch in segment.batches_from(segment.base_offset):
                 verify_crc(memoryview(batch), header)
                 self.stats.bytes_read += header.size_bytes
-                kept = yield from batches.filter(header, batch)
-                kept_bytes = 0
-                if kept is not None:
-                    kept_bytes = len(kept)
-                    self.stats.bytes_written += kept_bytes
-                    max_timestamp = parse_header(kept).max_timestamp
-                    cleaned.append(kept, header.last_offset + 1, max_timestamp, segment.last_modified_ms)
-                yield Work(1, header.size_bytes + kept_bytes)
+                retained = yield from batches.filter(header, batch)
+                retained_bytes = 0
+                if retained is not None:
+                    retained_bytes = len(retained)
+                    self.stats.bytes_written += retained_bytes
+                    max_timestamp = parse_header(retained).max_timestamp
+                    cleaned.append(retained, header.last_offset + 1, max_timestamp, segment.last_modified_ms)
+                yield Work(1, header.size_bytes + retained_bytes)
                 self._check_not_deleted(group[0])
         cleaned.last_modified_ms = group[-1].last_modified_ms
         log.producer_state.replace_aborted_transactions(
@@ -146,7 +146,7 @@ class Cleaner:
 def group_segments_by_size(
     segments: Sequence[LogSegment], max_bytes: int, first_uncleanable_offset: int
 ) -> list[list[LogSegment]]:
-    """Return the segments in groups, each of which fits into one segment; none is divided."""
+    """Return the segments in groups that each fit into one segment; no segment is split."""
     groups: list[list[LogSegment]] = []
     group_bytes = 0
     for index, segment in enumerate(segments):
@@ -167,7 +167,7 @@ def group_segments_by_size(
 
 
 def _new_cleaned_segment(log: PartitionLog, group: Sequence[LogSegment]) -> LogSegment:
-    """Return an empty segment for the records that stay; mirrors `UnifiedLog.createNewCleanedSegment`."""
+    """Return an empty segment for the retained records; mirrors `UnifiedLog.createNewCleanedSegment`."""
     first = group[0]
     return LogSegment.in_memory(
         first.base_offset, first.start_position, log.clock.wall_clock_ms(), log.config.index_interval_bytes

@@ -1,13 +1,13 @@
 """The cleaner of one broker and its threads; mirrors `LogCleaner` and `CleanerThread`.
 
-A thread looks for the dirtiest log, cleans it, deletes the old segments of compacted logs, and goes on;
-without a log to clean it pauses for `log.cleaner.backoff.ms`. A log whose cleaning fails, with whatever
-error, is not cleaned again; the others are.
+A thread cleans the dirtiest log, deletes the old segments of compacted logs, and repeats;
+without a log to clean it pauses for `log.cleaner.backoff.ms`. A log whose cleaning fails with any error is not
+cleaned again; the others are.
 
 Deliberate difference: the threads are not threads. Their work is done on the broker's loop, in steps of a
 few milliseconds: at most `RECORDS_PER_STEP` records, and at most the bytes that Kafka's thread reads at
-once (half of its share of `log.cleaner.io.buffer.size`). Only a batch is never divided for
-decompression. Between two steps everything else that is due runs.
+once (half of its share of `log.cleaner.io.buffer.size`). Only the decompression of a batch is never split.
+Between two steps everything else that is due runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 
 class Throttler:
-    """The rate of all threads of one cleaner together."""
+    """Limits all threads of one cleaner to `log.cleaner.io.max.bytes.per.second`; mirrors `Throttler`.
+
+    Deliberate difference: Kafka checks the rate every 300 ms and then sleeps; here each step is followed by the pause
+    that its bytes require, which works in virtual time too, where steps take no time.
+    """
 
     __slots__ = ("_clock", "_free_ms", "desired_bytes_per_second")
 
@@ -41,7 +45,7 @@ class Throttler:
         self._free_ms = float(clock.now_ms())
 
     def observe(self, size_bytes: int) -> int:
-        """Count bytes that were read or written; return for how many ms to pause after that."""
+        """Add bytes that were read or written; return the pause that must follow, in ms."""
         now_ms = self._clock.now_ms()
         needed_ms = 1000 * size_bytes / max(self.desired_bytes_per_second, 1.0)
         self._free_ms = max(self._free_ms, now_ms) + needed_ms
@@ -65,7 +69,7 @@ class CleanedLogs(Protocol):
 
 
 class LogCleaner:
-    """Runs from `startup` to `shutdown`, in the broker's process."""
+    """The cleaner of one broker, which runs from `startup` to `shutdown` in the broker's process."""
 
     def __init__(self, broker_id: int, process: Process, config: BrokerConfig, logs: CleanedLogs) -> None:
         self.config = config
@@ -76,19 +80,19 @@ class LogCleaner:
         self._threads: list[CleanerThread] = []
 
     def startup(self) -> None:
-        """Begin to clean, unless `log.cleaner.enable` is false."""
+        """Start the threads, unless `log.cleaner.enable` is false."""
         if not self.config.log_cleaner_enable:
             return
         self._threads = [CleanerThread(number, self) for number in range(self.config.log_cleaner_threads)]
 
     def shutdown(self) -> None:
-        """Stop; a cleaning that is in progress ends without a result."""
+        """Stop the threads; a cleaning in progress ends without a result."""
         for thread in self._threads:
             thread.shutdown()
         self._threads = []
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Take a changed configuration; the threads begin anew if one of the cleaner's has changed."""
+        """Apply a changed configuration; the threads restart if one of the cleaner's values has changed."""
         before, self.config = self.config, config
         if _settings(before) == _settings(config):
             return
@@ -98,12 +102,12 @@ class LogCleaner:
 
     @property
     def last_stats(self) -> list[CleanerStats]:
-        """What each thread's last cleaning has read and written."""
+        """The counters of each thread's last cleaning."""
         return [thread.last_stats for thread in self._threads]
 
 
 class CleanerThread:
-    """Cleans one log after the other."""
+    """One thread, which cleans one log after the other."""
 
     def __init__(self, number: int, cleaner: LogCleaner) -> None:
         self._number = number
@@ -123,13 +127,13 @@ class CleanerThread:
         self._handle: Handle = self._process.call_later(0, self._do_work)
 
     def shutdown(self) -> None:
-        """Stop, and let go of the log."""
+        """Stop, and abort the cleaning in progress."""
         self._handle.cancel()
         if self._cleaner is not None:
             self._manager.abort_cleaning(self._cleaner.cleanable.log.topic_partition)
 
     def _do_work(self) -> None:
-        """Begin to clean the dirtiest log, or look again after the backoff."""
+        """Begin to clean the dirtiest log, or retry after the backoff."""
         cleanable = self._manager.grab_filthiest_compacted_log(self._logs.compacted_logs)
         if cleanable is None:
             self._delete_old_segments()
@@ -140,7 +144,7 @@ class CleanerThread:
         self._step()
 
     def _step(self) -> None:
-        """Go on with the cleaning for one step."""
+        """Continue the cleaning for one step."""
         assert self._cleaner is not None
         cleanable = self._cleaner.cleanable
         if not self._manager.is_in_progress(cleanable):
@@ -160,7 +164,7 @@ class CleanerThread:
             self._manager.done_cleaning(cleanable, end_offset)
             self.last_stats = self._cleaner.stats
             self._log_stats(self._cleaner, end_offset)
-            # Without room for the keys of one batch, it would begin anew at once, for ever.
+            # Without room for the keys of one batch, it would restart at once, for ever.
             self._end(0 if end_offset > cleanable.first_dirty_offset else self._backoff_ms)
             return
         pause_ms = self._owner.throttler.observe(done_bytes)
@@ -180,7 +184,7 @@ class CleanerThread:
         return size_bytes, None
 
     def _end(self, pause_ms: int = 0) -> None:
-        """Let go of the log and look for the next one."""
+        """End the cleaning and look for the next log."""
         self._cleaner = self._work = None
         self._delete_old_segments()
         self._handle = self._process.call_later(pause_ms, self._do_work)
@@ -218,7 +222,7 @@ class CleanerThread:
 
 
 def _settings(config: BrokerConfig) -> tuple[float, ...]:
-    """Return the configurations that a running cleaner takes over; mirrors `ReconfigurableConfigs`."""
+    """Return the cleaner's configurations that may change at run time; mirrors `ReconfigurableConfigs`."""
     return (
         config.log_cleaner_threads,
         config.log_cleaner_dedupe_buffer_size,

@@ -1,8 +1,12 @@
-"""Which log is cleaned next, and from where on; mirrors `LogCleanerManager`.
+"""The choice of the next log to clean and of its cleanable part; mirrors `LogCleanerManager` and `LogToClean`.
 
 The first dirty offset of each partition, between the log's clean tail and its dirty head, outlives the
-broker's process; on disk it stands in `cleaner-offset-checkpoint`. What cannot be cleaned is tried again when
-the broker has been restarted.
+broker's process; on disk it is in `cleaner-offset-checkpoint`. A failed partition is cleaned again after a restart of
+the broker. Not cleaned are
+
+    A  the active segment
+    B  the segment with the last stable offset, and those behind it
+    C  the first segment with a record younger than `min.compaction.lag.ms`, and those behind it
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ class LogToClean:
         uncleanable = _first_uncleanable_segment(log, first_dirty_offset, now_ms)
         self.first_uncleanable_offset = max(uncleanable.base_offset, first_dirty_offset)
         self.compaction_delay_ms = _max_compaction_delay_ms(log, first_dirty_offset, now_ms)
-        """For how long a record has been in the dirty part beyond `max.compaction.lag.ms`."""
+        """Time that the oldest dirty record is beyond `max.compaction.lag.ms`."""
         self.clean_bytes = sum(
             segment.size_bytes for segment in log.segments if segment.base_offset < first_dirty_offset
         )
@@ -99,7 +103,7 @@ def _first_uncleanable_segment(log: PartitionLog, first_dirty_offset: int, now_m
 
 
 def _max_compaction_delay_ms(log: PartitionLog, first_dirty_offset: int, now_ms: int) -> int:
-    """Return by how much the oldest dirty segment, not the active one, is beyond the largest lag."""
+    """Return the time that the oldest dirty segment, except the active one, is beyond the largest lag."""
     dirty = _from(log.segments, first_dirty_offset)
     timestamps = [segment.first_batch_timestamp for segment in dirty if segment is not log.segments[-1]]
     oldest = min((timestamp for timestamp in timestamps if timestamp > 0), default=None)
@@ -120,22 +124,22 @@ class LogCleanerManager:
         first_dirty_offsets: Mapping[TopicPartition, int] | None = None,
         checkpoint: Callable[[Mapping[TopicPartition, int]], object] | None = None,
     ) -> None:
-        """Begin with the offsets of the last checkpoint; `checkpoint(offsets)` keeps changed ones."""
+        """Begin with the offsets of the last checkpoint; `checkpoint(offsets)` stores changed ones."""
         self._clock = clock
         self._first_dirty_offsets = dict(first_dirty_offsets or {})
         self._checkpoint = checkpoint
         self._in_progress: dict[TopicPartition, LogToClean] = {}
         self._uncleanable: set[TopicPartition] = set()
         self.dirtiest_log_cleanable_ratio = 0.0
-        """That of the dirtiest log when one was last looked for."""
+        """The cleanable ratio of the dirtiest log at the last run."""
         self.last_run_ms = clock.now_ms()
-        """When a log to clean was last looked for."""
+        """The time of the last search for a log to clean."""
         self.max_compaction_delay_ms = 0
-        """The longest delay of a log beyond `max.compaction.lag.ms` at that time."""
+        """The longest delay of a log beyond `max.compaction.lag.ms` at the last run."""
 
     @property
     def first_dirty_offsets(self) -> Mapping[TopicPartition, int]:
-        """Where the next cleaning begins, by partition; for reading only."""
+        """The start of the next cleaning by partition; for reading only."""
         return self._first_dirty_offsets
 
     @property
@@ -153,7 +157,7 @@ class LogCleanerManager:
         )
 
     def restart(self) -> None:
-        """Forget what ended with the broker's process: cleanings and the marks of uncleanable partitions."""
+        """Forget cleanings in progress and uncleanable partitions, which end with the broker's process."""
         self._in_progress.clear()
         self._uncleanable.clear()
 
@@ -175,12 +179,14 @@ class LogCleanerManager:
         """
         self.last_run_ms = self._clock.now_ms()
         now_ms = self._clock.wall_clock_ms()
-        looked_at = [self._look_at(log, now_ms) for log in logs if self._may_be_cleaned(log)]
-        dirty = [found for found in looked_at if found is not None and found.total_bytes > 0]
-        self.dirtiest_log_cleanable_ratio = max((found.cleanable_ratio for found in dirty), default=0.0)
-        self.max_compaction_delay_ms = max((found.compaction_delay_ms for found in dirty), default=0)
+        candidates = [self._look_at(log, now_ms) for log in logs if self._may_be_cleaned(log)]
+        dirty = [cleanable for cleanable in candidates if cleanable is not None and cleanable.total_bytes > 0]
+        self.dirtiest_log_cleanable_ratio = max((cleanable.cleanable_ratio for cleanable in dirty), default=0.0)
+        self.max_compaction_delay_ms = max((cleanable.compaction_delay_ms for cleanable in dirty), default=0)
         filthiest = max(
-            (found for found in dirty if found.must_be_cleaned), key=lambda found: found.cleanable_ratio, default=None
+            (cleanable for cleanable in dirty if cleanable.must_be_cleaned),
+            key=lambda cleanable: cleanable.cleanable_ratio,
+            default=None,
         )
         if filthiest is not None:
             self._in_progress[filthiest.log.topic_partition] = filthiest
@@ -206,7 +212,7 @@ class LogCleanerManager:
         return self._in_progress.get(cleanable.log.topic_partition) is cleanable
 
     def done_cleaning(self, cleanable: LogToClean, end_offset: int) -> None:
-        """Keep where the next cleaning begins."""
+        """End a cleaning; the next one begins at `end_offset`."""
         topic_partition = cleanable.log.topic_partition
         del self._in_progress[topic_partition]
         self._update(topic_partition, max(end_offset, cleanable.first_dirty_offset))
@@ -218,7 +224,7 @@ class LogCleanerManager:
     def cleaning_failed(self, topic_partition: TopicPartition, error: Exception) -> None:
         """End the partition's cleaning after an error, and log it; it is uncleanable from now on.
 
-        Not with KAFKA_STORAGE_ERROR: as in Kafka, the partition is offline then.
+        After KAFKA_STORAGE_ERROR it is not: as in Kafka, the partition is offline then.
         """
         if isinstance(error, ApiError) and error.error_code is ErrorCode.KAFKA_STORAGE_ERROR:
             self.abort_cleaning(topic_partition)
@@ -231,12 +237,12 @@ class LogCleanerManager:
         )
 
     def mark_uncleanable(self, topic_partition: TopicPartition) -> None:
-        """Clean the partition no more until the broker is restarted; its cleaning has failed."""
+        """Exclude the partition from cleaning until the broker is restarted."""
         self._in_progress.pop(topic_partition, None)
         self._uncleanable.add(topic_partition)
 
     def truncated(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Note that a log is cut at an offset: its cleaning ends, and later offsets are dirty."""
+        """Record a truncation: the partition's cleaning ends, and later offsets are dirty."""
         self.abort_cleaning(topic_partition)
         if self._first_dirty_offsets.get(topic_partition, 0) > offset:
             self._update(topic_partition, offset)
@@ -255,13 +261,13 @@ class LogCleanerManager:
         )
 
     def _first_dirty_offset(self, log: PartitionLog) -> int:
-        """Return the kept offset, or the log's start if that is outside of the log."""
+        """Return the stored offset, or the log's start if the offset is outside of the log."""
         start_offset = log.log_start_offset
         offset = self._first_dirty_offsets.get(log.topic_partition, start_offset)
         return offset if start_offset <= offset <= log.log_end_offset else start_offset
 
     def _reset_first_dirty_offset(self, log: PartitionLog, offset: int) -> None:
-        """Keep another offset, because the old one is outside of the log."""
+        """Replace the stored offset, which is outside of the log."""
         old_offset = self._first_dirty_offsets[log.topic_partition]
         if old_offset > log.log_end_offset or not log.config.is_deleted_by_age:
             event_log.bind(self._clock).warning(

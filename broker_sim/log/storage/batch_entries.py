@@ -1,11 +1,11 @@
-"""Finds the batches of a segment by sorted arrays with one entry for each batch.
+"""Look-up of a segment's batches in sorted arrays with one entry for each batch, and the sparse index of them.
 
     end_offsets      offset after the batch          -> which batch holds an offset
     positions        bytes of the segment before the batch; one more for the end
     max_timestamps   largest timestamp so far        -> first batch at or after a time
 
-A look-up is a bisection of an array. All batches in memory are found like this, and those of a file that is
-written to or was looked at whole; `SealedBatches` finds the others.
+A look-up is a bisection of an array. It serves all batches in memory, and those of a file that is written to or was
+scanned; `SealedBatches` serves the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BatchPlace(NamedTuple):
-    """Where a batch is in its file, and what its header says."""
+    """The place of a batch in its file, with fields of its header."""
 
     position: int
     end: int
@@ -34,7 +34,15 @@ class BatchPlace(NamedTuple):
 
 
 class OffsetIndex:
-    """The entries of one segment, computed when they are needed."""
+    """The sparse index of one segment, computed when it is needed; mirrors how `OffsetIndex` is filled and read.
+
+    A batch has an entry if more than `index.interval.bytes` precede it since the last batch with one. Look-ups in
+    memory do not need it. It is written into the `.index` file of a log on disk, and it bounds the search of a fetch
+    of committed records for aborted transactions: up to the first entry after the records read, otherwise to the
+    end of the segment. So the list may have transactions that begin after the last record, as Kafka's has.
+
+    Deliberate difference: after a truncation the entries are those of a log that was never longer.
+    """
 
     __slots__ = ("_batches", "interval_bytes")
 
@@ -91,21 +99,21 @@ class BatchEntries:
     def __init__(
         self, start_offset: int, index_interval_bytes: int, start_position: int = 0, max_timestamp: int = NO_TIMESTAMP
     ) -> None:
-        """Begin without entries behind batches that end at these and are not newer."""
+        """Begin without entries, behind batches that end at this offset and position."""
         self.start_offset = start_offset
-        """Where the first batch begins, or would begin."""
+        """The base offset of the first batch, present or future."""
         self.end_offset = start_offset
         """The offset after the last batch."""
         self.size_bytes = start_position
         """The bytes of the segment up to the end of the last batch."""
         self.max_timestamp = max_timestamp
-        """The largest timestamp so far, -1 if there is none."""
+        """The largest timestamp, -1 if there is none."""
         self._max_timestamp_before = max_timestamp
         self.end_offsets = array("q")
         self.positions = array("q", (start_position,))
         self.max_timestamps = array("q")
         self.index = OffsetIndex(index_interval_bytes)
-        """Which of the batches have an entry in the sparse index."""
+        """The sparse index of these batches."""
 
     def __len__(self) -> int:
         return len(self.end_offsets)
@@ -141,7 +149,7 @@ class BatchEntries:
         self._note_end()
 
     def truncate_to(self, keep: int) -> None:
-        """Drop all entries but the first so many."""
+        """Keep only the first `keep` entries."""
         del self.end_offsets[keep:], self.max_timestamps[keep:], self.positions[keep + 1 :]
         self.index.truncate_to(keep)
         self._note_end()
@@ -159,7 +167,7 @@ class BatchEntries:
         return next(self.places_from(offset), None)
 
     def places_from(self, offset: int) -> Iterator[BatchPlace]:
-        """Yield the batches from the one that holds `offset` or follows it, including those added during the iteration."""
+        """Yield the batches from the one that holds `offset` or follows it, also those added during the iteration."""
         end_offsets, positions, timestamps = self.end_offsets, self.positions, self.max_timestamps
         while (number := bisect_right(end_offsets, offset)) < len(end_offsets):
             offset, start = end_offsets[number], positions[number]
@@ -175,7 +183,7 @@ class BatchEntries:
         return None if batch is None else self.end_offsets[batch] - 1
 
     def check(self, position: int, end: int) -> None:
-        """Do nothing: every batch with an entry was checked."""
+        """Do nothing: every batch with an entry has been verified."""
 
     # -- the index files ------------------------------------------------------------------------
 

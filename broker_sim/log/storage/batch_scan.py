@@ -1,8 +1,10 @@
-"""Finds the batches of a `.log` file and the place where it is torn; mirrors `LogSegment.recover`.
+"""The headers of the batches in a `.log` file; mirrors `LogSegment.recover` and `FileLogInputStream`.
 
-A broker that was killed may leave half a batch at the end of its last segment. What counts ends before
-the first batch that is incomplete, has another magic, goes back in offsets, or, where that is asked,
-does not have the records that its CRC says.
+    scan    the whole file, when a segment is opened: entries of all batches, epochs, aborted transactions
+    walk    from a position that an index gives, when a segment is read
+
+A broker that was killed may leave half a batch at the end of its last segment. The valid part of a file ends before
+the first batch that is incomplete, has another magic, goes back in offsets, or, with `verify`, has a wrong CRC.
 """
 
 from __future__ import annotations
@@ -37,14 +39,14 @@ HEADER_FIELDS: Final = Struct(">qiibIhi8xqq")
 
 
 def is_out_of_place(magic: int, size_bytes: int, base_offset: int, last_offset_delta: int, end_offset: int) -> bool:
-    """Whether no batch behind `end_offset` can have these numbers."""
+    """Whether these numbers are impossible for a batch behind `end_offset`."""
     return magic != MAGIC_V2 or size_bytes < BATCH_OVERHEAD_BYTES or base_offset < end_offset or last_offset_delta < 0
 
 
 BLOCK_BYTES: Final = 4_096
-"""What is read at once: the header of a large batch, or the first small ones."""
+"""Size of a read behind a large batch, enough for the header of another one."""
 LARGE_BLOCK_BYTES: Final = 16 * 1024
-"""What is read behind a small batch: others follow."""
+"""Size of a read behind a small batch, which is likely to be followed by others."""
 
 
 class BatchDamagedError(Exception):
@@ -95,7 +97,7 @@ def walk_batches(
 
 
 def settled(places: Iterable[BatchPlace]) -> Iterator[BatchPlace]:
-    """Yield each batch when the one after it has been seen: a wrong offset shows only there."""
+    """Yield each batch after its successor has been read, which reveals a wrong offset."""
     before = None
     for place in places:
         if before is not None:
@@ -106,7 +108,12 @@ def settled(places: Iterable[BatchPlace]) -> Iterator[BatchPlace]:
 
 
 class LogHistory:
-    """Filled batch by batch, from the log's first to its last."""
+    """The leader epochs and aborted transactions of a log, from its batches in the order of the log.
+
+    Both have files of their own, which have no checksums. The transactions are always taken from the batches. The
+    leader epochs are taken from their file, as in Kafka, because it has epochs whose first batches are compacted or
+    deleted. Recovered batches add newer epochs; all others count only if the file is lost.
+    """
 
     __slots__ = ("_ongoing", "aborted", "epochs", "recovered_epochs")
 
@@ -114,23 +121,23 @@ class LogHistory:
         self.epochs: list[EpochEntry] = []
         """The first batch of each leader epoch that is above all before, the oldest first."""
         self.recovered_epochs: list[EpochEntry] = []
-        """The same of the segments that are recovered, for themselves."""
+        """The first batch of each leader epoch, in recovered segments only."""
         self.aborted: list[AbortedTxn] = []
         """The aborted transactions with records, in the order of their markers."""
         self._ongoing: dict[int, int] = {}
 
     def add_epoch(self, epoch: int, base_offset: int, *, is_recovered: bool) -> None:
-        """Note a batch whose epoch is not that of the batch before in its segment."""
+        """Add a batch whose epoch differs from that of its predecessor in the segment."""
         _add_if_newer(self.epochs, epoch, base_offset)
         if is_recovered:
             _add_if_newer(self.recovered_epochs, epoch, base_offset)
 
     def add_data(self, producer_id: int, base_offset: int) -> None:
-        """Note a batch of a transaction."""
+        """Add a batch of a transaction."""
         self._ongoing.setdefault(producer_id, base_offset)
 
     def add_marker(self, producer_id: int, offset: int, *, is_commit: bool) -> None:
-        """Note the end of a transaction."""
+        """Add the end of a transaction."""
         first_offset = self._ongoing.pop(producer_id, None)
         if first_offset is not None and not is_commit:
             next_undecided = min(self._ongoing.values(), default=offset + 1)
@@ -157,10 +164,10 @@ def scan_segment(
     upper_bound_offset: int | None = None,
     at_most_bytes: int | None = None,
 ) -> int:
-    """Note each batch of the file in `entries` and `history`; return how many bytes of the file count.
+    """Add each batch of the file to `entries` and `history`; return the size of the file's valid part in bytes.
 
     With `verify` the CRC of each batch is checked too. All batches end at or before the upper bound, at
-    which the next segment begins. What is behind so many bytes of the file is not looked at.
+    which the next segment begins. At most the first `at_most_bytes` of the file are read (default: all).
     """
     if path.stat().st_size < BATCH_OVERHEAD_BYTES:
         return 0
@@ -190,7 +197,7 @@ def scan_batches(
         ):
             break
         if base_offset != end_offset and end_offset <= _offset_at(mapped, end) < next_offset and _is_sound(mapped, end):
-            break  # this one's offset is wrong: the next batch fits to the one before
+            break  # the offset of this batch is wrong: its successor fits its predecessor
         if attributes & TRANSACTIONAL_FLAG and not _note_transaction(
             history, mapped[position:end], attributes, producer_id, base_offset
         ):
@@ -205,7 +212,7 @@ def scan_batches(
 
 
 def _offset_at(mapped: memoryview | bytes, position: int) -> int:
-    """Return the base offset of a batch at this position, -1 if there is no room for a batch."""
+    """Return the base offset of the batch at this position, -1 if the file ends before a whole header."""
     if position + BATCH_OVERHEAD_BYTES > len(mapped):
         return -1
     (base_offset,) = _BASE_OFFSET.unpack_from(mapped, position)
@@ -213,7 +220,7 @@ def _offset_at(mapped: memoryview | bytes, position: int) -> int:
 
 
 def _is_sound(mapped: memoryview | bytes, position: int) -> bool:
-    """Return whether a whole batch is here, whose CRC is right."""
+    """Return whether there is a whole batch with a correct CRC at this position."""
     _, length, _, magic, crc, *_ = HEADER_FIELDS.unpack_from(mapped, position)
     end = position + LOG_OVERHEAD_BYTES + length
     is_whole = magic == MAGIC_V2 and position + BATCH_OVERHEAD_BYTES <= end <= len(mapped)
@@ -223,7 +230,7 @@ def _is_sound(mapped: memoryview | bytes, position: int) -> bool:
 def _note_transaction(
     history: LogHistory, batch: memoryview | bytes, attributes: int, producer_id: int, base_offset: int
 ) -> bool:
-    """Note a batch of a transaction or its marker; return False for a marker that cannot be read."""
+    """Add a transaction's batch or marker to the history; return False for a malformed marker."""
     if not attributes & CONTROL_FLAG:
         history.add_data(producer_id, base_offset)
     elif parse_header(batch).records_count:  # else the cleaner has dropped the whole transaction

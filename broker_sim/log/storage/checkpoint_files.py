@@ -1,9 +1,11 @@
-"""Small text files that are replaced whole; mirrors `CheckpointFile` and its formats.
+"""Small text files that are replaced atomically.
+
+Mirrors `CheckpointFile`, `LeaderEpochCheckpointFile` and `PartitionMetadataFile`.
 
 0                     version
 2                     number of lines that follow
 topic 0 17            offset checkpoints: topic, partition, offset
-topic 1 4             leader epochs: epoch, start offset
+topic 1 4
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def replace_file(path: StoragePath, content: bytes) -> None:
 
 
 def write_lines(path: StoragePath, lines: Iterable[str]) -> None:
-    """Write a checkpoint of these lines."""
+    """Write a checkpoint file with these lines."""
     body = list(lines)
     replace_file(path, "\n".join([_VERSION, str(len(body)), *body, ""]).encode())
 
@@ -55,7 +57,7 @@ def read_lines(path: StoragePath) -> list[str]:
         return []
     text = path.read_text("utf-8")
     lines = text.splitlines()
-    # A number that is cut is another number: the end of the last line says that it is whole.
+    # A number that is cut off is another number: a line break ends the last line of a whole file.
     if lines[:2] != [_VERSION, str(len(lines) - 2)] or not text.endswith("\n"):
         raise ValueError(f"{path} is no whole checkpoint of version {_VERSION}")
     return lines[2:]
@@ -81,7 +83,7 @@ LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 
 
 def read_leader_epochs(path: StoragePath) -> list[EpochEntry]:
-    """Return the entries of the file. Raises ValueError or TypeError if they cannot be such entries."""
+    """Return the entries of `leader-epoch-checkpoint`. Raises ValueError or TypeError for impossible entries."""
     entries = [EpochEntry(*map(int, line.split())) for line in read_lines(path)]
     before = EpochEntry(-1, -1)
     for entry in entries:
@@ -92,9 +94,9 @@ def read_leader_epochs(path: StoragePath) -> list[EpochEntry]:
 
 
 def load_leader_epochs(path: StoragePath, history: LogHistory) -> list[EpochEntry]:
-    """Return what the file has, and newer epochs of batches that were recovered. Raises OSError.
+    """Return the entries of the file, and newer epochs of recovered batches. Raises OSError.
 
-    A file that is lost or damaged is made from all batches.
+    A lost or damaged file is replaced by the epochs of all batches.
     """
     why = "there is no such file"
     if path.exists():
@@ -119,19 +121,19 @@ _CONTENT: Final = re.compile(rb"version: 0\s+topic_id: ([A-Za-z0-9_-]{22})\s*")
 
 
 def encode_id(raw: bytes) -> str:
-    """Return an id as Kafka writes it."""
+    """Return an id in Kafka's text form."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def encode_partition_metadata(topic_id: bytes) -> bytes:
-    """Return the content of the file."""
+    """Return the content of `partition.metadata`."""
     return f"version: 0\ntopic_id: {encode_id(topic_id)}\n".encode()
 
 
 def read_topic_id(path: StoragePath) -> bytes | None:
-    """Return the id that the file has, None if there is no file that can be read, or it is damaged."""
+    """Return the topic id in `partition.metadata`, None if the file is lost, damaged or cannot be read."""
     try:
-        found = _CONTENT.fullmatch(path.read_bytes())
+        content = _CONTENT.fullmatch(path.read_bytes())
     except OSError:
         return None
-    return None if found is None else base64.urlsafe_b64decode(found[1] + b"==")
+    return None if content is None else base64.urlsafe_b64decode(content[1] + b"==")

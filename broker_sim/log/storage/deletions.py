@@ -24,15 +24,15 @@ DELETE_DIR_SUFFIX: Final = "-delete"
 LONGEST_NAME: Final = 255
 DEFAULT_DELAY_MS: Final = 60_000
 LONGEST_DELAY_MS: Final = 1 << 40
-"""What goes later than in 34 years goes at the next start; timers cannot wait for longer."""
+"""Longest delay of a timer, 34 years; files with a longer one are deleted at the next start."""
 
 log = get_logger(__name__)
 
 
 def delete_dir(directory: StoragePath) -> StoragePath:
-    """Return a new path for the directory of a deleted log, its name as long as a file system allows.
+    """Return a new path for the directory of a deleted log, with a name as long as file systems allow.
 
-    Kafka has a random id in it; here it is the first number that is free, the same in each run.
+    In place of Kafka's random id it has the first free number, so that runs can be repeated.
     """
     topic, _, partition = directory.name.rpartition("-")
     for number in count():
@@ -51,13 +51,13 @@ class DelayedDeletions:
     def __init__(self, files: FileSystem) -> None:
         self.files = files
         self.directory_delay_ms = DEFAULT_DELAY_MS
-        """How long the directory of a deleted log is kept; it is that of the broker's configuration."""
+        """Delay before the directory of a deleted log is removed, `log.segment.delete.delay.ms` of the broker."""
         self._call_later: CallLater | None = None
         self._delays_ms: dict[StoragePath, int | None] = {}
-        """What is to be deleted, with its delay; None for directories, which have all the same."""
+        """The renamed paths with their delays; None for directories, whose delay is `directory_delay_ms`."""
 
     def start(self, call_later: CallLater, directory_delay_ms: int) -> None:
-        """Begin to delete, in a broker's new process: files from before go after their delay."""
+        """Begin to delete in a broker's new process; files of earlier processes are deleted after their delay."""
         self.directory_delay_ms = directory_delay_ms
         self._call_later = call_later
         for path in self._delays_ms:
@@ -77,7 +77,7 @@ class DelayedDeletions:
         return deleted
 
     def _free_name(self, path: StoragePath) -> StoragePath:
-        """Return the name with the suffix, and a number if an earlier file of the name is still there."""
+        """Return the name with the suffix, and a number if an earlier file of that name still exists."""
         deleted = path.with_name(path.name + DELETED_SUFFIX)
         numbers = count(1)
         while deleted in self._delays_ms:
@@ -85,7 +85,7 @@ class DelayedDeletions:
         return deleted
 
     def delete_directory(self, directory: StoragePath) -> None:
-        """Delete a directory, which has its new name already, after the delay."""
+        """Delete a directory that has been renamed already, after the delay."""
         self._delays_ms[directory] = None
         self._schedule(directory)
 
@@ -99,7 +99,7 @@ class DelayedDeletions:
             self._call_later(delay_ms, self._delete, path)
 
     def _delete(self, path: StoragePath) -> None:
-        """Delete it, unless it is gone; a failed deletion is tried again at the next start."""
+        """Delete a path unless it is gone; a failed deletion is retried at the next start."""
         if path not in self._delays_ms:
             return
         is_directory = self._delays_ms[path] is None

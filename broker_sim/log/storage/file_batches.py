@@ -4,8 +4,8 @@
              found by the     found by arrays
              index files      in memory
 
-A segment that is written to has entries of its batches. One that is closed gives them away: all is sealed. One that
-is active again after a clean shutdown has both, and one that is cut takes its entries back.
+The active segment has entries of its batches. A closed one drops them: all of it is sealed. One that is active again
+after a clean shutdown has both, and one that is truncated loads its entries again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class FileBatches:
     __slots__ = ("_entries", "_file", "_sealed")
 
     def __init__(self, file: SegmentFile, entries: BatchEntries, sealed: SealedBatches | None = None) -> None:
-        """Take what finds the batches of the file: `sealed` the first ones, `entries` those behind."""
+        """`sealed` looks up the first batches of the file, `entries` those behind."""
         self._file = file
         self._entries = entries
         self._sealed = sealed
@@ -55,7 +55,7 @@ class FileBatches:
 
     @property
     def memory_bytes(self) -> int:
-        """Those bytes, and what the entries take in memory."""
+        """The bytes of all batches, and of their entries in memory."""
         return self._entries.size_bytes + len(self._entries) * BATCH_OVERHEAD_BYTES
 
     @property
@@ -65,12 +65,12 @@ class FileBatches:
 
     @property
     def entry_count(self) -> int:
-        """How many entries are kept in memory."""
+        """The number of entries in memory."""
         return len(self._entries)
 
     @property
     def is_found_by_maps(self) -> bool:
-        """Whether all batches are sealed, and no entry is kept in memory."""
+        """Whether all batches are sealed, without any entry in memory."""
         return self._sealed is not None and not len(self._entries)
 
     # -- changes --------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ class FileBatches:
         """Do nothing: the records are not in memory."""
 
     def become_inactive(self) -> None:
-        """Give the entries away: nothing is appended any more, and the index files are written."""
+        """Drop the entries; the index files take their place."""
         if self.is_found_by_maps or not self._entries.size_bytes:
             return
         entries = self.entries()
@@ -107,7 +107,7 @@ class FileBatches:
         self._entries = _behind(sealed)
 
     def entries(self) -> BatchEntries:
-        """Return an entry of each batch; those that were given away are made anew."""
+        """Return the entries of all batches; those of sealed ones are loaded again."""
         if self._sealed is not None:
             entries = self._sealed.load()
             entries.extend(self._entries)
@@ -117,7 +117,7 @@ class FileBatches:
     # -- look-ups -------------------------------------------------------------------------------
 
     def _lookup(self, offset: int) -> BatchLookup:
-        """Return what finds the batch that holds `offset` or follows it."""
+        """Return the look-up for the batch that holds `offset` or follows it."""
         sealed = self._sealed
         return self._entries if sealed is None or offset >= sealed.end_offset else sealed
 
@@ -147,7 +147,7 @@ class FileBatches:
     def upper_bound_offset(self, position: int) -> int | None:
         """Return the last offset of the first batch with an index entry at or after the position, or None."""
         if self._sealed is None or len(self._entries):
-            # Where the next entry is depends on the last one that is sealed.
+            # The place of the next entry depends on the last sealed one.
             return self.entries().upper_bound_offset(position)
         return self._sealed.upper_bound_offset(position)
 
@@ -168,9 +168,9 @@ class FileBatches:
             if lookup is None:
                 continue
             for place in lookup.places_since(timestamp, offset):
-                found = self._batch_at(place)
-                if found[0].max_timestamp >= timestamp:
-                    yield found
+                batch = self._batch_at(place)
+                if batch[0].max_timestamp >= timestamp:
+                    yield batch
 
     def _batch_at(self, place: BatchPlace) -> tuple[BatchHeader, bytes]:
         batch = self._file.read(place.position, place.end - place.position)
@@ -178,5 +178,5 @@ class FileBatches:
 
 
 def _behind(sealed: SealedBatches) -> BatchEntries:
-    """Return the entries of the batches that will be appended behind."""
+    """Return empty entries for batches that will be appended behind the sealed ones."""
     return BatchEntries(sealed.end_offset, sealed.index_interval_bytes, sealed.size_bytes, sealed.max_timestamp)

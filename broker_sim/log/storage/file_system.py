@@ -1,9 +1,9 @@
 """The file system that the files of logs use: that of the machine, or a simulated disk.
 
-    StoragePath    names a file, and does what `pathlib.Path` does      Path         SimulatedPath
-    FileSystem     what is done to the bytes of a file                  OpenFiles    SimulatedFiles
+    StoragePath    the path of a file, with methods of `pathlib.Path`   Path         SimulatedPath
+    FileSystem     reads and writes the bytes of files                  OpenFiles    SimulatedDisk
 
-Everything above them is the same: formats, recovery, checkpoints.
+Everything above is the same for both: formats, recovery, checkpoints.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     MappedFile: TypeAlias = mmap.mmap | bytearray | bytes
 
 NO_BOUND: Final = -1
+"""The size of a disk without a bound."""
 
 NS_PER_MS: Final = 1_000_000
 
@@ -30,11 +31,11 @@ class FileStatus(Protocol):
 
     @property
     def st_size(self) -> int:
-        """Its bytes."""
+        """The size in bytes."""
 
     @property
     def st_mtime_ns(self) -> int:
-        """When it was last changed, in nanoseconds since 1970."""
+        """The time of the last change, in nanoseconds since 1970."""
 
 
 class StoragePath(Protocol):
@@ -85,20 +86,20 @@ class StoragePath(Protocol):
         """Rename the file or directory."""
 
     def replace(self, target: Self, /) -> Self:
-        """Rename the file, in the place of another one in one step."""
+        """Rename the file, replacing another one atomically."""
 
     def mkdir(self, *, parents: bool = ..., exist_ok: bool = ...) -> None:
         """Create the directory."""
 
     def iterdir(self) -> Iterator[Self]:
-        """Yield what is in the directory."""
+        """Yield the paths in the directory."""
 
     def glob(self, pattern: str, /) -> Iterator[Self]:
-        """Yield what is in the directory and fits the pattern."""
+        """Yield the paths in the directory that match the pattern."""
 
 
 class DiskSpace(NamedTuple):
-    """The size of a disk, and how much may still be written; `NO_BOUND` where there is no bound."""
+    """The size of a disk and its free space, in bytes; `NO_BOUND` without a bound."""
 
     total_bytes: int
     usable_bytes: int
@@ -114,19 +115,19 @@ class FileSystem(Protocol):
         """Return that many bytes from the position on, fewer where the file ends."""
 
     def view(self, path: StoragePath, size_bytes: int, position: int) -> FileView | None:
-        """Return that many bytes from the position on without reading them; None where they must be read."""
+        """Return a view of that range without reading it; None if it must be read."""
 
     def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
-        """Write as much of the data as there is room for, and return how much."""
+        """Write as much of the data as there is room for; return the number of bytes written."""
 
     def create(self, path: StoragePath) -> None:
         """Create the file, or make it empty."""
 
     def truncate(self, path: StoragePath, size_bytes: int) -> None:
-        """Cut the file."""
+        """Set the size of the file."""
 
     def sync(self, path: StoragePath) -> None:
-        """Bring the file to the disk, and its name (fsync)."""
+        """Bring the file and its name to the disk (fsync)."""
 
     def set_modified(self, path: StoragePath, modified_ns: int) -> None:
         """Set the time of the file's last change."""
@@ -135,16 +136,16 @@ class FileSystem(Protocol):
         """Return the content of a file that is not empty, for a `with` block."""
 
     def map(self, path: StoragePath) -> MappedFile:
-        """Return the content of a file that is not changed while it has this name, without reading it.
+        """Return the mapped content of a file that does not change while it has this name.
 
-        It holds until the next call.
+        It is valid until the next call.
         """
 
     def remove_tree(self, directory: StoragePath) -> None:
         """Remove the directory with its content."""
 
     def renamed(self, path: StoragePath, new_path: StoragePath) -> None:
-        """Note that the file has a new name."""
+        """Record that the file has a new name."""
 
     def close(self, path: StoragePath) -> None:
         """Close the file if it is open."""

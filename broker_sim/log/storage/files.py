@@ -7,9 +7,9 @@
             00000000000000000017.snapshot    the producers at an offset
             leader-epoch-checkpoint          where each leader epoch begins
             partition.metadata               the topic id
-            closed-and-damaged               not Kafka's: the log is refused until it is sound again
+            closed-and-damaged               not Kafka's: the log stays offline until it is repaired
 
-What is deleted is renamed and goes later, see `deletions`; only snapshots go at once.
+Deleted files are renamed and removed later, see `deletions`; only snapshots are removed at once.
 
 Deliberate difference: indexes are not preallocated and are written when a segment is sealed.
 """
@@ -93,7 +93,7 @@ class FileStorage(LogStorage):
         recovery_point: int = 0,
         was_closed: bool = False,
     ) -> None:
-        """Open an existing directory; without `was_closed` what is above the recovery point is verified."""
+        """Open an existing directory; without `was_closed` all above the recovery point is verified."""
         self.directory = directory
         self.high_watermark = high_watermark
         self.log_start_offset = log_start_offset
@@ -101,19 +101,19 @@ class FileStorage(LogStorage):
         self._was_closed = was_closed
         self._is_metadata_synced = False
         self._is_new = False
-        """Whether the directory was made just now: there is nothing in it to look for."""
+        """Whether the directory was created just now and has no files."""
         self._history = LogHistory()
         self._deletions = deletions
         self._files = deletions.files
         self._segment_files: dict[int, SegmentFile] = {}
-        """The `.log` files by base offset: they hear of new names."""
+        """The `.log` files by base offset, which must be informed of new names."""
         self._sealed: tuple[int, int] | None = None
-        """Base and end of the segment whose indexes are as they should be; an empty one has none."""
+        """Base and end offset of the last segment if its index files are up to date; an empty one has none."""
         self._guard = StorageGuard(directory)
         self.snapshots: SnapshotFiles = SnapshotFiles(directory, self._guard)
 
     def watch(self, on_failed: Callable[[], object]) -> None:
-        """Call `on_failed()` once, with the first error of a file; the others are closed."""
+        """Call `on_failed()` with the first error of a file; all files are closed before."""
 
         def failed() -> None:
             self.close()
@@ -126,7 +126,7 @@ class FileStorage(LogStorage):
         self._guard.failed(action, OSError(errno.EIO, str(error)))
 
     def create(self, topic_id: bytes) -> None:
-        """Create the directory with its `partition.metadata`, unless it is that of this topic already.
+        """Create the directory with its `partition.metadata`, unless it already belongs to this topic.
 
         A directory with segments of another topic, which could not be deleted, takes the log offline.
         """
@@ -148,7 +148,7 @@ class FileStorage(LogStorage):
         return read_topic_id(self.directory / PARTITION_METADATA)
 
     def load_segments(self, index_interval_bytes: int) -> Iterator[SegmentContent]:
-        """Yield the segments of the directory; what follows a torn batch is deleted, as in Kafka."""
+        """Yield the segments of the directory; segments behind a torn batch are deleted, as in Kafka."""
         with self._guard.io("open the log"):
             files = [] if self._is_new else list(self.directory.iterdir())
             was_any = self.snapshots.load(files)
@@ -182,7 +182,7 @@ class FileStorage(LogStorage):
             self._note_sealed(content, files)
 
     def _open_segment(self, plan: SegmentPlan, index_interval_bytes: int) -> tuple[SegmentContent, bool]:
-        """Return the segment, and whether it was cut behind the last sound batch."""
+        """Return the segment, and whether it was truncated behind the last sound batch."""
         file = self._file_of(plan.base_offset)
         if plan.how is HowToOpen.ENDS:
             content = open_unread(file, plan.base_offset, plan.upper_bound_offset, index_interval_bytes)
@@ -210,9 +210,9 @@ class FileStorage(LogStorage):
         return content, is_torn
 
     def _cut(self, plan: SegmentPlan, path: StoragePath, file_bytes: int, valid_bytes: int, end_offset: int) -> None:
-        """Cut the file behind its last sound batch. Raises OSError unless it is recovered after a kill."""
+        """Truncate the file behind its last sound batch. Raises OSError unless it is recovered after a kill."""
         if plan.how is not HowToOpen.RECOVER:
-            # Once it was all on the disk: to cut it, now or later, would lose what is behind.
+            # All of it was on the disk once: a truncation, now or later, would lose the records behind.
             if self._was_closed:
                 (self.directory / CLOSED_AND_DAMAGED).touch()
             text = f"{path.name} is damaged at byte {valid_bytes}, offset {end_offset}"
@@ -224,14 +224,14 @@ class FileStorage(LogStorage):
         self._delete_indexes(plan.base_offset)
 
     def _note_sealed(self, last: SegmentContent, files: Sequence[StoragePath]) -> None:
-        """Note whether the last segment's index files are as they should be."""
+        """Record whether the last segment's index files are up to date."""
         base_offset, end_offset = last.base_offset, last.batches.end_offset
         has_index = self._path(base_offset, INDEX_SUFFIX) in files
         if (self._was_closed and has_index) or (end_offset == base_offset and not has_index):
             self._sealed = (base_offset, end_offset)
 
     def _sealed_before_kill(self, bases: Sequence[int]) -> list[int]:
-        """Return the ends of the segments that are wholly below the recovery point, and not all deleted."""
+        """Return the ends of the segments below the recovery point that have undeleted records."""
         return [end for end in bases[1:] if self.log_start_offset < end <= self.recovery_point]
 
     def load_leader_epochs(self) -> list[EpochEntry]:
@@ -244,17 +244,17 @@ class FileStorage(LogStorage):
         return self._history.aborted
 
     def restore_indexes(self, base_offset: int, entries: BatchEntries) -> None:
-        """Write the `.index` and `.timeindex` of a segment anew if they do not fit its batches."""
+        """Rewrite the `.index` and `.timeindex` of a segment if they do not fit its batches."""
         with self._guard.io("look at the indexes"):
             restore_indexes(entries, self._files, self._path(base_offset, LOG_SUFFIX))
 
     def restore_aborted(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> None:
-        """Write the `.txnindex` of a segment anew if the batches say something else."""
+        """Rewrite the `.txnindex` of a segment if it does not fit its batches."""
         with self._guard.io("look at the indexes"):
             restore_transaction_index(self._files, self._path(base_offset, LOG_SUFFIX), aborted)
 
     def create_segment(self, base_offset: int, index_interval_bytes: int) -> FileBatches:
-        """Create an empty `.log` file, in the place of one with that base offset."""
+        """Create an empty `.log` file, replacing one with that base offset."""
         with self._guard.io("create a segment"):
             if not self._is_new:
                 self._delete_indexes(base_offset)
@@ -270,7 +270,7 @@ class FileStorage(LogStorage):
         return file
 
     def delete_segment(self, base_offset: int) -> None:
-        """Delete the segment's files, after their delay; its snapshot is the producers' matter."""
+        """Delete the segment's files after their delay; its snapshot is deleted by the producers' state."""
         with self._guard.io("delete a segment"):
             self._sealed = None
             file = self._segment_files.pop(base_offset, None)
@@ -282,7 +282,7 @@ class FileStorage(LogStorage):
                         file.deleted(deleted)
 
     def truncated_to(self, offset: int) -> None:
-        """Do the same; the last segment is sealed no more, even if it will end where it did."""
+        """Record a truncation; the last segment is not sealed any more, even if it ends at the same offset."""
         super().truncated_to(offset)
         self._sealed = None
 
@@ -301,7 +301,7 @@ class FileStorage(LogStorage):
             return FileBatches(self._file_of(base_offset), cleaned.entries())
 
     def is_sealed(self, base_offset: int, end_offset: int) -> bool:
-        """Return whether it was sealed last; raises KAFKA_STORAGE_ERROR where nothing can be."""
+        """Return whether this was the last segment sealed. Raises KAFKA_STORAGE_ERROR if the log is offline."""
         self._guard.check()
         return self._sealed == (base_offset, end_offset)
 
@@ -352,7 +352,7 @@ class FileStorage(LogStorage):
         self._deletions.delete_directory(doomed)
 
     def _sync(self, base_offset: int) -> None:
-        """Sync a segment's batches, and before the first ones whose log it is."""
+        """Sync a segment's batches, and `partition.metadata` before the first ones."""
         if not self._is_metadata_synced:
             self._files.sync(self.directory / PARTITION_METADATA)
             self._is_metadata_synced = True

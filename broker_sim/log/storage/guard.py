@@ -1,10 +1,10 @@
-"""The first error of a log's files, after which they are not used any more; mirrors `LogDirFailureChannel`.
+"""Takes a log offline with the first error of its files; mirrors `LogDirFailureChannel`.
 
     with guard.io("roll a segment"):      an OSError in here takes the log offline
         ...                               and is raised as KAFKA_STORAGE_ERROR
 
-What is raised first is logged, once, and told to `on_failed`. From then on every use of the files is
-refused with the same error, until the broker is started again: the state of the disk is unknown.
+The first error is logged, and `on_failed` is called. From then on every use of the files is refused with the same
+error until the broker is started again, because the state of the disk is unknown.
 
 Deliberate difference: Kafka takes all logs of the directory offline, and a broker whose only directory
 that is ends. Here each log counts as if it had a directory of its own, and the others live on.
@@ -62,7 +62,7 @@ class StorageGuard:
 
 @contextmanager
 def suppress_storage_error() -> Iterator[None]:
-    """Go on after KAFKA_STORAGE_ERROR: the log is offline then, and its listeners have been told."""
+    """Suppress KAFKA_STORAGE_ERROR: the log is offline then, and its listeners have been called."""
     try:
         yield
     except ApiError as error:

@@ -1,12 +1,19 @@
-"""The files beside a segment's batches; mirrors `OffsetIndex`, `TimeIndex` and `TransactionIndex`.
+"""The index files of a segment; mirrors `AbstractIndex`, `OffsetIndex`, `TimeIndex` and `TransactionIndex`.
 
     .index      relative offset int32, position int32       of the last record of a batch, and the batch
     .timeindex  timestamp int64, relative offset int32      the largest so far, and where it came
     .txnindex   version int16, producer id, first offset,   an aborted transaction
                 last offset, last stable offset: int64
 
-Offsets are relative to the segment's base. As Kafka shows nothing of them to clients and rebuilds what
-is missing, they are written when a segment is rolled, flushed or closed, not with each entry.
+Offsets are relative to the segment's base. Clients do not see these files, and Kafka rebuilds missing ones, so they
+are written when a segment is rolled, flushed or closed, not with each entry.
+
+A look-up is a binary search in a file that is mapped into memory at its first use; the file system keeps as many
+maps as it can spare. An index has no checksum. A search that was misled by one wrong entry ends beside that entry,
+so a caller that compares the found entry and the next one with the batches detects any single wrong entry.
+
+Deliberate difference: Kafka searches the end of an index first, because its pages are in memory; here the active
+segment needs no index, see `LogSegment`.
 """
 
 from __future__ import annotations
@@ -62,14 +69,14 @@ def encode_aborted_transactions(entries: Sequence[AbortedTxn]) -> bytes:
 
 
 class IndexMismatchError(Exception):
-    """An index file is lost or says something that the batches do not."""
+    """An index file is lost, or contradicts the batches."""
 
     def __init__(self) -> None:
         super().__init__("has index files that do not stay as they are written")
 
 
 class IndexEntries:
-    """The entries of an index. It holds until files are opened or closed."""
+    """The entries of one index file for one look-up; valid until files are opened or closed."""
 
     __slots__ = ("_content", "_entry", "count")
 
@@ -95,7 +102,7 @@ class IndexEntries:
 
 
 class MappedIndex:
-    """One index file of a segment."""
+    """One index file of a segment, opened with its first use."""
 
     __slots__ = ("_entry", "_files", "_path", "_suffix")
 

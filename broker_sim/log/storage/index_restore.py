@@ -1,7 +1,7 @@
-"""Makes the index files of a segment from its batches; mirrors `LogSegment.recover` as far as it is about indexes.
+"""Rebuilds the index files of a segment from its batches; mirrors the indexes' part of `LogSegment.recover`.
 
-A file stays as it is if it fits: every entry is that of a batch, and none is missed. Its entries may be more or
-fewer than `index.interval.bytes` asks for today.
+A file is left alone if every entry is that of a batch and none is missing. It may have more or fewer entries than
+the current `index.interval.bytes` requires.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 SHORTEST_GAP_BYTES: Final = 1024 * 1024
-"""Two entries that are no further apart are near enough, whatever the interval should be."""
+"""Distance of two entries that is always accepted, whatever the interval."""
 
 
 def first_wrong_offset(entries: BatchEntries, content: bytes) -> int | None:
-    """Return the first entry of a `.index` that is not that of a batch, or before which one is missed."""
+    """Return the first entry of a `.index` that fits no batch, or before which one is missing."""
     positions, previous, slot = entries.positions, 0, 0
     for relative_offset, position in OFFSET_ENTRY.iter_unpack(content):
         batch = bisect_left(positions, position)
@@ -64,7 +64,7 @@ def _is_gap_between(entries: BatchEntries, batch: int, following: int) -> bool:
 
 
 def first_wrong_time(entries: BatchEntries, content: bytes) -> int | None:
-    """Return the first entry of a `.timeindex` whose timestamp did not come there, or the one that is missed."""
+    """Return the first entry of a `.timeindex` that fits no batch, or the missing one."""
     newest, slot = NO_TIMESTAMP, 0
     for timestamp, relative_offset in TIME_ENTRY.iter_unpack(content):
         batch = bisect_left(entries.max_timestamps, timestamp)
@@ -80,7 +80,7 @@ def first_wrong_time(entries: BatchEntries, content: bytes) -> int | None:
 
 
 def restore_indexes(entries: BatchEntries, files: FileSystem, log_path: StoragePath) -> None:
-    """Write the index files beside a `.log` file that do not fit its batches. Raises OSError."""
+    """Rewrite the index files of a `.log` file that do not fit its batches. Raises OSError."""
     base_offset = entries.start_offset
     _restore(
         files,
@@ -99,12 +99,12 @@ def restore_indexes(entries: BatchEntries, files: FileSystem, log_path: StorageP
 
 
 def is_gap(skipped_bytes: int, interval_bytes: int) -> bool:
-    """Whether an index has too few entries, if so many bytes are between one and a batch without any."""
+    """Whether an index has too few entries if so many bytes lie between an entry and a batch without one."""
     return skipped_bytes > max(2 * interval_bytes, SHORTEST_GAP_BYTES)
 
 
 def restore_transaction_index(files: FileSystem, log_path: StoragePath, aborted: Sequence[AbortedTxn]) -> None:
-    """Write the `.txnindex` beside a `.log` file if it is not this; there is none if it would be empty.
+    """Rewrite the `.txnindex` of a `.log` file unless it has these transactions; an empty one is removed.
 
     Raises OSError.
     """
@@ -131,7 +131,7 @@ def _restore(
     first_wrong: Callable[[bytes], int | None],
     encode: Callable[[], bytes],
 ) -> None:
-    """Write a file anew unless it fits, and tell which entry does not."""
+    """Rewrite a file unless it fits, and log the first wrong entry."""
     why = "there is no such file"
     if path.exists():
         content = path.read_bytes()

@@ -6,8 +6,8 @@
      ├ ProducerStateManager ├ snapshots             dict          NN.snapshot
      └ LeaderEpochCache     └ write_leader_epochs   -             leader-epoch-checkpoint
 
-The batches of a segment are `MemoryBatches` or `FileBatches`. Both find them by a `BatchLookup`: by `BatchEntries`,
-which are arrays in memory, or by `SealedBatches`, the index files of a closed segment on disk.
+The batches of a segment are `MemoryBatches` or `FileBatches`. Both look them up by a `BatchLookup`: `BatchEntries`,
+which are arrays in memory, or `SealedBatches`, the index files of a closed segment on disk.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class BatchLookup(Protocol):
         """Return the last offset of the first batch with an index entry at or after the position, or None."""
 
     def check(self, position: int, end: int) -> None:
-        """Make sure that the batches from there on that begin before `end` are sound."""
+        """Verify the batches from `position` on that begin before `end`."""
 
 
 class Batches(Protocol):
@@ -68,7 +68,7 @@ class Batches(Protocol):
 
     @property
     def memory_bytes(self) -> int:
-        """The bytes for which the log is charged, with what the batches take beside them."""
+        """The bytes for which the log is charged, overhead of the batches included."""
 
     @property
     def max_timestamp(self) -> int:
@@ -76,11 +76,11 @@ class Batches(Protocol):
 
     @property
     def entry_count(self) -> int:
-        """How many batches are found by entries in memory."""
+        """The number of batches with an entry in memory."""
 
     @property
     def is_found_by_maps(self) -> bool:
-        """Whether there are batches, and all of them are found by index files."""
+        """Whether there are batches, and all are looked up in index files."""
 
     def append(self, batch: bytes, end_offset: int, max_timestamp: int) -> None:
         """Add a batch behind the last one."""
@@ -89,10 +89,10 @@ class Batches(Protocol):
         """Drop the batch that holds `offset` and all later ones."""
 
     def release_before(self, offset: int) -> None:
-        """Free what is in memory of the batches that end before `offset`; the sizes stay."""
+        """Free the memory of the batches that end before `offset`; positions and sizes stay."""
 
     def become_inactive(self) -> None:
-        """Note that nothing is appended any more, and that the index files are written."""
+        """Stop being the active segment, whose index files are written now."""
 
     def entries(self) -> BatchEntries:
         """Return an entry of each batch."""
@@ -106,7 +106,7 @@ class Batches(Protocol):
         """Return the bytes before the batch that holds `offset` or follows it."""
 
     def upper_bound_offset(self, position: int) -> int | None:
-        """Do as `BatchLookup.upper_bound_offset`."""
+        """Return the same as `BatchLookup.upper_bound_offset`."""
 
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Yield all batches that are kept, from the one that holds `offset` or follows it."""
@@ -116,7 +116,7 @@ class Batches(Protocol):
 
 
 class SegmentContent(NamedTuple):
-    """A segment that is kept already."""
+    """A segment that is stored already."""
 
     base_offset: int
     batches: Batches
@@ -128,22 +128,21 @@ class SegmentContent(NamedTuple):
 class LogStorage(ABC):
     """The data of one partition's log. Thread rule: only the scheduler's thread.
 
-    Every method raises KAFKA_STORAGE_ERROR where the data cannot be read or written. The log is offline
-    from then on.
+    Every method raises KAFKA_STORAGE_ERROR if the data cannot be read or written; the log is offline from then on.
     """
 
     is_persistent: bool
-    """Whether the data outlives the process, so that nothing is freed while it is in the log."""
+    """Whether the data outlives the process, so that no memory is freed for records below the log start."""
     snapshots: MutableMapping[int, list[ProducerStateEntry]]
-    """The producers at an offset, by that offset; what is set here is kept as the rest is."""
+    """Snapshots of the producers by offset; entries that are set here are stored with the log."""
     high_watermark: int
-    """That of the last checkpoint when the log is opened."""
+    """The high watermark of the last checkpoint."""
     log_start_offset: int
-    """That of the last checkpoint when the log is opened."""
+    """The log start offset of the last checkpoint."""
     recovery_point: int
     """Everything before this offset is known to be on the disk; Kafka's recovery point."""
     begins_without_producers: bool = False
-    """Whether it was shut down cleanly before it was opened, and there was no snapshot, not even a damaged one."""
+    """Whether the log was shut down cleanly without any snapshot, not even a damaged one."""
     file_delete_delay_ms: int = 60_000
     """How long the files of a deleted segment are kept; the topic's configuration sets it."""
 
@@ -153,19 +152,19 @@ class LogStorage(ABC):
 
     @abstractmethod
     def fail(self, action: str, error: ApiError) -> None:
-        """Take the log offline: its data is invalid, as `error` says."""
+        """Take the log offline because its data is invalid."""
 
     @abstractmethod
     def load_segments(self, index_interval_bytes: int) -> Iterator[SegmentContent]:
-        """Yield the segments that are kept, the oldest first; torn ends are cut off."""
+        """Yield the stored segments, the oldest first; torn ends are cut off."""
 
     @abstractmethod
     def load_leader_epochs(self) -> list[EpochEntry]:
-        """Return the leader epochs that are kept, the oldest first; call `load_segments` to its end before."""
+        """Return the stored leader epochs, the oldest first; `load_segments` must have ended before."""
 
     @abstractmethod
     def load_aborted_transactions(self) -> list[AbortedTxn]:
-        """Return the aborted transactions of the segments; call `load_segments` to its end before."""
+        """Return the aborted transactions of the segments; `load_segments` must have ended before."""
 
     @abstractmethod
     def create_segment(self, base_offset: int, index_interval_bytes: int) -> Batches:
@@ -176,12 +175,12 @@ class LogStorage(ABC):
         """Delete a segment with its indexes."""
 
     def truncated_to(self, offset: int) -> None:
-        """Note that the log was truncated to `offset`: later batches are not on the disk."""
+        """Record a truncation to `offset`: later batches are not on the disk."""
         self.recovery_point = min(self.recovery_point, offset)
 
     @abstractmethod
     def replace_segments(self, old_base_offsets: Sequence[int], cleaned: Batches, modified_ms: int) -> Batches:
-        """Put a cleaned segment in the place of old ones, in one step even for a kill.
+        """Replace old segments by a cleaned one, atomically even if the process is killed.
 
         It begins at the first of the old base offsets and counts as modified at that time. Returns its
         batches, `cleaned` where they are kept in memory.
@@ -189,15 +188,15 @@ class LogStorage(ABC):
 
     @abstractmethod
     def restore_indexes(self, base_offset: int, entries: BatchEntries) -> None:
-        """Make the offset and time index of a closed segment what they should be."""
+        """Rewrite the offset and time index of a closed segment if they do not fit its batches."""
 
     @abstractmethod
     def restore_aborted(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> None:
-        """Make the index of a closed segment's aborted transactions what it should be."""
+        """Rewrite the transaction index of a closed segment if it does not fit its batches."""
 
     @abstractmethod
     def is_sealed(self, base_offset: int, end_offset: int) -> bool:
-        """Return whether the segment is known to be on the disk up to there, with its indexes."""
+        """Return whether the segment is on the disk up to `end_offset`, with its indexes."""
 
     @abstractmethod
     def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:
@@ -209,8 +208,8 @@ class LogStorage(ABC):
 
     @abstractmethod
     def write_leader_epochs(self, entries: Sequence[EpochEntry]) -> None:
-        """Keep the leader epochs."""
+        """Store the leader epochs."""
 
     @abstractmethod
     def delete(self) -> None:
-        """Delete everything: the partition is deleted."""
+        """Delete all data, because the partition is deleted."""

@@ -1,14 +1,14 @@
 """A broker's log directory; mirrors the files that `LogManager` keeps in each `log.dirs`.
 
-meta.properties                      whose directory it is: cluster.id, node.id, directory.id
+meta.properties                      the owner of the directory: cluster.id, node.id, directory.id
 .lock                                held by the process that uses it
 .kafka_cleanshutdown                 {"version":0,"brokerEpoch":N} of a broker that shut down
 replication-offset-checkpoint        the high watermarks
 log-start-offset-checkpoint          the log starts, where they are not the first segment's
-recovery-point-offset-checkpoint     up to where each log is known to be on the disk
-cleaner-offset-checkpoint            up to where compacted logs are clean
+recovery-point-offset-checkpoint     the offset up to which each log is on the disk
+cleaner-offset-checkpoint            the offset up to which each compacted log is clean
 topic-0/, topic-1/, ...              the logs
-topic-2.5b2bfb1a...-delete/          a deleted log, whose files go later
+topic-2.5b2bfb1a...-delete/          a deleted log, whose files are removed later
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class LogDirectory:
     def __init__(self, path: StoragePath, cluster_id: str, broker_id: int, files: FileSystem | None = None) -> None:
         """Open or create the directory.
 
-        `files` are those of a disk of its own, which is not locked; otherwise they are the machine's.
+        `files` is a simulated disk, which is not locked (default: the machine's file system).
         Raises `LogDirectoryError` for one that is in use or another broker's, and OSError.
         """
         self.path = path
         self.files = OpenFiles() if files is None else files
         self.deletions = DelayedDeletions(self.files)
-        """The logs and segments that were deleted, whose files go later."""
+        """The files of deleted logs and segments, which are removed later."""
         path.mkdir(parents=True, exist_ok=True)
         self._lock = lock_directory(path) if files is None else None
         try:
@@ -76,7 +76,7 @@ class LogDirectory:
             self._high_watermarks = _offsets_or_none(path / HIGH_WATERMARKS)
             self._log_starts = _offsets_or_none(path / LOG_STARTS)
             self.recovery_points = _offsets_or_none(path / RECOVERY_POINTS)
-            """Up to where each log was known to be on the disk when the directory was opened."""
+            """The recovery point of each log when the directory was opened."""
             self.cleaner_offsets = _offsets_or_none(path / CLEANER_OFFSETS)
             """The first dirty offsets of compacted logs when the directory was opened."""
         except BaseException:
@@ -99,16 +99,16 @@ class LogDirectory:
             self.files.close(temporary)
             temporary.replace(path)
             return
-        found = _read_properties(path)
-        for name, wanted in (("version", "1"), ("cluster.id", cluster_id), ("node.id", str(broker_id))):
-            if found.get(name) != wanted:
+        properties = _read_properties(path)
+        for name, expected in (("version", "1"), ("cluster.id", cluster_id), ("node.id", str(broker_id))):
+            if properties.get(name) != expected:
                 raise LogDirectoryError(
-                    f"{path} says {name}={found.get(name)}, but this is {name}={wanted}: "
+                    f"{path} says {name}={properties.get(name)}, but this is {name}={expected}: "
                     "the directory belongs to another broker, or the file is damaged"
                 )
 
     def _take_clean_shutdown(self) -> int | None:
-        """Return the epoch of a broker that shut down cleanly, None after a kill; forget it."""
+        """Return the epoch of a broker that shut down cleanly, None after a kill, and remove the file."""
         path = self.path / CLEAN_SHUTDOWN
         if not path.exists():
             return None
@@ -120,7 +120,7 @@ class LogDirectory:
             return -1
 
     def write_clean_shutdown(self, broker_epoch: int) -> None:
-        """Say that every log was closed, by a broker of that epoch."""
+        """Record that a broker of that epoch has closed every log."""
         content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
         replace_file(self.path / CLEAN_SHUTDOWN, content.encode())
 
@@ -136,7 +136,7 @@ class LogDirectory:
                 self.deletions.delete_directory(directory)
                 continue
             metadata = directory / PARTITION_METADATA
-            with suppress(OSError):  # it is there, but cannot even be looked at
+            with suppress(OSError):  # it exists, but cannot be read
                 if not metadata.exists():
                     continue
                 if not metadata.read_bytes().strip(b"\0") and self._was_never_flushed(directory):
@@ -155,7 +155,7 @@ class LogDirectory:
         return self.clean_shutdown_epoch is None and recovery_point == 0
 
     def new_log(self, topic_partition: TopicPartition) -> FileStorage:
-        """Return the files of a log that is to be created: call its `create`."""
+        """Return the files of a new log; call `create` on them."""
         return FileStorage(self._log_path(topic_partition), self.deletions)
 
     def _log_path(self, topic_partition: TopicPartition) -> StoragePath:
@@ -191,7 +191,7 @@ class LogDirectory:
         write_offsets(self.path / CLEANER_OFFSETS, offsets)
 
     def close(self) -> None:
-        """Close all files and give the lock back."""
+        """Close all files and release the lock."""
         self.files.close_all()
         if self._lock is not None:
             os.close(self._lock)
@@ -200,7 +200,7 @@ class LogDirectory:
 def lock_directory(directory: StoragePath) -> int:
     """Lock the directory and return the descriptor that holds the lock.
 
-    A Java broker's lock is seen too, and ours by it. Raises `LogDirectoryError` when it is locked.
+    Locks exclude Java brokers too. Raises `LogDirectoryError` when it is locked.
     Linux keeps the two kinds of locks apart, so both are taken: one for Java, one for other clusters of
     this process. Elsewhere (macOS) each sees the other, also that of its own process.
     """
@@ -221,10 +221,10 @@ def lock_directory(directory: StoragePath) -> int:
 
 
 def first_log(directory: StoragePath) -> str | None:
-    """Return the name of a log that is in the directory, None if there is none.
+    """Return the name of a log in the directory, None if there is none.
 
-    A log is a directory with the topic id or the first segment, as each has from the time that it is created.
-    What may not be read is somebody else's.
+    A log is a directory with a topic id or a segment, which each log has from its creation on. Directories
+    that may not be read belong to others.
     """
     for path in sorted(directory.iterdir(), key=str):
         if path.name.rpartition("-")[2].isdecimal():
@@ -235,7 +235,7 @@ def first_log(directory: StoragePath) -> str | None:
 
 
 def _offsets_or_none(path: StoragePath) -> dict[TopicPartition, int]:
-    """Return the offsets of a checkpoint; none of a damaged one, as if there were no such file."""
+    """Return the offsets of a checkpoint; a damaged file counts as a missing one."""
     try:
         return read_offsets(path)
     except ValueError as error:

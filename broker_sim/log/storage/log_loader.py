@@ -1,8 +1,26 @@
-"""How the segments of a log are opened, decided before any of them is looked at; part of `LogLoader`.
+"""Opens the segments of a log directory; part of `LogLoader`.
 
-ends       the index files and the ends of the `.log` say what the log needs: see `unread_segment`
-whole      every batch is looked at; all of them were on the disk, so damage takes the log offline
-recover    every batch is looked at with its CRC; what follows a torn one is cut off, as in Kafka
+1  Replacements that a kill has interrupted are completed.
+
+       00000000000000000000.log.cleaned   half-written: deleted
+       00000000000000000000.log.swap      whole: replaces the segments from which it was made
+       00000000000000000017.log.deleted   deleted, and its delay is over
+
+2  It is decided how each segment is opened.
+
+       ends       only the ends of its files are read, see below
+       whole      every batch is scanned; all of them were on the disk, so damage takes the log offline
+       recover    every batch is scanned with its CRC; the file is cut behind the last sound one, as in Kafka
+
+3  The ends of a segment's files have all that the log needs; mirrors `LazyIndex`. After a clean shutdown this holds
+   for all segments, after a kill for those that end at or below the recovery point.
+
+       .log         size; the first batch
+       .index       the last entry, from which the batches to the file's end are read: the end offset
+       .timeindex   the last entry: the largest timestamp, which the named batch must have and no later one exceed
+
+   A segment whose files do not fit together is scanned. Damage in the middle of another one is found when it is
+   read, see `SealedBatches`.
 """
 
 from __future__ import annotations
@@ -31,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class HowToOpen(Enum):
-    """What is looked at of a segment."""
+    """The parts of a segment that are read when it is opened."""
 
     ENDS = "ends"
     WHOLE = "whole"
@@ -39,11 +57,11 @@ class HowToOpen(Enum):
 
 
 class SegmentPlan(NamedTuple):
-    """How one segment is opened."""
+    """The decision how one segment is opened."""
 
     base_offset: int
     upper_bound_offset: int
-    """All batches end at or before this: where the next segment begins, or the most that an index can name."""
+    """The base offset of the next segment, or the largest offset of an index; all batches end at or before it."""
     how: HowToOpen
 
 
@@ -53,14 +71,14 @@ def plan_segments(
     """Return the plans of the segments that begin there, the oldest first.
 
     After a kill (not `was_closed`) the last segment is recovered, and those that do not end at or below
-    the recovery point. With `needs_no_batches` epochs and transactions are known already.
+    the recovery point. `needs_no_batches` is the result of the function of that name.
     """
     plans = []
     for base_offset, next_base in zip_longest(bases, bases[1:]):
         recovers = not was_closed and (next_base is None or next_base > recovery_point)
-        known = HowToOpen.ENDS if needs_no_batches else HowToOpen.WHOLE
+        how = HowToOpen.ENDS if needs_no_batches else HowToOpen.WHOLE
         upper_bound = base_offset + MAX_RELATIVE_OFFSET if next_base is None else next_base
-        plans.append(SegmentPlan(base_offset, upper_bound, HowToOpen.RECOVER if recovers else known))
+        plans.append(SegmentPlan(base_offset, upper_bound, HowToOpen.RECOVER if recovers else how))
     return plans
 
 
@@ -70,7 +88,7 @@ SWAP_SUFFIX: Final = ".swap"
 
 
 def base_offsets(files: Iterable[StoragePath]) -> list[int]:
-    """Return those of the segments; files that have no offset in their names are not ours."""
+    """Return the base offsets of the segments; files without an offset as their name are foreign."""
     stems = (path.stem for path in ending_with(files, LOG_SUFFIX))
     return sorted(int(stem) for stem in stems if stem.isdecimal())
 
@@ -78,7 +96,7 @@ def base_offsets(files: Iterable[StoragePath]) -> list[int]:
 def complete_replacements(
     files: Sequence[StoragePath], file_system: FileSystem, delete_segment: Callable[[int], object]
 ) -> bool:
-    """Finish what was begun among the files of a log; return whether there was anything.
+    """Complete the interrupted replacements and deletions of a log; return whether there were any.
 
     `delete_segment(base_offset)` deletes a replaced segment. Raises OSError.
     """
@@ -100,10 +118,10 @@ def complete_replacements(
 
 
 def needs_no_batches(files: Sequence[StoragePath], snapshots: SnapshotFiles, needed_snapshots: Iterable[int]) -> bool:
-    """Return whether epochs and transactions are known without a look at the batches of these files.
+    """Return whether epochs and transactions are known without reading the batches of these files.
 
-    The batches say more of transactions than a `.txnindex`, which has no checksum and may be lost. A
-    snapshot says that there are none; the needed ones must be there.
+    A `.txnindex` has no checksum and may be lost, so transactions are read from the batches. Snapshots show
+    whether there are none; those of the offsets `needed_snapshots` must be there.
     """
     try:
         is_known = any(map(read_leader_epochs, ending_with(files, LEADER_EPOCHS)))
@@ -120,7 +138,7 @@ def needs_no_batches(files: Sequence[StoragePath], snapshots: SnapshotFiles, nee
 def open_unread(
     file: SegmentFile, base_offset: int, upper_bound_offset: int, index_interval_bytes: int
 ) -> SegmentContent | None:
-    """Return the segment of a `.log` file; None if its batches must be looked at.
+    """Return the segment of a `.log` file by the ends of its files; None if its batches must be scanned.
 
     They end at or before the upper bound, at which the next segment begins. Raises OSError.
     """

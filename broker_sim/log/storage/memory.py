@@ -31,7 +31,7 @@ class MemoryBatches:
     is_found_by_maps = False
 
     def __init__(self, base_offset: int, index_interval_bytes: int) -> None:
-        """Begin without any."""
+        """Begin without batches."""
         self._batches: list[bytes] = []
         self._entries = BatchEntries(base_offset, index_interval_bytes)
         self._released = 0
@@ -48,7 +48,7 @@ class MemoryBatches:
 
     @property
     def memory_bytes(self) -> int:
-        """The bytes that are kept, with what the batches take beside them."""
+        """The bytes that are kept, overhead of the batches included."""
         positions = self._entries.positions
         return positions[-1] - positions[self._released] + len(self._batches) * BATCH_OVERHEAD_BYTES
 
@@ -79,7 +79,7 @@ class MemoryBatches:
     def release_before(self, offset: int) -> None:
         """Free the batches that end before `offset`, which cannot be read any more.
 
-        All positions stay as they are. The batch with the largest timestamp is kept: it is asked for.
+        All positions stay as they are. The batch with the largest timestamp is kept, because look-ups by time need it.
         """
         timestamps = self._entries.max_timestamps
         newest = bisect_left(timestamps, self.max_timestamp)
@@ -152,7 +152,7 @@ class MemoryBatches:
 
 
 class MemoryStorage(LogStorage):
-    """Keeps what the log's own objects do not keep: the snapshots."""
+    """The storage of a log in memory; only snapshots are kept here, the log's own objects have the rest."""
 
     is_persistent = False
 
@@ -166,7 +166,7 @@ class MemoryStorage(LogStorage):
         """Do nothing: memory does not fail."""
 
     def fail(self, action: str, error: ApiError) -> None:  # noqa: ARG002
-        """Raise the error: in memory only a defect can be its cause."""
+        """Raise the error, which only a defect can cause in memory."""
         raise error
 
     def load_segments(self, index_interval_bytes: int) -> Iterator[SegmentContent]:  # noqa: ARG002
@@ -186,7 +186,7 @@ class MemoryStorage(LogStorage):
         return MemoryBatches(base_offset, index_interval_bytes)
 
     def delete_segment(self, base_offset: int) -> None:
-        """Do nothing: the list goes with the segment."""
+        """Do nothing: the list is freed with the segment."""
 
     def replace_segments(
         self,
@@ -198,7 +198,7 @@ class MemoryStorage(LogStorage):
         return cleaned
 
     def restore_indexes(self, base_offset: int, entries: BatchEntries) -> None:
-        """Do nothing: there is nothing to lose."""
+        """Do nothing: there are no index files."""
 
     def restore_aborted(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> None:
         """Do nothing, as `restore_indexes`."""
@@ -214,7 +214,7 @@ class MemoryStorage(LogStorage):
         """Do nothing: there is no disk."""
 
     def write_leader_epochs(self, entries: Sequence[EpochEntry]) -> None:
-        """Do nothing: the cache is what is kept."""
+        """Do nothing: the cache itself survives."""
 
     def delete(self) -> None:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""The open files of a broker's logs and the maps of their indexes, as many as the process can spare."""
+"""The open files of a broker's logs and the maps of their indexes, within the process's limit of descriptors."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 MOST_FILES: Final = 1_024
 SHARE_OF_LIMIT: Final = 8
-"""An eighth of what the process may open goes to the files of one broker; sockets need the rest.
+"""Divisor of the process's limit of open files; the quotient is for one broker, sockets need the rest.
 
-Half as many maps are kept: each has a descriptor of its own, by which it is seen whether the file has been cut.
+Half as many maps are kept: each has a descriptor of its own, which shows whether the file has been truncated.
 """
 
 
 class OpenFiles:
     """Descriptors and maps by path.
 
-    When there are too many, the descriptor that was opened first is closed, or the map that was not used for longest.
+    Beyond the limit the descriptor that was opened first is closed, or the least recently used map.
     """
 
     __slots__ = ("_maps", "_most", "_most_maps", "_opened")
@@ -50,24 +50,24 @@ class OpenFiles:
         return DiskSpace(usage.total, usage.free)
 
     def descriptor(self, path: StoragePath) -> int:
-        """Return a descriptor to read and write the file. It holds until the next call. Raises OSError."""
+        """Return a descriptor for reading and writing the file, valid until the next call. Raises OSError."""
         return self._open(path).descriptor
 
     def _open(self, path: StoragePath) -> OpenFile:
-        found = self._opened.get(path)
-        if found is not None:
-            return found
+        file = self._opened.get(path)
+        if file is not None:
+            return file
         while len(self._opened) >= self._most:
             self.close(next(iter(self._opened)))
         opened = self._opened[path] = OpenFile(os.open(str(path), os.O_RDWR))
         return opened
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
-        """Return so many bytes from there on, fewer where the file ends. Raises OSError."""
+        """Return that many bytes from the position on, fewer at the file's end. Raises OSError."""
         return os.pread(self.descriptor(path), size_bytes, position)
 
     def view(self, path: StoragePath, size_bytes: int, position: int) -> FileView | None:
-        """Return so many bytes from there on without reading them, None where the file ends before.
+        """Return a view of that range without reading it, None if the file ends before.
 
         The view keeps the file open, whatever is closed here. Raises OSError.
         """
@@ -77,22 +77,22 @@ class OpenFiles:
         return FileView(file, position, size_bytes)
 
     def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
-        """Write as much as there is room for, and return how much. Raises OSError."""
+        """Write as much as there is room for; return the number of bytes written. Raises OSError."""
         return os.pwrite(self.descriptor(path), data, position)
 
     def create(self, path: StoragePath) -> None:
         """Create the file, or make it empty. Raises OSError.
 
-        It does not stay open: many a new log waits long for its first record.
+        It is not kept open, because many new logs get their first record much later.
         """
-        found = self._opened.get(path)
-        if found is not None:
-            os.ftruncate(found.descriptor, 0)
+        file = self._opened.get(path)
+        if file is not None:
+            os.ftruncate(file.descriptor, 0)
             return
         os.close(os.open(str(path), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644))
 
     def truncate(self, path: StoragePath, size_bytes: int) -> None:
-        """Cut the file. Raises OSError."""
+        """Set the size of the file. Raises OSError."""
         os.ftruncate(self.descriptor(path), size_bytes)
 
     def sync(self, path: StoragePath) -> None:
@@ -110,43 +110,43 @@ class OpenFiles:
             yield content
 
     def map(self, path: StoragePath) -> mmap.mmap | bytes:
-        """Return the content of a file that is not changed while it has this name, without reading it.
+        """Return the mapped content of a file that does not change while it has this name.
 
-        It holds until the next call. A file that is cut all the same is mapped anew: to read behind its end would
-        end the process. Raises OSError.
+        It is valid until the next call. A file that was truncated nevertheless is mapped again, because a read
+        behind its end would end the process. Raises OSError.
         """
-        found = self._maps.pop(path, None)
-        if found is not None and found.size() != len(found):
-            found.close()
-            found = None
-        if found is None:
+        content = self._maps.pop(path, None)
+        if content is not None and content.size() != len(content):
+            content.close()
+            content = None
+        if content is None:
             while len(self._maps) >= self._most_maps:
                 self._unmap(next(iter(self._maps)))
             with Path(str(path)).open("rb") as file:
                 if not os.fstat(file.fileno()).st_size:
                     return b""
-                found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._maps[path] = found
-        return found
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._maps[path] = content
+        return content
 
     def _unmap(self, path: StoragePath) -> None:
-        found = self._maps.pop(path, None)
-        if found is not None:
-            found.close()
+        content = self._maps.pop(path, None)
+        if content is not None:
+            content.close()
 
     def remove_tree(self, directory: StoragePath) -> None:
         """Remove the directory with all that is in it. Raises OSError."""
         shutil.rmtree(str(directory))
 
     def renamed(self, path: StoragePath, new_path: StoragePath) -> None:
-        """Hear that the file has a new name; it stays open, but not mapped."""
+        """Record that the file has a new name; it stays open, but not mapped."""
         self._unmap(path)
         opened = self._opened.pop(path, None)
         if opened is not None:
             self._opened[new_path] = opened
 
     def close(self, path: StoragePath) -> None:
-        """Close the file if it is open, or let the last view of it close it."""
+        """Close the file if it is open; with views, the last of them closes it."""
         self._unmap(path)
         self._opened.pop(path, None)
 

@@ -1,18 +1,18 @@
-"""Finds the batches of a file by its mapped indexes; mirrors `LogSegment.translateOffset` and what uses it.
+"""Look-up of a file's batches by its mapped indexes; mirrors `LogSegment.translateOffset`.
 
     .index       0      4 180    8 330                    positions of the batches with an entry
     .log         ├─┬──┬─┼─┬────┬─┼──┬──────┬────┤
                         └ found ─┘                        an interval: its headers are read, up to the next entry
 
-It knows nothing of single batches. What it does know beside the files' names is what the ends of the files say,
-and which part of the `.log` has been looked at.
+No entry of a single batch is kept in memory, only the end offset, the largest timestamp, and which ranges of the
+`.log` have been verified.
 
-Nothing is believed that was not compared. Both entries around what is looked for must say what the headers
-say, and the batches between them must follow each other. If they do not, the whole file is looked at: either it
-is damaged, and the log goes offline, or an index is wrong and is written anew. What is handed out is walked
-through before, once if it is read in order: a batch of wrong size or offset is never served.
+No index is trusted without a comparison. Both entries around the searched batch must agree with the batches'
+headers, and the batches between them must be contiguous. Otherwise the whole file is scanned: either it is damaged,
+and the log goes offline, or an index is wrong and is rewritten. Every range is walked through before it is served,
+once if it is read in order: a batch of wrong size or offset is never served.
 
-Kafka believes its indexes, and looks at no batch behind the one where a read begins.
+Deliberate difference: Kafka trusts its indexes, and verifies no batch behind the one where a read begins.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.segment_file import SegmentFile
 
 MOST_RANGES: Final = 64
-"""When there are more, the shortest one is forgotten."""
+"""Maximum number of ranges; beyond it the shortest one is dropped."""
 
 
 class CheckedRanges:
-    """Disjoint ranges of positions, in order; those that touch are one."""
+    """The verified parts of a file: disjoint ranges of positions, in order; adjacent ones are merged."""
 
     __slots__ = ("_ends", "_starts")
 
@@ -59,7 +59,7 @@ class CheckedRanges:
         return len(self._starts)
 
     def end_of(self, position: int) -> int:
-        """Return the end of the range that has the position, the position itself if there is none."""
+        """Return the end of the range that contains the position, or the position itself."""
         at = bisect_right(self._starts, position) - 1
         return max(position, self._ends[at]) if at >= 0 else position
 
@@ -82,9 +82,9 @@ _Found = TypeVar("_Found")
 
 
 class SealedBatches:
-    """The first `size_bytes` of a `.log` file, which end at `end_offset` and have their indexes: a `BatchLookup`.
+    """The first `size_bytes` of a `.log` file, which end at `end_offset` and have index files: a `BatchLookup`.
 
-    Every look-up raises KAFKA_STORAGE_ERROR where the file cannot be read or is damaged.
+    Every look-up raises KAFKA_STORAGE_ERROR if the file cannot be read or is damaged.
     """
 
     __slots__ = (
@@ -111,22 +111,22 @@ class SealedBatches:
         max_timestamp: int,
         index_interval_bytes: int,
     ) -> None:
-        """All of the file is known to be sound; see `opened`."""
+        """Begin with a file whose batches are all verified; for others see `opened`."""
         self._file = file
         self._base_offset = base_offset
         self.end_offset = end_offset
         self.size_bytes = size_bytes
         self.max_timestamp = max_timestamp
         self.index_interval_bytes = index_interval_bytes
-        """How many bytes are between two entries of an index that is written anew."""
+        """Bytes between two entries of a rewritten index."""
         self._is_exact = True
-        """Whether the end offset is known, and not only that it is not above."""
+        """Whether `end_offset` is exact, not only an upper bound."""
         self._is_open = True
-        """Whether the files fit together at their ends, so that an index with a gap is to be written anew."""
+        """Whether the ends of the files have been compared, so that an index with a gap may be rewritten."""
         self._checked = CheckedRanges()
         self._checked.add(0, size_bytes)
         self._walked = (0, 0)
-        """The interval of the last look-up."""
+        """The range of positions that the last look-up walked through."""
         self._offsets = MappedIndex(file.files, INDEX_SUFFIX, OFFSET_ENTRY)
         self._times = MappedIndex(file.files, TIME_INDEX_SUFFIX, TIME_ENTRY)
 
@@ -134,20 +134,20 @@ class SealedBatches:
     def opened(
         cls, file: SegmentFile, base_offset: int, upper_bound_offset: int, size_bytes: int, index_interval_bytes: int
     ) -> SealedBatches | None:
-        """Return what the ends of the files say; None if they do not fit together.
+        """Return the batches of a file by comparing the ends of its files; None if they do not fit together.
 
-        As in Kafka the largest timestamp is that of the last entry. A newer one in the last batches tells
-        that entries are missing.
+        As in Kafka the largest timestamp is that of the last entry. A newer one in the last batches means that
+        entries are missing.
         """
-        found = cls(file, base_offset, upper_bound_offset, size_bytes, NO_TIMESTAMP, index_interval_bytes)
-        found._is_exact = found._is_open = False
-        found._checked = CheckedRanges()
+        sealed = cls(file, base_offset, upper_bound_offset, size_bytes, NO_TIMESTAMP, index_interval_bytes)
+        sealed._is_exact = sealed._is_open = False
+        sealed._checked = CheckedRanges()
         try:
-            found._read_ends()
+            sealed._read_ends()
         except (IndexMismatchError, BatchDamagedError):
             return None
-        found._is_open = True
-        return found
+        sealed._is_open = True
+        return sealed
 
     def _read_ends(self) -> None:
         offsets = self._offset_entries()
@@ -163,9 +163,9 @@ class SealedBatches:
         newest = NO_TIMESTAMP
         if times.count:
             newest = times[times.count - 1][0]
-            # It raises unless there is such a batch.
+            # Raises unless there is such a batch.
             self._place_of_time(times, times.count - 1)
-        # What is behind that entry is the whole file where timestamps do not grow: only the tail is looked at.
+        # Behind that entry may be the whole file, if timestamps do not grow, so only the tail is compared.
         if any(place.max_timestamp > newest for place in tail):
             raise IndexMismatchError
         self.max_timestamp = newest
@@ -196,13 +196,13 @@ class SealedBatches:
                 yield place
 
     def check(self, position: int, end: int) -> None:
-        """Walk through the batches from there on that begin before `end`, unless they are known.
+        """Walk through the batches from `position` on that begin before `end`, unless they are verified.
 
-        What is read in order is walked through once.
+        Ranges that are read in order are walked through once.
         """
         walked_from, walked_to = self._walked
-        known = walked_to if walked_from <= position < walked_to else position
-        start = self._checked.end_of(known)
+        checked_to = walked_to if walked_from <= position < walked_to else position
+        start = self._checked.end_of(checked_to)
         if end <= start:
             return
         reached = self.size_bytes
@@ -213,7 +213,7 @@ class SealedBatches:
         self._checked.add(position, reached)
 
     def load(self) -> BatchEntries:
-        """Look at all batches, and return an entry of each."""
+        """Scan all batches; return their entries."""
         file, entries = self._file, BatchEntries(self._base_offset, self.index_interval_bytes)
         with file.io(f"read {file.path.name}"):
             valid_bytes = scan_segment(
@@ -232,7 +232,7 @@ class SealedBatches:
     # -- inside ---------------------------------------------------------------------------------
 
     def _trusted(self, look_up: Callable[[], _Found]) -> _Found:
-        """Look up, and once more if an index had to be written anew."""
+        """Look up, and once more if an index had to be rewritten."""
         try:
             return look_up()
         except (IndexMismatchError, BatchDamagedError):
@@ -243,7 +243,7 @@ class SealedBatches:
             raise self._file.damaged(error) from error
 
     def _restore_indexes(self) -> None:
-        """Make the indexes from the batches."""
+        """Rewrite the indexes from the batches."""
         entries = self.load()
         with self._file.io("write an index anew"):
             restore_indexes(entries, self._file.files, self._file.path)
@@ -257,7 +257,7 @@ class SealedBatches:
         )
 
     def _sound_places(self, position: int, *, is_settled: bool = True) -> Iterator[BatchPlace]:
-        """Walk on from a place that is known to be one; what is wrong behind it is damage of the `.log`."""
+        """Walk on from the verified start of a batch; an error behind it is damage of the `.log`."""
         walk = self._walk(position)
         try:
             yield from settled(walk) if is_settled else walk
@@ -291,7 +291,7 @@ class SealedBatches:
         before_last = places[-1] if is_last else places[-2]
         skipped_bytes = before_last.position - start
         if self._is_open and is_gap(skipped_bytes, self.index_interval_bytes):
-            raise IndexMismatchError  # each look-up here would be slow
+            raise IndexMismatchError  # look-ups in this gap would be slow
         return places
 
     def _compare(self, entries: IndexEntries, slot: int, place: BatchPlace) -> None:
@@ -317,7 +317,7 @@ class SealedBatches:
     def _position_before(self, timestamp: int) -> int:
         """Return a position before which all batches are older than `timestamp`.
 
-        The entry before the found one decides: where a timestamp came first cannot be seen at one batch.
+        The entry before the found one decides, because one batch does not show where a timestamp came first.
         """
         if self._file.is_deleted:
             return 0
@@ -328,8 +328,8 @@ class SealedBatches:
         slot = times.floor(timestamp)
         nearest = range(max(slot - 1, 0), min(slot + 2, times.count))
         places = {near: self._place_of_time(times, near) for near in nearest}
-        found = [(times[near][0], place.position) for near, place in places.items()]
-        for (earlier, before), (later, after) in pairwise(found):
+        entries = [(times[near][0], place.position) for near, place in places.items()]
+        for (earlier, before), (later, after) in pairwise(entries):
             if earlier >= later or before >= after:
                 raise IndexMismatchError
         return places[slot - 1].position if slot > 0 else 0

@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 CLOSED_AND_DAMAGED: Final = "closed-and-damaged"
 
 VIEW_BYTES: Final = 64 * 1024
-"""What is smaller is read: the calls for a view would take longer."""
+"""Smallest size of a view; smaller ranges are read, which is faster."""
 
 
 class SegmentFile:
-    """A file that is appended to, cut, and read at any position.
+    """A file that is appended to, truncated, and read at any position.
 
-    Everything raises KAFKA_STORAGE_ERROR where the file system refuses it; the log is offline then.
+    Every method raises KAFKA_STORAGE_ERROR if the file system fails; the log is offline then.
     """
 
     __slots__ = ("_guard", "files", "is_deleted", "path")
 
     def __init__(self, path: StoragePath, files: FileSystem, guard: StorageGuard) -> None:
-        """`guard` is the log's: what it raises for a failed file is raised here."""
+        """`guard` is that of the log; its errors are raised here."""
         self.path = path
         self.files = files
         self.is_deleted = False
-        """Whether the segment is deleted: its indexes have no name any more."""
+        """Whether the segment is deleted, so that its indexes cannot be opened any more."""
         self._guard = guard
 
     def append(self, batch: bytes, position: int) -> None:
         """Write the batch at the end of the file, which is at `position`.
 
-        It is with the operating system when this returns, so a kill of the process does not lose it;
+        The operating system has it when this returns, so a kill of the process does not lose it;
         `LogStorage.seal` brings it to the disk.
         """
         if self._guard.is_failed:
@@ -58,7 +58,7 @@ class SegmentFile:
             raise self._guard.failed(f"append to {self.path.name}", error) from error
 
     def _cut(self, size_bytes: int) -> None:
-        """Shorten the file; a part that stays would be cut by the next start."""
+        """Shorten the file; if that fails, the next start does it."""
         try:
             self.files.truncate(self.path, size_bytes)
         except OSError:
@@ -70,24 +70,24 @@ class SegmentFile:
             self.files.truncate(self.path, size_bytes)
 
     def read(self, position: int, size_bytes: int) -> bytes:
-        """Return so many bytes from there on."""
+        """Return `size_bytes` from the position on."""
         if self._guard.is_failed:
             self._guard.check()
         try:
-            found = self.files.read(self.path, size_bytes, position)
+            content = self.files.read(self.path, size_bytes, position)
         except FileNotFoundError as error:
             if self.is_deleted:
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"The segment {self.path} is deleted") from error
             raise self._guard.failed(f"read {self.path.name}", error) from error
         except OSError as error:
             raise self._guard.failed(f"read {self.path.name}", error) from error
-        if len(found) < size_bytes:
-            cut = OSError(errno.EIO, f"it ends at {position + len(found)}, within its batches")
+        if len(content) < size_bytes:
+            cut = OSError(errno.EIO, f"it ends at {position + len(content)}, within its batches")
             raise self._guard.failed(f"read {self.path.name}", cut)
-        return found
+        return content
 
     def view(self, position: int, size_bytes: int) -> FileView | None:
-        """Return so many bytes without reading them; None where they must be read."""
+        """Return a view of that range of the file, None if it must be read."""
         if size_bytes < VIEW_BYTES:
             return None
         if self._guard.is_failed:
@@ -98,7 +98,7 @@ class SegmentFile:
             raise self._guard.failed(f"read {self.path.name}", error) from error
 
     def deleted(self, path: StoragePath) -> None:
-        """Note that the segment is deleted: its file has another name, and will be removed.
+        """Record that the segment is deleted: its file is renamed, and will be removed.
 
         A read after that raises KAFKA_STORAGE_ERROR; the log stays online.
         """
@@ -117,7 +117,7 @@ class SegmentFile:
 
 
 def write_synced(files: FileSystem, path: StoragePath, batches: Iterable[bytes], modified_ns: int) -> None:
-    """Write a new file, modified at that time, and bring it to the disk. Raises OSError."""
+    """Write a new file with that modification time, and sync it. Raises OSError."""
     position = 0
     files.create(path)
     for batch in batches:

@@ -1,16 +1,16 @@
-"""A disk in memory, with a page cache that a power loss empties.
+"""A disk in memory for virtual time, with a page cache that a power loss empties.
 
-    write, truncate, rename, unlink    change what processes see at once: the page cache
-    sync                               brings a file to the disk, and the journal up to here
-    lose_power                         leaves what is on the disk, and by chance some of the rest
+    write, truncate, rename, unlink    change the page cache, which processes see at once
+    sync                               brings a file and the journal to the disk
+    lose_power                         keeps the content of the disk, and a random part of the rest
 
 It follows ext4 with its defaults (ordered data, delayed allocation). Names and sizes are changed through
 a journal, in order: of what was not synced a first part survives a power loss. Bytes need not survive with
 them, so a file that was renamed without a sync may be empty. Bytes do not survive before the changes of
 the journal that came before them.
 
-A disk whose sync lies (`fsync_lies`) says yes and does nothing. A process that is killed loses nothing: the page cache is
-the machine's.
+With `fsync_lies` a sync reports success and does nothing. A process that is killed loses nothing: the page cache
+belongs to the machine.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _Names = dict[str, "SimulatedFile | None"]
 
 @dataclass(frozen=True, slots=True)
 class DiskOptions:
-    """What a simulated disk is like.
+    """Options of a simulated disk.
 
-    `capacity_bytes` is its size, None for no bound. `sync_ms` is how long a sync takes, from the lowest to
-    the highest. With `fsync_lies` a sync brings nothing to the disk.
+    `capacity_bytes` is its size, None for no bound. `sync_ms` is the range of a sync's duration. With
+    `fsync_lies` a sync brings nothing to the disk.
     """
 
     capacity_bytes: int | None = None
@@ -50,7 +50,7 @@ class DiskOptions:
 
 
 class _NameChange(NamedTuple):
-    """An entry of the journal: a name gets a file (None: a directory), a new name, or is gone."""
+    """An entry of the journal: a name gets a file (None: a directory) or a new name, or is removed."""
 
     name: str
     file: SimulatedFile | None = None
@@ -73,8 +73,8 @@ class _NameChange(NamedTuple):
 class SimulatedDisk:
     """The disk of one broker; a `FileSystem`. Raises OSError as the machine's does.
 
-    Single-threaded. `capacity_bytes`, `fsync_lies` and `is_read_only` may be changed at any time. All
-    chance follows from the seed.
+    Single-threaded. `capacity_bytes`, `fsync_lies` and `is_read_only` may be changed at any time. All random
+    choices follow from the seed.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class SimulatedDisk:
         now_ms: Callable[[], int] = lambda: 0,
         on_wait: Callable[[int], object] = lambda _duration_ms: None,
     ) -> None:
-        """`now_ms` gives the times of files; `on_wait(ms)` hears how long each sync takes."""
+        """`now_ms` returns the times of files; `on_wait(ms)` is called with the duration of each sync."""
         options = options or DiskOptions()
         self.capacity_bytes = options.capacity_bytes
         self.fsync_lies = options.fsync_lies
@@ -100,7 +100,7 @@ class SimulatedDisk:
         self._journal: list[_NameChange | None] = []
         """Changes since the last commit; None for the size of a file."""
         self._committed = 0
-        """How many changes were committed before."""
+        """The number of changes committed earlier."""
 
     @property
     def root(self) -> SimulatedPath:
@@ -119,14 +119,14 @@ class SimulatedDisk:
         return DiskSpace(self.capacity_bytes, max(0, self.capacity_bytes - self.used_bytes))
 
     def sync_all(self) -> None:
-        """Bring everything to the disk, whether it lies or not; takes no time."""
+        """Bring everything to the disk, also with `fsync_lies`; takes no time."""
         self._commit()
         for file in self._names.values():
             if file is not None:
                 file.flush()
 
     def lose_power(self) -> None:
-        """Leave what the disk has; a first part of the journal survives, of any length."""
+        """Keep the content of the disk and a random first part of the journal."""
         survivors = self._random.randint(0, len(self._journal))
         for change in self._journal[:survivors]:
             if change is not None:
@@ -141,14 +141,14 @@ class SimulatedDisk:
     # -- bytes: a FileSystem --------------------------------------------------------------------
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
-        """Return so many bytes from there on, fewer where the file ends."""
+        """Return that many bytes from the position on, fewer at the file's end."""
         return bytes(self.file(str(path)).content[position : position + size_bytes])
 
     def view(self, path: StoragePath, size_bytes: int, position: int) -> None:
-        """Return None: there is no descriptor that a socket could be sent from."""
+        """Return None: there is no descriptor from which a socket could send."""
 
     def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
-        """Write as much as there is room for; raises ENOSPC where there is none."""
+        """Write as much as there is room for. Raises ENOSPC if there is none."""
         file = self._file_to_change(path)
         if self.capacity_bytes is not None:
             room = self.capacity_bytes - self.used_bytes + max(0, len(file.content) - position)
@@ -189,7 +189,7 @@ class SimulatedDisk:
 
     @contextmanager
     def mapped(self, path: StoragePath) -> Iterator[bytes]:
-        """Return the content of the file as it is now."""
+        """Return the current content of the file."""
         yield bytes(self.file(str(path)).content)
 
     def map(self, path: StoragePath) -> bytearray:
@@ -197,7 +197,7 @@ class SimulatedDisk:
         return self.file(str(path)).content
 
     def remove_tree(self, directory: StoragePath) -> None:
-        """Remove the directory with all that is in it; raises ENOENT."""
+        """Remove the directory with its content. Raises ENOENT."""
         if not self.exists(str(directory)):
             raise _error(errno.ENOENT, str(directory))
         inside = f"{directory}/"
@@ -250,7 +250,7 @@ class SimulatedDisk:
         self._create(name, None)
 
     def names_in(self, directory: str) -> list[str]:
-        """Return the names of what is in the directory, in order."""
+        """Return the names of files and directories in the directory, in order."""
         inside = directory.rstrip("/") + "/"
         rests = (each[len(inside) :] for each in self._names if each.startswith(inside))
         return sorted(rest for rest in rests if rest and "/" not in rest)
@@ -306,7 +306,7 @@ class SimulatedStatus(NamedTuple):
 
 
 class SimulatedPath:
-    """A path; two are equal if they name the same file of the same disk."""
+    """The path of a file on a simulated disk, a `StoragePath`; equal for the same file of the same disk."""
 
     __slots__ = ("_disk", "_pure")
 
@@ -398,7 +398,7 @@ class SimulatedPath:
         return target
 
     def replace(self, target: SimulatedPath, /) -> SimulatedPath:
-        """Rename the file, in the place of another one in one step."""
+        """Rename the file, replacing another one atomically."""
         return self.rename(target)
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
@@ -409,10 +409,10 @@ class SimulatedPath:
             self._disk.mkdir(str(self))
 
     def iterdir(self) -> Iterator[SimulatedPath]:
-        """Yield what is in the directory."""
+        """Yield the paths in the directory."""
         for name in self._disk.names_in(str(self)):
             yield self / name
 
     def glob(self, pattern: str, /) -> Iterator[SimulatedPath]:
-        """Yield what is in the directory and fits the pattern."""
+        """Yield the paths in the directory that match the pattern."""
         return (path for path in self.iterdir() if fnmatchcase(path.name, pattern))

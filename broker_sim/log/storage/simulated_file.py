@@ -1,4 +1,4 @@
-"""The bytes of one simulated file: those of the page cache, and those that are on the disk."""
+"""The bytes of one simulated file, in the page cache and on the disk."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ if TYPE_CHECKING:
 
 SECTOR_BYTES: Final = 512
 LOST_SECTOR_SHARE: Final = 0.25
-"""How often a sector in the middle of what survives was not written."""
+"""Probability that a sector in the middle of the surviving bytes was not written."""
 
 
 class _Change(NamedTuple):
-    """A write or a truncation which is not on the disk yet, and how to take it back."""
+    """A write or a truncation that is not on the disk yet, with the bytes to undo it."""
 
     metadata_changes: int
-    """How many changes of names and sizes the disk's journal had before, and this one if it is one."""
+    """The number of changes in the disk's journal before, this one included if it changes a size."""
     position: int
     written_bytes: int | None
     """None for a truncation, which has its new size as position."""
     old_bytes: int
     """The size of the file before."""
     replaced: bytes
-    """What was overwritten or cut off."""
+    """The bytes that were overwritten or cut off."""
 
     def take_back(self, content: bytearray) -> bytes | None:
-        """Make the content what it was before the change; returns what was written, None if nothing was."""
+        """Undo the change in the content; return the written bytes, None for a truncation."""
         data = None
         if self.written_bytes is not None:
             data = bytes(content[self.position : self.position + self.written_bytes])
@@ -38,15 +38,14 @@ class _Change(NamedTuple):
 class SimulatedFile:
     """One file, by whatever names. Only `SimulatedDisk` uses it.
 
-    All bytes are kept once, as processes see them; beside them, what changes that are not on the disk have
-    overwritten or cut off.
+    All bytes are kept once, as processes see them, with those that unflushed changes have overwritten or cut off.
     """
 
     __slots__ = ("_unflushed", "content", "modified_ns")
 
     def __init__(self, modified_ns: int) -> None:
         self.content = bytearray()
-        """What processes see: the page cache."""
+        """The page cache, which processes see."""
         self.modified_ns = modified_ns
         self._unflushed: list[_Change] = []
 
@@ -68,11 +67,11 @@ class SimulatedFile:
         self._unflushed.clear()
 
     def lose_power(self, metadata_changes: int, rng: random.Random) -> None:
-        """Forget the page cache; so many changes of the journal have survived.
+        """Drop the page cache; `metadata_changes` is the number of surviving changes in the journal.
 
-        Truncations survive with the journal. Of the writes before them some survive, the last of these
-        up to any sector, and maybe not one sector in between. A write that has grown the file needs all the
-        journal that was before it.
+        Truncations survive with the journal. A random number of the writes survive, the last of them up to a random
+        sector, and possibly without one sector in between. A write that has grown the file survives only with all
+        of the journal before it.
         """
         written = [each.take_back(self.content) for each in reversed(self._unflushed)]
         changes = [

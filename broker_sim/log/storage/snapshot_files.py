@@ -93,18 +93,18 @@ def _entry(
 
 
 class SnapshotFiles(MutableMapping[int, list[ProducerStateEntry]]):
-    """Snapshots by offset, which stay in their files: only the offsets are kept in memory."""
+    """Snapshots by offset, which are read from their files; only the offsets are kept in memory."""
 
     def __init__(self, directory: StoragePath, guard: StorageGuard) -> None:
-        """Begin without any; `guard` is the log's."""
+        """Begin without snapshots; `guard` is that of the log."""
         self._offsets: set[int] = set()
         self._directory = directory
         self._guard = guard
         self.knows_of_transactions = False
-        """Whether a snapshot that was loaded has a producer whose transaction is open, or has ended."""
+        """Whether a loaded snapshot has a producer with an open or an ended transaction."""
 
     def load(self, files: Iterable[StoragePath]) -> bool:
-        """Look at the snapshots among the files of the log; a damaged one is deleted, as in Kafka.
+        """Load the snapshots among the files of the log; a damaged one is deleted, as in Kafka.
 
         Returns whether there was any file.
         """
@@ -121,7 +121,7 @@ class SnapshotFiles(MutableMapping[int, list[ProducerStateEntry]]):
         return bool(paths)
 
     def __getitem__(self, offset: int) -> list[ProducerStateEntry]:
-        """Read a snapshot. A lost or damaged one is no longer listed."""
+        """Return a snapshot. Raises KeyError for a lost or damaged one, which is removed."""
         if offset not in self._offsets:
             raise KeyError(offset)
         path = self._path(offset)
