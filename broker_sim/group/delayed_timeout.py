@@ -1,13 +1,35 @@
-"""A delayed operation that does nothing but expire, unless what it waits for happens in time."""
+"""What waits for groups: the keys of operations, and an operation that does nothing but expire.
+
+The keys mirror `DelayedOperationKey` of Kafka 3.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.runtime.delayed_request import DelayedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+class GroupKey(NamedTuple):
+    """Operations of a group as a whole: joins, syncs."""
+
+    group_id: str
+
+    def __str__(self) -> str:
+        return self.group_id
+
+
+class MemberKey(NamedTuple):
+    """Operations of one member: its heartbeat."""
+
+    group_id: str
+    member_id: str
+
+    def __str__(self) -> str:
+        return f"{self.group_id}-{self.member_id}"
 
 
 class DelayedTimeout(DelayedRequest):

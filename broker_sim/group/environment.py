@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from broker_sim.errors import ErrorCode
-from broker_sim.group.counters import GroupCounters
 
 if TYPE_CHECKING:
     import random
@@ -21,6 +20,27 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.runtime.process import CallLater, RunBeside
     from broker_sim.share.persister.persister import Persister
+
+
+@dataclass(slots=True)
+class GroupCounters:
+    """Counts of the group coordinator since the broker's start; mirrors the sensors of `GroupCoordinatorMetrics`."""
+
+    offset_commits: int = 0
+    offset_deletions: int = 0
+    """By OffsetDelete; those of deleted groups and topics are not counted, as in Kafka."""
+    offset_expirations: int = 0
+    classic_group_rebalances: int = 0
+    """Generations of classic groups whose assignments were stored."""
+    consumer_group_rebalances: int = 0
+    """New group epochs, but not those after a member was fenced, as in Kafka. So of the others."""
+    share_group_rebalances: int = 0
+    streams_group_rebalances: int = 0
+
+    def count_rebalance(self, kind: str) -> None:
+        """Count a new group epoch of a group of that kind, such as `consumer`."""
+        name = f"{kind}_group_rebalances"
+        setattr(self, name, getattr(self, name) + 1)
 
 
 class VerifyTransaction(Protocol):

@@ -5,11 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
-    from broker_sim.group.offset_commit import OffsetCommit
+    from broker_sim.group.offsets import OffsetCommit
     from broker_sim.group.records import GroupRecord
     from broker_sim.protocol import messages
+
+
+class GroupClient(NamedTuple):
+    """The client of a request, as a description of its group shows it, and the API's version."""
+
+    client_id: str
+    client_host: str
+    api_version: int
+    hidden_topics: Callable[[Iterable[str]], AbstractSet[str]] = frozenset[str]().intersection
+    """Returns those of the topics that the client may not describe."""
+
 
 CLASSIC = "classic"
 CONSUMER = "consumer"

@@ -12,8 +12,7 @@ from broker_sim.protocol.special_values import NO_EPOCH, NO_OFFSET
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker_sim.group.offsets import CommittedOffset, OffsetStore
-    from broker_sim.group.transactional_offsets import TransactionalOffsets
+    from broker_sim.group.offsets import CommittedOffset, OffsetStore, TransactionalOffsets
     from broker_sim.metadata import MetadataImage
 
 EVERYTHING: Final = 2**63 - 1

@@ -8,11 +8,9 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.java_text import java_length
-from broker_sim.group.offset_commit import NO_RETENTION
 from broker_sim.group.offset_fetch import OffsetView, is_of_topic
-from broker_sim.group.offsets import OffsetStore
+from broker_sim.group.offsets import NO_RETENTION, OffsetStore, TransactionalOffsets
 from broker_sim.group.records import GroupRecord
-from broker_sim.group.transactional_offsets import TransactionalOffsets
 from broker_sim.metadata import NO_TOPIC_ID
 
 if TYPE_CHECKING:
@@ -22,8 +20,8 @@ if TYPE_CHECKING:
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import CommitPartitionValidator, Group
     from broker_sim.group.group_timeline import GroupTimeline
-    from broker_sim.group.offset_commit import OffsetCommit
     from broker_sim.group.offset_fetch import OffsetQuery
+    from broker_sim.group.offsets import OffsetCommit
     from broker_sim.metadata import TopicState
     from broker_sim.protocol import messages
     from broker_sim.runtime.event_log import EventLogger

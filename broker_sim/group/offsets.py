@@ -1,22 +1,53 @@
-"""The committed offsets of one partition's groups; mirrors `OffsetMetadataManager.Offsets`.
+"""The committed offsets of one partition's groups, and those of transactions that are not over yet.
+
+Mirrors `OffsetMetadataManager.Offsets` and its `pendingTransactionalOffsets`.
 
 Two views, as Kafka's timeline has: the latest, which expiry and deletion work on, and the committed one
 of OffsetFetch, which shows only what the in-sync replicas have. Values are kept until the record of the
 next one is below the high watermark.
+
+A transaction's offsets are in the log from TxnOffsetCommit on, but count only when its marker commits
+them. Only the latest view of them is kept: require_stable, deletion and expiry work on that.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.hash_order.hash_codes import integer_hash, string_hash
 from broker_sim.hash_order.java_order import TimelineMap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from broker_sim.group import record_messages
+
+
+NO_RETENTION: Final = -1
+
+
+class OffsetToCommit(NamedTuple):
+    """One partition of a commit."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+
+
+class OffsetCommit(NamedTuple):
+    """An OffsetCommit or TxnOffsetCommit: who commits, in which version of the API, and what."""
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id_or_member_epoch: int
+    api_version: int
+    offsets: Sequence[OffsetToCommit]
+    retention_time_ms: int = NO_RETENTION
 
 
 class CommittedOffset(NamedTuple):
@@ -161,3 +192,69 @@ def _value_below(versions: list[_Version], high_watermark: int) -> CommittedOffs
         if version.log_offset < high_watermark:
             return version.value
     return None
+
+
+OffsetKey = tuple[str, str, int]
+"""A group, a topic and a partition."""
+
+
+class TransactionalOffsets:
+    """The offsets by producer id, and which producers have some open for a partition."""
+
+    __slots__ = ("_open", "_producers")
+
+    def __init__(self) -> None:
+        self._producers: dict[int, dict[OffsetKey, CommittedOffset]] = {}
+        self._open: dict[str, dict[tuple[str, int], set[int]]] = {}
+
+    def replay(
+        self,
+        producer_id: int,
+        key: record_messages.OffsetCommitKey,
+        value: record_messages.OffsetCommitValue,
+        record_offset: int,
+    ) -> None:
+        """Take in a record of the producer's transaction, which is at that offset in the log."""
+        name = (key.group, key.topic, key.partition)
+        self._producers.setdefault(producer_id, {})[name] = offset_from_record(value, record_offset)
+        partitions = self._open.setdefault(key.group, {})
+        partitions.setdefault((key.topic, key.partition), set()).add(producer_id)
+
+    def remove(self, group_id: str, topic: str, partition: int) -> None:
+        """Forget what all transactions have for the partition: a tombstone came after it."""
+        for producer_id in self._open.get(group_id, {}).get((topic, partition), ()):
+            del self._producers[producer_id][group_id, topic, partition]
+        self._close(group_id, (topic, partition))
+
+    def end(self, producer_id: int) -> dict[OffsetKey, CommittedOffset]:
+        """Forget the producer's transaction, whose marker came, and return its offsets."""
+        offsets = self._producers.pop(producer_id, {})
+        for group_id, topic, partition in offsets:
+            producers = self._open[group_id][topic, partition]
+            producers.remove(producer_id)
+            if not producers:
+                self._close(group_id, (topic, partition))
+        return offsets
+
+    def _close(self, group_id: str, name: tuple[str, int]) -> None:
+        partitions = self._open.get(group_id, {})
+        partitions.pop(name, None)
+        if not partitions:
+            self._open.pop(group_id, None)
+
+    def has_group(self, group_id: str) -> bool:
+        """Whether a transaction has offsets of the group."""
+        return group_id in self._open
+
+    def contains(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether a transaction has an offset of that partition."""
+        return (topic, partition) in self._open.get(group_id, {})
+
+    def partitions_of(self, group_id: str) -> list[tuple[str, int]]:
+        """Return the topics and partitions of the group that transactions have offsets of."""
+        return list(self._open.get(group_id, {}))
+
+    def items(self) -> Iterator[tuple[OffsetKey, CommittedOffset]]:
+        """Iterate over all offsets, transaction by transaction."""
+        for offsets in self._producers.values():
+            yield from offsets.items()

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from broker_sim.coordinator.storage import TransactionMarker
     from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.group_client import GroupClient
-    from broker_sim.group.offset_commit import OffsetCommit
+    from broker_sim.group.group import GroupClient
     from broker_sim.group.offset_fetch import OffsetQuery
+    from broker_sim.group.offsets import OffsetCommit
     from broker_sim.group.shard import GroupShard
     from broker_sim.log import VerificationGuard
     from broker_sim.metadata import ImageChanges, MetadataImage

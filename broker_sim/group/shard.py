@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.group_client import GroupClient
-    from broker_sim.group.offset_commit import OffsetCommit
+    from broker_sim.group.group import GroupClient
+    from broker_sim.group.offsets import OffsetCommit
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import ImageChanges, MetadataImage
 

@@ -34,7 +34,7 @@ from broker_sim.group.share.persister_calls import (
     partitions_in_order,
     topics_in_order,
 )
-from broker_sim.group.share.requests import check_heartbeat
+from broker_sim.group.share.share_groups import check_heartbeat
 from broker_sim.protocol import messages
 from broker_sim.share.share_state import UNINITIALIZED_EPOCH, UNINITIALIZED_START_OFFSET, SharePartitionKey
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from broker_sim.coordinator.result import Result
     from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.group import GroupClient
     from broker_sim.group.shard import GroupShard
     from broker_sim.group.shards import GroupShards
     from broker_sim.group.share.share_groups import HeartbeatAnswer, StateToInitialize

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.group import GroupClient
     from broker_sim.group.shards import GroupShards
     from broker_sim.group.streams.streams_groups import HeartbeatAnswer
 

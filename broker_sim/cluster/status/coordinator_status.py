@@ -15,8 +15,8 @@ from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.describe import describe_group as describe_consumers
 from broker_sim.group.consumer_protocol import MalformedConsumerProtocolError, read_assignment
 from broker_sim.group.group import CONSUMER
-from broker_sim.group.share.describe import describe_group as describe_sharers
 from broker_sim.group.share.share_group import ShareGroup
+from broker_sim.group.share.share_group import describe_group as describe_sharers
 from broker_sim.group.streams.streams_group import StreamsGroup
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition

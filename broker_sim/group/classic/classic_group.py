@@ -1,34 +1,107 @@
 """One classic group: its members, its generation and its state; mirrors `ClassicGroup`.
 
-What it knows and may do, without waits and without I/O; `Rebalance` moves it on.
+Its state and its checks, without waits and without I/O; `Rebalance` moves it on.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections import Counter
+from enum import Enum
+from struct import error
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
-from broker_sim.group.classic.classic_group_state import ClassicGroupState
-from broker_sim.group.classic.protocol_votes import ProtocolSupporters, choose_protocol
-from broker_sim.group.classic.subscribed_topics import topics_of_members
-from broker_sim.group.consumer_protocol import PROTOCOL_TYPE
+from broker_sim.group.consumer_protocol import PROTOCOL_TYPE, VERSION
 from broker_sim.group.group import CLASSIC, OffsetExpiration
 from broker_sim.group.records import GroupRecord
 from broker_sim.hash_order.hash_codes import string_hash
-from broker_sim.hash_order.java_order import HashTable
+from broker_sim.hash_order.java_order import HashTable, hash_order
 from broker_sim.protocol import messages
+from broker_sim.protocol.codec import decode
+from broker_sim.protocol.errors import ProtocolError
+from broker_sim.protocol.messages import ConsumerProtocolSubscription
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Container, Iterable, Sequence
 
     from broker_sim_purgatory import Clock
 
-    from broker_sim.group.classic.classic_member import ClassicMember, JoinResponder, MemberProtocol
-    from broker_sim.group.classic.delayed_heartbeat import DelayedHeartbeat
-    from broker_sim.group.classic.delayed_join import DelayedJoin
-    from broker_sim.group.classic.delayed_sync import DelayedSync
-    from broker_sim.group.offset_commit import OffsetCommit
+    from broker_sim.group.classic.classic_member import ClassicMember, DelayedHeartbeat, JoinResponder, MemberProtocol
+    from broker_sim.group.offsets import OffsetCommit
+    from broker_sim.runtime.delayed_request import DelayedRequest
+
+
+class ClassicGroupState(Enum):
+    """A state by the name that ListGroups and DescribeGroups show."""
+
+    EMPTY = "Empty"
+    """No members, but perhaps offsets."""
+    PREPARING_REBALANCE = "PreparingRebalance"
+    """Members are joining the next generation."""
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    """All have joined; the leader's assignment is awaited."""
+    STABLE = "Stable"
+    """All have their assignments."""
+    DEAD = "Dead"
+    """No longer on this coordinator."""
+
+    # Each is there once. Enum hashes the name instead, by a call in Python, and joins look states up.
+    __hash__ = object.__hash__
+
+    def can_follow(self, state: ClassicGroupState) -> bool:
+        """Return whether a group may come from `state` to this one."""
+        return state in _PREVIOUS[self]
+
+
+_PREVIOUS: Final = {
+    ClassicGroupState.EMPTY: frozenset({ClassicGroupState.PREPARING_REBALANCE}),
+    ClassicGroupState.PREPARING_REBALANCE: frozenset(
+        {ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.EMPTY}
+    ),
+    ClassicGroupState.COMPLETING_REBALANCE: frozenset({ClassicGroupState.PREPARING_REBALANCE}),
+    ClassicGroupState.STABLE: frozenset({ClassicGroupState.COMPLETING_REBALANCE}),
+    ClassicGroupState.DEAD: frozenset(ClassicGroupState),
+}
+
+
+class ProtocolSupporters:
+    """How many members know each protocol, so that no join has to ask them all."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def add(self, protocols: Iterable[MemberProtocol]) -> None:
+        """Count a member's protocols."""
+        for protocol in protocols:
+            self._counts[protocol.name] += 1
+
+    def remove(self, protocols: Iterable[MemberProtocol]) -> None:
+        """Count them no longer."""
+        for protocol in protocols:
+            self._counts[protocol.name] -= 1
+
+    def are_all(self, name: str, member_count: int) -> bool:
+        """Return whether all members know the protocol."""
+        return self._counts[name] == member_count
+
+    def candidates(self, member_count: int) -> set[str]:
+        """Return the protocols that all members know."""
+        return {name for name, count in self._counts.items() if count == member_count}
+
+
+def choose_protocol(members: Iterable[ClassicMember], candidates: Container[str]) -> str:
+    """Return the candidate that most members name first; all must name one of them. Mirrors `selectProtocol`.
+
+    Where several have as many votes, Kafka takes the first in the order of a Java hash map; so does
+    this.
+    """
+    votes = Counter(member.vote(candidates) for member in members)
+    most = max(votes.values())
+    return next(name for name in hash_order(votes, string_hash) if votes[name] == most)
+
 
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 
@@ -96,8 +169,10 @@ class ClassicGroup:
         """Whether somebody has come since the current initial delay began."""
         self.subscribed_topics: frozenset[str] | None = None
         """All topics that members want; None where the coordinator cannot know."""
-        self.join_operation: DelayedJoin | None = None
-        self.sync_operation: DelayedSync | None = None
+        self.join_operation: DelayedRequest | None = None
+        """The wait for joins, while there is one."""
+        self.sync_operation: DelayedRequest | None = None
+        """The wait for syncs, while there is one."""
         self._supporters = ProtocolSupporters()
 
     # -- what it is --------------------------------------------------------------------------------
@@ -364,3 +439,32 @@ class ClassicGroup:
     def tombstones(self) -> Sequence[GroupRecord]:
         """Return the record that deletes the group."""
         return [GroupRecord(record_messages.GroupMetadataKey(self.group_id), None)]
+
+
+FIRST_VERSION: Final = 0
+"""All versions begin with the fields of this one, so newer ones than ours can be read too."""
+
+
+def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
+    """Return all topics that the subscriptions name; None if one of them is not a subscription.
+
+    Mirrors `ClassicGroup.computeSubscribedTopics`.
+    """
+    topics: set[str] = set()
+    for subscription in set(subscriptions):
+        try:
+            VERSION.unpack_from(subscription)
+            decoded = decode(ConsumerProtocolSubscription, FIRST_VERSION, subscription, VERSION.size)
+        except (error, ProtocolError):
+            return None
+        topics.update(decoded.topics)
+    return frozenset(topics)
+
+
+def topics_of_members(members: Collection[ClassicMember], protocol_name: str | None) -> frozenset[str] | None:
+    """Return the topics of consumers that use that protocol; None if they cannot be known."""
+    if not members:
+        return frozenset()
+    if protocol_name is None:
+        return None
+    return subscribed_topics(member.metadata(protocol_name) for member in members)

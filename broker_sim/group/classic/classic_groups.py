@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
-from broker_sim.group.classic.classic_group import ClassicGroup
-from broker_sim.group.classic.classic_group_state import ClassicGroupState
-from broker_sim.group.classic.delayed_join import has_failed_since
+from broker_sim.group.classic.classic_group import ClassicGroup, ClassicGroupState
 from broker_sim.group.classic.group_metadata import group_record, restored_group
 from broker_sim.group.classic.join import JoinRequest, Joins
-from broker_sim.group.classic.rebalance import Rebalance, sync_response
+from broker_sim.group.classic.rebalance import Rebalance, has_failed_since, sync_response
 from broker_sim.group.group import UNKNOWN_MEMBER_ID
 from broker_sim.protocol import messages
 
@@ -29,8 +27,7 @@ if TYPE_CHECKING:
     from broker_sim.group.classic.classic_member import JoinResponder, SyncResponder
     from broker_sim.group.classic.join import JoinResult
     from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.group import Group
-    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.group import Group, GroupClient
     from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.records import GroupRecord
     from broker_sim.runtime.event_log import EventLogger

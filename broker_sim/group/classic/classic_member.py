@@ -5,15 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.delayed_timeout import DelayedTimeout
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
-    from broker_sim.group.classic.delayed_heartbeat import DelayedHeartbeat
-
     JoinResponder = Callable[[messages.JoinGroupResponse], object]
     SyncResponder = Callable[[messages.SyncGroupResponse], object]
+
+
+class DelayedHeartbeat(DelayedTimeout):
+    """Expires at the end of the session timeout unless the member is heard of before.
+
+    Each request of the member lets it wait its whole delay again. Where an observer is told of each wait,
+    the request completes it instead, and the next one is parked.
+    """
+
+    __slots__ = ()
+
+    api = "Heartbeat"
+
 
 EMPTY_ASSIGNMENT: Final = b""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.group import record_messages
-from broker_sim.group.classic.classic_group import ClassicGroup
-from broker_sim.group.classic.classic_group_state import ClassicGroupState
+from broker_sim.group.classic.classic_group import ClassicGroup, ClassicGroupState
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
 from broker_sim.group.group import NO_TIMEOUT
 from broker_sim.group.records import GroupRecord

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.classic.classic_group_state import ClassicGroupState
+from broker_sim.group.classic.classic_group import ClassicGroupState
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
-from broker_sim.group.classic.delayed_join import has_failed_since
 from broker_sim.group.classic.group_metadata import group_record
-from broker_sim.group.classic.rebalance import join_response
+from broker_sim.group.classic.rebalance import has_failed_since, join_response
 from broker_sim.group.group import KNOWN_MEMBER_ID_VERSION, UNKNOWN_MEMBER_ID
 from broker_sim.protocol import messages
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from broker_sim.group.classic.classic_member import JoinResponder
     from broker_sim.group.classic.rebalance import Rebalance
     from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.group import GroupClient
 
     JoinResult = Result[messages.JoinGroupResponse]
 

@@ -11,27 +11,136 @@ is extended while members come, at most to the rebalance timeout.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.classic.classic_group_state import ClassicGroupState
+from broker_sim.group.classic.classic_group import ClassicGroupState
 from broker_sim.group.classic.classic_member import EMPTY_ASSIGNMENT
-from broker_sim.group.classic.delayed_join import DelayedJoin, InitialDelayedJoin, RepeatedJoin
-from broker_sim.group.classic.delayed_sync import DelayedSync
 from broker_sim.group.classic.group_metadata import group_record
 from broker_sim.group.classic.sessions import MemberSessions
-from broker_sim.group.keys import GroupKey
+from broker_sim.group.delayed_timeout import GroupKey
 from broker_sim.protocol import messages
+from broker_sim.runtime.delayed_request import DelayedRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.classic.classic_group import ClassicGroup
     from broker_sim.group.classic.classic_member import ClassicMember
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.runtime.event_log import EventLogger
+
+
+class DelayedSync(DelayedRequest):
+    """Waits until each member of a generation has sent a SyncGroup, or until the next rebalance.
+
+    Mirrors `DelayedSync` of Kafka 3.
+    After the rebalance timeout `on_timeout(group, generation_id)` removes those who have not.
+    """
+
+    __slots__ = ("_generation_id", "_group", "_on_timeout")
+
+    api = "SyncGroup"
+
+    def __init__(self, delay_ms: int, group: ClassicGroup, on_timeout: Callable[[ClassicGroup, int], object]) -> None:
+        super().__init__(delay_ms)
+        self._group = group
+        self._generation_id = group.generation_id
+        self._on_timeout = on_timeout
+
+    def try_complete(self) -> bool:
+        """Complete if all have synced or it is too late to."""
+        group = self._group
+        is_over = group.generation_id != self._generation_id or not group.pending_sync_members
+        return is_over and self.force_complete()
+
+    def on_expiration(self) -> None:
+        """Remove those who have not synced."""
+        self._on_timeout(self._group, self._generation_id)
+
+    def on_complete(self) -> None:
+        """Do nothing: members are answered when the assignment is there."""
+
+
+REPEATED_AFTER_MS: Final = 500
+"""Delay before a failed join phase is tried again, as of a failed timer of Kafka's coordinator."""
+
+
+class DelayedJoin(DelayedRequest):
+    """Waits until every known member has joined, at most for the rebalance timeout; mirrors `DelayedJoin` of Kafka 3.
+
+    `is_over` ends it before, whoever is missing.
+
+    Deliberate difference: since 4.0 Kafka keeps this wait in a timer of its coordinator, with the same times.
+    Here it is a delayed operation, as it was, so that it can be seen like every other wait.
+    """
+
+    __slots__ = ("_group", "_phase", "is_over")
+
+    api = "JoinGroup"
+
+    def __init__(self, delay_ms: int, group: ClassicGroup, phase: Rebalance) -> None:
+        super().__init__(delay_ms)
+        self._group = group
+        self._phase = phase
+        self.is_over = False
+
+    def try_complete(self) -> bool:
+        """Complete once all have joined."""
+        return (self.is_over or self._group.has_all_members_joined) and self.force_complete()
+
+    def on_expiration(self) -> None:
+        """Do nothing more: those who are missing are removed on completion."""
+
+    def on_complete(self) -> None:
+        """Begin the next generation, unless the group waits for something else by now."""
+        if self._group.join_operation is self:
+            self._phase.complete_join(self._group)
+
+
+class InitialDelayedJoin(DelayedJoin):
+    """Gives the first members of an empty group time to come; mirrors `InitialDelayedJoin`.
+
+    It waits its whole delay, also when all known members have joined. If members have come
+    meanwhile, another such wait follows, as long as `remaining_ms` of the rebalance timeout is left.
+    """
+
+    __slots__ = ("remaining_ms",)
+
+    def __init__(self, delay_ms: int, remaining_ms: int, group: ClassicGroup, phase: Rebalance) -> None:
+        super().__init__(delay_ms, group, phase)
+        self.remaining_ms = remaining_ms
+
+    def try_complete(self) -> bool:
+        """Complete only if it is over."""
+        return self.is_over and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Begin the next generation, or wait on."""
+        if self._group.join_operation is not self:
+            return
+        if self.is_over:
+            self._phase.complete_join(self._group)
+        else:
+            self._phase.extend_initial_join(self._group, self)
+
+
+class RepeatedJoin(InitialDelayedJoin):
+    """Ends the joining once more, of members who have no protocol in common."""
+
+    __slots__ = ()
+
+    def __init__(self, group: ClassicGroup, phase: Rebalance) -> None:
+        super().__init__(REPEATED_AFTER_MS, 0, group, phase)
+
+
+def has_failed_since(group: ClassicGroup, waited_for: DelayedRequest | None) -> bool:
+    """Whether the joining has ended without a protocol in common since the group had that operation."""
+    operation = group.join_operation
+    return isinstance(operation, RepeatedJoin) and operation is not waited_for
+
 
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 
@@ -113,7 +222,7 @@ class Rebalance:
         self.sessions.end_all(group)
         group.pending_sync_members.clear()
         operation, group.join_operation = group.join_operation, None
-        if operation is not None:
+        if isinstance(operation, DelayedJoin):
             operation.is_over = True
         self._purgatory.check_and_complete(GroupKey(group.group_id))
 
@@ -177,7 +286,7 @@ class Rebalance:
 
     def _end_join_phase(self, group: ClassicGroup) -> None:
         operation = group.join_operation
-        assert operation is not None, "a group that prepares a rebalance waits for its members"
+        assert isinstance(operation, DelayedJoin), "a group that prepares a rebalance waits for its members"
         operation.is_over = True
         self._purgatory.check_and_complete(GroupKey(group.group_id))
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.group.classic.delayed_heartbeat import DelayedHeartbeat
-from broker_sim.group.keys import MemberKey
+from broker_sim.group.classic.classic_member import DelayedHeartbeat
+from broker_sim.group.delayed_timeout import MemberKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable

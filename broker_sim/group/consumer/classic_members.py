@@ -23,8 +23,8 @@ from broker_sim.group.consumer_protocol import (
     encode_assignment,
     read_subscription,
 )
+from broker_sim.group.delayed_timeout import MemberKey
 from broker_sim.group.group import KNOWN_MEMBER_ID_VERSION, NO_TIMEOUT, UNKNOWN_MEMBER_ID
-from broker_sim.group.keys import MemberKey
 from broker_sim.group.modern.assigned_groups import MemberChange, new_member_id
 from broker_sim.group.modern.assignment import NO_PARTITIONS, epochs_in_order
 from broker_sim.group.modern.member_timers import Wait
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
     from broker_sim.group.consumer.consumer_groups import Change, ConsumerGroups
     from broker_sim.group.consumer.member import ConsumerMember
-    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.group import GroupClient
     from broker_sim.group.records import GroupRecord
 
 NO_MIGRATION: Final = "disabled"

@@ -13,8 +13,7 @@ from broker_sim.group.consumer.member import ConsumerMember
 from broker_sim.group.consumer_protocol import PROTOCOL_TYPE
 from broker_sim.group.group import CONSUMER
 from broker_sim.group.modern.assigned_group import ModernGroup
-from broker_sim.group.modern.assignment import NO_PARTITIONS
-from broker_sim.group.modern.counting import add_count, most_frequent
+from broker_sim.group.modern.assignment import NO_PARTITIONS, add_count, most_frequent
 from broker_sim.group.modern.kind import GroupKind
 from broker_sim.group.modern.records import group_tombstones
 from broker_sim.hash_order.hash_codes import string_hash
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 
     from broker_sim.group.consumer.subscription import ResolvedRegex
     from broker_sim.group.group import CommitPartitionValidator
-    from broker_sim.group.modern.assignment import Epochs, Partitions
-    from broker_sim.group.modern.counting import TopicCounts
+    from broker_sim.group.modern.assignment import Epochs, Partitions, TopicCounts
     from broker_sim.group.records import GroupRecord
 
 UNOWNED: Final = -1

@@ -19,9 +19,8 @@ from broker_sim.group.consumer.current_assignment import Reconciliation
 from broker_sim.group.consumer.describe import describe_group
 from broker_sim.group.consumer.member import ConsumerMember
 from broker_sim.group.consumer.membership import joining_member, known_member, owns_only_assigned
-from broker_sim.group.consumer.regexes import RegexChange, Regexes
 from broker_sim.group.consumer.requests import is_full, owned_partitions
-from broker_sim.group.consumer.subscription import ResolvedRegex, subscribed_topics
+from broker_sim.group.consumer.subscription import RegexChange, Regexes, ResolvedRegex, subscribed_topics
 from broker_sim.group.group import CLASSIC, NO_TIMEOUT
 from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from broker_sim.group.modern.assigned_groups import (
@@ -32,16 +31,14 @@ from broker_sim.group.modern.assigned_groups import (
     member_specs,
     new_member_id,
 )
-from broker_sim.group.modern.assignment import NO_PARTITIONS, Partitions, epochs_in_order
-from broker_sim.group.modern.counting import topic_ids_of
+from broker_sim.group.modern.assignment import NO_PARTITIONS, Partitions, epochs_in_order, topic_ids_of
 from broker_sim.group.modern.records import epoch_record, member_tombstones
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from broker_sim.group.group import Group
-    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.group import Group, GroupClient
     from broker_sim.group.modern.assigned_groups import ShardParts
     from broker_sim.group.modern.assignment import Epochs
     from broker_sim.group.records import GroupRecord

@@ -1,24 +1,40 @@
 """What members subscribe to: topics by name, and by regular expressions that the coordinator resolves.
 
-Mirrors `ResolvedRegularExpression`, `TopicRegexResolver` and `UnionSet`. What is refused differs a little
-(docs/differences.md).
+Mirrors `ResolvedRegularExpression`, `TopicRegexResolver`, `UnionSet`, and `maybeUpdateRegularExpressions` and
+`handleRegularExpressionsResult` of `GroupMetadataManager`. What is refused differs a little
+(docs/differences.md). A heartbeat never waits for an expression: Kafka resolves on a thread of its own, here it
+is the loop's next step, or beside the loop where it may take long. The members learn the result from the new
+group epoch.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.coordinator.patterns import Pattern, compile_pattern
+from broker_sim.coordinator.patterns import MAX_CHARACTERS, Pattern, compile_pattern, match_at_once_or_beside
+from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.consumer import records
+from broker_sim.group.modern.records import epoch_record
 from broker_sim.hash_order.hash_codes import string_hash
-from broker_sim.hash_order.java_order import copied_capacity, hash_order
+from broker_sim.hash_order.java_order import HashTable, copied_capacity, hash_order, table_capacity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from broker_sim.group.consumer.consumer_group import ConsumerGroup
     from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.group import GroupClient
+    from broker_sim.group.modern.assigned_groups import MemberChange, ShardParts
+    from broker_sim.group.records import GroupRecord
+    from broker_sim.metadata import MetadataImage
+
+    Change = MemberChange[ConsumerGroup, ConsumerMember, Mapping[bytes, Sequence[int]] | None]
+
 
 _RE2: Final = {
     "unterminated character set": "missing closing ]",
@@ -94,3 +110,157 @@ def subscribed_topics(member: ConsumerMember, resolved: Mapping[str, ResolvedReg
     matched = hash_order(sorted(found.topics), string_hash, copied_capacity(len(found.topics)))
     large, small = (own, matched) if len(own) > len(matched) else (matched, own)
     return list(dict.fromkeys([*large, *small]))
+
+
+MIN_REFRESH_INTERVAL_MS: Final = 10_000
+
+
+class RegexChange(Enum):
+    """What a heartbeat changed of the expression that the member subscribes to."""
+
+    NONE = 0
+    UPDATED = 1
+    """Its topics are not known yet."""
+    UPDATED_AND_RESOLVED = 2
+
+
+class Regexes:
+    """Resolves the expressions of a shard's groups."""
+
+    def __init__(self, parts: ShardParts, find: Callable[[str], ConsumerGroup]) -> None:
+        self._parts = parts
+        self._find = find
+        self._scheduled: set[str] = set()
+        """The groups whose expressions are about to be resolved."""
+        self._new_topics_version = parts.environment.image().version
+        """The version of the metadata that last brought a new topic."""
+
+    def topics_created(self, image: MetadataImage) -> None:
+        """Note that there are new topics, which expressions may match."""
+        self._new_topics_version = image.version
+
+    def update(self, change: Change) -> tuple[RegexChange, list[GroupRecord]]:
+        """Follow a member's heartbeat: return what has changed, and the record of an expression nobody has any more.
+
+        An expression matches the topics that this member's client may describe, if its heartbeat is
+        why expressions are resolved. Raises `ApiError` INVALID_REGULAR_EXPRESSION.
+        """
+        group = change.group
+        old, new = change.member.subscribed_topic_regex, change.updated.subscribed_topic_regex
+        is_new = bool(new) and new != old and new not in group.regexes
+        if is_new:
+            assert new is not None
+            check_regex(new)
+        outcome = RegexChange.NONE if old == new else _change(group, old, new)
+        is_unused = old and old != new and group.regexes.get(old) == 1
+        self._resolve_if_due(change, is_new=is_new)
+        return outcome, [records.regex_tombstone(group.group_id, old)] if old and is_unused else []
+
+    def _resolve_if_due(self, change: Change, *, is_new: bool) -> None:
+        """Have the group's expressions resolved if there is a reason to, and they were not a moment ago."""
+        group = change.group
+        if group.group_id in self._scheduled or not (is_new or group.regexes):
+            return
+        now_ms = self._parts.environment.clock.wall_clock_ms()
+        refreshed_ms = _newest(group, lambda resolved: resolved.timestamp_ms)
+        if refreshed_ms is not None and now_ms <= refreshed_ms + MIN_REFRESH_INTERVAL_MS:
+            return
+        regexes = group.regexes_with(change.member, change.updated)
+        version = _newest(group, lambda resolved: resolved.version) or 0
+        interval_ms = self._parts.environment.config.group_consumer_regex_refresh_interval_ms
+        if regexes and (
+            is_new
+            or len(regexes) != len(group.resolved)
+            or version < self._new_topics_version
+            or refreshed_ms is None
+            or now_ms > refreshed_ms + interval_ms
+        ):
+            self._scheduled.add(group.group_id)
+            ordered = _in_order(group, regexes)
+            self._parts.environment.call_later(0, self._resolve, group.group_id, ordered, change.client)
+
+    def _resolve(self, group_id: str, regexes: list[str], client: GroupClient) -> None:
+        environment = self._parts.environment
+        image, now_ms = environment.image(), environment.clock.wall_clock_ms()
+        hidden = client.hidden_topics(image.topics)
+        shown = [name for name in image.topics if name not in hidden]
+
+        def done(matches: Mapping[str, frozenset[str]]) -> None:
+            self._scheduled.discard(group_id)
+            resolved = {regex: ResolvedRegex(topics, image.version, now_ms) for regex, topics in matches.items()}
+            self._parts.runtime.perform(lambda: self._resolved(group_id, resolved, image))
+
+        if sum(map(len, regexes)) > MAX_CHARACTERS:
+            environment.run_beside(lambda: matching_topics(read_regexes(regexes), shown), done)
+            return
+        patterns = read_regexes(regexes)
+        match_at_once_or_beside(
+            partial(matching_topics, patterns, shown),
+            done,
+            filter(None, patterns.values()),
+            shown,
+            environment.run_beside,
+        )
+
+    def _resolved(self, group_id: str, resolved: Mapping[str, ResolvedRegex], image: MetadataImage) -> Result[None]:
+        try:
+            group = self._find(group_id)
+        except ApiError:
+            return Result()  # it is gone
+        written, group_epoch = self._records(group, resolved, image)
+        if group_epoch is not None:
+            group.metadata_refreshed(group_epoch)
+        return Result(records=written)
+
+    def _records(
+        self, group: ConsumerGroup, resolved: Mapping[str, ResolvedRegex], image: MetadataImage
+    ) -> tuple[list[GroupRecord], int | None]:
+        """Return the records of the result, and the new group epoch if there is one."""
+        written = []
+        topics = group.topics.copied()
+        has_changed = False
+        for regex, new in resolved.items():
+            if regex not in group.regexes:
+                continue
+            old = group.resolved.get(regex)
+            before = frozenset[str]() if old is None else old.topics
+            if before != new.topics:
+                has_changed = True
+                topics.add_regex(before, -1)
+                topics.add_regex(new.topics, 1)
+            written.append(records.regex(group.group_id, regex, new))
+        metadata_hash = self._parts.hashes.of(topics, image)
+        if not has_changed and metadata_hash == group.metadata_hash:
+            return written, None
+        group_epoch = group.group_epoch + 1
+        written.append(epoch_record(group.kind, group.group_id, group_epoch, metadata_hash))
+        self._parts.environment.counters.count_rebalance(group.kind.name)
+        return written, group_epoch
+
+
+def _change(group: ConsumerGroup, old: str | None, new: str | None) -> RegexChange:
+    """Return what a change from one expression to another one means; "" and None are none."""
+    if not new:
+        return RegexChange.UPDATED_AND_RESOLVED if old else RegexChange.UPDATED
+    is_resolved = new in group.regexes and new in group.resolved
+    return RegexChange.UPDATED_AND_RESOLVED if is_resolved else RegexChange.UPDATED
+
+
+def _in_order(group: ConsumerGroup, regexes: Mapping[str, int]) -> list[str]:
+    """Return the expressions in the order in which Kafka writes their records."""
+    known = group.regexes.in_order()
+    counts: HashTable[str, None]
+    counts = HashTable(string_hash, table_capacity(int(len(known) / 0.75 + 1)))
+    for regex in known:
+        counts.put(regex, None)
+    for regex in regexes:
+        if regex not in counts:
+            counts.add(regex, None)
+    ordered = [regex for regex in counts.in_order() if regex in regexes]
+    return hash_order(ordered, string_hash, table_capacity(len(ordered)))
+
+
+def _newest(group: ConsumerGroup, read: Callable[[ResolvedRegex], int]) -> int | None:
+    """Return a number of the resolved expressions, which are always resolved together."""
+    first = next(iter(group.resolved.values()), None)
+    return None if first is None else read(first)

@@ -17,8 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Self,
 
 from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
 from broker_sim.group.group import OffsetExpiration
-from broker_sim.group.modern.assignment import NO_PARTITIONS, Partitions, same_partitions, target_from_record
-from broker_sim.group.modern.counting import TopicCounts, is_homogeneous
+from broker_sim.group.modern.assignment import (
+    NO_PARTITIONS,
+    Partitions,
+    TopicCounts,
+    is_homogeneous,
+    same_partitions,
+    target_from_record,
+)
 from broker_sim.group.modern.records import group_tombstones
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import TimelineMap
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
 
     from broker_sim.group.group import CommitPartitionValidator
     from broker_sim.group.modern.kind import GroupKind
-    from broker_sim.group.offset_commit import OffsetCommit
+    from broker_sim.group.offsets import OffsetCommit
     from broker_sim.group.records import GroupRecord
 
 FIRST_EPOCH: Final = 1

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.delayed_timeout import MemberKey
 from broker_sim.group.group import CLASSIC
-from broker_sim.group.keys import MemberKey
 from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, AssignedGroup, Member
-from broker_sim.group.modern.assignment import AssignorError
-from broker_sim.group.modern.counting import is_homogeneous
+from broker_sim.group.modern.assignment import AssignorError, is_homogeneous
 from broker_sim.group.modern.member_timers import RETRY_MS, MemberTimers, Wait
 from broker_sim.group.modern.records import epoch_record, replay_into, target_epoch_record, target_record
 from broker_sim.group.modern.settings import GroupSettings
@@ -40,11 +39,10 @@ if TYPE_CHECKING:
 
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.group import Group
-    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.group import Group, GroupClient
     from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.modern.assigned_group import ModernGroup
-    from broker_sim.group.modern.counting import TopicCounts
+    from broker_sim.group.modern.assignment import TopicCounts
     from broker_sim.group.modern.metadata_hash import TopicHashes
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.event_log import EventLogger

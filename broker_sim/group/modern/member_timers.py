@@ -15,8 +15,8 @@ from broker_sim.group.delayed_timeout import DelayedTimeout
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.group.delayed_timeout import GroupKey, MemberKey
     from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.keys import GroupKey, MemberKey
 
 RETRY_MS: Final = 500
 """Delay before retrying a member timeout whose records could not be written."""

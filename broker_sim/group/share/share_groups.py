@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from broker_sim.group import record_messages
 from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_EPOCH
 from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription, member_specs
-from broker_sim.group.modern.assignment import NO_PARTITIONS, Partitions
-from broker_sim.group.modern.counting import topic_ids_of
+from broker_sim.group.modern.assignment import NO_PARTITIONS, Partitions, topic_ids_of
 from broker_sim.group.modern.records import epoch_record, member_tombstones
+from broker_sim.group.request_checks import check_text, invalid_request
 from broker_sim.group.share import records
 from broker_sim.group.share.assignors import ShareGroupSpec, ShareMemberSpec, assign
-from broker_sim.group.share.describe import describe_group
 from broker_sim.group.share.member import ShareMember
-from broker_sim.group.share.share_group import ShareGroup
+from broker_sim.group.share.share_group import ShareGroup, describe_group
 from broker_sim.group.share.state_partitions import StatePartitions
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import copied_capacity, hash_order
@@ -30,11 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from broker_sim.coordinator.result import Result
-    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.group import GroupClient
     from broker_sim.group.records import GroupRecord
     from broker_sim.group.share.state_partitions import Topics
 
     Change = MemberChange[ShareGroup, ShareMember, None]
+
 
 Response = messages.ShareGroupHeartbeatResponse
 
@@ -189,3 +189,18 @@ def _assignment(member: ShareMember) -> messages.ShareGroupHeartbeatResponse.Ass
     return Response.Assignment(
         [Response.TopicPartitions(topic_id, list(numbers)) for topic_id, numbers in member.assigned_in_order]
     )
+
+
+def check_heartbeat(request: messages.ShareGroupHeartbeatRequest) -> None:
+    """Raise `ApiError` INVALID_REQUEST for a request that makes no sense.
+
+    Mirrors `throwIfShareGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorService`.
+    """
+    check_text(request.member_id, "MemberId can't be empty.")
+    check_text(request.group_id, "GroupId can't be empty.")
+    check_text(request.rack_id, "RackId can't be empty.")
+    if request.member_epoch == 0:
+        if not request.subscribed_topic_names:
+            raise invalid_request("SubscribedTopicNames must be set in first request.")
+    elif request.member_epoch < LEAVE_GROUP_EPOCH:
+        raise invalid_request("MemberEpoch is invalid.")

@@ -15,16 +15,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.streams.assigned_tasks import NO_ASSIGNED_TASKS, AssignedTasks
 from broker_sim.group.streams.member import MemberState, StreamsMember
-from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple
+from broker_sim.group.streams.tasks import NO_ASSIGNED_TASKS, NO_TASKS, AssignedTasks, TasksTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from broker_sim.group.streams.assigned_tasks import ActiveTasks
-    from broker_sim.group.streams.task_owners import TaskOwners
-    from broker_sim.group.streams.tasks import Tasks
+    from broker_sim.group.streams.streams_group import TaskOwners
+    from broker_sim.group.streams.tasks import ActiveTasks, Tasks
 
     IsFree = Callable[[str, int], bool]
 

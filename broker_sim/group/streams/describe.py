@@ -13,10 +13,9 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from broker_sim.group.streams.assigned_tasks import AssignedTasks
     from broker_sim.group.streams.member import StreamsMember
     from broker_sim.group.streams.streams_group import StreamsGroup
-    from broker_sim.group.streams.tasks import TasksTuple
+    from broker_sim.group.streams.tasks import AssignedTasks, TasksTuple
 
 Response = messages.StreamsGroupDescribeResponse
 

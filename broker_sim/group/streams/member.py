@@ -10,14 +10,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
-from broker_sim.group.streams.assigned_tasks import NO_ASSIGNED_TASKS, AssignedTasks
-from broker_sim.group.streams.tasks import stored_tasks
+from broker_sim.group.streams.tasks import NO_ASSIGNED_TASKS, AssignedTasks, stored_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from broker_sim.group import record_messages
-    from broker_sim.group.streams.assigned_tasks import ActiveTasks
+    from broker_sim.group.streams.tasks import ActiveTasks
 
     TaskIds = record_messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds
 

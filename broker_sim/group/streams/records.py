@@ -14,9 +14,8 @@ from broker_sim.group.records import GroupRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from broker_sim.group.streams.assigned_tasks import ActiveTasks
     from broker_sim.group.streams.member import StreamsMember
-    from broker_sim.group.streams.tasks import Tasks, TasksTuple
+    from broker_sim.group.streams.tasks import ActiveTasks, Tasks, TasksTuple
 
 MemberValue = messages.StreamsGroupMemberMetadataValue
 GroupValue = messages.StreamsGroupMetadataValue

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.coordinator.result import Result
 from broker_sim.group import record_messages
+from broker_sim.group.delayed_timeout import GroupKey
 from broker_sim.group.group import NO_TIMEOUT
-from broker_sim.group.keys import GroupKey
 from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_EPOCH
 from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription, member_specs
 from broker_sim.group.modern.member_timers import Wait
@@ -45,7 +45,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.group import GroupClient
     from broker_sim.group.records import GroupRecord
     from broker_sim.group.streams.topics import ConfiguredTopology
 

@@ -1,8 +1,11 @@
-"""The tasks of a member; mirrors `TasksTuple`.
+"""The tasks of a member; mirrors `TasksTuple` and `TasksTupleWithEpochs`.
 
 A task is a subtopology and a partition: it reads that partition of all source topics of the subtopology.
 An active task processes records, a standby task keeps a copy of the state of an active one, and a warm-up
 task prepares such a copy, to become active.
+
+For each assigned active task the member epoch is kept in which it was assigned: a member may commit offsets
+of it in that epoch and all later ones (KIP-1251).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
         record_messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds
         | record_messages.StreamsGroupTargetAssignmentMemberValue.TaskIds
     )
+
 
 Tasks: TypeAlias = Mapping[str, frozenset[int]]
 """Partitions by subtopology; no subtopology is without partitions."""
@@ -43,3 +47,50 @@ NO_TASKS: Final = TasksTuple()
 def stored_tasks(stored: Iterable[StoredTasks]) -> Tasks:
     """Return the tasks of one kind as a record has them."""
     return {tasks.subtopology_id: frozenset(tasks.partitions) for tasks in stored}
+
+
+ActiveTasks: TypeAlias = Mapping[str, Mapping[int, int]]
+"""By subtopology and partition the member epoch in which the task was assigned."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedTasks:
+    """Tasks of one member by their kind. Two are equal if they have the same tasks, in whatever order."""
+
+    active: ActiveTasks = field(default_factory=dict)
+    standby: Tasks = field(default_factory=dict)
+    warmup: Tasks = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none."""
+        return not (self.active or self.standby or self.warmup)
+
+    def are_owned(self, owned: TasksTuple) -> bool:
+        """Return whether a member that owns those tasks has one of these; mirrors `containsAny`."""
+        return (
+            _overlap(owned.active, self.active)
+            or _overlap(owned.standby, self.standby)
+            or _overlap(owned.warmup, self.warmup)
+        )
+
+    def merged(self, other: AssignedTasks) -> AssignedTasks:
+        """Return these tasks and the others."""
+        active = {subtopology: dict(epochs) for subtopology, epochs in self.active.items()}
+        for subtopology, epochs in other.active.items():
+            active.setdefault(subtopology, {}).update(epochs)
+        return AssignedTasks(active, _merged(self.standby, other.standby), _merged(self.warmup, other.warmup))
+
+
+NO_ASSIGNED_TASKS: Final = AssignedTasks()
+
+
+def _overlap(owned: Tasks, assigned: Tasks | ActiveTasks) -> bool:
+    return any(not partitions.isdisjoint(assigned.get(subtopology, ())) for subtopology, partitions in owned.items())
+
+
+def _merged(left: Tasks, right: Tasks) -> Tasks:
+    merged = dict(left)
+    for subtopology, partitions in right.items():
+        merged[subtopology] = merged.get(subtopology, frozenset()) | partitions
+    return merged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
-from broker_sim.group.offset_commit import OffsetToCommit
+from broker_sim.group.offsets import OffsetToCommit
 from broker_sim.handlers.support.authorization import unauthorized_names
 from broker_sim.handlers.support.injected_error import denied_or_injected_error
 from broker_sim.metadata import NO_TOPIC_ID

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.group.offset_commit import OffsetCommit
+from broker_sim.group.offsets import OffsetCommit
 from broker_sim.handlers.groups.commit_checks import sort_out
 from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.metadata.acl import AclOperation, ResourceType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.group.group_client import GroupClient
+from broker_sim.group.group import GroupClient
 from broker_sim.handlers.support.authorization import unauthorized_names
 from broker_sim.metadata.acl import AclOperation, ResourceType
 

@@ -10,7 +10,7 @@ from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ErrorCode
 from broker_sim.group.environment import GroupEnvironment, LatestOffset
-from broker_sim.group.group_client import GroupClient
+from broker_sim.group.group import GroupClient
 from broker_sim.group.records import serde
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata import (

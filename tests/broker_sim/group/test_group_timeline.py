@@ -6,8 +6,8 @@ import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.group_timeline import GroupTimeline
-from broker_sim.group.offset_commit import OffsetCommit, OffsetToCommit
 from broker_sim.group.offset_fetch import OffsetQuery
+from broker_sim.group.offsets import OffsetCommit, OffsetToCommit
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol import messages
 

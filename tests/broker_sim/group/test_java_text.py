@@ -5,7 +5,7 @@ import pytest
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.requests import check_heartbeat as check_consumer
 from broker_sim.group.java_text import java_length, java_trim
-from broker_sim.group.share.requests import check_heartbeat as check_share_member
+from broker_sim.group.share.share_groups import check_heartbeat as check_share_member
 from broker_sim.protocol import messages
 
 

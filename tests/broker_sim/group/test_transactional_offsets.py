@@ -12,9 +12,9 @@ from broker_sim.coordinator.storage import NO_TRANSACTION, TransactionMarker, Ve
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.environment import GroupEnvironment
+from broker_sim.group.offsets import TransactionalOffsets
 from broker_sim.group.records import GroupRecord
 from broker_sim.group.service import GroupCoordinatorService
-from broker_sim.group.transactional_offsets import TransactionalOffsets
 from broker_sim.log import VerificationGuard
 from broker_sim.metadata import MetadataImage
 from broker_sim.protocol.record_batch import parse_header, rebase

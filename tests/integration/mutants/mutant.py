@@ -20,9 +20,8 @@ from broker_sim.broker.lifecycle import BrokerLifecycle, LifecycleState
 from broker_sim.config import BrokerConfig, TopicConfig
 from broker_sim.controller.cluster_control_manager import ClusterControlManager
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.classic.classic_group_state import ClassicGroupState
-from broker_sim.group.classic.delayed_join import DelayedJoin
-from broker_sim.group.classic.rebalance import Rebalance
+from broker_sim.group.classic.classic_group import ClassicGroupState
+from broker_sim.group.classic.rebalance import DelayedJoin, Rebalance
 from broker_sim.group.classic.sessions import MemberSessions
 from broker_sim.group.consumer.consumer_groups import ConsumerGroups
 from broker_sim.group.offset_metadata import OffsetMetadataManager

@@ -6,10 +6,10 @@ from broker_sim.group.streams.topics.configured_topology import (
     ConfiguredInternalTopic,
     ConfiguredSubtopology,
     ConfiguredTopology,
+    TopicConfigurationError,
+    endpoint_to_partitions,
 )
-from broker_sim.group.streams.topics.endpoint_to_partitions import endpoint_to_partitions
 from broker_sim.group.streams.topics.internal_topic_manager import configure_topics
-from broker_sim.group.streams.topics.topic_configuration_error import TopicConfigurationError
 
 __all__ = [
     "ConfiguredInternalTopic",

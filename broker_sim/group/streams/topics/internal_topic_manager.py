@@ -13,24 +13,23 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.java_text import text_order
 from broker_sim.group.streams.status import Status
-from broker_sim.group.streams.topics.changelog_topics import changelog_topic_counts, source_names
 from broker_sim.group.streams.topics.configured_topology import (
     ConfiguredInternalTopic,
     ConfiguredSubtopology,
     ConfiguredTopology,
+    TopicConfigurationError,
 )
-from broker_sim.group.streams.topics.copartitioned_topics import enforce_copartitioning
-from broker_sim.group.streams.topics.repartition_topics import repartition_topic_counts
-from broker_sim.group.streams.topics.topic_configuration_error import TopicConfigurationError
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable, copied_capacity, hash_order
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from broker_sim.group.streams.topology import StreamsTopology, Subtopology, TopicInfo
     from broker_sim.metadata import MetadataImage
     from broker_sim.protocol import messages
+
 
 _SHOWN_TOPICS: Final = 3
 
@@ -172,3 +171,135 @@ def _summary(topics: Collection[str]) -> str:
     shown = ", ".join(list(topics)[:_SHOWN_TOPICS])
     hidden = len(topics) - _SHOWN_TOPICS
     return f"{shown} and {hidden} additional topics" if hidden > 0 else shown
+
+
+def changelog_topic_counts(
+    subtopologies: Iterable[Subtopology], partition_count: Callable[[str], int]
+) -> dict[str, int]:
+    """Return the number of partitions of each changelog topic: one for each task; mirrors `ChangelogTopics`.
+
+    `partition_count(topic)` returns that of a topic that a subtopology reads.
+    Raises ApiError STREAMS_INVALID_TOPOLOGY if a subtopology reads nothing.
+    """
+    counts: dict[str, int] = {}
+    for subtopology in subtopologies:
+        sources = source_names(subtopology)
+        if not sources:
+            raise ApiError(
+                ErrorCode.STREAMS_INVALID_TOPOLOGY,
+                f"No source topics found for subtopology {subtopology.subtopology_id}",
+            )
+        largest = max(partition_count(topic) for topic in sources)
+        for changelog in subtopology.state_changelog_topics:
+            counts[changelog.name] = largest
+    return counts
+
+
+def source_names(subtopology: Subtopology) -> list[str]:
+    """Return the topics that a subtopology reads: source topics, then repartition topics."""
+    return [*subtopology.source_topics, *(topic.name for topic in subtopology.repartition_source_topics)]
+
+
+def repartition_topic_counts(
+    subtopologies: Iterable[Subtopology], partition_count: Callable[[str], int]
+) -> dict[str, int]:
+    """Return the number of partitions of each repartition topic; mirrors `RepartitionTopics`.
+
+    A topic has as many as the application says. If it says nothing, the topic has as many as the largest source
+    topic of the subtopology that writes into it, which may be a repartition topic in its turn.
+    `partition_count(topic)` returns that of a source topic; all of them exist. Raises ApiError
+    STREAMS_INVALID_TOPOLOGY if numbers depend on each other in a circle, or nobody writes into a topic.
+    """
+    subtopologies = list(subtopologies)
+    counts = {
+        topic.name: topic.partitions
+        for subtopology in subtopologies
+        for topic in subtopology.repartition_source_topics
+        if topic.partitions != 0
+    }
+    is_complete = False
+    while not is_complete:
+        is_complete, before = True, len(counts)
+        for subtopology in subtopologies:
+            for sink in subtopology.repartition_sink_topics:
+                if sink not in counts:
+                    count = _largest(subtopology, counts, partition_count)
+                    if count is None:
+                        is_complete = False
+                    else:
+                        counts[sink] = count
+        if not is_complete and len(counts) == before:
+            raise ApiError(
+                ErrorCode.STREAMS_INVALID_TOPOLOGY,
+                "Failed to compute number of partitions for all repartition topics."
+                " There may be loops in the topology that cannot be resolved.",
+            )
+    if any(_lacks_sink(subtopology.repartition_source_topics, counts) for subtopology in subtopologies):
+        raise ApiError(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY,
+            "Failed to compute number of partitions for all repartition topics, because"
+            " a repartition source topic is never used as a sink topic.",
+        )
+    return counts
+
+
+def _largest(subtopology: Subtopology, counts: Mapping[str, int], partition_count: Callable[[str], int]) -> int | None:
+    """Return the partitions of the largest source topic as far as they are known, None if none is known.
+
+    As in Kafka a repartition topic that is not known yet is left out, so the order of subtopologies counts.
+    """
+    known = [counts[topic.name] for topic in subtopology.repartition_source_topics if topic.name in counts]
+    known += [partition_count(topic) for topic in subtopology.source_topics]
+    return max(known, default=None)
+
+
+def _lacks_sink(topics: Iterable[TopicInfo], counts: Mapping[str, int]) -> bool:
+    return any(topic.name not in counts for topic in topics)
+
+
+def enforce_copartitioning(
+    group: Sequence[str], fixed: AbstractSet[str], flexible: AbstractSet[str], partition_count: Callable[[str], int]
+) -> dict[str, int]:
+    """Return the number of partitions of a group's repartition topics; mirrors `CopartitionedTopicsEnforcer`.
+
+    Topics that a subtopology joins have equally many partitions: equal keys are then in partitions of the same
+    number, so one task reads them. Such topics are a copartition group. Repartition topics are either fixed (the
+    application says how many partitions they have) or flexible.
+
+    `group` is in the order of Kafka's set; `fixed` and `flexible` are all repartition topics of the topology;
+    `partition_count(topic)` returns the number so far. Raises `TopicConfigurationError` if they cannot have equally
+    many.
+
+    With other topics in the group their number counts. Without any it is the number of the fixed topics. As in
+    Kafka, those of the whole topology have to agree then. Without fixed ones it is the largest number.
+    """
+    if not group:
+        return {}
+    counts = {topic: partition_count(topic) for topic in group}
+    repartition = {topic: count for topic, count in counts.items() if topic in fixed | flexible}
+    others = {topic: count for topic, count in counts.items() if topic not in repartition}
+    if others:
+        needed = _same_count(set(others.values()), others)
+    elif fixed:
+        needed = _same_count({partition_count(topic) for topic in fixed}, repartition)
+    else:
+        needed = max(repartition.values())
+    for topic in hash_order(repartition, string_hash):
+        if topic in fixed and repartition[topic] != needed:
+            raise TopicConfigurationError(
+                Status.INCORRECTLY_PARTITIONED_TOPICS,
+                f"Number of partitions [{repartition[topic]}] of repartition topic [{topic}]"
+                f" doesn't match number of partitions [{needed}] of the source topic.",
+            )
+    return dict.fromkeys(repartition, needed)
+
+
+def _same_count(found: AbstractSet[int], told: Mapping[str, int]) -> int:
+    """Return the one number that was found; the error tells of the topics in `told`."""
+    if len(found) == 1:
+        return next(iter(found))
+    topics = ", ".join(f"{topic}={told[topic]}" for topic in sorted(told, key=text_order))
+    raise TopicConfigurationError(
+        Status.INCORRECTLY_PARTITIONED_TOPICS,
+        f"Following topics do not have the same number of partitions: [{{{topics}}}]",
+    )

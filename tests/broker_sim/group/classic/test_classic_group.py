@@ -6,7 +6,7 @@ import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.group import OffsetExpiration
-from broker_sim.group.offset_commit import OffsetCommit
+from broker_sim.group.offsets import OffsetCommit
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import hash_order
 from broker_sim.protocol.codec import encode

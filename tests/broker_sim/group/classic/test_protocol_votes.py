@@ -2,8 +2,8 @@
 
 import pytest
 
+from broker_sim.group.classic.classic_group import choose_protocol
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
-from broker_sim.group.classic.protocol_votes import choose_protocol
 
 
 def member(*names):

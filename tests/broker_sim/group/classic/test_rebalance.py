@@ -3,8 +3,8 @@
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.classic.classic_group_state import ClassicGroupState
-from broker_sim.group.offset_commit import OffsetCommit
+from broker_sim.group.classic.classic_group import ClassicGroupState
+from broker_sim.group.offsets import OffsetCommit
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable
 

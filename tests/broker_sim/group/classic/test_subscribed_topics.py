@@ -1,6 +1,6 @@
 """The topics in subscriptions of consumers."""
 
-from broker_sim.group.classic.subscribed_topics import subscribed_topics
+from broker_sim.group.classic.classic_group import subscribed_topics
 from broker_sim.protocol.codec import encode
 from broker_sim.protocol.messages import ConsumerProtocolSubscription
 

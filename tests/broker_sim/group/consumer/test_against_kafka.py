@@ -14,7 +14,7 @@ import random
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.group.group_client import GroupClient
+from broker_sim.group.group import GroupClient
 from broker_sim.group.records import serde
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import decode, encode

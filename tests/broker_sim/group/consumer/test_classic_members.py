@@ -5,7 +5,7 @@ import pytest
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.member import MemberState
 from broker_sim.group.consumer_protocol import read_assignment
-from broker_sim.group.offset_commit import OffsetCommit
+from broker_sim.group.offsets import OffsetCommit
 
 NONE, REBALANCE = ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS
 TOPIC = "t"

@@ -3,8 +3,8 @@
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.consumer import regexes
-from broker_sim.group.offset_commit import OffsetCommit, OffsetToCommit
+from broker_sim.group.consumer import subscription
+from broker_sim.group.offsets import OffsetCommit, OffsetToCommit
 
 SESSION_MS = 45_000
 RETENTION_MS = 7 * 24 * 3_600_000
@@ -269,7 +269,7 @@ def test_expression_that_takes_long_to_match_is_resolved_beside_the_loop(bench):
 
 @pytest.mark.parametrize(("most_characters", "at_once"), [(8, True), (7, False)])
 def test_expressions_with_many_characters_are_read_beside_the_loop(bench, monkeypatch, most_characters, at_once):
-    monkeypatch.setattr(regexes, "MAX_CHARACTERS", most_characters)
+    monkeypatch.setattr(subscription, "MAX_CHARACTERS", most_characters)
     bench.set_topic("orders-1", 1)
     member = bench.consumer("m1", subscribed_topic_regex="orders-1")
     member.join()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.group.group_client import GroupClient
+from broker_sim.group.group import GroupClient
 from broker_sim.protocol import messages
 from broker_sim.share.share_state import SharePartitionKey
 

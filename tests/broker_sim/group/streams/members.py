@@ -1,7 +1,7 @@
 """Members of streams groups, in virtual time."""
 
 from broker_sim.errors import ErrorCode
-from broker_sim.group.group_client import GroupClient
+from broker_sim.group.group import GroupClient
 from broker_sim.group.streams.status import Status
 from broker_sim.protocol import messages
 

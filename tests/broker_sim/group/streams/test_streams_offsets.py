@@ -3,8 +3,8 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.group.offset_commit import OffsetCommit, OffsetToCommit
 from broker_sim.group.offset_fetch import OffsetQuery
+from broker_sim.group.offsets import OffsetCommit, OffsetToCommit
 from broker_sim.protocol import messages
 from tests.broker_sim.group.streams.members import GROUP
 

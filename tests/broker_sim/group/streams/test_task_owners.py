@@ -1,8 +1,8 @@
 """Which processes have which tasks: what one gives up may be another's already."""
 
-from broker_sim.group.streams.assigned_tasks import AssignedTasks
 from broker_sim.group.streams.member import StreamsMember
-from broker_sim.group.streams.task_owners import TaskOwners
+from broker_sim.group.streams.streams_group import TaskOwners
+from broker_sim.group.streams.tasks import AssignedTasks
 
 
 def member(name, *, active=(), pending=(), standby=(), warmup=()):
