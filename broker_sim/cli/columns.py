@@ -25,8 +25,8 @@ LEAST_OF_LONG: Final = 12
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
 HOUR_MS: Final = 60 * MINUTE_MS
-UNITS: Final = ((10 * SECOND_MS, 1, "ms"), (10 * MINUTE_MS, SECOND_MS, "s"), (10 * HOUR_MS, MINUTE_MS, "min"))  # fmt: skip
-"""An age below the first number is told in the unit of the second."""
+UNITS: Final = ((10 * SECOND_MS, 1, "ms"), (10 * MINUTE_MS, SECOND_MS, "s"), (10 * HOUR_MS, MINUTE_MS, "min"))
+"""Limit of an age in ms, the unit in ms below that limit, and the unit's name."""
 
 
 class Column(NamedTuple):

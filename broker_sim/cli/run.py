@@ -153,7 +153,8 @@ class _Options(NamedTuple):
     "--control-host",
     default="127.0.0.1",
     show_default=True,
-    help="Address of the control port. Any program that reaches it can kill brokers: leave it on loopback, except in a container.",
+    help="Address of the control port. Any program that reaches it can kill brokers: leave it on loopback, except in a "
+    "container.",
 )
 @click.option(
     "--control-name",
@@ -214,8 +215,8 @@ class _Options(NamedTuple):
 def command(*, log_level: str, log_format: str, control_token_file: str | None, **options: Any) -> None:
     """Start a cluster and serve until SIGINT or SIGTERM.
 
-    Prints {"bootstrap_servers", "control", "build", "pid", "memory_limit_bytes"} as one line of JSON
-    when it is ready; build tells whether the purgatory is native or pure. With several listeners, "listeners" has the servers of each.
+    Prints {"bootstrap_servers", "control", "build", "pid", "memory_limit_bytes"} as one line of JSON when it is ready;
+    build tells whether the purgatory is native or pure. With several listeners, "listeners" has the servers of each.
     """
     if options["port"] + options["brokers"] > LAST_PORT + 1:
         raise click.UsageError(

@@ -112,9 +112,9 @@ class AsyncCluster(Verbs, AsyncFace):
     a cluster that is opened with it again, also after a kill, has everything: topics, records, groups,
     transactions. Logs then take no memory.
 
-    Raises ConfigError, which is a ValueError, TypeError and UnknownBrokerError for bad arguments; when
-    the cluster is opened, OSError for a port in use or a trace that cannot be written, ApiError for
-    a topic that Kafka refuses, and ConfigError for a `data_dir` that another process uses. Thread rule: use it on its event loop's thread only.
+    Raises ConfigError, which is a ValueError, TypeError and UnknownBrokerError for bad arguments; when the cluster
+    is opened, OSError for a port in use or a trace that cannot be written, ApiError for a topic that Kafka refuses,
+    and ConfigError for a `data_dir` that another process uses. Thread rule: use it on its event loop's thread only.
     """
 
     @names_checked

@@ -39,8 +39,8 @@ def same_parameters(
 class Cluster(Verbs, BlockingFace):
     """An `AsyncCluster` in a thread of its own; takes the same arguments, has the same verbs.
 
-    `with Cluster(brokers=3) as cluster:` opens and closes it; clients connect to
-    `cluster.bootstrap_servers`. A verb that waits returns when the wait is over. Thread rule: any thread may call anything.
+    `with Cluster(brokers=3) as cluster:` opens and closes it; clients connect to `cluster.bootstrap_servers`. A
+    verb that waits returns when the wait is over. Thread rule: any thread may call anything.
     """
 
     @same_parameters(AsyncCluster.__init__)

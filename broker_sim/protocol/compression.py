@@ -78,7 +78,8 @@ def decompress_in_pieces(
 def compress(codec: CompressionCodec, data: bytes | memoryview, level: int | None = None) -> bytes:
     """Return `data` in the framing of that codec; the same input gives the same bytes.
 
-    `level` is that of gzip, lz4 or zstd; None is the one of their libraries. Raises `ApiError` UNSUPPORTED_COMPRESSION_TYPE without the codec's package.
+    `level` is that of gzip, lz4 or zstd; None is the one of their libraries. Raises `ApiError`
+    UNSUPPORTED_COMPRESSION_TYPE without the codec's package.
     """
     if codec is CompressionCodec.NONE:
         return bytes(data)

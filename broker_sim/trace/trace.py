@@ -84,7 +84,8 @@ class Trace:
             if isinstance(sink, ParquetSink):
                 sink.end_period()
         except (OSError, ValueError) as error:
-            # A full disk, for example, or for Parquet a value that its column does not take. The thread continues, or else the steps would pile up.
+            # A full disk, for example, or for Parquet a value that its column does not take. The thread continues:
+            # otherwise the steps would pile up.
             _tell(error)
             self._sinks.remove(sink)
             with suppress(OSError, ValueError):

@@ -34,7 +34,7 @@ class PurgatoryStatus:
 
     broker: int
     name: str
-    """`Produce`, `Fetch`, `DeleteRecords`, `ElectLeader`, `ShareFetch`, `Rebalance`, `Heartbeat` or `ThrottledChannel`."""
+    """Produce, Fetch, DeleteRecords, ElectLeader, ShareFetch, Rebalance, Heartbeat or ThrottledChannel."""
     watched: int
     num_delayed: int
     completed: int

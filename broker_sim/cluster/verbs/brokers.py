@@ -121,11 +121,11 @@ class BrokerVerbs(BaseVerbs):
     async def reset(self) -> None:
         """Bring the cluster back to how it was opened, without a restart.
 
-        Removes faults, forgets kept requests and denials, mends links, resumes paused brokers and starts dead ones (their old session
-        ends at once). When all accept clients again, it deletes all topics, SCRAM users, ACLs, quotas and
-        configurations that were set since, and makes the topics that the cluster was opened with, in
-        one step: no client can create one in between. Groups and transactional ids are gone; Kafka's
-        own topics stay, empty. Returns when every broker knows them and coordinators have loaded.
+        Removes faults, forgets kept requests and denials, mends links, resumes paused brokers and starts dead ones
+        (their old session ends at once). When all accept clients again, it deletes all topics, SCRAM users, ACLs,
+        quotas and configurations that were set since, and makes the topics that the cluster was opened with, in one
+        step: no client can create one in between. Groups and transactional ids are gone; Kafka's own topics stay,
+        empty. Returns when every broker knows them and coordinators have loaded.
         """
         nodes = self.nodes
         nodes.faults.clear()

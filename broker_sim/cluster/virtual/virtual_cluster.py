@@ -57,11 +57,11 @@ class SimulationError(AssertionError):
 class VirtualCluster(Verbs, BlockingFace):
     """Brokers 1 to `brokers` in virtual time. Single-threaded; it runs from the start.
 
-    It has the verbs of every cluster; those that wait advance virtual time. `max_latency_ms` > 0
-    gives every message, between nodes and between clients and brokers, a random delay up to it;
-    instead, `latency_ms(source, target)` returns the delay of each message between nodes. With
-    `disk` each broker keeps its logs on a simulated disk, which can lose its power. The other arguments are those of `AsyncCluster`. As a context manager, or by `close`, it ends with all
-    brokers stopped and its trace written.
+    It has the verbs of every cluster; those that wait advance virtual time. `max_latency_ms` > 0 gives every
+    message, between nodes and between clients and brokers, a random delay up to it; instead, `latency_ms(source,
+    target)` returns the delay of each message between nodes. With `disk` each broker keeps its logs on a simulated
+    disk, which can lose its power. The other arguments are those of `AsyncCluster`. As a context manager, or by
+    `close`, it ends with all brokers stopped and its trace written.
     """
 
     @names_checked
@@ -145,7 +145,7 @@ class VirtualCluster(Verbs, BlockingFace):
 
     @property
     def disks(self) -> Mapping[int, SimulatedDisk]:
-        """The simulated disks by broker: their bound, whether their sync lies and whether they are read-only may be changed."""
+        """Simulated disks by broker; a test may bound them, make them read-only, or let their sync lie."""
         return self.inside.disks
 
     def lose_power(self, *broker_ids: int) -> None:
