@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import subprocess
+from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -21,12 +22,12 @@ from broker_sim.chaos.faults.action import ScheduleError
 from broker_sim.chaos.faults.cluster_faults import ClusterFaults
 from broker_sim.chaos.faults.faults import Faults
 from broker_sim.chaos.faults.kinds import KINDS, kinds_beside_a_command
-from broker_sim.chaos.faults.socket_network import SocketNetwork
 from broker_sim.chaos.observer import Leaders
 from broker_sim.chaos.settings import CONFIGS
 from broker_sim.chaos.timeline import FAULT, Timeline, timeline_text
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
+from broker_sim.runtime.virtual.network import ANY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -128,6 +129,34 @@ class CommandFaults:
     def send_signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
         self._process.send_signal(number)
+
+
+class SocketNetwork:
+    """A `ClientNetwork` of real sockets: whoever cuts a broker off one way does it both ways.
+
+    A cut ends with the broker's process: one that is started again can be reached.
+    """
+
+    def __init__(self, kafka: AsyncCluster) -> None:
+        self._kafka = kafka
+        self._brokers = {
+            f"{host}:{port}": broker_id for broker_id in kafka.nodes.nodes for host, port in [kafka.address(broker_id)]
+        }
+        self._cuts: Counter[int] = Counter()
+
+    def cut(self, source: str, target: str) -> None:
+        """Let nothing pass between all clients and a broker. Raises WrongStateError for a dead one."""
+        broker_id = self._brokers[target if source == ANY else source]
+        self._kafka.disconnect_clients(broker_id)
+        self._cuts[broker_id] += 1
+
+    def mend(self, source: str, target: str) -> None:
+        """Undo `cut`; what was held back arrives."""
+        broker_id = self._brokers[target if source == ANY else source]
+        self._cuts[broker_id] -= 1
+        if not self._cuts[broker_id]:
+            with suppress(WrongStateError):
+                self._kafka.reconnect_clients(broker_id)
 
 
 class CommandRun:

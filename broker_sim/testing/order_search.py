@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.chaos import Outcome, Schedule
 from broker_sim.chaos.chaos import invariant_of
@@ -16,26 +16,28 @@ if TYPE_CHECKING:
     import pytest
 
     from broker_sim.runtime.virtual.task_order import Deviation
+    from broker_sim.testing.seeded_run import SeededRun
 
-    class FailedTest(Protocol):
-        """A test that has run, with the first error of its run."""
 
-        run: Any
-        seed: int
-        error: BaseException | None
+class EndedTest(NamedTuple):
+    """A run of a test that has ended, with its first error."""
+
+    run: SeededRun
+    seed: int
+    error: BaseException | None
 
 
 def shrink_order(
-    first: FailedTest | None,
+    first: EndedTest,
     reports: list[pytest.TestReport],
-    run_once: Callable[[Sequence[Deviation]], tuple[FailedTest, list[pytest.TestReport]]],
+    run_once: Callable[[Sequence[Deviation]], tuple[EndedTest, list[pytest.TestReport]]],
 ) -> list[pytest.TestReport]:
     """Return the reports of the smallest run that fails as the first one did, which tell its order.
 
     `run_once(deviations)` runs the test; it returns the run with its first error, and the reports.
     The reports stay those of the first run if its order was first in, first out.
     """
-    if first is None or first.error is None or not first.run.deviations:
+    if first.error is None or not first.run.deviations:
         return reports
     seed = first.seed
     begun = _outcome(Schedule(seed, duration_ms=0, order="seeded"), first)
@@ -43,14 +45,14 @@ def shrink_order(
     again, reports = run_once(shrunk.schedule.deviations)
     small = _outcome(shrunk.schedule, again)
     course = "" if small.invariant == begun.invariant else ", DOES NOT REPEAT"
-    given = textwrap.indent("\n".join(map(str, shrunk.schedule.deviations)), " " * 4)
+    deviations = textwrap.indent("\n".join(map(str, shrunk.schedule.deviations)), " " * 4)
     text = "\n".join(
         (
             f"{shrunk_text(begun, small)}, in {shrunk.tries} runs{course}",
             *again.run.orders,
             "",
             f"to run this alone, add this to the marker, and --virtual-seed={seed} to the command",
-            f'deviations="""\n{given}\n"""',
+            f'deviations="""\n{deviations}\n"""',
         )
     )
     for report in reports:
@@ -59,6 +61,6 @@ def shrink_order(
     return reports
 
 
-def _outcome(schedule: Schedule, test: FailedTest) -> Outcome:
+def _outcome(schedule: Schedule, test: EndedTest) -> Outcome:
     invariant = None if test.error is None else invariant_of(test.error)
     return Outcome(schedule, "", 0, (), invariant, test.error, deviations=test.run.deviations)

@@ -151,15 +151,23 @@ def _run_seeds(item: pytest.Item, marker: pytest.Mark, nextitem: pytest.Item | N
 
 def _shrink_order(item: pytest.Item, reports: list[pytest.TestReport]) -> list[pytest.TestReport]:
     """Return the reports of a run that fails alike with the fewest deviations, if its order deviates."""
-    from broker_sim.testing.order_search import shrink_order  # noqa: PLC0415 - see _checked
+    from broker_sim.testing.order_search import EndedTest, shrink_order  # noqa: PLC0415 - see _checked
+    from broker_sim.testing.seeded_run import SeededRun  # noqa: PLC0415 - see _checked
 
-    def run_once(deviations: Sequence[Deviation]) -> tuple[Any, list[pytest.TestReport]]:
+    def ended() -> EndedTest | None:
+        test = item.stash[_test_of_item]
+        return EndedTest(test.run, test.seed, test.error) if test and isinstance(test.run, SeededRun) else None
+
+    def run_once(deviations: Sequence[Deviation]) -> tuple[EndedTest, list[pytest.TestReport]]:
         item.stash[_order_of_item] = deviations
         _forget_run(item)
         again = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
-        return item.stash[_test_of_item], again
+        test = ended()
+        assert test is not None, "a test that has run once runs again"
+        return test, again
 
-    return shrink_order(item.stash[_test_of_item], reports, run_once)
+    first = ended()
+    return reports if first is None else shrink_order(first, reports, run_once)
 
 
 def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:

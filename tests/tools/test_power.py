@@ -10,7 +10,7 @@ import pytest
 from tools.defects.defect import ROOT
 from tools.power.bench import (
     ALONE,
-    Found,
+    Finding,
     SeedResult,
     Tree,
     count_seeds,
@@ -59,7 +59,7 @@ def test_seeds_are_counted_from_each_start_to_the_first_that_fails():
 
 
 def test_median_above_the_limit_counts_as_missed():
-    assert Found("mutant", (11, 11, 3), 10, {}, {}, 0.1).median == 11
+    assert Finding("mutant", (11, 11, 3), 10, {}, {}, 0.1).median == 11
 
 
 def test_seed_is_found_alone_if_it_passes_without_the_invariant():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from tools.power.bench import STEP, Found, Tree, count_seeds, counted, read_mutants
+from tools.power.bench import STEP, Finding, Tree, count_seeds, counted, read_mutants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("names", nargs=-1)
-@click.option("--starts", default=20, show_default=True, help="From how many seeds to begin.")
+@click.option("--starts", default=20, show_default=True, help="Number of starts.")
 @click.option("--first", default=0, show_default=True, help="The first seed of the first start.")
-@click.option("--limit", default=100, show_default=True, help="How many seeds from each start.")
-@click.option("--jobs", default=1, show_default=True, help="How many mutants at once.")
+@click.option("--limit", default=100, show_default=True, help="Maximum number of seeds from each start.")
+@click.option("--jobs", default=1, show_default=True, help="Number of mutants at once.")
 @click.option("--at-most", type=float, help="Exit code 1 if a median is larger.")
 @click.option("--json", "as_json", type=click.Path(path_type=Path), help="Write the counts there.")
 def main(
@@ -40,11 +40,11 @@ def main(
     """Count the seeds until each mutant is found."""
     mutants = chosen(names)
     begins = [first + STEP * number for number in range(starts)]
-    results: list[Found] = []
+    results: list[Finding] = []
     click.echo(HEAD)
-    for found in count_all(mutants, begins, limit, jobs):
-        results.append(found)
-        click.echo(row(found))
+    for finding in count_all(mutants, begins, limit, jobs):
+        results.append(finding)
+        click.echo(row(finding))
     if as_json is not None:
         as_json.write_text(json.dumps([asdict(each) for each in results], indent=1))
     if at_most is not None and any(each.median > at_most for each in results):
@@ -59,10 +59,10 @@ def chosen(names: Sequence[str]) -> list[Defect]:
     return [mutants[name] for name in names or mutants if names or name in counted()]
 
 
-def count_all(mutants: Sequence[Defect], begins: Sequence[int], limit: int, jobs: int) -> Iterator[Found]:
+def count_all(mutants: Sequence[Defect], begins: Sequence[int], limit: int, jobs: int) -> Iterator[Finding]:
     """Yield what `jobs` trees at a time count, as it comes."""
 
-    def count(mutant: Defect) -> Found:
+    def count(mutant: Defect) -> Finding:
         with Tree(mutant) as tree:
             return count_seeds(tree, mutant.id, begins, limit)
 
@@ -74,16 +74,16 @@ def count_all(mutants: Sequence[Defect], begins: Sequence[int], limit: int, jobs
 HEAD: Final = "| mutant | median | worst | missed | seconds | found by |\n|---|--:|--:|--:|--:|---|"
 
 
-def row(found: Found) -> str:
+def row(finding: Finding) -> str:
     """Return the line of a mutant in a table."""
     invariants = ", ".join(
-        f"{name} {count}" + (f" (alone {found.alone[name]})" if name in found.alone else "")
-        for name, count in found.invariants.items()
+        f"{name} {count}" + (f" (alone {finding.alone[name]})" if name in finding.alone else "")
+        for name, count in finding.invariants.items()
     )
-    worst = f"> {found.limit}" if found.missed else f"{max(found.seeds)}"
-    median = f"> {found.limit}" if found.median > found.limit else f"{found.median:g}"
-    seconds = found.median * found.seconds
-    return f"| {found.mutant} | {median} | {worst} | {found.missed or ''} | {seconds:.1f} | {invariants} |"
+    worst = f"> {finding.limit}" if finding.missed else f"{max(finding.seeds)}"
+    median = f"> {finding.limit}" if finding.median > finding.limit else f"{finding.median:g}"
+    seconds = finding.median * finding.seconds
+    return f"| {finding.mutant} | {median} | {worst} | {finding.missed or ''} | {seconds:.1f} | {invariants} |"
 
 
 if __name__ == "__main__":

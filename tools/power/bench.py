@@ -61,15 +61,15 @@ def loses_power() -> frozenset[str]:
 
 
 class SeedResult(NamedTuple):
-    """Which invariant failed, if any, and the processor time."""
+    """The invariant that failed, empty if none did, and the processor time."""
 
     invariant: str
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """How a mutant was found."""
+class Finding:
+    """The seeds that find a mutant, and the invariants that fail then."""
 
     mutant: str
     seeds: tuple[int, ...]
@@ -139,7 +139,7 @@ class Tree:
         return statistics.fmean(each.seconds for each in self._results.values())
 
 
-def count_seeds(tree: Tree, mutant: str, starts: Sequence[int], limit: int) -> Found:
+def count_seeds(tree: Tree, mutant: str, starts: Sequence[int], limit: int) -> Finding:
     """Run seeds from each start on until one fails, at most `limit`."""
     seeds: list[int] = []
     invariants: Counter[str] = Counter()
@@ -147,18 +147,18 @@ def count_seeds(tree: Tree, mutant: str, starts: Sequence[int], limit: int) -> F
     for start in starts:
         for number in range(1, limit + 1):
             seed = start + number - 1
-            found = tree.run(seed).invariant
-            if found:
-                invariants[found] += 1
-                is_tried = found in alone or invariants[found] > MOST_TRIES_ALONE
-                if not (is_tried or tree.run(seed, found).invariant):
-                    alone[found] = seed
+            invariant = tree.run(seed).invariant
+            if invariant:
+                invariants[invariant] += 1
+                is_tried = invariant in alone or invariants[invariant] > MOST_TRIES_ALONE
+                if not (is_tried or tree.run(seed, invariant).invariant):
+                    alone[invariant] = seed
                 seeds.append(number)
                 break
         else:
             seeds.append(limit + 1)
     most_first = dict(invariants.most_common())
-    return Found(mutant, tuple(seeds), limit, most_first, alone, tree.seconds)
+    return Finding(mutant, tuple(seeds), limit, most_first, alone, tree.seconds)
 
 
 def found_alone(tree: Tree, invariant: str, seeds: Sequence[int]) -> int | None:

@@ -11,25 +11,26 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker_sim.chaos.faults.combined_faults import CombinedFaults
-from broker_sim.chaos.faults.roles import clients_topics
-from broker_sim.chaos.faults.stalls import stalls
+from broker_sim.chaos.faults.action import FOLLOWER, GROUPS, LEADER, THIRD, TRANSACTIONS
 from broker_sim.cluster.status.coordinator_status import groups_status
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.handlers.faults import Fault
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from broker_sim.runtime.links import LinkFault
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, is_internal_topic
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.runtime.links import CONTROLLER_ID, LinkFault
 from broker_sim.runtime.process import ProcessState
 from broker_sim.runtime.virtual.network import ANY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
-    from broker_sim.chaos.faults.combined_faults import ClientNetwork
     from broker_sim.cluster.async_cluster import AsyncCluster
+    from broker_sim.cluster.nodes.nodes import Nodes
+    from broker_sim.runtime.process import Process
+    from broker_sim.runtime.scheduler import Scheduler
 
     Undo = Callable[[], object]
 
@@ -37,6 +38,15 @@ HALT_MS = 100
 """Delay before a broker halts whose disk is full."""
 HITS = 3
 """Maximum number of requests that an `error`, `lose` or `delay` hits."""
+RUNS_MS: Final = 50
+"""Time that a broker with a slow disk runs between two waits."""
+ROLES: Final = (LEADER, FOLLOWER, THIRD, GROUPS, TRANSACTIONS)
+COORDINATED: Final = {
+    GROUPS: TopicPartition(GROUP_METADATA_TOPIC, 0),
+    TRANSACTIONS: TopicPartition(TRANSACTION_STATE_TOPIC, 0),
+}
+"""The partitions whose leaders are the coordinators, where there is one of each."""
+_PLACES: Final = {FOLLOWER: 0, THIRD: 1}
 
 
 def _nothing(_broker_id: int) -> None:
@@ -175,7 +185,7 @@ class ClusterFaults:
         """Let a broker wait for its disk again and again, `stall_ms` each time, and run a little between."""
         process = self.nodes.running(broker_id).process
         assert process is not None
-        return stalls(process, self.nodes.scheduler, int(stall_ms))
+        return _stalls(process, self.nodes.scheduler, int(stall_ms))
 
     def full_disk(self, broker_id: int) -> Undo:
         """Refuse what producers send to a broker; then it halts, as without any log directory, until there is room."""
@@ -305,3 +315,115 @@ class ClusterFaults:
 
     def _inject(self, fault: Fault) -> Undo:
         return self._kafka.inject(fault).remove
+
+
+def _stalls(process: Process, scheduler: Scheduler, stall_ms: int) -> Callable[[], object]:
+    """Block a process from now on for `stall_ms`, let it run for a moment, and so on; return what ends it."""
+    is_over = False
+
+    def block() -> None:
+        if not is_over and process.state is not ProcessState.DEAD:
+            process.block()
+            scheduler.call_later(stall_ms, unblock)
+
+    def unblock() -> None:
+        if not is_over and process.state is not ProcessState.DEAD:
+            process.unblock()
+            scheduler.call_later(RUNS_MS, block)
+
+    def end() -> None:
+        nonlocal is_over
+        is_over = True
+        if process.state is not ProcessState.DEAD:
+            process.unblock()
+
+    block()
+    return end
+
+
+# -- links and connections ------------------------------------------------------------------------------
+
+
+class ClientNetwork(Protocol):
+    """The network between clients and brokers: `ANY` or a host, or `host:port` of a broker."""
+
+    def cut(self, source: str, target: str) -> None:
+        """Let nothing pass from one to the other; it waits, as TCP does."""
+
+    def mend(self, source: str, target: str) -> None:
+        """Undo `cut`."""
+
+
+class CombinedFaults:
+    """The faults that are in force on one cluster."""
+
+    def __init__(self, nodes: Nodes, network: ClientNetwork) -> None:
+        self._nodes = nodes
+        self._network = network
+        self._link_faults: dict[tuple[int, ...], list[LinkFault]] = {}
+        self._cuts: Counter[tuple[str, str]] = Counter()
+
+    def links_of(self, broker_id: int) -> list[tuple[int, ...]]:
+        """Return the links between a broker and all other nodes, both ways."""
+        others = [each for each in (CONTROLLER_ID, *self._nodes.nodes) if each != broker_id]
+        return [link for each in others for link in ((broker_id, each), (each, broker_id))]
+
+    def fault_links(self, links: Sequence[tuple[int, ...]], fault: LinkFault) -> Callable[[], object]:
+        """Add a fault to each link; return what takes it away."""
+        for link in links:
+            self._link_faults.setdefault(link, []).append(fault)
+            self._set_link(link)
+
+        def undo() -> None:
+            for link in links:
+                self._link_faults[link].remove(fault)
+                self._set_link(link)
+
+        return undo
+
+    def _set_link(self, link: tuple[int, ...]) -> None:
+        faults = self._link_faults[link]
+        drop = any(fault.drop for fault in faults)
+        delay_ms = max((fault.delay_ms for fault in faults), default=0)
+        source, target = link
+        self._nodes.links.set_fault(source, target, LinkFault(drop, delay_ms))
+
+    def cut_clients(self, *ways: tuple[str, str]) -> Callable[[], object]:
+        """Cut the network from one end to another, each way by itself; return what mends it."""
+        for way in ways:
+            self._network.cut(*way)
+            self._cuts[way] += 1
+
+        def mend() -> None:
+            for way in ways:
+                self._cuts[way] -= 1
+                if not self._cuts[way]:
+                    self._network.mend(*way)
+
+        return mend
+
+
+# -- roles ------------------------------------------------------------------------------------------------
+
+
+def clients_topics(nodes: Nodes) -> list[str]:
+    """Return the topics that are not internal, in the order of their names. Raises WrongStateError without any."""
+    topics = sorted(name for name in nodes.controller.image.topics if not is_internal_topic(name))
+    if not topics:
+        raise WrongStateError("there is no topic yet")
+    return topics
+
+
+def who_is(nodes: Nodes, role: str) -> int:
+    """Return the broker that has one of `ROLES`. Raises WrongStateError if there is none."""
+    key = COORDINATED.get(role) or TopicPartition(clients_topics(nodes)[0], 0)
+    state = nodes.controller.image.partition(key)
+    if state is None or not state.has_leader:
+        raise WrongStateError(f"{key} has no leader")
+    place = _PLACES.get(role)
+    if place is None:
+        return state.leader
+    others = [replica for replica in state.replicas if replica != state.leader]
+    if place >= len(others):
+        raise WrongStateError(f"{key} has no such replica")
+    return others[place]

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, ScheduleError, broker_name, is_broker
+from broker_sim.chaos.faults.cluster_faults import ROLES, who_is
 from broker_sim.chaos.faults.kinds import KINDS
-from broker_sim.chaos.faults.roles import ROLES, who_is
 from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.runtime.links import CONTROLLER_ID
 

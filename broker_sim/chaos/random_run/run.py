@@ -14,6 +14,7 @@ from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.chaos.random_run.checks.coordinators import LostLoads
 from broker_sim.chaos.random_run.checks.end_checks import (
     check_end,
     check_group,
@@ -21,7 +22,6 @@ from broker_sim.chaos.random_run.checks.end_checks import (
     replicas_are_equal,
     transactions_are_decided,
 )
-from broker_sim.chaos.random_run.checks.lost_loads import LostLoads
 from broker_sim.chaos.random_run.checks.streams_groups import LOAD_LIMIT_MS, NextCoordinator, streams_group_is_stable
 from broker_sim.chaos.random_run.checks.transaction_history import Outcome
 from broker_sim.chaos.random_run.checks.watch import LAG_TIME_MAX_MS, Watch, check_recovered
@@ -73,16 +73,16 @@ CONFIGS: Final = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 300,
     "request.timeout.ms": 1_500,
 }
-"""Short enough that a run of some seconds sees all of it happen."""
+"""Configurations of every run: waits short enough that some seconds see all of them end."""
 FLUSH_CONFIGS: Final = {"log.flush.interval.messages": 1}
 RECOVERY_LIMIT_MS: Final = 6_000
 CALM_MS: Final = 1_000
-"""How long clients go on after the recovery, when every request has to be answered."""
+"""Time that clients go on after the recovery, when every request has to be answered."""
 STABLE_LIMIT_MS: Final = 8_000
-"""How long a streams group may take: who is silent is fenced, and comes back."""
+"""Maximum time until a streams group is stable: silent members are fenced, and come back."""
 ANSWER_LIMIT_MS: Final = 3_000
 END_LIMIT_MS: Final = LONGEST_TIMEOUT_MS + 2_500
-"""How long a transaction may be open after all is well: its timeout, and what its end takes."""
+"""Maximum time that a transaction is open after the recovery: its timeout, and what its end takes."""
 SHOWN_EVENTS: Final = 30
 LONGEST_ACTION_MS: Final = 60_000
 
@@ -103,7 +103,7 @@ class RunSummary:
     seed: int
     digest: str
     acknowledged: int
-    """How many batches producers without transactions were told to be written."""
+    """Number of batches that were acknowledged to producers without transactions."""
     actions: int
     generations: int
     epochs: int
@@ -253,8 +253,8 @@ class _Run:
         tasks = list(range(self._schedule.partitions))
 
         def is_stable() -> bool:
-            found = sorted(task for member in self._streams_members for task in member.tasks)
-            return found == tasks and streams_group_is_stable(self.cluster, STREAMS_GROUP, len(self._streams_members))
+            running = sorted(task for member in self._streams_members for task in member.tasks)
+            return running == tasks and streams_group_is_stable(self.cluster, STREAMS_GROUP, len(self._streams_members))
 
         self._until("streams-groups-get-stable", is_stable, STABLE_LIMIT_MS)
         following = NextCoordinator(self.cluster, STREAMS_GROUP)

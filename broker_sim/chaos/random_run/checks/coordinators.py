@@ -1,36 +1,55 @@
-"""Which coordinator of groups a client of a random run may take at its word.
+"""What coordinators of a random run may do although something that was acknowledged says otherwise.
 
-A deposed coordinator that has not heard of it answers as before. And a new one may tell older offsets
+Groups: a deposed coordinator that has not heard of it answers as before. And a new one may tell older offsets
 than were acknowledged: it has loaded its whole log, but an OffsetFetch without `require_stable` shows what
 is below the high watermark, and as a follower it heard of that one fetch late. It shows all once the
 in-sync replicas have fetched from it as far as its own epoch begins. Mirrors `CoordinatorLoaderImpl` and
 `OffsetMetadataManager.fetchOffsets`; a real Kafka 4.3.1 was seen to do the same for nine seconds.
+
+Transactions: a new coordinator loads its log to the end, also beyond the high watermark, and acts on it at once:
+it sends the markers of a decision, and answers AddPartitionsToTxn for a partition that is in the transaction already.
+Mirrors `TransactionStateManager.loadTransactionMetadata`. If an in-sync replica without these records leads next,
+it goes on from what was before them. It may decide a transaction again, with markers that are refused where
+those of the other coordinator are, and does not know of a partition that was written to: such a transaction is
+read in part, or never ends.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.chaos.faults.action import GROUPS
-from broker_sim.chaos.faults.roles import COORDINATED
+from broker_sim.chaos.faults.action import GROUPS, TRANSACTIONS
+from broker_sim.chaos.faults.cluster_faults import COORDINATED
+from broker_sim.chaos.random_run.checks.batches import batches_of
 
 if TYPE_CHECKING:
+    from broker_sim.broker.broker import Broker
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
 GROUPS_PARTITION: Final = COORDINATED[GROUPS]
 """The partition that all groups of a random run are in."""
+EXCUSED: Final = {
+    "aborted-transactions-are-not-read",
+    "committed-offsets-stay",
+    "committed-records-are-read",
+    "committed-transactions-are-read",
+    "no-offset-without-its-records",
+    "open-transactions-are-not-read",
+    "transactions-end",
+}
+"""Invariants that need not hold once a coordinator lacks what an earlier one had loaded."""
 
 
 def newest_coordinator(cluster: VirtualCluster, broker_id: int) -> tuple[int, int] | None:
     """Return the broker and its leader epoch if it coordinates the groups, and knows it; else None."""
     broker = cluster.nodes.brokers.get(broker_id)
     newest = cluster.nodes.controller.image.partition(GROUPS_PARTITION)
-    known = None if broker is None else broker.image.partition(GROUPS_PARTITION)
-    if newest is None or known is None or known.leader != broker_id:
+    partition = None if broker is None else broker.image.partition(GROUPS_PARTITION)
+    if newest is None or partition is None or partition.leader != broker_id:
         return None
-    if (known.leader, known.leader_epoch) != (newest.leader, newest.leader_epoch):
+    if (partition.leader, partition.leader_epoch) != (newest.leader, newest.leader_epoch):
         return None
-    return known.leader, known.leader_epoch
+    return partition.leader, partition.leader_epoch
 
 
 def informed_coordinator(cluster: VirtualCluster, broker_id: int) -> tuple[int, int] | None:
@@ -43,3 +62,28 @@ def informed_coordinator(cluster: VirtualCluster, broker_id: int) -> tuple[int, 
     if partition is None or begin is None or partition.log.high_watermark < begin:
         return None
     return coordinator
+
+
+class LostLoads:
+    """Looks at what the coordinators of the transactions of one run have loaded."""
+
+    def __init__(self) -> None:
+        self.are_there = False
+        self._led: set[tuple[Broker, int]] = set()
+        self._loaded: list[bytes] = []
+
+    def excuse(self, invariant: str) -> bool:
+        """Whether it may have been violated because a coordinator lacked what an earlier one had loaded."""
+        return self.are_there and invariant in EXCUSED
+
+    def look_at(self, broker: Broker) -> None:
+        """Look at what a broker loads that was started or has heard of new metadata, if it was elected."""
+        partition = broker.replica_manager.partitions.get(COORDINATED[TRANSACTIONS])
+        if partition is None or not partition.is_leader:
+            return
+        if (broker, partition.leader_epoch) not in self._led:
+            self._led.add((broker, partition.leader_epoch))
+            loaded = [bytes(batch) for batch in batches_of(partition.log)]
+            if loaded[: len(self._loaded)] != self._loaded:
+                self.are_there = True
+            self._loaded = loaded

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from broker_sim.chaos.faults.action import GROUPS, TRANSACTIONS
-from broker_sim.chaos.faults.roles import COORDINATED
+from broker_sim.chaos.faults.cluster_faults import COORDINATED
 from broker_sim.chaos.random_run.checks.batches import batches_of
 from broker_sim.chaos.random_run.checks.transaction_history import Outcome, group_of
 from broker_sim.chaos.random_run.schedule import TOPIC
@@ -64,8 +64,8 @@ def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> 
             if not parse_header(batch).is_control:
                 written.update(values.values())
         for one in history.acknowledged:
-            found = records.get(one.offset)
-            if one.partition != number or found == one.value:
+            value = records.get(one.offset)
+            if one.partition != number or value == one.value:
                 continue
             if schedule.may_lose_records and _is_lost_with_power(cluster, one):
                 history.lost.append(one)
@@ -74,7 +74,7 @@ def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> 
                     "acknowledged-records-stay",
                     f"{one.value!r} was acknowledged with acks={one.acks} in leader epoch "
                     f"{one.leader_epoch}, at offset {one.offset} of partition {number}, where the log has "
-                    f"{found!r}",
+                    f"{value!r}",
                 )
         _check_written_once(history, number, written)
         _check_reads(history, number, records)
@@ -135,18 +135,18 @@ def check_group(cluster: VirtualCluster, group: str, history: GroupHistory) -> N
     for number, committed in history.committed.items():
         coordinator = _leader_of(cluster, COORDINATED[GROUPS])
         assert coordinator is not None
-        found = _offset_of(coordinator, group, number)
-        if found < committed:
+        offset = _offset_of(coordinator, group, number)
+        if offset < committed:
             violated(
                 "committed-offsets-stay",
-                f"offset {committed} of partition {number} was committed, and at the end there is {found}",
+                f"offset {committed} of partition {number} was committed, and at the end there is {offset}",
             )
 
 
 def _offset_of(coordinator: Broker, group: str, number: int) -> int:
     """Return the offset that a group has committed of a partition; -1 without one."""
-    found = coordinator.groups.shard(group).offsets.get(group, TOPIC, number)
-    return -1 if found is None else found.offset
+    offset = coordinator.groups.shard(group).offsets.get(group, TOPIC, number)
+    return -1 if offset is None else offset.offset
 
 
 # -- transactions ------------------------------------------------------------------------------------
@@ -206,10 +206,10 @@ def _check_offsets(cluster: VirtualCluster, schedule: Schedule, history: Transac
     for transactional_id in sorted({each.transactional_id for each in history.transactions}):
         group = group_of(transactional_id)
         for number in range(schedule.partitions):
-            found = sorted(steps[transactional_id, number])
+            taken = sorted(steps[transactional_id, number])
             committed = max(_offset_of(coordinator, group, number), 0)
-            ends = [0, *(step.end for step in found)]
-            begins = [*(step.begin for step in found), committed]
+            ends = [0, *(step.end for step in taken)]
+            begins = [*(step.begin for step in taken), committed]
             if begins != ends:
                 violated(
                     "no-offset-without-its-records",

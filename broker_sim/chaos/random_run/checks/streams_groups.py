@@ -58,12 +58,12 @@ class NextCoordinator:
         """Compare the group there with what it was before; raises InvariantViolationError."""
         after = self._group()
         assert after is not None
-        before, found = self._before, _state(after)
-        if different := [name for name in before if before[name] != found[name]]:
-            told = ", ".join(f"{name} {before[name]} and {found[name]}" for name in different)
+        before, now = self._before, _state(after)
+        if different := [name for name in before if before[name] != now[name]]:
+            differences = ", ".join(f"{name} {before[name]} and {now[name]}" for name in different)
             violated(
                 "streams-groups-are-loaded-whole",
-                f"the next coordinator of {self._group_id} has loaded another state: {told}",
+                f"the next coordinator of {self._group_id} has loaded another state: {differences}",
             )
 
 

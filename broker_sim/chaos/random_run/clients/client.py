@@ -137,11 +137,11 @@ class Client:
 
     def _leader(self, partition: int) -> tuple[int, int]:
         """Return the leader and its epoch; any broker, and -1 for the epoch, without one."""
-        known = self._leaders.get(partition)
-        if known is None or self._rng.random() < REFRESH_SHARE:
+        leader = self._leaders.get(partition)
+        if leader is None or self._rng.random() < REFRESH_SHARE:
             state = self._around.cluster.nodes.controller.image.topics[TOPIC].partitions[partition]
             if not state.has_leader:
                 self._leaders.pop(partition, None)
                 return self._rng.randint(1, self._around.schedule.brokers), -1
-            known = self._leaders[partition] = (state.leader, state.leader_epoch)
-        return known
+            leader = self._leaders[partition] = (state.leader, state.leader_epoch)
+        return leader

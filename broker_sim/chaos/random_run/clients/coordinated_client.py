@@ -95,17 +95,17 @@ class CoordinatedClient(Client):
 
     async def _coordinator(self, key: str) -> int:
         """Return the coordinator if it is known; otherwise ask for it, and raise AgainError."""
-        known = self._coordinators.get(key)
-        if known is not None:
-            return known
+        broker_id = self._coordinators.get(key)
+        if broker_id is not None:
+            return broker_id
         request = messages.FindCoordinatorRequest(
             key_type=TRANSACTION if key == self._transactional_id else GROUP, coordinator_keys=[key]
         )
         broker_id = self._chance.randint(1, self._around.schedule.brokers)
         response = await self._ask(broker_id, request, SHORT_REST_MS, self.find_parked_ms)
-        (found,) = response.coordinators
-        if not found.error_code:
-            self._coordinators[key] = found.node_id
+        (coordinator,) = response.coordinators
+        if not coordinator.error_code:
+            self._coordinators[key] = coordinator.node_id
         raise AgainError
 
     def _forget(self, key: str) -> None:

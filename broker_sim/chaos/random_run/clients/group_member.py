@@ -167,13 +167,13 @@ class GroupMember(CoordinatedClient):
         )
         (answer,) = response.groups
         self._check(answer.error_code)
-        found = answer.topics[0].partitions[0]
-        self._check(found.error_code)
+        offset = answer.topics[0].partitions[0]
+        self._check(offset.error_code)
         if not counts:
             return  # It asks again: going on from there might commit an older offset.
-        self._history.check_committed(self._owner, self._epoch, partition, found.committed_offset)
+        self._history.check_committed(self._owner, self._epoch, partition, offset.committed_offset)
         if self._positions[partition] is None:
-            self._positions[partition] = max(found.committed_offset, 0)
+            self._positions[partition] = max(offset.committed_offset, 0)
 
     def _offset_request(self, partition: int, is_stable: bool) -> messages.OffsetFetchRequest:
         return offset_fetch_request(self._group, (TOPIC, partition), require_stable=is_stable)

@@ -59,7 +59,7 @@ class ModernMember(GroupMember):
         """What it owns as soon as it has given up the rest."""
         self._tells_all = True
         self._tells_owned = True
-        self._asked_ms: int | None = None
+        self._oldest_request_ms: int | None = None
         """When it sent the first heartbeat whose answer might have taken partitions that it owns yet."""
         self._safe_until_ms: int | None = None
         """Until when no coordinator may fence it; None if an answer was lost, and its epoch may be old."""
@@ -77,7 +77,7 @@ class ModernMember(GroupMember):
         self._epoch = JOINS
         self._assigned = ()
         self._tells_all = True
-        self._asked_ms = self._safe_until_ms = None
+        self._oldest_request_ms = self._safe_until_ms = None
 
     def _check(self, error_code: int) -> None:
         if not error_code:
@@ -102,8 +102,8 @@ class ModernMember(GroupMember):
             self._take_assigned()
         request = self._heartbeat()
         sent_ms = self._around.cluster.now_ms
-        if self._asked_ms is None:
-            self._asked_ms = sent_ms
+        if self._oldest_request_ms is None:
+            self._oldest_request_ms = sent_ms
         safe_until_ms = self._safe_until_ms
         # It is unsure until the answer is there.
         self._tells_all, self._safe_until_ms = True, None
@@ -151,11 +151,11 @@ class ModernMember(GroupMember):
         if assigned is not None:
             self._take_assignment(assigned)
         self._record(self._name, self._epoch, *self._positions)
-        assert self._asked_ms is not None
-        until_ms = min(sent_ms + SESSION_TIMEOUT_MS, self._asked_ms + REBALANCE_TIMEOUT_MS)
+        assert self._oldest_request_ms is not None
+        until_ms = min(sent_ms + SESSION_TIMEOUT_MS, self._oldest_request_ms + REBALANCE_TIMEOUT_MS)
         self._safe_since_ms = sent_ms
         if not self._is_giving_up and not self._tells_owned and not self._may_have_missed:
-            self._asked_ms = None
+            self._oldest_request_ms = None
         if is_newest:
             self._safe_until_ms = until_ms
             now_ms, term = self._around.cluster.now_ms, Term(sent_ms, until_ms)

@@ -73,7 +73,7 @@ class Producer(Client):
         timeout_ms = self._rng.choice(TIMEOUTS_MS)
         request = produce_request((TOPIC, partition), acks=self._acks, batch=batch, timeout_ms=timeout_ms)
         leader, epoch = self._leader(partition)
-        asked = self._around.broker(leader)
+        broker = self._around.broker(leader)
         pending = await self._send(leader, request, timeout_ms)
         if pending.disconnected:
             self._leaders.pop(partition, None)
@@ -85,7 +85,7 @@ class Producer(Client):
         self._record("produced", partition, error_code, base_offset)
         if error_code == ErrorCode.NONE:
             first = Acknowledged(partition, base_offset, values[0], self._acks, epoch)
-            self._around.add_acknowledged(first, values, leader, asked)
+            self._around.add_acknowledged(first, values, leader, broker)
             self._sequences[partition] = self._sequences.get(partition, 0) + len(values)
             return True
         if error_code == ErrorCode.REQUEST_TIMED_OUT:

@@ -48,15 +48,17 @@ class Surroundings:
         """Return the process of a broker; None if it is dead."""
         return self.cluster.nodes.brokers.get(broker_id)
 
-    def add_acknowledged(self, first: Acknowledged, values: Sequence[bytes], leader: int, asked: Broker | None) -> None:
+    def add_acknowledged(
+        self, first: Acknowledged, values: Sequence[bytes], leader: int, broker: Broker | None
+    ) -> None:
         """Add a batch to the history: its first record, in the epoch that its producer knew, and all values.
 
-        `asked` is the process of the leader that it was sent to.
+        `broker` is the process of the leader that the batch was sent to.
         """
         # Where the leader does not have it any more, the epoch that the client sent it in counts.
         written_in = self._epoch_of(leader, first)
         if first.acks == ACKS_ALL:
-            self._check_replicated(asked, first.partition, first.offset + len(values), written_in)
+            self._check_replicated(broker, first.partition, first.offset + len(values), written_in)
         epoch = max(first.leader_epoch, written_in)
         self.history.batches += 1
         self.history.acknowledged += [
@@ -76,16 +78,16 @@ class Surroundings:
             return -1
         return parse_header(batch).partition_leader_epoch
 
-    def _check_replicated(self, asked: Broker | None, partition: int, end_offset: int, epoch: int) -> None:
+    def _check_replicated(self, broker: Broker | None, partition: int, end_offset: int, epoch: int) -> None:
         """Check that what acks=all has acknowledged is below the high watermark of its leader.
 
-        `asked` is the process that was asked, `epoch` that of the batch: who is killed and started in
-        the same epoch goes on from an older checkpoint.
+        `broker` is the process that acknowledged it, `epoch` that of the batch: a broker that is killed and started
+        in the same epoch goes on from an older checkpoint.
         """
-        if asked is None or asked is not self.broker(asked.broker_id):
+        if broker is None or broker is not self.broker(broker.broker_id):
             return
         key = TopicPartition(TOPIC, partition)
-        hosted = asked.replica_manager.partitions.get(key)
+        hosted = broker.replica_manager.partitions.get(key)
         if hosted is None or not hosted.is_leader or hosted.leader_epoch != epoch:
             return
         high_watermark = hosted.log.high_watermark
@@ -93,5 +95,5 @@ class Surroundings:
             violated(
                 "acknowledged-records-are-replicated",
                 f"acks=all was answered for a batch up to offset {end_offset} of {key}, whose high "
-                f"watermark on its leader {asked.broker_id} is {high_watermark}",
+                f"watermark on its leader {broker.broker_id} is {high_watermark}",
             )

@@ -79,7 +79,7 @@ class TransactionalProducer(FencedProducer):
         self.has_begun = False
         """Whether it has got an epoch since its start, or since `finish`."""
         self._transaction: Transaction | None = None
-        self._known: set[int | str] = set()
+        self._registered: set[int | str] = set()
         """Partitions and groups that the coordinator has added to the transaction, in version 1."""
         self._commits_twice = False
         """Whether a commit before the last one may have had its effect."""
@@ -154,7 +154,7 @@ class TransactionalProducer(FencedProducer):
             await self._rest(LONGEST_ABSENCE_MS)
             return False
         self._transaction = transaction = self._history.begin(self._transactional_id, self._name)
-        self._known.clear()
+        self._registered.clear()
         self._is_unsure = self._commits_twice = False
         try:
             await self._work(transaction)
@@ -219,18 +219,18 @@ class TransactionalProducer(FencedProducer):
 
     async def _add(self, what: int | str, request: Any) -> None:
         """Tell the coordinator what the transaction writes to, as before version 2."""
-        if self._requests.version < 2 and what not in self._known:
+        if self._requests.version < 2 and what not in self._registered:
             await self._work_on(partial(self._add_once, what, request))
 
     async def _add_once(self, what: int | str, request: Any) -> None:
         with self._fenced_if_replaced("a new partition"):
             response = await self._ask_coordinator(self._transactional_id, request)
             self._check(self._requests.error_of_added(response), self._transactional_id)
-        self._known.add(what)
+        self._registered.add(what)
 
     async def _write(self, transaction: Transaction, number: int, values: list[bytes], batch: bytes) -> None:
         leader, epoch = self._leader(number)
-        asked = self._around.broker(leader)
+        broker = self._around.broker(leader)
         request = self._requests.produce(number, batch, self._chance.choice(TIMEOUTS_MS))
         try:
             with self._fenced_if_replaced("a write"):
@@ -241,7 +241,7 @@ class TransactionalProducer(FencedProducer):
             self._leaders.pop(number, None)
             raise
         first = Acknowledged(number, answer.base_offset, values[0], ACKS_ALL, epoch)
-        self._around.add_acknowledged(first, values, leader, asked)
+        self._around.add_acknowledged(first, values, leader, broker)
         transaction.written[number] += values
         self._sequences[number] = self._sequences.get(number, 0) + len(values)
 
@@ -286,7 +286,7 @@ class TransactionalProducer(FencedProducer):
 
     async def _end(self, transaction: Transaction, *, is_commit: bool) -> bool:
         """Commit or abort; return whether the next transaction may have the same epoch."""
-        if not is_commit and self._requests.version < 2 and not self._known:
+        if not is_commit and self._requests.version < 2 and not self._registered:
             # Nothing was added, so there is nothing to abort; the next epoch ends what nobody knows of.
             self._give_transaction_up()
             self._rest_ms = 30

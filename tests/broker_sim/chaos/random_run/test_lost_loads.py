@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.chaos.random_run import RunFailedError, run_schedule
-from broker_sim.chaos.random_run.checks.lost_loads import LostLoads
+from broker_sim.chaos.random_run.checks.coordinators import LostLoads
 from broker_sim.chaos.random_run.schedule import Schedule
 
 HEAD = "replication_factor=2 producers= consumers=0 transaction_version=1"
