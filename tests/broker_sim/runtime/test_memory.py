@@ -55,10 +55,10 @@ def _resident_bytes():
 def test_freed_memory_is_given_back():
     # Below malloc's limit for memory of its own, and with a survivor at the end: what is freed
     # stays with the process otherwise.
-    kept = [bytes(64 * 1024) for _ in range(3_000)]
+    blocks = [bytes(64 * 1024) for _ in range(3_000)]
     survivor = bytes(64 * 1024)
     before = _resident_bytes()
-    del kept
+    del blocks
     gc.collect()
     assert return_freed_memory()
     assert before - _resident_bytes() > 100 * MEGABYTE

@@ -73,13 +73,13 @@ def test_next_piece_begins_when_the_one_before_has_ended():
 def test_failure_of_a_piece_is_told_and_the_next_one_begins():
     async def main():
         loop = asyncio.get_running_loop()
-        told, done = [], loop.create_future()
-        loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
+        errors, done = [], loop.create_future()
+        loop.set_exception_handler(lambda _, context: errors.append(context["exception"]))
         beside = BesideLoop(loop)
-        beside.run(lambda: 1 / 0, told.append)
+        beside.run(lambda: 1 / 0, errors.append)
         beside.run(lambda: "next", done.set_result)
         assert await done == "next"
-        assert [type(one) for one in told] == [ZeroDivisionError]
+        assert [type(one) for one in errors] == [ZeroDivisionError]
 
     asyncio.run(main())
 

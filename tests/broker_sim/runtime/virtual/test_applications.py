@@ -70,8 +70,8 @@ async def ask_a_test_server():
 async def ask_fastapi():
     transport = httpx.ASGITransport(fastapi_application())
     async with httpx.AsyncClient(transport=transport, base_url="http://application") as client:
-        asked = [client.get(path) for path in ("/async", "/in-a-thread", "/in-a-thread")]
-        return [response.json() for response in await asyncio.gather(*asked)]
+        requests = [client.get(path) for path in ("/async", "/in-a-thread", "/in-a-thread")]
+        return [response.json() for response in await asyncio.gather(*requests)]
 
 
 PROGRAMS = {

@@ -22,15 +22,15 @@ def arrive(order, links):
 
 
 def explore(links):
-    """Return all orders that are asked for, each as often as it is."""
-    found, waiting = [], deque([({}, 0)])
+    """Return the orders that are explored, each as often as it is."""
+    orders, waiting = [], deque([({}, 0)])
     while waiting:
         first, behind = waiting.popleft()
         order = MeetingArrivals(CLOCK, first)
-        found.append(arrive(order, links))
+        orders.append(arrive(order, links))
         for at, sender, next_behind in order.changes(behind):
             waiting.append(({**first, at: sender}, next_behind))
-    return found
+    return orders
 
 
 def test_every_order_of_three_senders_is_asked_for_once():

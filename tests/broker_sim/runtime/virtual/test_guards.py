@@ -179,17 +179,17 @@ def test_failure_without_an_exception_fails_the_run(run):
 
 
 def test_program_with_an_exception_handler_takes_its_failures_itself(run):
-    told = []
+    errors = []
 
     async def main():
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, context: told.append(type(context["exception"])))
+        loop.set_exception_handler(lambda _, context: errors.append(type(context["exception"])))
         loop.call_soon(lambda: 1 // 0)
         await asyncio.sleep(1)
         return "went on"
 
     assert run(main) == "went on"
-    assert told == [ZeroDivisionError]
+    assert errors == [ZeroDivisionError]
 
 
 def test_thread_in_real_time_cannot_reach_into_the_loop(run):
@@ -252,10 +252,10 @@ def test_garbage_is_collected_at_counted_steps_only(run, noise):
         await asyncio.sleep(0)
         Node(lambda: gone_at.append(loop.steps))
         # As many objects as would make the collector run by itself, at a time of its own.
-        kept = [[number] for number in range(noise)]
+        ballast = [[number] for number in range(noise)]
         for _ in range(1_000):
             await asyncio.sleep(0)
-        assert len(kept) == noise
+        assert len(ballast) == noise
         assert not gc.isenabled()
 
     run(main, collect_every=500)

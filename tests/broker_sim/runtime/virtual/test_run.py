@@ -218,7 +218,7 @@ def test_objects_that_were_frozen_before_a_run_stay_frozen():
     old = [object()]
 
     def is_frozen():
-        return not any(known is old for known in gc.get_objects())
+        return not any(live is old for live in gc.get_objects())
 
     gc.freeze()
     try:

@@ -17,18 +17,18 @@ def test_program_is_told_to_stop_in_virtual_time(run):
 
     async def main():
         loop = asyncio.get_running_loop()
-        told, stop = [], asyncio.Event()
-        loop.add_signal_handler(signal.SIGTERM, told.append, "first")
+        calls, stop = [], asyncio.Event()
+        loop.add_signal_handler(signal.SIGTERM, calls.append, "first")
         loop.add_signal_handler(signal.SIGTERM, stop.set)
         loop.call_later(5, os.kill, os.getpid(), signal.SIGTERM)
         await stop.wait()
-        loop.add_signal_handler(signal.SIGUSR1, told.append, "again")
+        loop.add_signal_handler(signal.SIGUSR1, calls.append, "again")
         signal.raise_signal(signal.SIGUSR1)
         await asyncio.sleep(0)
         assert loop.remove_signal_handler(signal.SIGTERM)
         assert not loop.remove_signal_handler(signal.SIGTERM)
         assert signal.getsignal(signal.SIGTERM) is before
-        return told, loop.time()
+        return calls, loop.time()
 
     usual = signal.getsignal(signal.SIGUSR1)
     assert run(main) == (["again"], 5)

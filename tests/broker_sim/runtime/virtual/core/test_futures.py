@@ -11,7 +11,7 @@ from broker_sim.runtime.virtual.core.futures import OrderedWeakSet
 
 def order_in_set(run, *, noise: int):
     """Return the order in which a set of futures and tasks is iterated, with other addresses."""
-    kept = [bytearray(17 * number % 600) for number in range(noise)]
+    ballast = [bytearray(17 * number % 600) for number in range(noise)]
 
     async def main():
         loop = asyncio.get_running_loop()
@@ -20,7 +20,7 @@ def order_in_set(run, *, noise: int):
         members = {*futures, *tasks}
         done, pending = await asyncio.wait(tasks, timeout=50)
         names = [task.get_name() for part in (done, pending) for task in part]
-        assert kept is not None
+        assert ballast is not None
         return [futures.index(m) if m in futures else tasks.index(m) for m in members], names
 
     return run(main)
@@ -28,9 +28,9 @@ def order_in_set(run, *, noise: int):
 
 def test_sets_of_futures_and_tasks_have_the_same_order_in_each_run(run):
     first = order_in_set(run, noise=0)
-    kept = [object() for _ in range(12_345)]
+    ballast = [object() for _ in range(12_345)]
     assert all(order_in_set(run, noise=noise) == first for noise in (1_000, 7))
-    assert kept
+    assert ballast
 
 
 def test_names_of_tasks_are_the_same_in_each_run(run):
@@ -95,10 +95,10 @@ def test_asynchronous_generators_are_closed_in_the_order_in_which_they_began(run
             closed.append(name)
 
     async def main():
-        kept = [count(number) for number in range(50)]
-        for generator in kept:
+        generators = [count(number) for number in range(50)]
+        for generator in generators:
             await anext(generator)
-        asyncio.get_running_loop().kept = kept
+        asyncio.get_running_loop().kept = generators
 
     run(main)
     # All are closed at once: each takes its turn.
@@ -111,14 +111,14 @@ def test_ordered_weak_set_forgets_who_is_gone():
         yield
 
     members = OrderedWeakSet()
-    kept, dropped = generator(), generator()
-    members.add(kept)
+    member, dropped = generator(), generator()
+    members.add(member)
     members.add(dropped)
     del dropped
     gc.collect()
-    assert list(members) == [kept]
-    members.discard(kept)
+    assert list(members) == [member]
+    members.discard(member)
     assert len(members) == 0
-    members.add(kept)
+    members.add(member)
     members.clear()
     assert list(members) == []

@@ -291,10 +291,10 @@ def test_one_of_two_processes_is_cut_off():
         one, two = loop.process("one", host="rack-7"), loop.process("two")
         await asyncio.sleep(1)
         loop.network.cut("shop", one.host)
-        asked = [one.start(ask()), two.start(ask())]
+        answers = [one.start(ask()), two.start(ask())]
         await asyncio.sleep(4)
         loop.network.mend("shop", one.host)
-        assert await asyncio.gather(*asked) == [(b"hello", 5.0), (b"hello", 1.0)]
+        assert await asyncio.gather(*answers) == [(b"hello", 5.0), (b"hello", 1.0)]
 
     play(main)
 

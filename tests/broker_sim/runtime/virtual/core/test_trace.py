@@ -24,9 +24,9 @@ def test_digest_follows_from_events_and_their_times():
 
 def test_digest_does_not_depend_on_when_it_is_asked_for():
     events = [("event", number) for number in range(2 * BATCH_EVENTS + 5)]
-    asked = trace_of(*events, ask_each_time=True)
-    assert trace_of(*events).digest() == asked.digest()
-    assert asked.event_count == len(events)
+    trace_with_questions = trace_of(*events, ask_each_time=True)
+    assert trace_of(*events).digest() == trace_with_questions.digest()
+    assert trace_with_questions.event_count == len(events)
 
 
 def test_last_events_are_kept_as_text():

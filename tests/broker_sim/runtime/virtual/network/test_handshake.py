@@ -36,9 +36,9 @@ def test_names_become_hosts_when_something_listens_there(run):
         loop = asyncio.get_running_loop()
         await loop.create_server(Echo, "broker-1.local", 9092)
         _, client = await loop.create_connection(Client, "broker-1.local", 9092)
-        (found,) = await loop.getaddrinfo("broker-1.local", 9092)
-        assert found[4] == client.transport.get_extra_info("peername")
-        assert await loop.getnameinfo(found[4]) == (found[4][0], "9092")
+        (info,) = await loop.getaddrinfo("broker-1.local", 9092)
+        assert info[4] == client.transport.get_extra_info("peername")
+        assert await loop.getnameinfo(info[4]) == (info[4][0], "9092")
         with loop.network.on_host("app-2"):
             _, other = await loop.create_connection(Client, "broker-1.local", 9092)
         loop.network.cut("app-2", "broker-1.local")
@@ -46,7 +46,7 @@ def test_names_become_hosts_when_something_listens_there(run):
             one.transport.write(b"x")
         await asyncio.sleep(1)
         own = {one.transport.get_extra_info("sockname")[0] for one in (client, other)}
-        return found[4], len(own), client.data, other.data
+        return info[4], len(own), client.data, other.data
 
     assert run(main) == (("10.0.0.1", 9092), 2, b"x", b"")
 
@@ -99,9 +99,9 @@ def test_bound_port_is_taken_but_refuses_until_a_server_listens(run):
 
 def test_free_ports_come_round_again():
     ports = VirtualEventLoop().tcp.ports
-    kept = ports.bind("127.0.0.1", 0)
+    bound = ports.bind("127.0.0.1", 0)
     drawn = [ports.draw_free() for _ in range(2 * (65_536 - 49_152))]
-    assert kept.getsockname() == ("127.0.0.1", 49_152)
+    assert bound.getsockname() == ("127.0.0.1", 49_152)
     assert set(drawn) == set(range(49_153, 65_536))
 
 

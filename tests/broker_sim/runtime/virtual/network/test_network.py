@@ -49,10 +49,10 @@ def test_range_of_latency_is_drawn_by_seed_and_keeps_the_order(run):
 def test_latency_may_differ_between_directions(run):
     async def main():
         network = asyncio.get_running_loop().network
-        asked = set()
+        labels = set()
 
         def latency_ms(source, target):
-            asked.add((source, target))
+            labels.add((source, target))
             return 30 if source == "client" else 1
 
         network.latency_ms = latency_ms
@@ -66,10 +66,10 @@ def test_latency_may_differ_between_directions(run):
         network.set_latency(SERVER_NAME, ANY, None)
         client.transport.write(b"z")
         await asyncio.sleep(1)
-        return asked, [round(when % 1, 6) for when, _ in client.received]
+        return labels, [round(when % 1, 6) for when, _ in client.received]
 
-    asked = {("client", SERVER_NAME), (SERVER_NAME, "client")}
-    assert run(main) == (asked, [0.062, 0.038, 0.031])
+    labels = {("client", SERVER_NAME), (SERVER_NAME, "client")}
+    assert run(main) == (labels, [0.062, 0.038, 0.031])
 
 
 def test_segment_with_less_latency_waits_for_the_one_before_it(run):

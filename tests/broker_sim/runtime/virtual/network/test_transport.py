@@ -364,14 +364,14 @@ def failure_of(run_either, make_server) -> tuple[str, list[str]]:
     """Return what the exception handler and the client are told when it writes to such a server."""
 
     async def main():
-        told = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        failures = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
         async with Pair(make_server, Recorder) as (server, client):
             client.transport.write(b"x")
             await asyncio.gather(server.lost, client.lost)
-            assert server.events == ["made", f"lost {type(told[0]['exception']).__name__}"]
-            assert told[0]["transport"] is server.transport
-        return str(told[0]["exception"]), client.events
+            assert server.events == ["made", f"lost {type(failures[0]['exception']).__name__}"]
+            assert failures[0]["transport"] is server.transport
+        return str(failures[0]["exception"]), client.events
 
     return run_either(main)
 

@@ -112,9 +112,9 @@ def test_batches_that_fail_together_fail_in_the_same_order(run):
 
     def order(noise):
         async def main():
-            kept, batches = [], []
+            ballast, batches = [], []
             for number in range(200):
-                kept.append([bytearray(size) for size in range(noise)])
+                ballast.append([bytearray(size) for size in range(noise)])
                 batches.append(MessageBatch(("topic", number), None, 1, 0))
             return [batch._tp[1] for batch in set(batches)]
 
