@@ -32,7 +32,7 @@ from broker_sim.group.consumer_protocol import (
     read_subscription,
 )
 from broker_sim.group.modern.assignment import NO_PARTITIONS, target_from_record
-from broker_sim.group.modern.records import epoch_record, target_epoch_record, target_record
+from broker_sim.group.modern.records import epoch_record, target_epoch_record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -263,7 +263,7 @@ def _records_of(group: ConsumerGroup) -> list[GroupRecord]:
     return [
         *(records.member_metadata(group_id, member) for member in members),
         epoch_record(group.kind, group_id, group.group_epoch, group.metadata_hash),
-        *(target_record(group, member.member_id, group.targets[member.member_id]) for member in members),
+        *(group.target_record(member.member_id, group.targets[member.member_id]) for member in members),
         target_epoch_record(group.kind, group_id, group.assignment_epoch, group.assignment_timestamp_ms),
         *(records.current_assignment(group_id, member) for member in members),
     ]

@@ -22,7 +22,7 @@ from broker_sim.hash_order.java_order import HashTable, TimelineMap, table_capac
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from broker_sim.group.consumer.subscription import ResolvedRegex
+    from broker_sim.group.consumer.records import ResolvedRegex
     from broker_sim.group.group import CommitPartitionValidator
     from broker_sim.group.modern.assignment import Epochs, Partitions, TopicCounts
     from broker_sim.group.records import GroupRecord

@@ -13,7 +13,7 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer import records
 from broker_sim.group.modern.assigned_group import LEAVE_GROUP_STATIC_EPOCH
 from broker_sim.group.modern.assignment import NO_PARTITIONS
-from broker_sim.group.modern.records import member_tombstones, target_record
+from broker_sim.group.modern.records import member_tombstones
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def joining_member(
     return member, [
         *member_tombstones(group.kind, group_id, existing.member_id),
         records.member_metadata(group_id, member),
-        target_record(group, member_id, group.targets.get(existing.member_id, NO_PARTITIONS)),
+        group.target_record(member_id, group.targets.get(existing.member_id, NO_PARTITIONS)),
         records.current_assignment(group_id, member),
     ]
 

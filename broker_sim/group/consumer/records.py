@@ -5,6 +5,7 @@ Mirrors `newConsumerGroup…Record` of `GroupCoordinatorRecordHelpers`; the othe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker_sim.group import record_messages as messages
@@ -13,8 +14,16 @@ from broker_sim.group.records import GroupRecord
 
 if TYPE_CHECKING:
     from broker_sim.group.consumer.member import ConsumerMember
-    from broker_sim.group.consumer.subscription import ResolvedRegex
     from broker_sim.group.modern.assignment import Epochs
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRegex:
+    """The topics that matched, in the metadata of that version, at that time (wall clock)."""
+
+    topics: frozenset[str]
+    version: int
+    timestamp_ms: int
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> GroupRecord:

@@ -10,7 +10,6 @@ group epoch.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -19,6 +18,7 @@ from broker_sim.coordinator.patterns import MAX_CHARACTERS, Pattern, compile_pat
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer import records
+from broker_sim.group.consumer.records import ResolvedRegex
 from broker_sim.group.modern.records import epoch_record
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable, copied_capacity, hash_order, table_capacity
@@ -53,15 +53,6 @@ _RE2: Final = {
     "unknown extension": "invalid or unsupported Perl syntax",
 }
 """What RE2 says, by how Python's text begins."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedRegex:
-    """The topics that matched, in the metadata of that version, at that time (wall clock)."""
-
-    topics: frozenset[str]
-    version: int
-    timestamp_ms: int
 
 
 def check_regex(regex: str) -> None:

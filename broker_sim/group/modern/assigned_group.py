@@ -26,6 +26,7 @@ from broker_sim.group.modern.assignment import (
     target_from_record,
 )
 from broker_sim.group.modern.records import group_tombstones
+from broker_sim.group.records import GroupRecord
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import TimelineMap
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from broker_sim.group.group import CommitPartitionValidator
     from broker_sim.group.modern.kind import GroupKind
     from broker_sim.group.offsets import OffsetCommit
-    from broker_sim.group.records import GroupRecord
 
 FIRST_EPOCH: Final = 1
 JOIN_GROUP_EPOCH: Final = 0
@@ -306,6 +306,11 @@ class AssignedGroup(ABC, Generic[M, T]):
         if self.members:
             code = ErrorCode.NON_EMPTY_GROUP
             raise ApiError(code, ERROR_TEXTS[code])
+
+    def target_record(self, member_id: str, target: T) -> GroupRecord:
+        """Return the record of a member's target."""
+        key = self.kind.key("TargetAssignmentMember", self.group_id, member_id)
+        return GroupRecord(key, self.value_of_target(target))
 
     def tombstones(self) -> list[GroupRecord]:
         """Return the records that delete the group."""

@@ -27,7 +27,7 @@ from broker_sim.group.group import CLASSIC
 from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, AssignedGroup, Member
 from broker_sim.group.modern.assignment import AssignorError, is_homogeneous
 from broker_sim.group.modern.member_timers import RETRY_MS, MemberTimers, Wait
-from broker_sim.group.modern.records import epoch_record, replay_into, target_epoch_record, target_record
+from broker_sim.group.modern.records import epoch_record, target_epoch_record
 from broker_sim.group.modern.settings import GroupSettings
 from broker_sim.group.records import GroupRecord, group_id_of
 from broker_sim.hash_order.hash_codes import string_hash
@@ -338,7 +338,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         """
         targets = self.assign(group, updated, subscription)
         records = [
-            target_record(group, member_id, target)
+            group.target_record(member_id, target)
             for member_id, target in targets.items()
             if member_id not in group.targets or not group.is_same_target(target, group.targets[member_id])
         ]
@@ -476,3 +476,46 @@ def new_member_id(rng: random.Random) -> str:
         text = base64.urlsafe_b64encode(uuid.UUID(int=number, version=4).bytes)[:22].decode()
         if not text.startswith("-"):
             return text
+
+
+def replay_into(
+    group: AssignedGroup[Any, Any], record: GroupRecord, replay_own: Callable[[Any, Any, Any], object]
+) -> bool:
+    """Take in the record of an existing group, and return whether the group is gone then.
+
+    `replay_own(group, key, value)` takes in what only this kind of group stores.
+    """
+    key: Any = record.key
+    value: Any = record.value
+    record_type = type(key).__name__.removeprefix(group.kind.prefix)
+    if record_type == "MetadataKey":
+        if value is None:
+            return True
+        group.update_epoch(value)
+    elif record_type == "TargetAssignmentMetadataKey":
+        group.update_target_epoch(value)
+    elif not _replay_of_member(group, record_type, key, value):
+        replay_own(group, key, value)
+    return False
+
+
+def _replay_of_member(group: AssignedGroup[Any, Any], record_type: str, key: Any, value: Any) -> bool:
+    """Take in a record of one member; return False for a record of another type."""
+    if record_type == "TargetAssignmentMemberKey":
+        if value is None:
+            group.remove_target(key.member_id)
+        else:
+            group.update_target(key.member_id, group.target_of_record(value))
+        return True
+    if record_type not in {"MemberMetadataKey", "CurrentMemberAssignmentKey"}:
+        return False
+    is_metadata = record_type == "MemberMetadataKey"
+    if value is not None:
+        member = group.member_or_new(key.member_id)
+        group.update_member(member.with_metadata(value) if is_metadata else member.with_assignment(value))
+    elif key.member_id in group.members:
+        if is_metadata:
+            group.remove_member(key.member_id)
+        else:
+            group.update_member(group.members[key.member_id].without_assignment())
+    return True
