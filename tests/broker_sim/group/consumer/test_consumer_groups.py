@@ -26,23 +26,6 @@ def test_first_member_joins_in_epoch_2_with_everything(bench):
     assert bench.group.state_name == "Stable"
 
 
-def test_new_epochs_are_counted_but_not_that_of_a_member_that_leaves(bench):
-    bench.set_topic("a", 2)
-    first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
-    first.join()
-    second.join()
-    settle(first, second)
-    counters = bench.environment.counters
-    assert counters.consumer_group_rebalances == 2
-    epoch = bench.group.group_epoch
-    second.leave()
-    assert bench.group.group_epoch == epoch + 1
-    assert counters.consumer_group_rebalances == 2
-    bench.set_topic("a", 3)
-    first.beat()
-    assert counters.consumer_group_rebalances == 3
-
-
 def test_assignment_is_told_only_when_it_changes(bench):
     bench.set_topic("a", 3)
     member = bench.consumer("m1", "a")
@@ -93,37 +76,6 @@ def test_member_that_does_not_revoke_in_time_is_fenced(bench):
     assert second.partitions == {"a": [0, 1]}
 
 
-@pytest.mark.parametrize(("silent_ms", "is_there"), [(SESSION_MS - 1, True), (SESSION_MS, False)])
-def test_silent_member_is_fenced_at_its_session_timeout(bench, silent_ms, is_there):
-    bench.set_topic("a", 2)
-    bench.consumer("m1", "a").join()
-    bench.advance(silent_ms)
-    assert ("m1" in bench.group.members) == is_there
-
-
-def test_heartbeat_begins_the_session_anew(bench):
-    bench.set_topic("a", 2)
-    member = bench.consumer("m1", "a")
-    member.join()
-    bench.advance(SESSION_MS - 1)
-    member.beat()
-    bench.advance(SESSION_MS - 1)
-    assert "m1" in bench.group.members
-
-
-def test_heartbeats_prolong_one_operation(bench):
-    bench.set_topic("a", 2)
-    member = bench.consumer("m1", "a")
-    member.join()
-    member.beat()
-    parked = bench.environment.heartbeat.statistics().total_watched
-    for _ in range(3):
-        bench.advance(SESSION_MS - 1)
-        member.beat()
-    assert "m1" in bench.group.members
-    assert bench.environment.heartbeat.statistics().total_watched == parked
-
-
 def test_leaving_member_frees_its_partitions(bench):
     bench.set_topic("a", 2)
     first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
@@ -133,13 +85,6 @@ def test_leaving_member_frees_its_partitions(bench):
     assert (first.answer.member_id, first.answer.member_epoch) == ("m1", -1)
     settle(second)
     assert second.partitions == {"a": [0, 1]}
-
-
-def test_newer_epoch_is_fenced(bench):
-    bench.set_topic("a", 2)
-    member = bench.consumer("m1", "a")
-    member.join()
-    assert member.beat(member_epoch=3) == ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_previous_epoch_is_accepted_when_nothing_else_is_owned(bench):
@@ -154,25 +99,6 @@ def test_previous_epoch_is_accepted_when_nothing_else_is_owned(bench):
     assert first.beat(member_epoch=2) == ErrorCode.NONE, "the answer with epoch 3 was lost"
     assert first.beat(member_epoch=2, owned={topic: [0, 1, 2, 3]}) == ErrorCode.FENCED_MEMBER_EPOCH
     assert before
-
-
-def test_unknown_member_and_group(bench):
-    bench.set_topic("a", 2)
-    stranger = bench.consumer("m1", "a")
-    stranger.epoch = 5
-    assert stranger.beat() == ErrorCode.GROUP_ID_NOT_FOUND
-    bench.consumer("m2", "a").join()
-    stranger.epoch = 5
-    assert stranger.beat() == ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def test_group_is_full_for_new_members_only(make_bench):
-    bench = make_bench(group_consumer_max_size=1)
-    bench.set_topic("a", 2)
-    member = bench.consumer("m1", "a")
-    assert member.join() == ErrorCode.NONE
-    assert bench.consumer("m2", "a").join() == ErrorCode.GROUP_MAX_SIZE_REACHED
-    assert member.join() == ErrorCode.NONE
 
 
 # -- static members -------------------------------------------------------------------------------
@@ -335,19 +261,6 @@ def test_wrong_expression_is_refused(bench):
 # -- targets --------------------------------------------------------------------------------------
 
 
-def test_next_target_waits_for_the_assignment_interval(make_bench):
-    bench = make_bench(group_consumer_assignment_interval_ms=1_000)
-    bench.set_topic("a", 2)
-    first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
-    first.join()
-    bench.advance(999)
-    second.join()
-    assert bench.group.state_name == "Assigning"
-    bench.advance(1)
-    first.beat()
-    assert bench.group.assignment_epoch == bench.group.group_epoch
-
-
 def test_members_choose_the_assignor_by_majority(bench):
     bench.set_topic("a", 3)
     for number, assignor in enumerate(["range", "range", "uniform"]):
@@ -358,50 +271,7 @@ def test_members_choose_the_assignor_by_majority(bench):
     assert numbers == [[0], [1], [2]]
 
 
-def test_group_configuration_goes_before_the_brokers(bench):
-    bench.set_topic("a", 1)
-    bench.configure_group("group", consumer_session_timeout_ms=50_000)
-    bench.configure_group("group", consumer_session_timeout_ms=50_000, consumer_heartbeat_interval_ms=7_000)
-    member = bench.consumer("m1", "a")
-    member.join()
-    assert member.answer.heartbeat_interval_ms == 7_000
-    bench.advance(49_999)
-    assert "m1" in bench.group.members
-    bench.advance(1)
-    assert "m1" not in bench.group.members
-
-
 # -- the log --------------------------------------------------------------------------------------
-
-
-def test_answer_waits_for_the_replicas(bench):
-    bench.set_topic("a", 1)
-    bench.log.is_held = True
-    member = bench.consumer("m1", "a")
-    assert member.join() is None
-    bench.log.release()
-    (answer,) = member.answers
-    assert answer.member_epoch == 2
-
-
-def test_failed_append_changes_nothing(bench):
-    bench.set_topic("a", 1)
-    bench.log.fails_with = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert bench.consumer("m1", "a").join() == ErrorCode.NOT_COORDINATOR
-    assert bench.shard.groups == {}
-
-
-def test_fencing_is_tried_again_when_it_cannot_be_written(bench):
-    bench.set_topic("a", 1)
-    bench.consumer("m1", "a").join()
-    bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
-    bench.advance(SESSION_MS)
-    assert "m1" in bench.group.members
-    bench.log.fails_with = ErrorCode.NONE
-    bench.advance(499)
-    assert "m1" in bench.group.members
-    bench.advance(1)
-    assert "m1" not in bench.group.members
 
 
 def test_next_coordinator_goes_on_where_the_last_one_was(bench):
@@ -432,51 +302,6 @@ def test_loaded_member_still_has_to_revoke_in_time(bench):
     bench.fail_over()
     bench.advance(10_000)
     assert list(bench.group.members) == ["m2"]
-
-
-def test_unloaded_group_has_no_timers(bench):
-    bench.set_topic("a", 2)
-    bench.consumer("m1", "a").join()
-    bench.resign()
-    assert bench.heartbeat.num_delayed() == 0
-
-
-def test_times_that_begin_in_a_group_that_is_unloaded_write_nothing(bench):
-    bench.set_topic("a", 2)
-    bench.consumer("m1", "a").join()
-    left, member = bench.shard, bench.group.members["m1"]
-    bench.fail_over()
-    records = len(bench.log.records)
-    left.consumer.keep_alive(bench.group.group_id, member, 10)
-    bench.advance(10)
-    assert len(bench.log.records) == records
-    assert list(bench.group.members) == ["m1"]
-
-
-def test_departure_that_is_not_written_leaves_the_session_as_it_was(bench):
-    bench.set_topic("a", 2)
-    member = bench.consumer("m1", "a")
-    member.join()
-    bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
-    assert member.leave() is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert (list(bench.group.members), bench.heartbeat.num_delayed()) == (["m1"], 1)
-    bench.log.fails_with = ErrorCode.NONE
-    assert member.leave() is ErrorCode.NONE
-    assert bench.heartbeat.num_delayed() == 0
-
-
-def test_member_is_heard_of_although_its_records_are_not_written(make_bench):
-    bench = make_bench(group_consumer_session_timeout_ms=45_000)
-    bench.set_topic("a", 2)
-    member = bench.consumer("m1", "a")
-    member.join()
-    bench.advance(30_000)
-    bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
-    told = member.beat(subscribed_topic_names=["b"])
-    assert told is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    bench.log.fails_with = ErrorCode.NONE
-    bench.advance(30_000)
-    assert list(bench.group.members) == ["m1"]
 
 
 # -- offsets --------------------------------------------------------------------------------------
@@ -538,18 +363,6 @@ def test_older_epoch_may_commit_what_it_has_owned_since(bench):
     assert member.epoch == 3
     assert commit_error(bench, "m1", 2, topic, 0) == ErrorCode.NONE
     assert commit_error(bench, "m1", 2, topic, 2) == ErrorCode.STALE_MEMBER_EPOCH
-
-
-def test_group_with_members_is_not_deleted(bench):
-    bench.set_topic("a", 2)
-    member = bench.consumer("m1", "a")
-    member.join()
-    with pytest.raises(ApiError, match="not empty"):
-        bench.group.validate_delete_group()
-    member.leave()
-    bench.group.validate_delete_group()
-    bench.write(bench.group.tombstones())
-    assert bench.shard.groups == {}
 
 
 def test_offsets_of_subscribed_topics_do_not_expire(bench):

@@ -83,36 +83,6 @@ def test_group_is_the_same_after_a_failover(shares):
     assert [(topic.topic_id, topic.topic_name) for topic in topics] == [(ident, "t")]
 
 
-def test_member_without_heartbeats_is_fenced(shares):
-    shares.bench.set_topic("t", 1)
-    member = shares.member("a", "t")
-    member.join()
-    shares.settle(member)
-    shares.bench.advance(44_999)
-    assert member.beat() == NONE
-    shares.bench.advance(45_001)
-    assert member.beat() == ErrorCode.UNKNOWN_MEMBER_ID
-    assert shares.describe().group_state == "Empty"
-
-
-def test_member_leaves(shares):
-    shares.bench.set_topic("t", 1)
-    member = shares.member("a", "t")
-    member.join()
-    assert member.leave() == NONE
-    assert (member.answer.member_id, member.answer.member_epoch) == ("a", -1)
-    assert shares.describe().group_state == "Empty"
-    assert member.leave() == ErrorCode.UNKNOWN_MEMBER_ID
-    assert shares.bench.heartbeat.num_delayed() == 0
-
-
-def test_broker_that_does_not_coordinate_a_group_says_so(shares):
-    shares.bench.resign()
-    described = shares.describe()
-    assert described.error_code == ErrorCode.NOT_COORDINATOR
-    assert described.error_message == "This is not the correct coordinator."
-
-
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -130,40 +100,6 @@ def test_heartbeat_is_refused(shares, changes, error):
     member = shares.member("a", "t")
     member.join()
     assert member.beat(**changes) == error
-
-
-def test_group_has_a_largest_size(make_shares):
-    shares = make_shares(group_share_max_size=1)
-    shares.bench.set_topic("t", 1)
-    assert shares.member("a", "t").join() == NONE
-    assert shares.member("b", "t").join() == ErrorCode.GROUP_MAX_SIZE_REACHED
-
-
-def test_group_of_another_kind_is_not_found(shares):
-    shares.bench.set_topic("t", 1)
-    shares.bench.consumer("c", "t", group_id="share").join()
-    assert shares.member("a", "t").join() == ErrorCode.GROUP_ID_NOT_FOUND
-    assert shares.describe().error_code == ErrorCode.GROUP_ID_NOT_FOUND
-
-
-def test_consumers_do_not_find_a_share_group(shares):
-    shares.bench.set_topic("t", 1)
-    shares.member("a", "t").join()
-    consumer = shares.bench.consumer("c", "t", group_id="share")
-    assert consumer.join() == ErrorCode.GROUP_ID_NOT_FOUND
-
-
-def test_group_is_listed_by_type(shares):
-    shares.bench.set_topic("t", 1)
-    shares.member("a", "t").join()
-    listed = shares.bench.service.list_groups((), ("share",))
-    assert [(each.group_id, each.protocol_type, each.group_type) for each in listed] == [("share", "share", "share")]
-    assert shares.bench.service.list_groups((), ("consumer",)) == []
-
-
-def test_description_without_a_group_id_is_refused(shares):
-    assert shares.describe("").error_code == ErrorCode.INVALID_GROUP_ID
-    assert shares.describe("none").error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_nothing_stays_of_a_topic_that_is_deleted(shares):

@@ -75,17 +75,6 @@ def test_member_that_gives_up_in_time_stays(streams):
     assert "a" in streams.group.members
 
 
-def test_silent_member_is_fenced_after_its_session(streams):
-    streams.bench.set_topic("in", 1)
-    member = streams.member("a")
-    member.join()
-    streams.bench.advance(44_999)
-    assert member.beat() == NONE
-    streams.bench.advance(45_000)
-    assert member.beat() == ErrorCode.UNKNOWN_MEMBER_ID
-    assert streams.group.state_name == "Empty"
-
-
 def test_member_that_leaves_gives_its_tasks_to_others(streams):
     streams.bench.set_topic("in", 2)
     first, second = streams.member("a"), streams.member("b")
@@ -286,20 +275,6 @@ def test_endpoints_are_told_when_tasks_change(streams):
     assert [(each.topic, each.partitions) for each in told.active_partitions] == [("in", [0])]
 
 
-def test_new_epochs_are_counted_but_not_that_of_a_member_that_leaves(streams):
-    streams.bench.set_topic("in", 2)
-    first, second = streams.member("a"), streams.member("b")
-    first.join()
-    second.join()
-    streams.settle(first, second)
-    counters = streams.bench.environment.counters
-    counted, epoch = counters.streams_group_rebalances, streams.group.group_epoch
-    assert counted == 2
-    second.leave()
-    assert streams.group.group_epoch == epoch + 1
-    assert counters.streams_group_rebalances == counted
-
-
 def _ports(member):
     return [told.user_endpoint.port for told in member.answer.partitions_by_user_endpoint]
 
@@ -326,16 +301,6 @@ def test_partitions_at_an_endpoint_follow_the_topics(streams):
     member.beat(endpoint_information_epoch=-1)
     (told,) = member.answer.partitions_by_user_endpoint
     assert [(each.topic, each.partitions) for each in told.active_partitions] == [("in", [0, 1])]
-
-
-def test_full_group_takes_nobody(make_streams):
-    streams = make_streams(group_streams_max_size=1)
-    streams.bench.set_topic("in", 1)
-    first = streams.member("a")
-    assert first.join() == NONE
-    assert streams.member("b").join() == ErrorCode.GROUP_MAX_SIZE_REACHED
-    assert first.beat() == NONE
-    assert first.join() == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 @pytest.mark.parametrize(
@@ -367,16 +332,6 @@ def test_epoch_before_is_accepted_while_its_answer_may_be_lost(streams):
     assert first.beat(owned=({"0": [0]}, {}, {}), **lost) == NONE
     assert first.beat(owned=({"0": [0, 1]}, {}, {}), **lost) == ErrorCode.FENCED_MEMBER_EPOCH
     assert first.beat(owned=None, **lost) == ErrorCode.FENCED_MEMBER_EPOCH
-
-
-def test_group_of_another_kind_takes_no_member(streams):
-    streams.bench.set_topic("in", 1)
-    consumer = streams.bench.consumer("c", "in", group_id=GROUP)
-    consumer.join()
-    member = streams.member("a")
-    assert member.join() == ErrorCode.GROUP_ID_NOT_FOUND
-    assert member.answer.error_message == f"Group {GROUP} is not a streams group."
-    assert member.beat(member_epoch=1) == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_group_is_the_same_after_a_failover(streams):

@@ -1,0 +1,289 @@
+"""What holds for groups of every kind whose coordinator assigns: sessions, checks, and what the log says."""
+
+import pytest
+
+from broker_sim.errors import ApiError, ErrorCode
+from tests.broker_sim.group.share.members import Shares
+from tests.broker_sim.group.streams.members import Streams
+
+NONE = ErrorCode.NONE
+SESSION_MS = 45_000
+IDS = {"consumer": "group", "share": "share", "streams": "app"}
+KINDS = list(IDS)
+AT_ONCE = {
+    "group_consumer_assignment_interval_ms": 0,
+    "group_share_assignment_interval_ms": 0,
+    "group_streams_assignment_interval_ms": 0,
+    "group_streams_initial_rebalance_delay_ms": 0,
+}
+
+
+class Groups:
+    """The groups of one kind of a bench; all members read the topic `in`."""
+
+    def __init__(self, kind, bench):
+        self.kind, self.bench = kind, bench
+        self.group_id = IDS[kind]
+        self.clients = {"share": Shares, "streams": Streams}.get(kind, lambda bench: bench)(bench)
+        bench.set_topic("in", 2)
+
+    @property
+    def group(self):
+        return self.bench.shard.groups[self.group_id]
+
+    @property
+    def members(self):
+        return list(self.group.members)
+
+    @property
+    def count(self):
+        """The number of new group epochs that were counted."""
+        return getattr(self.bench.environment.counters, f"{self.kind}_group_rebalances")
+
+    def member(self, member_id):
+        if self.kind == "consumer":
+            return self.bench.consumer(member_id, "in")
+        return self.clients.member(member_id, *(["in"] if self.kind == "share" else []))
+
+    def joined(self, *member_ids):
+        """Return members that have what they are to get."""
+        members = [self.member(member_id) for member_id in member_ids]
+        assert [member.join() for member in members] == [NONE] * len(members)
+        for _ in range(5):
+            self.bench.run_later()
+            assert [member.beat() for member in members] == [NONE] * len(members)
+        return members
+
+    def describe(self, group_id=None):
+        group_id = self.group_id if group_id is None else group_id
+        if self.kind == "consumer":
+            return self.bench.service.consumer_group_describe([group_id])[0]
+        return self.clients.describe(group_id)
+
+
+@pytest.fixture
+def make_groups(make_bench):
+    return lambda kind, **configs: Groups(
+        kind, make_bench(**AT_ONCE, **{f"group_{kind}_{name}": value for name, value in configs.items()})
+    )
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def groups(kind, make_groups):
+    return make_groups(kind)
+
+
+# -- sessions -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("silent_ms", "is_there"), [(SESSION_MS - 1, True), (SESSION_MS, False)])
+def test_silent_member_is_fenced_at_its_session_timeout(groups, silent_ms, is_there):
+    (member,) = groups.joined("m1")
+    groups.bench.advance(silent_ms)
+    assert ("m1" in groups.members) == is_there
+    assert member.beat() == (NONE if is_there else ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def test_heartbeats_prolong_one_operation(groups):
+    (member,) = groups.joined("m1")
+    parked = groups.bench.heartbeat.statistics().total_watched
+    for _ in range(3):
+        groups.bench.advance(SESSION_MS - 1)
+        member.beat()
+    assert groups.members == ["m1"]
+    assert groups.bench.heartbeat.statistics().total_watched == parked
+
+
+def test_fencing_is_tried_again_when_it_cannot_be_written(groups):
+    groups.joined("m1")
+    groups.bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    groups.bench.advance(SESSION_MS)
+    assert groups.members == ["m1"]
+    groups.bench.log.fails_with = NONE
+    groups.bench.advance(499)
+    assert groups.members == ["m1"]
+    groups.bench.advance(1)
+    assert groups.members == []
+
+
+def test_member_leaves(groups):
+    (member,) = groups.joined("m1")
+    assert member.leave() == NONE
+    assert (member.answer.member_id, member.answer.member_epoch) == ("m1", -1)
+    assert groups.describe().group_state == "Empty"
+    assert groups.bench.heartbeat.num_delayed() == 0
+    assert member.leave() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_departure_that_is_not_written_leaves_the_session_as_it_was(groups):
+    (member,) = groups.joined("m1")
+    groups.bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert member.leave() == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert (groups.members, groups.bench.heartbeat.num_delayed()) == (["m1"], 1)
+    groups.bench.log.fails_with = NONE
+    assert member.leave() == NONE
+    assert groups.bench.heartbeat.num_delayed() == 0
+
+
+def test_heartbeat_prolongs_the_session_although_its_records_are_not_written(groups):
+    (member,) = groups.joined("m1")
+    groups.bench.advance(30_000)
+    groups.bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert member.beat(rack_id="other") == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    groups.bench.log.fails_with = NONE
+    groups.bench.advance(30_000)
+    assert groups.members == ["m1"]
+
+
+# -- checks ---------------------------------------------------------------------------------------
+
+
+def test_newer_epoch_is_fenced(groups):
+    (member,) = groups.joined("m1")
+    assert member.beat(member_epoch=9) == ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def test_unknown_member_and_group(groups):
+    stranger = groups.member("m1")
+    stranger.epoch = 5
+    assert stranger.beat() == ErrorCode.GROUP_ID_NOT_FOUND
+    groups.joined("m2")
+    stranger.epoch = 5
+    assert stranger.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_full_group_takes_nobody_new(kind, make_groups):
+    groups = make_groups(kind, max_size=1)
+    (member,) = groups.joined("m1")
+    assert groups.member("m2").join() == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert member.beat() == NONE
+    # As in Kafka, a member of a streams group that joins again counts as a new one.
+    assert member.join() == (ErrorCode.GROUP_MAX_SIZE_REACHED if kind == "streams" else NONE)
+
+
+@pytest.mark.parametrize("other", KINDS)
+def test_group_of_another_kind_takes_no_member(groups, kind, other):
+    if other == kind:
+        return
+    Groups(other, groups.bench).member("x").join(group_id=groups.group_id)
+    member = groups.member("m1")
+    assert member.join() == ErrorCode.GROUP_ID_NOT_FOUND
+    assert member.answer.error_message == f"Group {groups.group_id} is not a {kind} group."
+    assert groups.describe().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_group_with_members_is_not_deleted(groups):
+    (member,) = groups.joined("m1")
+    with pytest.raises(ApiError, match="not empty"):
+        groups.group.validate_delete_group()
+    member.leave()
+    groups.group.validate_delete_group()
+    groups.bench.write(groups.group.tombstones())
+    assert groups.bench.shard.groups == {}
+
+
+def test_group_is_listed_by_type(groups, kind):
+    groups.joined("m1")
+    (listed,) = groups.bench.service.list_groups((), (kind,))
+    assert (listed.group_id, listed.protocol_type, listed.group_type) == (groups.group_id, kind, kind)
+    assert groups.bench.service.list_groups((), ("classic",)) == []
+
+
+def test_description_without_a_group_is_refused(groups):
+    assert groups.describe("").error_code == ErrorCode.INVALID_GROUP_ID
+    assert groups.describe("none").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    groups.bench.resign()
+    assert groups.describe().error_code == ErrorCode.NOT_COORDINATOR
+
+
+# -- epochs and targets ---------------------------------------------------------------------------
+
+
+def test_new_epochs_are_counted_but_not_that_of_a_member_that_leaves(groups):
+    first, second = groups.joined("m1", "m2")
+    count, epoch = groups.count, groups.group.group_epoch
+    assert count >= 2
+    second.leave()
+    assert (groups.count, groups.group.group_epoch) == (count, epoch + 1)
+    groups.bench.set_topic("in", 3)
+    first.beat()
+    assert groups.count == count + 1
+
+
+def test_next_target_waits_for_the_assignment_interval(kind, make_bench):
+    configs = {**AT_ONCE, f"group_{kind}_assignment_interval_ms": 1_000}
+    groups = Groups(kind, make_bench(**configs))
+    first, second = groups.member("m1"), groups.member("m2")
+    first.join()
+    groups.bench.advance(999)
+    second.join()
+    assert groups.group.assignment_epoch < groups.group.group_epoch
+    groups.bench.advance(1)
+    first.beat()
+    assert groups.group.assignment_epoch == groups.group.group_epoch
+
+
+def test_group_configuration_goes_before_the_brokers(groups, kind):
+    configs = {f"{kind}_session_timeout_ms": 50_000, f"{kind}_heartbeat_interval_ms": 7_000}
+    groups.bench.configure_group(groups.group_id, **configs)
+    (member,) = groups.joined("m1")
+    assert member.answer.heartbeat_interval_ms == 7_000
+    groups.bench.advance(49_999)
+    assert groups.members == ["m1"]
+    groups.bench.advance(1)
+    assert groups.members == []
+
+
+# -- the log --------------------------------------------------------------------------------------
+
+
+def test_answer_waits_for_the_replicas(groups):
+    groups.bench.log.is_held = True
+    member = groups.member("m1")
+    assert member.join() is None
+    groups.bench.log.release()
+    answer = member.answers[0] if groups.kind == "consumer" else member.answer
+    assert answer.member_epoch == 2
+
+
+def test_failed_append_changes_nothing(groups):
+    groups.bench.log.fails_with = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert groups.member("m1").join() == ErrorCode.NOT_COORDINATOR
+    assert groups.bench.shard.groups == {}
+
+
+def test_next_coordinator_goes_on_where_the_last_one_was(groups):
+    members = groups.joined("m1", "m2")
+    before = groups.describe()
+    groups.bench.advance(30_000)
+    groups.bench.fail_over()
+    after = groups.describe()
+    for described in (before, after):
+        described.members.sort(key=lambda member: member.member_id)
+    assert after == before
+    assert before.group_state == "Stable"
+    assert [member.beat() for member in members] == [NONE, NONE]
+    groups.bench.advance(SESSION_MS)
+    assert groups.group.is_empty, "their sessions began anew"
+
+
+def test_unloaded_group_has_no_timers(groups):
+    groups.joined("m1")
+    groups.bench.resign()
+    assert groups.bench.heartbeat.num_delayed() == 0
+
+
+def test_timers_that_begin_in_a_group_that_is_unloaded_write_nothing(groups, kind):
+    groups.joined("m1")
+    shard, member = groups.bench.shard, groups.group.members["m1"]
+    groups.bench.fail_over()
+    records = len(groups.bench.log.records)
+    getattr(shard, kind).keep_alive(groups.group_id, member, 10)
+    groups.bench.advance(10)
+    assert len(groups.bench.log.records) == records
+    assert groups.members == ["m1"]
