@@ -21,8 +21,6 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.handlers.share.acknowledgements import (
     RENEW_VERSION,
     acknowledge,
-    in_mutable_map_order,
-    in_to_map_order,
     named_partitions,
 )
 from broker_sim.handlers.share.checks import denied_topics, member_error
@@ -33,7 +31,7 @@ from broker_sim.protocol import messages
 from broker_sim.replica import FetchIsolation, FetchParams
 from broker_sim.share.partition.acknowledgement import FailedRequestError
 from broker_sim.share.partition.acquisition import WantedRecords
-from broker_sim.share.partition.share_fetch import ShareFetch, SharePartitionData, rotate
+from broker_sim.share.partition.share_fetch import ShareFetch, rotate
 from broker_sim.share.session.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
@@ -148,7 +146,6 @@ def _fetch(
     if _renews_locks(request, context):
         answer.fetched({})
         return
-    refused: dict[TopicIdPartition, SharePartitionData] = {}
     fetched: list[TopicIdPartition] = []
     max_wait_ms = request.max_wait_ms
     for partition in session.partitions:
@@ -157,11 +154,11 @@ def _fetch(
         if injected:
             max_wait_ms = 0  # as an error of the log ends the wait
         if error_code or injected:
-            refused[partition] = SharePartitionData(error_code or injected)
+            answer.refuse(partition, error_code or injected)
         else:
             fetched.append(partition)
     if not fetched:
-        answer.fetched(in_mutable_map_order(refused))
+        answer.all_refused()
         return
     if request.share_acquire_mode not in ACQUIRE_MODES:
         answer.fail()
@@ -177,7 +174,7 @@ def _fetch(
                 request.share_acquire_mode == RECORD_LIMIT,
             ),
             rotate(fetched, request.share_session_epoch),
-            lambda data: answer.fetched(in_to_map_order({**data, **refused})),
+            answer.fetched,
         )
     )
 

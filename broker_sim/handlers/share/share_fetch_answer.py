@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.fetch_session import FINAL_EPOCH
+from broker_sim.handlers.share.acknowledgements import in_mutable_map_order, in_to_map_order
 from broker_sim.handlers.support.leader_hint import HINTED_ERRORS, LeaderHints
 from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
 from broker_sim.hash_order.scala_order import mutable_map_order
 from broker_sim.metadata.topic_partition import by_topic
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import encode, encoded_size
+from broker_sim.share.partition.share_fetch import SharePartitionData
 from broker_sim.share.session.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata.topic_partition import TopicIdPartition
-    from broker_sim.share.partition.share_fetch import SharePartitionData
     from broker_sim.share.session.share_session import ShareFetchContext
 
     Acknowledged = Mapping[TopicIdPartition, ApiError | None]
@@ -34,7 +35,16 @@ SIZE_BYTES: Final = 4
 class ShareFetchAnswer:
     """Responds to one share fetch when it has acknowledged and fetched."""
 
-    __slots__ = ("_acknowledged", "_context", "_fetched", "_request", "_respond", "_session", "_topic_names")
+    __slots__ = (
+        "_acknowledged",
+        "_context",
+        "_fetched",
+        "_refused",
+        "_request",
+        "_respond",
+        "_session",
+        "_topic_names",
+    )
 
     def __init__(
         self,
@@ -49,17 +59,27 @@ class ShareFetchAnswer:
         self._respond = respond
         self._topic_names = context.broker.image.topic_names
         """The topics at the arrival of the request."""
+        self._refused: dict[TopicIdPartition, SharePartitionData] = {}
         self._acknowledged: Acknowledged | None = None
         self._fetched: Fetched | None = None
 
     def acknowledged(self, errors: Acknowledged) -> None:
-        """Take what became of the acknowledgements."""
+        """Take the errors of the acknowledgements."""
         self._acknowledged = errors
         self._maybe_respond()
 
+    def refuse(self, partition: TopicIdPartition, error_code: ErrorCode) -> None:
+        """Answer a partition with an error; it is not fetched."""
+        self._refused[partition] = SharePartitionData(error_code)
+
+    def all_refused(self) -> None:
+        """Note that no partition is fetched."""
+        self._fetched = in_mutable_map_order(self._refused)
+        self._maybe_respond()
+
     def fetched(self, data: Fetched) -> None:
-        """Take what was fetched."""
-        self._fetched = data
+        """Take the answers of the partitions that were fetched."""
+        self._fetched = in_to_map_order({**data, **self._refused})
         self._maybe_respond()
 
     def fail(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
 from broker_sim.metadata.feature_names import SHARE_VERSION
@@ -25,16 +25,9 @@ if TYPE_CHECKING:
     from broker_sim.share.partition.share_fetch import ShareFetch
     from broker_sim.share.partition.share_partition import SharePartition, SharePartitionEnvironment
     from broker_sim.share.session.share_session import ShareSessionKey
-    from broker_sim.share.settings import ShareGroupSettings
 
     Errors = Mapping["TopicIdPartition", "ApiError | None"]
     OnAcknowledged = Callable[[Errors], object]
-
-MOST_TRIED_ONE_BY_ONE: Final = 64
-"""Partitions of a share fetch up to which it is tried for each one that an answer of the share coordinator begins.
-
-A fetch of more partitions is tried once for all of them.
-"""
 
 
 class SharePartitionManager:
@@ -48,6 +41,7 @@ class SharePartitionManager:
         max_share_sessions: int,
     ) -> None:
         """Follow `listeners`, which tell when the broker stops leading a partition; `rng` divides bytes of fetches."""
+        self.settings = environment.settings
         self.waiting_fetches = environment.waiting_fetches
         self.partitions = SharePartitions(environment, listeners)
         self.sessions = ShareSessions(
@@ -56,11 +50,6 @@ class SharePartitionManager:
         self.acknowledged_records = dict.fromkeys(AcknowledgeType, 0)
         """Acknowledged records by type; Kafka's `RecordAcknowledgementsPerSec`."""
         self._rng = rng
-
-    @property
-    def settings(self) -> ShareGroupSettings:
-        """The configurations of share groups."""
-        return self.partitions.environment.settings
 
     # -- fetching -------------------------------------------------------------------------------
 
@@ -79,33 +68,12 @@ class SharePartitionManager:
                 fetch.add_erroneous([partition], error)
                 continue
             keys.append(key)
-            self._initialize(share_partition, fetch, partition)
+            self.partitions.initialize(share_partition, fetch, partition)
             share_partitions[partition] = share_partition
         if fetch.has_error_in_all_partitions:
             fetch.maybe_complete({})
             return
         self.waiting_fetches.add(DelayedShareFetch(fetch, share_partitions, self.partitions, self._rng), keys)
-
-    def _initialize(self, share_partition: SharePartition, fetch: ShareFetch, partition: TopicIdPartition) -> None:
-        """Read the state of a share partition that is new here; until then the fetch waits.
-
-        The fetch is tried when this share partition has its state, before the next one of the same answer has.
-        """
-        is_waiting = False
-
-        def done(error: ApiError | None) -> None:
-            if error is not None and error.error_code is not ErrorCode.LEADER_NOT_AVAILABLE:
-                self.partitions.remove(share_partition.key)
-                fetch.add_erroneous([partition], error)
-            if not is_waiting:
-                return
-            if len(fetch.partitions) <= MOST_TRIED_ONE_BY_ONE:
-                self.waiting_fetches.complete(share_partition.key)
-            else:
-                self.waiting_fetches.announce(share_partition.key)
-
-        share_partition.maybe_initialize(done)
-        is_waiting = True
 
     # -- acknowledging --------------------------------------------------------------------------
 

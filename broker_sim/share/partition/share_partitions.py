@@ -1,8 +1,8 @@
 """The share partitions that a broker serves; mirrors `SharePartitionCache`.
 
-A share partition is made when it is first fetched. It goes when the broker stops leading the partition, when the
-share coordinator says that another broker leads it, or when the last connection is lost on which members of its group
-had sessions.
+A share partition is made, and its state is read, when it is first fetched. It goes when the broker stops leading the
+partition, when the share coordinator says that another broker leads it, or when the last connection is lost on which
+members of its group had sessions.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from broker_sim.errors import ApiError
-    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.metadata.topic_partition import TopicIdPartition, TopicPartition
     from broker_sim.replica.metadata_applier import PartitionListeners
+    from broker_sim.share.partition.share_fetch import ShareFetch
     from broker_sim.share.partition.share_partition import SharePartitionEnvironment
     from broker_sim.share.share_state import SharePartitionKey
 
@@ -29,6 +30,11 @@ _FENCING: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
 """The errors that say that this broker has no right to a share partition any more."""
+MOST_TRIED_ONE_BY_ONE: Final = 64
+"""Partitions of a share fetch up to which it is tried for each one that an answer of the share coordinator begins.
+
+A fetch of more partitions is tried once for all of them.
+"""
 
 
 class SharePartitions:
@@ -63,6 +69,27 @@ class SharePartitions:
             listener = self._listener_of[key] = partial(self.remove, key)
             self._listeners.add(topic_partition, listener)
         return share_partition
+
+    def initialize(self, share_partition: SharePartition, fetch: ShareFetch, partition: TopicIdPartition) -> None:
+        """Read the state of a share partition that is new here; until then the fetch waits.
+
+        The fetch is tried when this share partition has its state, before the next one of the same answer has.
+        """
+        is_waiting = False
+
+        def done(error: ApiError | None) -> None:
+            if error is not None and error.error_code is not ErrorCode.LEADER_NOT_AVAILABLE:
+                self.remove(share_partition.key)
+                fetch.add_erroneous([partition], error)
+            if not is_waiting:
+                return
+            if len(fetch.partitions) <= MOST_TRIED_ONE_BY_ONE:
+                self.environment.waiting_fetches.complete(share_partition.key)
+            else:
+                self.environment.waiting_fetches.announce(share_partition.key)
+
+        share_partition.maybe_initialize(done)
+        is_waiting = True
 
     def remove(self, key: SharePartitionKey) -> None:
         """Stop serving the share partition; the fetches that wait for it find it fenced."""

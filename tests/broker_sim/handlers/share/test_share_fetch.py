@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share.partition.share_partition_manager import MOST_TRIED_ONE_BY_ONE
+from broker_sim.share.partition.share_partitions import MOST_TRIED_ONE_BY_ONE
 from tests.broker_sim.handlers.share.conftest import VERSION, WAIT_MS, acquisitions, answers, batches_of
 from tests.broker_sim.share.named_values import acquired
 
