@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from broker_sim.broker.coordinator_storage import ReplicatedStorage
 from broker_sim.broker.partition_metadata_client import PartitionMetadataClient
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.environment import GroupEnvironment, LatestOffset
+from broker_sim.group.other_brokers import LatestOffset
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -93,14 +93,10 @@ def make_group_coordinator(
         respond([_latest_offset(peers[leader].replica_server, key) for key in keys])
 
     return GroupCoordinatorService(
-        GroupEnvironment(
-            broker=broker,
-            verify_transaction=_TxnOffsetVerifier(appends),
-            persister=persister,
-            latest_offsets=PartitionMetadataClient(broker, broker.sender(latest_offsets)),
-            rebalance=broker.purgatory("Rebalance"),
-            heartbeat=broker.purgatory("Heartbeat"),
-        )
+        broker,
+        verify_transaction=_TxnOffsetVerifier(appends),
+        latest_offsets=PartitionMetadataClient(broker, broker.sender(latest_offsets)),
+        persister=persister,
     )
 
 

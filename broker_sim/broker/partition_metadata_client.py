@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
-from broker_sim.group.environment import LatestOffset
+from broker_sim.group.other_brokers import LatestOffset
 from broker_sim.protocol.special_values import NO_OFFSET
 from broker_sim.runtime.inter_broker import MAX_ATTEMPTS, InterBrokerQueue, backoff_ms
 

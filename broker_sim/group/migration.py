@@ -37,8 +37,8 @@ from broker_sim.group.modern.records import epoch_record, target_epoch_record
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.group.classic.rebalance import Rebalance
-    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group
     from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.modern.assignment import Partitions
@@ -57,11 +57,9 @@ class CustomAssignorError(ValueError):
 class Migration:
     """Moves the groups of a shard; it alone knows both kinds. See `Conversions`."""
 
-    def __init__(
-        self, environment: GroupEnvironment, groups: GroupTimeline, rebalance: Rebalance, hashes: TopicHashes
-    ) -> None:
-        self._environment = environment
-        self._config = environment.config
+    def __init__(self, broker: BrokerContext, groups: GroupTimeline, rebalance: Rebalance, hashes: TopicHashes) -> None:
+        self._broker = broker
+        self._config = broker.config
         self._groups = groups
         self._rebalance = rebalance
         self._hashes = hashes
@@ -93,7 +91,7 @@ class Migration:
         for member, target in members:
             upgraded.update_target(member.member_id, target)
             upgraded.update_member(member)
-        image = self._environment.image()
+        image = self._broker.image()
         upgraded.metadata_hash = self._hashes.of(upgraded.topics, image)
         return upgraded, [*group.tombstones(), *_records_of(upgraded)]
 
@@ -112,7 +110,7 @@ class Migration:
             assignment = read_assignment(member.assignment)
             if assignment.user_data:
                 raise CustomAssignorError
-            topics = self._environment.image().topics
+            topics = self._broker.image().topics
             target = target_from_record(
                 (topics[assigned.topic].topic_id, assigned.partitions)
                 for assigned in assignment.assigned_partitions
@@ -217,7 +215,7 @@ class Migration:
     def _classic_group(self, group: ConsumerGroup, members: Iterable[tuple[ConsumerMember, str]]) -> ClassicGroup:
         classic = ClassicGroup(
             group.group_id,
-            self._environment.clock,
+            self._broker.clock,
             state=ClassicGroupState.STABLE,
             generation_id=group.group_epoch,
             protocol_type=PROTOCOL_TYPE,
@@ -228,7 +226,7 @@ class Migration:
             targets[member.member_id] = group.targets.get(target_id, NO_PARTITIONS)
         classic.protocol_name = classic.select_protocol()
         classic.update_subscribed_topics()
-        names = self._environment.image().topic_names
+        names = self._broker.image().topic_names
         for converted in classic.members.values():
             target = targets[converted.member_id]
             try:

@@ -16,12 +16,13 @@ from broker_sim.metadata import NO_TOPIC_ID
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.result import ShardRuntime
-    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import CommitPartitionValidator, Group
     from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.offset_fetch import OffsetQuery
     from broker_sim.group.offsets import OffsetCommit
+    from broker_sim.group.other_brokers import GroupCounters
     from broker_sim.metadata import TopicState
     from broker_sim.protocol import messages
     from broker_sim.runtime.event_log import EventLogger
@@ -35,7 +36,8 @@ class OffsetMetadataManager:
 
     def __init__(
         self,
-        environment: GroupEnvironment,
+        broker: BrokerContext,
+        counters: GroupCounters,
         runtime: ShardRuntime,
         groups: GroupTimeline,
         get_or_create_group: Callable[[str], object],
@@ -44,7 +46,8 @@ class OffsetMetadataManager:
         """`get_or_create_group(group_id)` makes a simple group where there is none."""
         self.offsets = OffsetStore()
         self.transactional_offsets = TransactionalOffsets()
-        self._environment = environment
+        self._broker = broker
+        self._counters = counters
         self._runtime = runtime
         self._groups = groups
         self._get_or_create_group = get_or_create_group
@@ -98,10 +101,10 @@ class OffsetMetadataManager:
         self, commit: OffsetCommit, validator: CommitPartitionValidator | None, *, keeps_topic_id: bool
     ) -> Result[list[ErrorCode]]:
         """Return the records. Raises the ApiError of the validator, which fails the commit as a whole."""
-        now_ms = self._environment.clock.wall_clock_ms()
+        now_ms = self._broker.clock.wall_clock_ms()
         retention_ms = commit.retention_time_ms
         expires_ms = -1 if retention_ms == NO_RETENTION else now_ms + retention_ms
-        max_metadata = self._environment.config.offset_metadata_max_bytes
+        max_metadata = self._broker.config.offset_metadata_max_bytes
         records: list[GroupRecord] = []
         errors: list[ErrorCode] = []
         for offset in commit.offsets:
@@ -118,7 +121,7 @@ class OffsetMetadataManager:
                 offset.offset, offset.leader_epoch, metadata, now_ms, expires_ms, topic_id
             )
             records.append(GroupRecord(key, value))
-        self._environment.counters.offset_commits += len(records)
+        self._counters.offset_commits += len(records)
         if not records:
             # As in Kafka, the group is there although nothing was committed.
             self._get_or_create_group(commit.group_id)
@@ -140,7 +143,7 @@ class OffsetMetadataManager:
                     raise
                 has_offsets = False
         view = OffsetView(
-            query, self.offsets, self.transactional_offsets, self._runtime.high_watermark, self._environment.image()
+            query, self.offsets, self.transactional_offsets, self._runtime.high_watermark, self._broker.image()
         )
         return Result(view.answer(has_offsets=has_offsets))
 
@@ -162,7 +165,7 @@ class OffsetMetadataManager:
             errors.append(ErrorCode.NONE)
             if self._is_known(group_id, topic, partition):
                 records.append(_tombstone(group_id, topic, partition))
-        self._environment.counters.offset_deletions += len(records)
+        self._counters.offset_deletions += len(records)
         return Result(errors, records)
 
     def _is_known(self, group_id: str, topic: str, partition: int) -> bool:
@@ -218,7 +221,7 @@ class OffsetMetadataManager:
             kept = 0
             for topic, partition, is_expired in self._expiry(group):
                 if is_expired:
-                    self._environment.counters.offset_expirations += 1
+                    self._counters.offset_expirations += 1
                     records.append(_tombstone(group.group_id, topic, partition))
                 else:
                     kept += 1
@@ -231,8 +234,8 @@ class OffsetMetadataManager:
     def _expiry(self, group: Group) -> Iterator[tuple[str, int, bool]]:
         """Tell of each offset of a group whether it has expired."""
         expiration = group.offset_expiration()
-        now_ms = self._environment.clock.wall_clock_ms()
-        retention_ms = self._environment.config.offsets_retention_minutes * MINUTE_MS
+        now_ms = self._broker.clock.wall_clock_ms()
+        retention_ms = self._broker.config.offsets_retention_minutes * MINUTE_MS
         for topic, partition, committed in self.offsets.latest_of(group.group_id):
             if (
                 expiration is None

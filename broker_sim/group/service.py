@@ -26,14 +26,16 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.storage import TransactionMarker
-    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import GroupClient
     from broker_sim.group.offset_fetch import OffsetQuery
     from broker_sim.group.offsets import OffsetCommit
+    from broker_sim.group.other_brokers import ListLatestOffsets, VerifyTransaction
     from broker_sim.group.shard import GroupShard
     from broker_sim.log import VerificationGuard
     from broker_sim.metadata import ImageChanges, MetadataImage
+    from broker_sim.share.persister.persister import Persister
 
     OnError = Callable[[ApiError], object]
     OnErrors = Callable[[list[ErrorCode]], object]
@@ -47,13 +49,22 @@ DeletedGroup = messages.DeleteGroupsResponse.DeletableGroupResult
 class GroupCoordinatorService:
     """Serves the groups of this broker. Thread rule: the broker's loop."""
 
-    def __init__(self, environment: GroupEnvironment) -> None:
-        self.environment = environment
-        self._shards = GroupShards(environment)
+    def __init__(
+        self,
+        broker: BrokerContext,
+        *,
+        verify_transaction: VerifyTransaction,
+        latest_offsets: ListLatestOffsets,
+        persister: Persister,
+    ) -> None:
+        """Serve groups; `persister` has the state of their share partitions."""
+        self._verify_transaction = verify_transaction
+        self._shards = GroupShards(broker)
+        self.counters = self._shards.counters
         self.runtime = self._shards.runtime
-        self.shares = ShareGroupService(environment, self._shards)
-        self.streams = StreamsGroupService(environment, self._shards)
-        self._assignors = offered_assignors(environment.config)
+        self.shares = ShareGroupService(broker, self._shards, persister, latest_offsets)
+        self.streams = StreamsGroupService(broker, self._shards)
+        self._assignors = offered_assignors(broker.config)
 
     # -- look-up --------------------------------------------------------------------------------
 
@@ -162,7 +173,7 @@ class GroupCoordinatorService:
                 VerifiedTransaction(producer_id, producer_epoch, guard),
             )
 
-        self.environment.verify_transaction(
+        self._verify_transaction(
             self.partition_for(group_id), transactional_id, producer_id, producer_epoch, commit.api_version, verified
         )
 

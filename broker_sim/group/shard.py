@@ -35,10 +35,11 @@ from broker_sim.runtime.event_log import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.result import ShardRuntime
-    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import GroupClient
     from broker_sim.group.offsets import OffsetCommit
+    from broker_sim.group.other_brokers import GroupCounters
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import ImageChanges, MetadataImage
 
@@ -60,22 +61,22 @@ class GroupShard:
     consumer protocol, which then serves it.
     """
 
-    def __init__(self, partition: int, environment: GroupEnvironment, runtime: ShardRuntime) -> None:
+    def __init__(self, partition: int, broker: BrokerContext, counters: GroupCounters, runtime: ShardRuntime) -> None:
         self.partition = partition
         self.runtime = runtime
         self.groups = GroupTimeline(runtime)
-        bound = log.bind(environment.clock, node=f"broker-{environment.broker_id}", shard=partition)
+        bound = log.bind(broker.clock, node=f"broker-{broker.broker_id}", shard=partition)
         self._hashes = hashes = TopicHashes()
-        self.classic = ClassicGroups(environment, runtime, self.groups, bound)
-        parts = ShardParts(environment, runtime, self.groups, hashes, bound)
-        self.consumer = ConsumerGroups(parts, Migration(environment, self.groups, self.classic.rebalance, hashes))
+        self.classic = ClassicGroups(broker, counters, runtime, self.groups, bound)
+        parts = ShardParts(broker, counters, runtime, self.groups, hashes, bound)
+        self.consumer = ConsumerGroups(parts, Migration(broker, self.groups, self.classic.rebalance, hashes))
         self.classic_members = ClassicMembers(self.consumer)
         self.share = ShareGroups(parts)
-        self.share_states = ShareStates(environment, self.groups, self.share)
+        self.share_states = ShareStates(broker, self.groups, self.share)
         self.streams = StreamsGroups(parts)
         self._assigned: Sequence[AssignedGroups[Any, Any, Any, Any, Any]] = (self.consumer, self.share, self.streams)
         self.offset_metadata = OffsetMetadataManager(
-            environment, runtime, self.groups, self.classic.get_or_create, bound
+            broker, counters, runtime, self.groups, self.classic.get_or_create, bound
         )
         self.offsets = self.offset_metadata.offsets
         self.transactional_offsets = self.offset_metadata.transactional_offsets

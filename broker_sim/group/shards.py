@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from broker_sim.coordinator.runtime import CoordinatorRuntime
 from broker_sim.coordinator.storage import CoordinatorTopic
 from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
+from broker_sim.group.other_brokers import GroupCounters
 from broker_sim.group.records import serde
 from broker_sim.group.shard import GroupShard
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
@@ -21,9 +22,9 @@ from broker_sim.runtime.event_log import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.context import CoordinatorContext
     from broker_sim.coordinator.result import Result, ShardRuntime
-    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.metadata import ImageChanges, MetadataImage
 
 log = get_logger(__name__)
@@ -34,19 +35,20 @@ R = TypeVar("R")
 class GroupShards:
     """Has the runtime write to shards, and owns them. Thread rule: the broker's loop."""
 
-    def __init__(self, environment: GroupEnvironment) -> None:
-        self._environment = environment
-        config = environment.config
+    def __init__(self, broker: BrokerContext) -> None:
+        self.counters = GroupCounters()
+        self._broker = broker
+        config = broker.config
         topic = CoordinatorTopic(
             name=GROUP_METADATA_TOPIC,
-            storage=environment.broker.storage(GROUP_METADATA_TOPIC, config.offsets_load_buffer_size),
+            storage=broker.storage(GROUP_METADATA_TOPIC, config.offsets_load_buffer_size),
             default_partitions=config.offsets_topic_num_partitions,
             serde=serde,
             codec=CompressionCodec(config.offsets_topic_compression_codec),
             timeout_ms=config.offsets_commit_timeout_ms,
         )
-        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(environment.broker, topic, self)
-        self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
+        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(broker, topic, self)
+        self._log = log.bind(broker.clock, node=f"broker-{broker.broker_id}")
 
     # -- for requests ---------------------------------------------------------------------------
 
@@ -77,7 +79,7 @@ class GroupShards:
 
     def make_shard(self, partition: int, runtime: ShardRuntime) -> GroupShard:
         """Return a shard without groups."""
-        return GroupShard(partition, self._environment, runtime)
+        return GroupShard(partition, self._broker, self.counters, runtime)
 
     def loaded(self, context: CoordinatorContext[GroupShard]) -> None:
         """Let the groups of the shard begin to work."""
@@ -100,8 +102,8 @@ class GroupShards:
         context.shard.on_unloaded()
 
     def _expire_later(self, context: CoordinatorContext[GroupShard]) -> None:
-        interval_ms = self._environment.config.offsets_retention_check_interval_ms
-        self._environment.call_later(interval_ms, self._expire, context)
+        interval_ms = self._broker.config.offsets_retention_check_interval_ms
+        self._broker.call_later(interval_ms, self._expire, context)
 
     def _expire(self, context: CoordinatorContext[GroupShard]) -> None:
         """Delete expired offsets and groups, every `offsets.retention.check.interval.ms`."""

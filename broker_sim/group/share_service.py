@@ -41,14 +41,16 @@ from broker_sim.share.share_state import UNINITIALIZED_EPOCH, UNINITIALIZED_STAR
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.result import Result
-    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import GroupClient
+    from broker_sim.group.other_brokers import ListLatestOffsets
     from broker_sim.group.shard import GroupShard
     from broker_sim.group.shards import GroupShards
     from broker_sim.group.share.share_groups import HeartbeatAnswer, StateToInitialize
     from broker_sim.group.share.share_states import AlteredOffsets, DeletedOffsets
     from broker_sim.group.share.state_partitions import Numbers
+    from broker_sim.share.persister.persister import Persister
     from broker_sim.share.share_state import StateOutcome, StateSummary
 
     OnError = Callable[[ApiError], object]
@@ -63,11 +65,18 @@ DeletedRow = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsRes
 class ShareGroupService:
     """Serves the share groups of this broker. Thread rule: the broker's loop."""
 
-    def __init__(self, environment: GroupEnvironment, shards: GroupShards) -> None:
+    def __init__(
+        self,
+        broker: BrokerContext,
+        shards: GroupShards,
+        persister: Persister,
+        latest_offsets: ListLatestOffsets,
+    ) -> None:
         """Serve the share groups among the groups of these shards."""
-        self._environment = environment
+        self._broker = broker
         self._shards = shards
-        self._persister = environment.persister
+        self._persister = persister
+        self._latest_offsets = latest_offsets
 
     # -- members --------------------------------------------------------------------------------
 
@@ -89,7 +98,7 @@ class ShareGroupService:
         def answer(answer: HeartbeatAnswer) -> None:
             respond(answer.response)
             if answer.to_initialize is not None:
-                self._environment.call_later(0, self._initialize, group_id, answer.to_initialize)
+                self._broker.call_later(0, self._initialize, group_id, answer.to_initialize)
 
         self._shards.write(group_id, lambda shard: shard.share.heartbeat(request, client), answer, on_error)
 
@@ -158,7 +167,7 @@ class ShareGroupService:
         self, asked: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
     ) -> DescribedPartitions:
         """Return the share partitions of a description. Raises ApiError."""
-        image, group_id = self._environment.image(), asked.group_id
+        image, group_id = self._broker.image(), asked.group_id
         if asked.topics is not None:
             return named_partitions(group_id, asked.topics, image)
         shard = self._shards.runtime.find(group_id).shard
@@ -171,7 +180,7 @@ class ShareGroupService:
         summaries: Mapping[SharePartitionKey, StateSummary],
     ) -> None:
         """Answer once the leaders have told the latest offsets."""
-        self._environment.latest_offsets(
+        self._latest_offsets(
             partitions_with_lag(described, summaries),
             lambda latest_offsets: on_group(offsets_group(described, summaries, latest_offsets)),
         )
@@ -224,7 +233,7 @@ class ShareGroupService:
 
         def noted(deleted: DeletedOffsets) -> None:
             failed = list(deleted.refused)
-            names = self._environment.image().topic_names
+            names = self._broker.image().topic_names
 
             def gone(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
                 errors = errors_by_topic(outcomes)

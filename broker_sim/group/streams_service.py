@@ -17,7 +17,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.group.group import GroupClient
     from broker_sim.group.shards import GroupShards
     from broker_sim.group.streams.streams_groups import HeartbeatAnswer
@@ -28,10 +28,10 @@ Described = messages.StreamsGroupDescribeResponse.DescribedGroup
 class StreamsGroupService:
     """Serves the streams groups of this broker. Thread rule: the broker's loop."""
 
-    def __init__(self, environment: GroupEnvironment, shards: GroupShards) -> None:
+    def __init__(self, broker: BrokerContext, shards: GroupShards) -> None:
         """Serve the streams groups among the groups of these shards."""
         self._shards = shards
-        self._settings = GroupSettings(environment, StreamsGroup.kind)
+        self._settings = GroupSettings(broker, StreamsGroup.kind)
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """Return the interval at which members of that group are told to send heartbeats."""

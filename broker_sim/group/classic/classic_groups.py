@@ -23,12 +23,13 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.classic.classic_member import JoinResponder, SyncResponder
     from broker_sim.group.classic.join import JoinResult
-    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group, GroupClient
     from broker_sim.group.group_timeline import GroupTimeline
+    from broker_sim.group.other_brokers import GroupCounters
     from broker_sim.group.records import GroupRecord
     from broker_sim.runtime.event_log import EventLogger
 
@@ -41,13 +42,18 @@ class ClassicGroups:
     """Makes, keeps and replays the classic groups of a shard, and serves their members."""
 
     def __init__(
-        self, environment: GroupEnvironment, runtime: ShardRuntime, groups: GroupTimeline, log: EventLogger
+        self,
+        broker: BrokerContext,
+        counters: GroupCounters,
+        runtime: ShardRuntime,
+        groups: GroupTimeline,
+        log: EventLogger,
     ) -> None:
         """Serve the classic ones among `groups`, which are those of the shard."""
-        self._clock = environment.clock
+        self._clock = broker.clock
         self._groups = groups
-        self.rebalance = Rebalance(environment, runtime, log)
-        self._joins = Joins(environment, self.rebalance)
+        self.rebalance = Rebalance(broker, counters, runtime, log)
+        self._joins = Joins(broker, self.rebalance)
 
     def get_or_create(self, group_id: str) -> Group:
         """Return the group of that id, of any kind; a new one is classic and empty."""

@@ -21,10 +21,10 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.group.classic.classic_group import ClassicGroup
     from broker_sim.group.classic.classic_member import JoinResponder
     from broker_sim.group.classic.rebalance import Rebalance
-    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import GroupClient
 
     JoinResult = Result[messages.JoinGroupResponse]
@@ -74,8 +74,8 @@ class JoinRequest:
 class Joins:
     """Lets members into the groups of a partition."""
 
-    def __init__(self, environment: GroupEnvironment, rebalance: Rebalance) -> None:
-        self._environment = environment
+    def __init__(self, broker: BrokerContext, rebalance: Rebalance) -> None:
+        self._broker = broker
         self._rebalance = rebalance
 
     def join(self, group: ClassicGroup, request: JoinRequest) -> JoinResult:
@@ -109,7 +109,7 @@ class Joins:
         """
         if group.state in {EMPTY, DEAD}:
             return True
-        size = self._environment.config.group_max_size
+        size = self._broker.config.group_max_size
         member = group.members.get(member_id)
         if group.state is PREPARING_REBALANCE:
             if member is not None and member.is_awaiting_join:
@@ -131,7 +131,7 @@ class Joins:
         instance_id = request.message.group_instance_id
         client = request.client
         prefix = client.client_id if instance_id is None else instance_id
-        member_id = f"{prefix}-{_uuid_text(self._environment.random.getrandbits(128))}"
+        member_id = f"{prefix}-{_uuid_text(self._broker.random.getrandbits(128))}"
         if instance_id is not None:
             known_id = group.static_members.get(instance_id)
             if known_id is not None:

@@ -26,10 +26,11 @@ from broker_sim.runtime.delayed_request import DelayedRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.classic.classic_group import ClassicGroup
     from broker_sim.group.classic.classic_member import ClassicMember
-    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.other_brokers import GroupCounters
     from broker_sim.runtime.event_log import EventLogger
 
 
@@ -184,13 +185,13 @@ def sync_response(group: ClassicGroup, member: ClassicMember) -> messages.SyncGr
 class Rebalance:
     """Moves the groups of a shard on. It is their `JoinPhase` and keeps their sessions."""
 
-    def __init__(self, environment: GroupEnvironment, runtime: ShardRuntime, log: EventLogger) -> None:
-        self._config = environment.config
-        self._counters = environment.counters
+    def __init__(self, broker: BrokerContext, counters: GroupCounters, runtime: ShardRuntime, log: EventLogger) -> None:
+        self._config = broker.config
+        self._counters = counters
         self._runtime = runtime
         self._event_log = log
-        self._purgatory = environment.rebalance
-        self.sessions = MemberSessions(environment.heartbeat, self._expire_heartbeat)
+        self._purgatory = broker.purgatory("Rebalance")
+        self.sessions = MemberSessions(broker.purgatory("Heartbeat"), self._expire_heartbeat)
 
     # -- groups that come and go ------------------------------------------------------------------
 

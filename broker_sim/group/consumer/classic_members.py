@@ -66,12 +66,12 @@ class ClassicMembers:
         Raises `ApiError`: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
         FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR.
         """
-        if self._parts.environment.config.group_consumer_migration_policy == NO_MIGRATION:
+        if self._parts.broker.config.group_consumer_migration_policy == NO_MIGRATION:
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         is_unknown = request.member_id == UNKNOWN_MEMBER_ID
         instance_id = request.group_instance_id
         if is_unknown:
-            request.member_id = new_member_id(self._parts.environment.random)
+            request.member_id = new_member_id(self._parts.broker.random)
         self._groups.check_capacity(group, request.member_id, joins=is_unknown)
         if not group.supports_classic_protocols(
             request.protocol_type, [protocol.name for protocol in request.protocols]
@@ -139,7 +139,7 @@ class ClassicMembers:
 
     def _owned(self, subscription: messages.ConsumerProtocolSubscription) -> Mapping[bytes, Sequence[int]]:
         """Return what the member says that it owns, of topics that exist."""
-        topics = self._parts.environment.image().topics
+        topics = self._parts.broker.image().topics
         return {
             topics[owned.topic].topic_id: owned.partitions
             for owned in subscription.owned_partitions
@@ -177,7 +177,7 @@ class ClassicMembers:
         return Result(response, on_settled=settled)
 
     def _assignment(self, member: ConsumerMember, metadata: bytes) -> bytes:
-        names = self._parts.environment.image().topic_names
+        names = self._parts.broker.image().topic_names
         return encode_assignment(
             ((names[topic_id], numbers) for topic_id, numbers in epochs_in_order(member.assigned) if topic_id in names),
             metadata,

@@ -92,7 +92,7 @@ class ConsumerGroups(
         self.conversions = conversions
         self._regexes = Regexes(parts, self.find)
         self._known_topics = self.image().topic_names
-        self._default_assignor = offered_assignors(parts.environment.config)[0]
+        self._default_assignor = offered_assignors(parts.broker.config)[0]
 
     # -- groups ---------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class ConsumerGroups(
     ) -> tuple[Change, list[GroupRecord]]:
         """Do A. Raises `ApiError` UNRELEASED_INSTANCE_ID and FENCED_INSTANCE_ID, too."""
         owned = owned_partitions(request)
-        member_id = request.member_id or new_member_id(self.parts.environment.random)
+        member_id = request.member_id or new_member_id(self.parts.broker.random)
         replacement: list[GroupRecord] = []
         if request.member_epoch == JOIN_GROUP_EPOCH:
             member, replacement = joining_member(group, member_id, request.instance_id, speaks_classic=False)

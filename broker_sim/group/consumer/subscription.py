@@ -123,7 +123,7 @@ class Regexes:
         self._find = find
         self._scheduled: set[str] = set()
         """The groups whose expressions are about to be resolved."""
-        self._new_topics_version = parts.environment.image().version
+        self._new_topics_version = parts.broker.image().version
         """The version of the metadata that last brought a new topic."""
 
     def topics_created(self, image: MetadataImage) -> None:
@@ -152,13 +152,13 @@ class Regexes:
         group = change.group
         if group.group_id in self._scheduled or not (is_new or group.regexes):
             return
-        now_ms = self._parts.environment.clock.wall_clock_ms()
+        now_ms = self._parts.broker.clock.wall_clock_ms()
         refreshed_ms = _newest(group, lambda resolved: resolved.timestamp_ms)
         if refreshed_ms is not None and now_ms <= refreshed_ms + MIN_REFRESH_INTERVAL_MS:
             return
         regexes = group.regexes_with(change.member, change.updated)
         version = _newest(group, lambda resolved: resolved.version) or 0
-        interval_ms = self._parts.environment.config.group_consumer_regex_refresh_interval_ms
+        interval_ms = self._parts.broker.config.group_consumer_regex_refresh_interval_ms
         if regexes and (
             is_new
             or len(regexes) != len(group.resolved)
@@ -168,11 +168,11 @@ class Regexes:
         ):
             self._scheduled.add(group.group_id)
             ordered = _in_order(group, regexes)
-            self._parts.environment.call_later(0, self._resolve, group.group_id, ordered, change.client)
+            self._parts.broker.call_later(0, self._resolve, group.group_id, ordered, change.client)
 
     def _resolve(self, group_id: str, regexes: list[str], client: GroupClient) -> None:
-        environment = self._parts.environment
-        image, now_ms = environment.image(), environment.clock.wall_clock_ms()
+        broker = self._parts.broker
+        image, now_ms = broker.image(), broker.clock.wall_clock_ms()
         hidden = client.hidden_topics(image.topics)
         shown = [name for name in image.topics if name not in hidden]
 
@@ -182,7 +182,7 @@ class Regexes:
             self._parts.runtime.perform(lambda: self._resolved(group_id, resolved, image))
 
         if sum(map(len, regexes)) > MAX_CHARACTERS:
-            environment.run_beside(lambda: matching_topics(read_regexes(regexes), shown), done)
+            broker.process.run_beside(lambda: matching_topics(read_regexes(regexes), shown), done)
             return
         patterns = read_regexes(regexes)
         match_at_once_or_beside(
@@ -190,7 +190,7 @@ class Regexes:
             done,
             filter(None, patterns.values()),
             shown,
-            environment.run_beside,
+            broker.process.run_beside,
         )
 
     def _resolved(self, group_id: str, resolved: Mapping[str, ResolvedRegex], image: MetadataImage) -> Result[None]:
@@ -225,7 +225,7 @@ class Regexes:
             return written, None
         group_epoch = group.group_epoch + 1
         written.append(epoch_record(group.kind, group.group_id, group_epoch, metadata_hash))
-        self._parts.environment.counters.count_rebalance(group.kind.name)
+        self._parts.counters.count_rebalance(group.kind.name)
         return written, group_epoch
 
 

@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.result import ShardRuntime
-    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group, GroupClient
     from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.modern.assigned_group import ModernGroup
     from broker_sim.group.modern.assignment import TopicCounts
     from broker_sim.group.modern.metadata_hash import TopicHashes
+    from broker_sim.group.other_brokers import GroupCounters
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.event_log import EventLogger
 
@@ -77,7 +78,8 @@ Answer = TypeVar("Answer")
 class ShardParts:
     """What the groups of all kinds of one shard work with; `groups` are those of the shard by id."""
 
-    environment: GroupEnvironment
+    broker: BrokerContext
+    counters: GroupCounters
     runtime: ShardRuntime
     groups: GroupTimeline
     hashes: TopicHashes
@@ -126,16 +128,16 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
     def __init__(self, parts: ShardParts) -> None:
         self.parts = parts
         self.kind = self.group_class.kind
-        self.settings = GroupSettings(parts.environment, self.kind)
-        self.timers = MemberTimers(parts.environment, f"{self.kind.prefix}Heartbeat")
+        self.settings = GroupSettings(parts.broker, self.kind)
+        self.timers = MemberTimers(parts.broker, f"{self.kind.prefix}Heartbeat")
 
     def image(self) -> MetadataImage:
         """Return the newest metadata."""
-        return self.parts.environment.image()
+        return self.parts.broker.image()
 
     def now_ms(self) -> int:
         """Return the wall clock."""
-        return self.parts.environment.clock.wall_clock_ms()
+        return self.parts.broker.clock.wall_clock_ms()
 
     # -- look-up --------------------------------------------------------------------------------
 
@@ -302,7 +304,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         if bumps or metadata_hash != group.metadata_hash:
             group_epoch += 1
             records.append(epoch_record(self.kind, group.group_id, group_epoch, metadata_hash))
-            self.parts.environment.counters.count_rebalance(self.kind.name)
+            self.parts.counters.count_rebalance(self.kind.name)
         group.metadata_refreshed(group_epoch)
         homogeneous = is_homogeneous(regexes, topics, size)
         return Subscription(group_epoch, records, topics=topics, is_homogeneous=homogeneous)

@@ -15,8 +15,8 @@ from broker_sim.group.delayed_timeout import DelayedTimeout
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.group.delayed_timeout import GroupKey, MemberKey
-    from broker_sim.group.environment import GroupEnvironment
 
 RETRY_MS: Final = 500
 """Delay before retrying a member timeout whose records could not be written."""
@@ -52,10 +52,10 @@ class MemberTimers:
 
     __slots__ = ("_api", "_purgatories", "_running")
 
-    def __init__(self, environment: GroupEnvironment, api: str) -> None:
+    def __init__(self, broker: BrokerContext, api: str) -> None:
         self._api = api
-        rebalance = environment.rebalance
-        self._purgatories = dict.fromkeys(Wait, rebalance) | {Wait.SESSION: environment.heartbeat}
+        rebalance = broker.purgatory("Rebalance")
+        self._purgatories = dict.fromkeys(Wait, rebalance) | {Wait.SESSION: broker.purgatory("Heartbeat")}
         self._running: dict[tuple[Wait, MemberKey | GroupKey], DelayedMemberTimeout] = {}
 
     def begin(

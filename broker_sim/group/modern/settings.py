@@ -11,17 +11,17 @@ from broker_sim.config import group_number
 from broker_sim.metadata import GROUP_RESOURCE
 
 if TYPE_CHECKING:
-    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.group.modern.kind import GroupKind
 
 
 class GroupSettings:
     """Reads configurations when they are needed: they can change while groups live."""
 
-    __slots__ = ("_environment", "_kind")
+    __slots__ = ("_broker", "_kind")
 
-    def __init__(self, environment: GroupEnvironment, kind: GroupKind) -> None:
-        self._environment = environment
+    def __init__(self, broker: BrokerContext, kind: GroupKind) -> None:
+        self._broker = broker
         self._kind = kind.name
 
     @property
@@ -40,9 +40,9 @@ class GroupSettings:
     def assignment_interval_ms(self, group_id: str) -> int:
         """Return the shortest time between two targets of the group; its default can be set at run time."""
         name = f"group.{self._kind}.assignment.interval.ms"
-        environment = self._environment
-        image = environment.image()
-        for dynamic in (image.dynamic_broker_configs(environment.broker_id), image.dynamic_cluster_configs()):
+        broker = self._broker
+        image = broker.image()
+        for dynamic in (image.dynamic_broker_configs(broker.broker_id), image.dynamic_cluster_configs()):
             if name in dynamic:
                 return self.of_group(group_id, "assignment.interval.ms", int(dynamic[name]))
         return self.of_group(group_id, "assignment.interval.ms")
@@ -52,13 +52,13 @@ class GroupSettings:
 
         Where it is not set, that is the default, or the broker's `group.KIND.name` for None.
         """
-        environment = self._environment
+        broker = self._broker
         name_of_group = f"{self._kind}.{name}"
-        value = environment.image().configs_of_resource(GROUP_RESOURCE, group_id).get(name_of_group)
+        value = broker.image().configs_of_resource(GROUP_RESOURCE, group_id).get(name_of_group)
         if value is not None:
-            return group_number(environment.config, name_of_group, value)
+            return group_number(broker.config, name_of_group, value)
         return self._of_broker(name) if default is None else default
 
     def _of_broker(self, name: str) -> int:
-        value: int = getattr(self._environment.config, f"group_{self._kind}_{name.replace('.', '_')}")
+        value: int = getattr(self._broker.config, f"group_{self._kind}_{name.replace('.', '_')}")
         return value

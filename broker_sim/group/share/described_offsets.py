@@ -21,7 +21,7 @@ from broker_sim.share.share_state import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from broker_sim.group.environment import LatestOffset
+    from broker_sim.group.other_brokers import LatestOffset
     from broker_sim.metadata import MetadataImage
     from broker_sim.share.share_state import StateSummary
 

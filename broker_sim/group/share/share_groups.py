@@ -155,7 +155,7 @@ class ShareGroups(
         joins = request.member_epoch == JOIN_GROUP_EPOCH
         if joins or request.subscribed_topic_names is not None or updated.assigned != change.member.assigned:
             response.assignment = _assignment(updated)
-        config, state = self.parts.environment.config, group.known_state
+        config, state = self.parts.broker.config, group.known_state
         retry_ms = max(config.group_share_initialize_retry_interval_ms, config.offsets_commit_timeout_ms)
         missing = state.missing(step.subscription.topics, self.image(), self.now_ms(), retry_ms)
         if not missing:

@@ -19,7 +19,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.group.group_timeline import GroupTimeline
     from broker_sim.group.records import GroupRecord
     from broker_sim.group.share.share_groups import ShareGroups
@@ -50,17 +50,17 @@ class DeletedOffsets(NamedTuple):
 class ShareStates:
     """The share partitions of a shard's groups that have state."""
 
-    def __init__(self, environment: GroupEnvironment, groups: GroupTimeline, shares: ShareGroups) -> None:
+    def __init__(self, broker: BrokerContext, groups: GroupTimeline, shares: ShareGroups) -> None:
         """Look at the share groups among `groups`, which are those of the shard."""
-        self._environment = environment
+        self._broker = broker
         self._groups = groups
         self._shares = shares
 
     def _now_ms(self) -> int:
-        return self._environment.clock.wall_clock_ms()
+        return self._broker.clock.wall_clock_ms()
 
     def _record(self, group_id: str, known: StatePartitions) -> GroupRecord:
-        return records.state_partitions(group_id, known, self._environment.image())
+        return records.state_partitions(group_id, known, self._broker.image())
 
     def _known(self, group_id: str) -> StatePartitions | None:
         """Return what is known of a group's state, None if there is nothing, or no such group."""
@@ -79,7 +79,7 @@ class ShareStates:
         if not numbers or not isinstance(self._groups.get(group_id), ShareGroup):
             return Result()
         known = self._known(group_id) or NO_STATE
-        topics = named(numbers, self._environment.image(), self._now_ms())
+        topics = named(numbers, self._broker.image(), self._now_ms())
         return Result(records=[self._record(group_id, known.with_initialized(topics))])
 
     def not_initialized(self, group_id: str, numbers: Numbers) -> Result[None]:
@@ -98,7 +98,7 @@ class ShareStates:
         """
         group, _ = self._shares.find_or_make(request.group_id, makes=True)
         group.validate_delete_group()
-        image, now_ms = self._environment.image(), self._now_ms()
+        image, now_ms = self._broker.image(), self._now_ms()
         response = Altered()
         offsets: dict[bytes, dict[int, int]] = {}
         initializing = {}
@@ -141,7 +141,7 @@ class ShareStates:
         known = group.state_partitions
         if known is None:
             return Result(DeletedOffsets((), {}))
-        image = self._environment.image()
+        image = self._broker.image()
         refused = []
         numbers: dict[bytes, Collection[int]] = {}
         for asked in request.topics:
@@ -167,7 +167,7 @@ class ShareStates:
         known = self._known(group_id)
         if known is None:
             return Result([])
-        names = self._environment.image().topic_names
+        names = self._broker.image().topic_names
         rows = [DeletedTopic(names.get(topic_id, ""), topic_id, error_message=None) for topic_id in topic_ids]
         return Result(rows, [self._record(group_id, known.with_deleted(topic_ids))])
 
@@ -192,7 +192,7 @@ class ShareStates:
                 continue
             if group.state_partitions is None:
                 continue
-            topics = group.state_partitions.to_delete(self._environment.image())
+            topics = group.state_partitions.to_delete(self._broker.image())
             deleting = StatePartitions(deleting=frozenset(topics))
             written.append(self._record(group_id, deleting))
             if topics:

@@ -151,7 +151,7 @@ class StreamsGroups(
         ):
             group_epoch += 1
             written.append(records.group_metadata(group.group_id, group_epoch, metadata_hash, validated_epoch, configs))
-            self.parts.environment.counters.count_rebalance(self.kind.name)
+            self.parts.counters.count_rebalance(self.kind.name)
             group.metadata_refreshed(group_epoch)
         if group.is_empty:
             self._wait_for_members(group.group_id)  # B4

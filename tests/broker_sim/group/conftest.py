@@ -9,8 +9,8 @@ from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, Syst
 from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ErrorCode
-from broker_sim.group.environment import GroupEnvironment, LatestOffset
 from broker_sim.group.group import GroupClient
+from broker_sim.group.other_brokers import LatestOffset
 from broker_sim.group.records import serde
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata import (
@@ -95,27 +95,27 @@ class Bench:
         self.beside = []
         """The long work that waits, and what gets its results."""
         self.rebalance, self.heartbeat = (new_purgatory(name, self.clock) for name in ("Rebalance", "Heartbeat"))
-        self.environment = GroupEnvironment(
-            broker=broker_context(
-                self,
-                config=BrokerConfig.from_mapping(
-                    {
-                        "offsets.topic.num.partitions": "1",
-                        **{name.replace("_", "."): str(value) for name, value in configs.items()},
-                    }
-                ),
-                clock=self.clock,
-                call_later=self._call_later,
-                run_beside=self._run_beside,
-                storage=lambda topic, read_bytes: self.log,
+        purgatories = {"Rebalance": self.rebalance, "Heartbeat": self.heartbeat}
+        self.broker = broker_context(
+            self,
+            config=BrokerConfig.from_mapping(
+                {
+                    "offsets.topic.num.partitions": "1",
+                    **{name.replace("_", "."): str(value) for name, value in configs.items()},
+                }
             ),
-            verify_transaction=lambda *question: question[-1](ErrorCode.NONE, None),
-            persister=self.persister,
-            latest_offsets=self._latest_offsets,
-            rebalance=self.rebalance,
-            heartbeat=self.heartbeat,
+            clock=self.clock,
+            call_later=self._call_later,
+            run_beside=self._run_beside,
+            purgatory=purgatories.get,
+            storage=lambda topic, read_bytes: self.log,
         )
-        self.service = GroupCoordinatorService(self.environment)
+        self.service = GroupCoordinatorService(
+            self.broker,
+            verify_transaction=lambda *question: question[-1](ErrorCode.NONE, None),
+            latest_offsets=self._latest_offsets,
+            persister=self.persister,
+        )
         self._lead(epoch=0)
 
     def _call_later(self, delay_ms, run, *arguments):

@@ -148,7 +148,7 @@ def test_offsets_expire_after_their_retention_and_the_group_with_them(make_user)
     user.cluster.advance(RETENTION_MS // 2)
     assert user.fetch("g") == {}
     assert user.listed() == {}
-    counters = coordinator(user, user.leader("g")).environment.counters
+    counters = coordinator(user, user.leader("g")).counters
     assert (counters.offset_commits, counters.offset_expirations) == (2, 2)
 
 
@@ -158,7 +158,7 @@ def test_expired_offsets_are_looked_for_in_their_interval(make_user):
     for count in (1, 2):
         user.commit("g", {0: 5})
         user.cluster.advance(RETENTION_MS - 500)
-        counters = coordinator(user, user.leader("g")).environment.counters
+        counters = coordinator(user, user.leader("g")).counters
         while counters.offset_expirations < count:
             user.cluster.advance(1)
         expired_ms.append(user.cluster.now_ms)

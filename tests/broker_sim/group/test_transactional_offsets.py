@@ -11,7 +11,6 @@ from broker_sim.coordinator.result import Result
 from broker_sim.coordinator.storage import NO_TRANSACTION, TransactionMarker, VerifiedTransaction
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
-from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.offsets import TransactionalOffsets
 from broker_sim.group.records import GroupRecord
 from broker_sim.group.service import GroupCoordinatorService
@@ -96,23 +95,18 @@ def make_context(log, clock, make_purgatory):
 
     def make():
         image = MetadataImage(version=1, cluster_id="cluster")
-        environment = GroupEnvironment(
-            broker=broker_context(
-                SimpleNamespace(image=image),
-                config=BrokerConfig(offsets_retention_minutes=1),
-                clock=clock,
-                random=random.Random(1),
-                call_later=lambda delay_ms, callback, *args: delay_ms or callback(*args),
-                run_beside=lambda work, on_done: on_done(work()),
-                storage=lambda topic, read_bytes: log,
-            ),
-            verify_transaction=None,
-            persister=None,
-            latest_offsets=None,
-            rebalance=make_purgatory("Rebalance", clock),
-            heartbeat=make_purgatory("Heartbeat", clock),
+        broker = broker_context(
+            SimpleNamespace(image=image),
+            config=BrokerConfig(offsets_retention_minutes=1),
+            clock=clock,
+            random=random.Random(1),
+            call_later=lambda delay_ms, callback, *args: delay_ms or callback(*args),
+            run_beside=lambda work, on_done: on_done(work()),
+            purgatory=lambda name: make_purgatory(name, clock),
+            storage=lambda topic, read_bytes: log,
         )
-        runtime = GroupCoordinatorService(environment).runtime
+        service = GroupCoordinatorService(broker, verify_transaction=None, latest_offsets=None, persister=None)
+        runtime = service.runtime
         runtime.elected(0, 0)
         return runtime.get(0)
 

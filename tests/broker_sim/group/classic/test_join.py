@@ -137,7 +137,7 @@ class TestRoom:
     def test_last_one_to_rejoin_goes_if_there_are_too_many(self, make_bench):
         bench = make_bench(group_max_size=3)
         leader, *followers = bench.stable(3, session_timeout_ms=300_000)
-        bench.environment.config.__dict__["group_max_size"] = 2
+        bench.broker.config.__dict__["group_max_size"] = 2
         for member in (leader, *followers):
             member.protocols = [("range", b"changed")]
             member.join()
@@ -159,7 +159,7 @@ class TestRoom:
     def test_group_loaded_with_too_many_rebalances(self, make_bench):
         bench = make_bench(group_max_size=2)
         bench.stable(2)
-        bench.environment.config.__dict__["group_max_size"] = 1
+        bench.broker.config.__dict__["group_max_size"] = 1
         bench.fail_over()
         assert bench.state == "PreparingRebalance"
 

@@ -29,7 +29,7 @@ def parked(bench):
 
 def test_completed_rebalances_are_counted(bench):
     leader, follower = completing(bench)
-    counters = bench.environment.counters
+    counters = bench.service.counters
     assert counters.classic_group_rebalances == 0
     leader.sync({member.member_id: b"" for member in (leader, follower)})
     assert bench.state == "Stable"

@@ -188,7 +188,7 @@ def test_members_stand_in_kafkas_order_when_static_ones_are_replaced(bench, peer
 
 
 def make_ours(bench, member_ids, metadata):
-    object.__setattr__(bench.environment.broker, "random", KnownIds(member_ids))
+    object.__setattr__(bench.broker, "random", KnownIds(member_ids))
     return NewMembers(OurSide(bench), metadata)
 
 

@@ -38,7 +38,7 @@ class Groups:
     @property
     def count(self):
         """The number of new group epochs that were counted."""
-        return getattr(self.bench.environment.counters, f"{self.kind}_group_rebalances")
+        return getattr(self.bench.service.counters, f"{self.kind}_group_rebalances")
 
     def member(self, member_id):
         if self.kind == "consumer":

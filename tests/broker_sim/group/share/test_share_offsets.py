@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.environment import LatestOffset
+from broker_sim.group.other_brokers import LatestOffset
 from broker_sim.group.share.persister_calls import topics_in_order
 from broker_sim.metadata.topic_partition import TopicPartition
 
