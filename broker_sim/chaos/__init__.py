@@ -1,7 +1,15 @@
 """Faults from a seed for users' applications: workers are killed, frozen and cut off, brokers fail.
 
-A run is one test under one schedule (`run_chaos`); schedules are drawn from seeds (`draw_schedule`),
-one that fails is made smaller (`shrink`) and told (`report`). Kafka has no counterpart.
+settings    what a search runs: from it follow the marker, options of commands and printed tests
+search      the search: tests of applications, seed after seed, and what fails made small
+schedule    what is done in one run, as data and as text, drawn from a seed
+run         one run of a test under one schedule
+chaos       what a test is handed: the cluster, its workers, the time in which faults happen
+command     a command of any language in real time
+faults/     what can happen to a cluster and to programs, drawn, carried out and shrunk
+random_run/ the simulator's own random runs: clients, and what must hold
+
+Kafka has no counterpart.
 """
 
 from broker_sim.chaos.chaos import Chaos, InvariantError

@@ -218,7 +218,7 @@ def _run_test(
     pin_hash_seed()
     try:
         test = NamedTest.of(name, USUAL_OF_TESTS, **settings)
-        kept = _Results(results, test)
+        outcomes = _Results(results, test)
     except (NoSuchTestError, ConfigError) as error:
         raise click.UsageError(str(error)) from None
     text = test.settings.schedule
@@ -229,20 +229,20 @@ def _run_test(
         _run_one(test, schedule, json_file)
     else:
         seeds = range(first, first + test.settings.seeds)
-        _run_many(test, seeds, kept, jobs=jobs, json_file=json_file, shrinks=shrinks)
+        _run_many(test, seeds, outcomes, jobs=jobs, json_file=json_file, shrinks=shrinks)
 
 
 def _run_many(
-    test: NamedTest, seeds: range, kept: _Results, *, jobs: int | None, json_file: Path | None, shrinks: bool
+    test: NamedTest, seeds: range, results: _Results, *, jobs: int | None, json_file: Path | None, shrinks: bool
 ) -> None:
-    missing = [seed for seed in seeds if seed not in kept.outcomes]
+    missing = [seed for seed in seeds if seed not in results.outcomes]
     console = Console(stderr=True)
     processes = min(jobs or os.cpu_count() or 1, len(missing) or 1)
     already = len(seeds) - len(missing)
     text = f"seeds {seeds[0]} to {seeds[-1]}, {already} of them known, processes: {processes}"
     console.print(text, highlight=False)
-    _run_all(test, missing, processes, kept, console)
-    outcomes = [kept.outcomes[seed] for seed in seeds]
+    _run_all(test, missing, processes, results, console)
+    outcomes = [results.outcomes[seed] for seed in seeds]
     failed = [outcome for outcome in outcomes if outcome.invariant is not None]
     failures = _examined(test, failed, shrinks, console)
     for failure in failures:
@@ -316,12 +316,12 @@ def _row(outcome: SeedOutcome) -> dict[str, Any]:
     return row
 
 
-def _run_all(test: NamedTest, seeds: Sequence[int], jobs: int, kept: _Results, console: Console) -> None:
+def _run_all(test: NamedTest, seeds: Sequence[int], jobs: int, results: _Results, console: Console) -> None:
     failures, cpu_s = 0, 0.0
     with progress_bar(console) as progress:
         task = progress.add_task("no failure", total=len(seeds))
         for done, outcome in enumerate(run_seeds(test, seeds, jobs), 1):
-            kept.add(outcome)
+            results.add(outcome)
             failures += outcome.invariant is not None
             cpu_s += outcome.cpu_s
             text = f"{failures} failures, {done / cpu_s:.1f} seeds a second and core"

@@ -73,13 +73,13 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, those of virtual time too; `pytest --markers` shows their arguments."""
-    signatures = dict(zip(MARKERS, MARKERS, strict=True))
+    arguments = dict(zip(MARKERS, MARKERS, strict=True))
     if config.getoption("markers"):
-        from broker_sim.testing.signatures import SIGNATURES  # noqa: PLC0415 - see the module
+        from broker_sim.testing.options import signatures  # noqa: PLC0415 - see the module
 
-        signatures = SIGNATURES
+        arguments = signatures()
     for marker, text in MARKERS.items():
-        config.addinivalue_line("markers", f"{signatures[marker]}: {text}")
+        config.addinivalue_line("markers", f"{arguments[marker]}: {text}")
     if all(map(config.getoption, OPTIONS)):
         raise pytest.UsageError(f"give {' or '.join(OPTIONS.values())}, not both")
 

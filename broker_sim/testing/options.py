@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
 import pytest
@@ -14,6 +14,7 @@ from broker_sim.errors import ConfigError
 from broker_sim.protocol.release import find_release
 from broker_sim.runtime.virtual.loop import DAY_S, Order
 from broker_sim.runtime.virtual.task_order import Deviation
+from broker_sim.testing import CHAOS_MARKER, VIRTUAL_MARKER
 
 if TYPE_CHECKING:
     from broker_sim.config import GivenValue
@@ -114,6 +115,17 @@ def options_of(item: pytest.Item, marker: str, kind: type[Options]) -> Options:
         wrong = str(error)
     # Out here the report is this line, and not the error's own too.
     pytest.fail(f"{item.name}: @pytest.mark.{marker}: {wrong}", pytrace=False)
+
+
+def signatures() -> dict[str, str]:
+    """Return each marker with its arguments and defaults, as `pytest --markers` shows them."""
+    from broker_sim.chaos.settings import Settings  # noqa: PLC0415 - other tests need no chaos
+
+    kinds = {"kafka": ClusterOptions, VIRTUAL_MARKER: VirtualTimeOptions, CHAOS_MARKER: Settings}
+    return {
+        marker: f"{marker}({', '.join(f'{each.name}={each.default!r}' for each in fields(kind))})"
+        for marker, kind in kinds.items()
+    }
 
 
 def _is_number(value: object) -> bool:

@@ -11,7 +11,7 @@ from broker_sim.chaos.search import NamedTest
 from broker_sim.chaos.settings import Settings, settings_by_name
 from broker_sim.cli.chaos import command
 from broker_sim.errors import ConfigError
-from broker_sim.testing.signatures import SIGNATURES
+from broker_sim.testing.options import signatures
 
 CALM = Schedule(1, brokers=1, workers=1, duration_ms=0)
 GIVEN = {
@@ -43,7 +43,7 @@ def test_every_setting_is_tried():
 def test_marker_command_and_function_take_the_settings():
     assert GIVEN.keys() <= {param.name for param in command.params}
     for name in GIVEN:
-        assert f"{name}=" in SIGNATURES["chaos"]
+        assert f"{name}=" in signatures()["chaos"]
     assert {*signature(run_chaos).parameters} == {"test", "schedule", "observe", *OF_A_RUN}
 
 
