@@ -1,7 +1,7 @@
 """From a frame to its handler and back to bytes; mirrors `KafkaApis.handle`.
 
-The way of a request: header, API table, decode, injected faults, quotas, handler, delayed actions; and
-from `respond` the quotas, the encoder and the connection.
+The way of a request: header, API table, decode, injected faults, handler, delayed actions. The way back
+is `PendingResponse`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.context import RequestContext
-from broker_sim.handlers.faults import error_answer
+from broker_sim.handlers.faults import Loss, error_answer
 from broker_sim.protocol.api_keys import ApiKey, request_class
 from broker_sim.protocol.codec import decode
 from broker_sim.protocol.errors import ProtocolError
@@ -24,15 +24,17 @@ if TYPE_CHECKING:
 
     from broker_sim.broker.throttling import ThrottledRequest, Throttling
     from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
-    from broker_sim.handlers.context import Handler, Respond
+    from broker_sim.handlers.context import Handler
     from broker_sim.handlers.faults import FaultInjector
-    from broker_sim.handlers.request_log import RequestLog
+    from broker_sim.handlers.request_log import LogEntry, RequestLog
     from broker_sim.network import SendResponse
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.action_queue import ActionQueue
 
 log = get_logger(__name__)
 
+INJECTED: Final = "injected fault"
+"""Why a connection was closed, as its log line says."""
 DOCUMENT: Final = "docs/differences.md"
 """Where users read what is not served, and why."""
 
@@ -73,61 +75,52 @@ class RequestDispatcher:
             return
         request: Any = decode(request_class(api_key), api_version, frame, offset)
         context = RequestContext(self._broker, connection, api_key, api_version, header.client_id)
-        correlation_id = header.correlation_id
-
-        def respond(message: Any) -> None:
-            if message is None:
-                send_response(None)
-                return
-            chunks: list[Chunk] | None
-            try:
-                chunks = encode_response(api_key, api_version, correlation_id, message)
-            except ProtocolError as error:
-                chunks = self._encode_unfit(header, request, connection, error)
-            send_response(chunks)
-
-        answer: Respond = respond
+        pending = PendingResponse(header, request, context, send_response)
         if self._requests.limit:
-            answer = self._requests.begin(request, context, respond)
-        handler = api.handler
-        if self._faults.injected:
-            handler = partial(self._handle_admitted, handler)
+            pending.log_entry = self._requests.begin(request, context)
         if self._quotas.is_enabled:
-            throttled = self._throttling.begin(context, answer, len(frame))
-            self._actions.serve(_handle_measured, handler, request, context, throttled)
+            pending.throttled = self._throttling.begin(context, len(frame))
+            self._actions.serve(self._handle_measured, api.handler, pending, pending.throttled)
+        elif self._faults.injected:
+            self._actions.serve(self._handle, api.handler, pending)
         else:
-            self._actions.serve(handler, request, context, answer)
+            self._actions.serve(api.handler, request, context, pending.respond)
 
-    def _handle_admitted(self, handler: Handler, request: Any, context: RequestContext, respond: Respond) -> None:
-        """Handle a request that may be hit by injected faults; some of them end it at this gate."""
-        faults = self._faults.hit(request, context)
+    def _handle_measured(self, handler: Handler, pending: PendingResponse, throttled: ThrottledRequest) -> None:
+        """Handle a request whose time counts against a quota."""
+        try:
+            self._handle(handler, pending)
+        finally:
+            throttled.leave_handler()
+
+    def _handle(self, handler: Handler, pending: PendingResponse) -> None:
+        """Call the handler, unless an injected fault loses or answers the request at this gate."""
+        if not self._faults.injected or self._admit(pending):
+            handler(pending.request, pending.context, pending.respond)
+
+    def _admit(self, pending: PendingResponse) -> bool:
+        """Let the injected faults hit a request; return whether its handler is called."""
+        context = pending.context
+        faults = self._faults.hit(pending.request, context)
         if faults is None:
-            handler(request, context, respond)
-            return
+            return True
         context.faults = faults
         if faults.throttle_ms:
-            respond = self._throttling.hold_up(context, respond, faults.throttle_ms)
-        admitted = faults.admit(request, context, respond, self._call_later)
-        if admitted is not None:
-            handler(request, context, admitted)
-
-    def _encode_unfit(
-        self, header: RequestHeader, request: Any, connection: ClientConnection, error: ProtocolError
-    ) -> list[Chunk] | None:
-        """Return the answer where the right one cannot be encoded, such as a message that repeats a long name.
-
-        Mirrors `RequestHandlerHelper.handleError`. The connection is closed where that cannot be encoded either.
-        """
-        api_key, api_version, correlation_id, _ = header
-        log.bind(self._broker.clock, node=f"broker-{self._broker.broker_id}").error(
-            "answer_unfit", api=api_key.api_name, peer=connection.peer, reason=str(error)
-        )
-        answer = error_answer(api_key, request, api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+            if pending.throttled is None:
+                pending.throttled = self._throttling.begin(context)
+            pending.throttled.hold_up(faults.throttle_ms)
+        if faults.loss is Loss.REQUEST:
+            context.connection.close(INJECTED)
+            return False
+        if faults.loss is Loss.RESPONSE:
+            pending.is_lost = True
+            return True
+        if faults.delay_ms:
+            pending.delay = partial(self._call_later, faults.delay_ms)
+        answer = faults.answer(pending.request, context)
         if answer is not None:
-            with suppress(ProtocolError):
-                return encode_response(api_key, api_version, correlation_id, answer)
-        connection.close(str(error))
-        return None
+            pending.respond(answer)
+        return answer is None
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
@@ -144,8 +137,69 @@ class RequestDispatcher:
         return encode_response(header.api_key, 0, header.correlation_id, response)
 
 
-def _handle_measured(handler: Handler, request: Any, context: RequestContext, throttled: ThrottledRequest) -> None:
-    try:
-        handler(request, context, throttled.respond)
-    finally:
-        throttled.leave_handler()
+class PendingResponse:
+    """The way of one response back to its connection; `respond` is what the handler calls.
+
+    A message takes these steps, in most cases only the last one:
+
+    1. an injected fault loses it, or holds it back
+    2. quotas measure the request, and hold the client up
+    3. the request log keeps it
+    4. it is encoded and sent
+    """
+
+    __slots__ = ("_header", "_send_response", "context", "delay", "is_lost", "log_entry", "request", "throttled")
+
+    def __init__(
+        self, header: RequestHeader, request: Any, context: RequestContext, send_response: SendResponse
+    ) -> None:
+        self._header = header
+        self._send_response = send_response
+        self.request = request
+        self.context = context
+        self.is_lost = False
+        """Whether an injected fault closes the connection in place of the response."""
+        self.delay: Callable[..., object] | None = None
+        """Calls a function later than now where an injected fault holds the response back, else None."""
+        self.throttled: ThrottledRequest | None = None
+        self.log_entry: LogEntry | None = None
+
+    def respond(self, message: Any) -> None:
+        """Send the response, now or later; None ends a request that has no response (acks=0)."""
+        if self.is_lost:
+            self.context.connection.close(INJECTED)
+        elif self.delay is not None:
+            self.delay(self._send, message)
+        else:
+            self._send(message)
+
+    def _send(self, message: Any) -> None:
+        if self.throttled is not None:
+            self.throttled.settle(message)
+        if self.log_entry is not None:
+            self.log_entry.note_response(message)
+        chunks: list[Chunk] | None = None
+        if message is not None:
+            api_key, api_version, correlation_id, _ = self._header
+            try:
+                chunks = encode_response(api_key, api_version, correlation_id, message)
+            except ProtocolError as error:
+                chunks = self._encode_unfit(error)
+        self._send_response(chunks)
+
+    def _encode_unfit(self, error: ProtocolError) -> list[Chunk] | None:
+        """Return the answer where the right one cannot be encoded, such as a message that repeats a long name.
+
+        Mirrors `RequestHandlerHelper.handleError`. The connection is closed where that cannot be encoded either.
+        """
+        api_key, api_version, correlation_id, _ = self._header
+        broker, connection = self.context.broker, self.context.connection
+        log.bind(broker.clock, node=f"broker-{broker.broker_id}").error(
+            "answer_unfit", api=api_key.api_name, peer=connection.peer, reason=str(error)
+        )
+        answer = error_answer(api_key, self.request, api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if answer is not None:
+            with suppress(ProtocolError):
+                return encode_response(api_key, api_version, correlation_id, answer)
+        connection.close(str(error))
+        return None

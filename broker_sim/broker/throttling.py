@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from broker_sim_purgatory import Clock, DelayedOperationPurgatory
 
-    from broker_sim.handlers.context import RequestContext, Respond
+    from broker_sim.handlers.context import RequestContext
     from broker_sim.quota import QuotaManagers
 
 _PERCENT_PER_MS: Final = 100 / 1_000
@@ -75,20 +75,11 @@ class Throttling:
         self._purgatory = purgatory
         self._clock = clock
 
-    def begin(self, context: RequestContext, respond: Respond, request_bytes: int = 0) -> ThrottledRequest:
+    def begin(self, context: RequestContext, request_bytes: int = 0) -> ThrottledRequest:
         """Start measuring a request."""
-        throttled = ThrottledRequest(self.quotas, context, request_bytes, self._clock, self._throttle, respond)
+        throttled = ThrottledRequest(self.quotas, context, request_bytes, self._clock, self._throttle)
         context.throttle = throttled
         return throttled
-
-    def hold_up(self, context: RequestContext, respond: Respond, throttle_time_ms: int) -> Respond:
-        """Throttle the client for at least that time; returns the `respond` to use instead."""
-        throttle = context.throttle
-        if throttle is None:
-            throttled = self.begin(context, respond)
-            throttle, respond = throttled, throttled.respond
-        throttle.hold_up(throttle_time_ms)
-        return respond
 
     def _throttle(self, context: RequestContext, throttle_time_ms: int) -> None:
         """Read no request from the connection for that time."""
@@ -99,7 +90,7 @@ class Throttling:
 
 
 class ThrottledRequest:
-    """Measures one request; its handler answers with `respond`, and sees it as its `RequestThrottle`."""
+    """Measures one request, until `settle` is given its response; the `RequestThrottle` of its handler."""
 
     __slots__ = (
         "_begun_ms",
@@ -109,7 +100,6 @@ class ThrottledRequest:
         "_is_measured",
         "_quotas",
         "_request_bytes",
-        "_respond",
         "_throttle",
         "_throttle_time_ms",
         "_took_ms",
@@ -122,7 +112,6 @@ class ThrottledRequest:
         request_bytes: int,
         clock: Clock,
         throttle: Callable[[RequestContext, int], None],
-        respond: Respond,
     ) -> None:
         self._quotas = quotas
         self._context = context
@@ -131,7 +120,6 @@ class ThrottledRequest:
         self._clock = clock
         self._begun_ms = clock.now_ms()
         self._throttle = throttle
-        self._respond = respond
         self._throttle_time_ms = 0
         self._is_measured = False
         self._took_ms: int | None = None
@@ -164,17 +152,15 @@ class ThrottledRequest:
         """Exempt this request from quotas."""
         self._is_measured = True
 
-    def respond(self, message: Any) -> None:
-        """Send the response, and throttle the connection if the client exceeded a quota."""
+    def settle(self, message: Any) -> None:
+        """Write the throttle time into the response, and mute the connection if the client exceeded a quota."""
         if not self._is_measured:
             self._throttle_time_ms = max(self._throttle_time_ms, self._measure(message))
-        said_ms = getattr(message, "throttle_time_ms", 0)
-        throttle_time_ms = max(self._throttle_time_ms, said_ms)
+        throttle_time_ms = max(self._throttle_time_ms, getattr(message, "throttle_time_ms", 0))
         if throttle_time_ms:
             if hasattr(message, "throttle_time_ms"):
                 message.throttle_time_ms = throttle_time_ms
             self._throttle(self._context, throttle_time_ms)
-        self._respond(message)
 
     def _measure(self, message: Any) -> int:
         api_key = self._context.api_key

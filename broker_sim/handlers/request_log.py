@@ -12,7 +12,7 @@ from broker_sim.protocol.message import Struct
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from broker_sim.handlers.context import RequestContext, Respond
+    from broker_sim.handlers.context import RequestContext
     from broker_sim.protocol.api_keys import ApiKey
 
 
@@ -66,31 +66,41 @@ class RequestsStatus(tuple[RequestStatus, ...]):
         return {"requests": [request.to_json() for request in self]}
 
 
-class _Kept:
-    """A request that is kept, and what is known of its answer."""
+class LogEntry:
+    """One request in the log, and its response once there is one."""
 
-    __slots__ = ("context", "elapsed_ms", "received_ms", "request", "response")
+    __slots__ = ("_begun_ms", "_elapsed_ms", "_log", "_received_ms", "_request", "_response", "context")
 
-    def __init__(self, request: Any, context: RequestContext, received_ms: int) -> None:
-        self.request = request
+    def __init__(self, log: RequestLog, request: Any, context: RequestContext) -> None:
+        clock = context.broker.clock
+        self._log = log
+        self._request = request
         self.context = context
-        self.received_ms = received_ms
-        self.response: Any = None
-        self.elapsed_ms: int | None = None
+        self._received_ms = clock.wall_clock_ms()
+        self._begun_ms = clock.now_ms()
+        self._response: Any = None
+        self._elapsed_ms: int | None = None
+
+    def note_response(self, message: Any) -> None:
+        """Keep the response, and report the request to `RequestLog.on_answer`."""
+        self._response = message
+        self._elapsed_ms = self.context.broker.clock.now_ms() - self._begun_ms
+        if self._log.on_answer is not None:
+            self._log.on_answer(self.status())
 
     def status(self) -> RequestStatus:
-        """Return it as it is now."""
+        """Return the request as it is now."""
         context = self.context
         return RequestStatus(
-            self.received_ms,
+            self._received_ms,
             context.broker.broker_id,
             context.api_key.api_name,
             context.api_version,
             context.client_id,
             context.connection.ip,
-            self.request,
-            self.response,
-            self.elapsed_ms,
+            self._request,
+            self._response,
+            self._elapsed_ms,
         )
 
 
@@ -102,39 +112,29 @@ class RequestLog:
         """How many requests are kept; 0 for none."""
         self.on_answer: Callable[[RequestStatus], object] | None = None
         """Hears of each request that is answered while some are kept."""
-        self._kept: deque[_Kept] = deque()
+        self._entries: deque[LogEntry] = deque()
 
     def keep(self, count: int) -> None:
         """Forget what is kept, and keep the last `count` requests from now on."""
         self.limit = count
-        self._kept = deque(maxlen=count)
+        self._entries = deque(maxlen=count)
 
     def forget(self) -> None:
         """Forget what is kept, and go on."""
-        self._kept.clear()
+        self._entries.clear()
 
-    def begin(self, request: Any, context: RequestContext, respond: Respond) -> Respond:
-        """Keep a request that has come; returns what it is to be answered with."""
-        clock = context.broker.clock
-        begun_ms = clock.now_ms()
-        kept = _Kept(request, context, clock.wall_clock_ms())
-        self._kept.append(kept)
-
-        def answer(message: Any) -> None:
-            kept.response = message
-            kept.elapsed_ms = clock.now_ms() - begun_ms
-            if self.on_answer is not None:
-                self.on_answer(kept.status())
-            respond(message)
-
-        return answer
+    def begin(self, request: Any, context: RequestContext) -> LogEntry:
+        """Keep a request that has come; return its entry, which is given the response."""
+        entry = LogEntry(self, request, context)
+        self._entries.append(entry)
+        return entry
 
     def find(self, api: ApiKey | None, client_id: str | None) -> RequestsStatus:
         """Return the requests of an API and a client that are kept, None for any."""
         return RequestsStatus(
-            kept.status()
-            for kept in self._kept
-            if api in (None, kept.context.api_key) and client_id in (None, kept.context.client_id)
+            entry.status()
+            for entry in self._entries
+            if api in (None, entry.context.api_key) and client_id in (None, entry.context.client_id)
         )
 
 

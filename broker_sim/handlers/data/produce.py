@@ -4,7 +4,6 @@ Behaviour:
 * one response answers all partitions: those that fail at once wait for those that are parked
 * acks=0 has no response; an error closes the connection, so that the client finds the new leader
 * records are checked before anything is appended, partition by partition
-
 * a batch of a transaction waits until the transaction's coordinator knows of the partition (KIP-890)
 
 Version notes: 10 tells where the leader is (KIP-951), 11 may answer TRANSACTION_ABORTABLE, from 12 on
@@ -13,6 +12,7 @@ the leader adds partitions to transactions (both KIP-890), 13 names topics by id
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
@@ -27,7 +27,7 @@ from broker_sim.protocol.record_batch import ATTRIBUTES_LOW_BYTE, TRANSACTIONAL_
 from broker_sim.replica import TransactionSupportedOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from broker_sim.handlers.context import RequestContext
     from broker_sim.log import Appendable, ValidatedRecords
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 VALID_REQUIRED_ACKS = (-1, 0, 1)
 ADMIN_CLIENT_ID = "__admin_client"
-"""Clients of this id may write to internal topics."""
+"""The client id that may write to internal topics."""
 SHORT_EFFORT: Final = 8
 """4 KB that are packed, 8 000 records: what most producers send does not wait for the largest batches of others."""
 TOPIC_ID_VERSION = 13
@@ -66,44 +66,46 @@ def handle_produce(
     if _has_unauthorized_transaction(request, context):
         refused = _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     else:
-        entries, refused = _sort_out(request, context)
-
-    def on_appended(statuses: dict[TopicPartition, ProducePartitionStatus]) -> None:
-        if request.acks != 0:
-            respond(_build_response(context, statuses, refused))
-            return
-        errors = {status.error_code.name for status in statuses.values() if status.error_code}
-        errors.update(refusal.error_code.name for refusal in refused)
-        if errors:
-            context.connection.close(f"acks=0 produce failed with {', '.join(sorted(errors))}")
-        else:
-            respond(None)
-
-    def append(appendable: Mapping[TopicPartition, Appendable]) -> None:
-        nonlocal refused
-        try:
-            _append(request, context, appendable, on_appended)
-        except ApiError as error:
-            refused = _refuse_all(request, error.error_code)
-            on_appended({})
-
+        entries, refused = _check_partitions(request, context)
+    answer = _ProduceAnswer(request, context, refused, respond)
     slow, effort = _slow_validations(entries, context)
     if slow:
-        topics = context.broker.image.topics
-        topic_ids = {key.topic: topics[key.topic].topic_id for key in entries}
-
-        def append_validated(validated: dict[TopicPartition, ValidatedRecords]) -> None:
-            appendable: dict[TopicPartition, Appendable] = {**entries, **validated}
-            refused.extend(_take_recreated(appendable, topic_ids, context))
-            append(appendable)
-
+        append = partial(_append_validated, request, context, entries, _topic_ids(entries, context), answer)
         context.broker.run_beside(
-            lambda: {key: validate() for key, validate in slow.items()},
-            append_validated,
-            is_short=effort <= SHORT_EFFORT,
+            lambda: {key: validate() for key, validate in slow.items()}, append, is_short=effort <= SHORT_EFFORT
         )
     else:
-        append(entries)
+        _append(request, context, entries, answer)
+
+
+class _ProduceAnswer:
+    """Answers one produce for all its partitions: those that are appended and those that are refused."""
+
+    __slots__ = ("_context", "_request", "_respond", "refused")
+
+    def __init__(
+        self,
+        request: messages.ProduceRequest,
+        context: RequestContext,
+        refused: list[_Refused],
+        respond: Callable[[messages.ProduceResponse | None], None],
+    ) -> None:
+        self._request = request
+        self._context = context
+        self._respond = respond
+        self.refused = refused
+
+    def send(self, statuses: dict[TopicPartition, ProducePartitionStatus]) -> None:
+        """Answer with these results; without acks there is no response, and an error closes the connection."""
+        if self._request.acks != 0:
+            self._respond(_build_response(self._context, statuses, self.refused))
+            return
+        errors = {status.error_code.name for status in statuses.values() if status.error_code}
+        errors.update(refusal.error_code.name for refusal in self.refused)
+        if errors:
+            self._context.connection.close(f"acks=0 produce failed with {', '.join(sorted(errors))}")
+        else:
+            self._respond(None)
 
 
 def _slow_validations(
@@ -115,12 +117,18 @@ def _slow_validations(
     logs = {}
     for key, records in entries.items():
         partition = partitions.get(key)
-        if partition is not None and (its_effort := partition.log.validation_effort(records)):
-            effort += its_effort
+        if partition is not None and (log_effort := partition.log.validation_effort(records)):
+            effort += log_effort
             logs[key] = partition.log
     if effort <= 1:
         return {}, effort
     return {key: log.validation(entries[key]) for key, log in logs.items()}, effort
+
+
+def _topic_ids(entries: Iterable[TopicPartition], context: RequestContext) -> dict[str, bytes]:
+    """Return the ids of these partitions' topics."""
+    topics = context.broker.image.topics
+    return {key.topic: topics[key.topic].topic_id for key in entries}
 
 
 def _take_recreated(
@@ -140,30 +148,52 @@ def _take_recreated(
     return refused
 
 
+def _append_validated(
+    request: messages.ProduceRequest,
+    context: RequestContext,
+    entries: Mapping[TopicPartition, memoryview],
+    topic_ids: Mapping[str, bytes],
+    answer: _ProduceAnswer,
+    validated: Mapping[TopicPartition, ValidatedRecords],
+) -> None:
+    """Append what has been validated beside the loop, and the rest."""
+    appendable: dict[TopicPartition, Appendable] = {**entries, **validated}
+    answer.refused += _take_recreated(appendable, topic_ids, context)
+    _append(request, context, appendable, answer)
+
+
 def _append(
     request: messages.ProduceRequest,
     context: RequestContext,
     entries: Mapping[TopicPartition, Appendable],
-    on_appended: Callable[[dict[TopicPartition, ProducePartitionStatus]], None],
+    answer: _ProduceAnswer,
 ) -> None:
-    """Append; raises ApiError where all partitions are refused."""
+    """Append, and answer now or when the acks have come."""
     transactional_id = request.transactional_id
-    if not entries:
-        on_appended({})
-    elif transactional_id is not None and _has_transactional_records(request):
-        context.broker.transactional_appends.append(
-            entries,
-            transactional_id,
-            TransactionSupportedOperation.of_produce(context.api_version),
-            on_appended,
-            timeout_ms=request.timeout_ms,
-            required_acks=request.acks,
-            client_id=context.client_id,
-        )
-    else:
-        context.broker.replica_manager.append_records(
-            entries, on_appended, timeout_ms=request.timeout_ms, required_acks=request.acks, client_id=context.client_id
-        )
+    try:
+        if not entries:
+            answer.send({})
+        elif transactional_id is not None and _has_transactional_records(request):
+            context.broker.transactional_appends.append(
+                entries,
+                transactional_id,
+                TransactionSupportedOperation.of_produce(context.api_version),
+                answer.send,
+                timeout_ms=request.timeout_ms,
+                required_acks=request.acks,
+                client_id=context.client_id,
+            )
+        else:
+            context.broker.replica_manager.append_records(
+                entries,
+                answer.send,
+                timeout_ms=request.timeout_ms,
+                required_acks=request.acks,
+                client_id=context.client_id,
+            )
+    except ApiError as error:
+        answer.refused = _refuse_all(request, error.error_code)
+        answer.send({})
 
 
 def _has_unauthorized_transaction(request: messages.ProduceRequest, context: RequestContext) -> bool:
@@ -199,7 +229,7 @@ def _refuse_all(request: messages.ProduceRequest, error_code: ErrorCode) -> list
     ]
 
 
-def _sort_out(
+def _check_partitions(
     request: messages.ProduceRequest, context: RequestContext
 ) -> tuple[dict[TopicPartition, memoryview], list[_Refused]]:
     """Return what can be appended, and what is refused before."""

@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.faults.error_answers import error_answer
-from broker_sim.handlers.faults.fault import Loss
 from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
 from broker_sim.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from broker_sim.handlers.context import RequestContext, Respond
-    from broker_sim.handlers.faults.fault import Fault
+    from broker_sim.handlers.context import RequestContext
+    from broker_sim.handlers.faults.fault import Fault, Loss
 
-INJECTED = "injected fault"
 SESSION_ERRORS: Final = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -44,6 +42,16 @@ class RequestFaults:
         self._answer = answer
 
     @property
+    def loss(self) -> Loss | None:
+        """Whether the connection breaks before the handler, or in place of the response."""
+        return self._faults[0].lose if self._faults else None
+
+    @property
+    def delay_ms(self) -> int:
+        """For how long the response is held back."""
+        return max((fault.delay_ms for fault in self._faults), default=0)
+
+    @property
     def throttle_ms(self) -> int:
         """For how long the client is held up after the answer."""
         return max((fault.throttle_ms for fault in self._faults), default=0)
@@ -55,31 +63,12 @@ class RequestFaults:
                 return fault.error or ErrorCode.NONE
         return ErrorCode.NONE
 
-    def admit(
-        self, request: Any, context: RequestContext, respond: Respond, call_later: Callable[..., object]
-    ) -> Respond | None:
-        """Lose or delay the request as a whole, or answer it where its handler would not.
-
-        Returns what the handler responds with, or None for a request that does not come to it.
-        """
-        first = self._faults[0] if self._faults else None
-        loss = None if first is None else first.lose
-        if loss is Loss.REQUEST:
-            context.connection.close(INJECTED)
-            return None
-        if loss is Loss.RESPONSE:
-            return lambda _: context.connection.close(INJECTED)
-        delay_ms = max((fault.delay_ms for fault in self._faults), default=0)
-        if delay_ms:
-            respond = _delayed(respond, delay_ms, call_later)
+    def answer(self, request: Any, context: RequestContext) -> Any:
+        """Return what answers the request as a whole in place of its handler, None if the handler answers."""
         if self._answer is not None:
-            respond(self._answer)
-            return None
-        api = context.api_key
-        if first is not None and first.error and _answers_all(api, first.error):
-            respond(error_answer(api, request, context.api_version, first.error))
-            return None
-        return respond
+            return self._answer
+        api, error = context.api_key, self._faults[0].error
+        return error_answer(api, request, context.api_version, error) if error and _answers_all(api, error) else None
 
 
 def _answers_all(api: ApiKey, error: ErrorCode) -> bool:
@@ -87,10 +76,3 @@ def _answers_all(api: ApiKey, error: ErrorCode) -> bool:
     if error in SESSION_ERRORS and api in SESSION_APIS:
         return True
     return api not in PARTITIONS and api not in TOPICS
-
-
-def _delayed(respond: Respond, delay_ms: int, call_later: Callable[..., object]) -> Respond:
-    def respond_later(message: Any) -> None:
-        call_later(delay_ms, respond, message)
-
-    return respond_later

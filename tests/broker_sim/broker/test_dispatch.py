@@ -206,6 +206,22 @@ def test_fault_loses_the_request_before_its_handler(setup):
     assert (setup.client.closed, setup.log_end_offset) == (["injected fault"], 0)
 
 
+@pytest.mark.parametrize("acks", [0, 1])
+def test_fault_loses_the_response_after_the_work(setup, acks):
+    setup.faults.inject(Fault(api="Produce", lose="response"))
+    assert setup.client.send(produce_request(("t", 0), acks=acks), 9) == []
+    assert (setup.client.closed, setup.log_end_offset, setup.delayed) == (["injected fault"], 1, [])
+
+
+def test_error_of_a_fault_can_answer_late_without_the_handler(setup):
+    setup.faults.inject(Fault(api="InitProducerId", error="NOT_COORDINATOR", delay_ms=7))
+    responses = setup.client.send(messages.InitProducerIdRequest(transactional_id="tx"), 4)
+    assert responses == []
+    ((delay_ms, callback, args),) = setup.delayed
+    callback(*args)
+    assert (delay_ms, responses[0].error_code) == (7, ErrorCode.NOT_COORDINATOR)
+
+
 def test_fault_of_another_broker_does_not_hit(setup):
     setup.faults.inject(Fault(api="Produce", broker=2, lose="request"))
     response = setup.client.ask(produce_request(("t", 0), acks=1), 9)

@@ -1,84 +1,39 @@
-"""What faults do to a request as a whole, at the gate."""
+"""What faults do to a request as a whole."""
 
 import pytest
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers import RequestContext
-from broker_sim.handlers.faults import Fault
+from broker_sim.handlers.faults import Fault, Loss
 from broker_sim.handlers.faults.request_faults import RequestFaults
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.messages import InitProducerIdResponse
 
 
-class Gate:
-    """One request at the gate, with a connection and a clock that only take notes."""
-
-    def __init__(self, *faults):
-        self.context = RequestContext(None, self, faults[0].api, 4, "test")
-        self.closed = []
-        self.sent = []
-        self.delayed = []
-        self.admitted = RequestFaults(faults).admit(None, self.context, self.sent.append, self.call_later)
-
-    def close(self, reason=""):
-        self.closed.append(reason)
-
-    def call_later(self, delay_ms, callback, *args):
-        self.delayed.append((delay_ms, callback, args))
+def answer_of(fault):
+    """Return what answers a request that the fault hits, None if its handler does."""
+    return RequestFaults([fault]).answer(None, RequestContext(None, None, fault.api, 4, "test"))
 
 
-def test_lost_request_closes_the_connection_and_ends_at_the_gate():
-    gate = Gate(Fault(api="Produce", lose="request"))
-    assert gate.admitted is None
-    assert (gate.closed, gate.sent) == (["injected fault"], [])
-
-
-@pytest.mark.parametrize("message", ["response", None])
-def test_lost_response_closes_the_connection_when_the_handler_responds(message):
-    gate = Gate(Fault(api="Produce", lose="response"))
-    assert gate.closed == []
-    gate.admitted(message)
-    assert (gate.closed, gate.sent) == (["injected fault"], [])
-
-
-def test_delay_holds_back_what_the_handler_responds():
-    gate = Gate(Fault(api="Produce", delay_ms=7))
-    gate.admitted("response")
-    ((delay_ms, callback, args),) = gate.delayed
-    assert (delay_ms, gate.sent) == (7, [])
-    callback(*args)
-    assert gate.sent == ["response"]
+@pytest.mark.parametrize("loss", Loss)
+def test_loss_is_that_of_the_fault(loss):
+    assert RequestFaults([Fault(api="Produce", lose=loss)]).loss is loss
 
 
 def test_longest_delay_holds():
-    gate = Gate(
-        Fault(api="Produce", topic="t", partition=0, delay_ms=3),
-        Fault(api="Produce", topic="t", partition=1, delay_ms=9),
-    )
-    gate.admitted("response")
-    assert [delay_ms for delay_ms, _, _ in gate.delayed] == [9]
+    faults = [Fault(api="Produce", topic="t", partition=0, delay_ms=3), Fault(api="Produce", topic="t", delay_ms=9)]
+    assert RequestFaults(faults).delay_ms == 9
+    assert RequestFaults(faults).loss is None
 
 
 def test_error_of_an_api_that_answers_by_partition_is_left_to_its_handler():
-    gate = Gate(Fault(api="Produce", error="CORRUPT_MESSAGE"))
-    assert gate.admitted is not None
-    assert gate.sent == []
+    assert answer_of(Fault(api="Produce", error="CORRUPT_MESSAGE")) is None
 
 
-def test_error_of_another_api_is_answered_at_the_gate():
-    gate = Gate(Fault(api="InitProducerId", error="NOT_COORDINATOR"))
-    assert gate.admitted is None
-    (response,) = gate.sent
+def test_error_of_another_api_answers_all_of_the_request():
+    response = answer_of(Fault(api="InitProducerId", error="NOT_COORDINATOR"))
     assert isinstance(response, InitProducerIdResponse)
     assert response.error_code == ErrorCode.NOT_COORDINATOR
-
-
-def test_error_at_the_gate_can_be_late():
-    gate = Gate(Fault(api="InitProducerId", error="NOT_COORDINATOR", delay_ms=7))
-    assert (gate.admitted, gate.sent) == (None, [])
-    ((delay_ms, callback, args),) = gate.delayed
-    callback(*args)
-    assert (delay_ms, gate.sent[0].error_code) == (7, ErrorCode.NOT_COORDINATOR)
 
 
 def test_topic_is_asked_for_without_a_partition():
@@ -96,9 +51,7 @@ def test_topic_is_asked_for_without_a_partition():
     ],
 )
 def test_error_of_a_session_answers_all_of_the_request(api, error):
-    gate = Gate(Fault(api=api, topic="orders", error=error))
-    assert gate.admitted is None
-    (response,) = gate.sent
+    response = answer_of(Fault(api=api, topic="orders", error=error))
     assert response.error_code is ErrorCode[error]
     assert not response.responses
 
@@ -107,6 +60,4 @@ def test_error_of_a_session_answers_all_of_the_request(api, error):
     ("api", "error"), [("ShareFetch", "KAFKA_STORAGE_ERROR"), ("Produce", "SHARE_SESSION_NOT_FOUND")]
 )
 def test_other_errors_are_left_to_the_partitions(api, error):
-    gate = Gate(Fault(api=api, error=error))
-    assert gate.admitted is not None
-    assert gate.sent == []
+    assert answer_of(Fault(api=api, error=error)) is None
