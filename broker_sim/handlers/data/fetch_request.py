@@ -171,6 +171,7 @@ def _check(
     faults, image = context.faults, context.broker.image
     topics = image.topics
     checked = CheckedPartitions(session)
+    readable, infos = checked.readable, checked.infos
     denied = _NOBODY if context.broker.authorizer is None else _denied_topics(partitions, fetcher)
     for partition in partitions:
         number = partition.key[1]
@@ -185,8 +186,8 @@ def _check(
         elif denied and name in denied:
             error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif state is not None and 0 <= number < len(state.partitions):
-            checked.readable.append(partition)
-            checked.infos.append((TopicPartition(name, number), partition.fetch))
+            readable.append(partition)
+            infos.append((TopicPartition(name, number), partition.fetch))
             continue
         elif fetcher.uses_topic_ids and not name:
             error_code = ErrorCode.UNKNOWN_TOPIC_ID

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
-from broker_sim.fetch_session import INITIAL_EPOCH, NO_SESSION, next_epoch
+from broker_sim.fetch_session import INITIAL_EPOCH, next_epoch
 from broker_sim.handlers.data.fetch_request import TOPIC_ID_VERSION
 from broker_sim.handlers.support.leader_hint import HINTED_ERRORS, LeaderHints
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -16,7 +16,7 @@ from broker_sim.replica import FetchPartitionData
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from broker_sim.fetch_session import CachedPartition
+    from broker_sim.fetch_session import CachedPartition, FetchSession
     from broker_sim.handlers.data.fetch_request import CheckedPartitions, Fetcher, Refused
 
     Results = Sequence[tuple[TopicPartition, FetchPartitionData]]
@@ -71,12 +71,15 @@ class FetchAnswer:
                 if session is None or partition.has_news(data)
             ]
             response = self._build(news)
-            if self._is_above_quota(response):
+            if self._fetcher.context.throttle is not None and self._is_above_quota(response):
                 response = messages.FetchResponse()
                 if session is not None:
                     response.session_id = session.session_id
-            else:
-                response.session_id = self._note_in_session(news)
+            elif session is not None:
+                response.session_id = session.session_id
+                _note_in_session(session, news)
+            elif self._request.session_epoch == INITIAL_EPOCH:
+                response.session_id = self._new_session(news)
         self._respond(response)
 
     def _build(self, news: PartitionResults) -> messages.FetchResponse:
@@ -116,23 +119,22 @@ class FetchAnswer:
             return False
         return throttle.refuses_fetch(SIZE_BYTES + encoded_size(encode(response, context.api_version)))
 
-    def _note_in_session(self, news: PartitionResults) -> int:
-        """Note what the fetcher is told, in its session or a new one; return the session's id, 0 without one."""
-        session = self._partitions.session
-        if session is not None:
-            for partition, data in news:
-                partition.update_response_data(data)
-                if data.size_bytes:
-                    session.move_to_end(partition.key)
-            return session.session_id
-        if self._request.session_epoch != INITIAL_EPOCH:
-            return NO_SESSION
+    def _new_session(self, news: PartitionResults) -> int:
+        """Make a session of the partitions as they are answered; return its id, 0 if there is no room for one."""
         for partition, data in news:
             partition.update_response_data(data)
         partitions = self._partitions.readable + [refused.partition for refused in self._partitions.refused]
         return self._fetcher.context.broker.fetch_manager.maybe_create_session(
             partitions, privileged=self._fetcher.is_follower, uses_topic_ids=self._fetcher.uses_topic_ids
         )
+
+
+def _note_in_session(session: FetchSession, news: PartitionResults) -> None:
+    """Note what the fetcher is told; partitions with records are read last the next time."""
+    for partition, data in news:
+        partition.update_response_data(data)
+        if data.size_bytes:
+            session.move_to_end(partition.key)
 
 
 def failed_response(request: messages.FetchRequest, version: int, error_code: ErrorCode) -> messages.FetchResponse:
