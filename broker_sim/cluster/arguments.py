@@ -1,4 +1,4 @@
-"""Checks of what a cluster is made with: each refusal is one line that says what is allowed."""
+"""Checks of the arguments of a cluster; each error is one line with what is allowed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REPLICAS: Final = {
     "share.coordinator.state.topic.replication.factor": (BrokerConfig.share_coordinator_state_topic_replication_factor),
     "share.coordinator.state.topic.min.isr": BrokerConfig.share_coordinator_state_topic_min_isr,
 }
-"""How many brokers the coordinators' topics ask for by default."""
+"""The default numbers of replicas of the coordinators' topics."""
 ANY_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - refused, not bound
 
 
@@ -36,9 +36,9 @@ def broker_configs_by_id(
 ) -> dict[int, BrokerConfig]:
     """Return the configuration of each broker. Raises ConfigError, UnknownBrokerError.
 
-    Where there are fewer brokers than the coordinators' topics ask for by default, that many replicas
-    are enough unless it is given otherwise: groups, transactions and share groups could not be used at
-    all. Kafka's own `server.properties` sets all of them to 1 for the same reason.
+    With fewer brokers than the coordinators' topics have replicas by default, the number of brokers is their
+    default: otherwise groups, transactions and share groups could not be used. Kafka's own `server.properties`
+    sets all of them to 1 for the same reason.
     """
     if not isinstance(brokers, int) or isinstance(brokers, bool):
         raise ConfigError(f"brokers must be a number, not {brokers!r}")
@@ -52,18 +52,18 @@ def broker_configs_by_id(
             raise UnknownBrokerError(broker_id, ids)
         _check_mapping(f"broker_configs[{broker_id}]", single, "{'broker.rack': 'a'}")
     fitting: dict[str, GivenValue] = {name: brokers for name, default in _REPLICAS.items() if brokers < default}
-    # Most clusters have one configuration, and to read it is a part of their start.
+    # Most clusters have one configuration for all brokers, so it is parsed once.
     read: dict[tuple[tuple[str, GivenValue], ...], BrokerConfig] = {}
-    found = {}
+    by_id = {}
     for broker_id in ids:
-        given = {**fitting, **_with_own_ports(configs or {}, broker_id), **(broker_configs or {}).get(broker_id, {})}
-        key = tuple(given.items())
-        found[broker_id] = read[key] = read.get(key) or BrokerConfig.from_mapping(given)
-    return found
+        values = {**fitting, **_with_own_ports(configs or {}, broker_id), **(broker_configs or {}).get(broker_id, {})}
+        key = tuple(values.items())
+        by_id[broker_id] = read[key] = read.get(key) or BrokerConfig.from_mapping(values)
+    return by_id
 
 
 def _with_own_ports(configs: Mapping[str, GivenValue], broker_id: int) -> dict[str, GivenValue]:
-    """Return what all brokers have, with ports of one: broker 1 has those given, broker 2 the next."""
+    """Return the configurations of all brokers with the ports of one: broker 2 has the ports after broker 1's."""
     return {
         name: shift_ports(value, broker_id - 1)
         if name in {LISTENERS, ADVERTISED_LISTENERS} and isinstance(value, str)
@@ -78,7 +78,7 @@ def _check_mapping(name: str, value: object, example: str) -> None:
 
 
 def check_hosts(host: object, advertised_host: object, configs: Mapping[int, BrokerConfig]) -> None:
-    """Raise ConfigError for hosts that no broker can have; configurations may say better ones."""
+    """Raise ConfigError for invalid hosts, unless configurations name others."""
     for name, value in (("host", host), ("advertised_host", advertised_host)):
         if value is not None and (not isinstance(value, str) or not value):
             raise ConfigError(f"{name} must be a name or an address, not {value!r}")
@@ -108,13 +108,13 @@ def check_ports(brokers: int, ports: object) -> None:
 
 
 def check_control(control: object, token: object = None) -> None:
-    """Raise ConfigError for what is no way to serve the control port, or no token for it."""
+    """Raise ConfigError for an invalid `control` or `control_token`."""
     if token is not None:
         if not isinstance(token, str) or not token.strip():
             raise ConfigError(f"control_token must be a text that is not empty, not {token!r}")
         if control is False or hasattr(control, "serve"):
             raise ConfigError(
-                "control_token needs a control port of the cluster: give control=True or a port; a"
+                "control_token needs a control port of the cluster: pass control=True or a port; a"
                 " ControlServer has a token of its own"
             )
     if not isinstance(control, bool) and not is_port(control) and not hasattr(control, "serve"):
@@ -124,7 +124,7 @@ def check_control(control: object, token: object = None) -> None:
 
 
 def control_server(wanted: bool | int | ControlServer, token: str | None) -> ControlServer:
-    """Return the server of the control port that a checked argument asks for."""
+    """Return the server of the control port for a checked argument."""
     from broker_sim.control.server import ControlServer  # noqa: PLC0415 - rarely used
 
     if isinstance(wanted, ControlServer):
@@ -133,13 +133,13 @@ def control_server(wanted: bool | int | ControlServer, token: str | None) -> Con
 
 
 def check_trace(trace: object) -> None:
-    """Raise ConfigError for what is neither a trace nor the path of one."""
+    """Raise ConfigError unless it is None, a trace or the path of one."""
     if trace is not None and not isinstance(trace, str | Path) and not hasattr(trace, "observer"):
         raise ConfigError(f"trace must be the path of a file or a Trace, not {trace!r}")
 
 
 def check_data_dir(data_dir: object) -> None:
-    """Raise ConfigError for what is neither a path nor None."""
+    """Raise ConfigError unless it is None or a path."""
     if data_dir is not None and (not isinstance(data_dir, str | Path) or not str(data_dir)):
         raise ConfigError(f"data_dir must be the path of a directory, not {data_dir!r}")
     if data_dir is not None and sys.platform == "win32":
@@ -150,7 +150,7 @@ def check_data_dir(data_dir: object) -> None:
 
 
 def is_port(value: object) -> bool:
-    """Whether a socket can be bound to it."""
+    """Whether the value is a valid port."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LAST_PORT
 
 

@@ -94,27 +94,28 @@ class AsyncCluster(Verbs, AsyncFace):
     `topics` are created when the cluster is opened; each is `NAME:PARTITIONS:RF:KEY=VALUE`, where all
     but the name may be left out. `configs` are Kafka's broker configurations by name for all brokers,
     `broker_configs` those of single ones; values are texts, numbers or booleans. Brokers listen on
-    `host` and on `ports`, one for each (any free ones unless given); clients are told
-    `advertised_host` where it is not `host`. With `listeners`, such as
+    `host` and on `ports`, one for each (default: any free ones); clients get
+    `advertised_host` in place of `host`. With `listeners`, such as
     `"INSIDE://127.0.0.1:19092,OUTSIDE://127.0.0.1:9092"`, they listen there instead, broker 2 on the
-    next ports (0: any free one), and each client is told addresses of the listener that it uses, those
-    of `advertised_listeners` if given; Kafka's configurations of these names do the same.
+    next ports (0: any free one), and each client gets addresses of the listener that it uses, those
+    of `advertised_listeners` if set; Kafka's configurations of these names do the same.
     `security` is "plaintext", "ssl", "sasl_plaintext" or "sasl_ssl": with TLS, by certificates that the
-    cluster makes, and with logins, as one of `users` by name and password; `client_config` has what a
-    client needs for it. `seed` makes ids and random choices the same every time.
+    cluster makes, and with logins, as one of `users` by name and password; `client_config` returns the
+    configuration of a client. `seed` makes ids and random choices the same every time.
     `trace` gets the life of every delayed operation: the path of a file, which ends with the cluster,
-    or a `Trace`, which its owner closes after it. `control` serves the control port: True on any free
-    port, a number on that port, or by a `ControlServer` that exists already; with `control_token` only
-    requests that bring the token are answered. `as_version` is the Kafka release, such as "3.7", whose
+    or a `Trace`, which its owner closes later. `control` serves the control port: True on any free
+    port, a number on that port, or by an existing `ControlServer`; with `control_token` only
+    requests with the token are answered. `as_version` is the Kafka release, such as "3.7", whose
     API versions are advertised; None is the newest one. `memory_limit` bounds what the logs of all
-    brokers keep in memory, in bytes or as "512MB"; None is half of the machine's. At the bound clients'
+    brokers keep in memory, in bytes or as "512MB"; None is half of the machine's. At the limit clients'
     records are refused with KAFKA_STORAGE_ERROR. With `data_dir` the data is kept in that directory, and
     a cluster that is opened with it again, also after a kill, has everything: topics, records, groups,
     transactions. Logs then take no memory.
 
-    Raises ConfigError, which is a ValueError, TypeError and UnknownBrokerError for bad arguments; when the cluster
-    is opened, OSError for a port in use or a trace that cannot be written, ApiError for a topic that Kafka refuses,
-    and ConfigError for a `data_dir` that another process uses. Thread rule: use it on its event loop's thread only.
+    Raises ConfigError, which is a ValueError, TypeError and UnknownBrokerError for bad arguments; when
+    the cluster is opened, OSError for a port in use or a trace that cannot be written, ApiError for
+    a topic that Kafka refuses, and ConfigError for a `data_dir` that another process uses. Thread rule: its event
+    loop's thread only.
     """
 
     @names_checked
@@ -161,9 +162,9 @@ class AsyncCluster(Verbs, AsyncFace):
         self._nodes: Nodes | None = None
         self._was_opened = False
         self._is_for_clients = False
-        """Whether clients may connect: when it is opened, they find the topics that it is opened with."""
+        """Whether clients may connect; when `open` returns, the cluster has its initial topics."""
         self.changes = Changes()
-        """Told whenever a broker has applied new metadata or accepts clients; of all else on request."""
+        """Counts applied metadata and brokers that accept clients; all other events only while `watched`."""
         self._waiting = 0
         self.certificates = Certificates()
         self.token_issuer = TokenIssuer()
@@ -187,9 +188,9 @@ class AsyncCluster(Verbs, AsyncFace):
         self._trace_run_id = random.Random(seed).randbytes(8).hex()
         self._own_trace: Trace | None = None
         self.observers: list[ObserverFactory] = [] if trace is None or isinstance(trace, str | Path) else [trace]
-        """What observes the purgatories; add to it before `open`."""
+        """Observers of the purgatories; add to them before `open`."""
         self.latency_ms: Callable[[int, int], int] | None = None
-        """How long a message takes from one node to another; set it before `open`."""
+        """Latency of a message from one node to another in ms; set it before `open`."""
         self.disks: dict[int, SimulatedDisk] = {}
         """The simulated disks of brokers, by id; set them before `open`."""
 
@@ -202,7 +203,7 @@ class AsyncCluster(Verbs, AsyncFace):
     async def open(self) -> Self:
         """Start all brokers; returns when every one of them accepts clients.
 
-        Raises WrongStateError the second time: take a new cluster.
+        Raises WrongStateError the second time: create a new cluster.
         """
         if self._was_opened:
             raise WrongStateError("a cluster is opened only once; make a new one")
@@ -260,7 +261,7 @@ class AsyncCluster(Verbs, AsyncFace):
         image = data.restored.image
         check_finalized_features(image.features, self._as_version, data.path)
         if self._seed is not None:
-            # The ids that this seed gave to the earlier cluster must not come again.
+            # The ids that this seed has given to the earlier cluster must not be repeated.
             self._rng.seed(f"{self._seed} {image.version}")
 
     async def _until_ready(self, what: str) -> None:
@@ -317,7 +318,7 @@ class AsyncCluster(Verbs, AsyncFace):
     async def _until(self, condition: Callable[[], bool], what: str, limit_s: float | None = None) -> None:
         if limit_s is None:
             if condition():
-                return  # the limit costs a look at each topic
+                return  # computing the limit visits each topic
             limit_s = wait_limit_s(self.nodes.controller.image)
         await self._wait(condition, lambda: f"{what}; look at the cluster's status", limit_s)
 
@@ -335,7 +336,7 @@ class AsyncCluster(Verbs, AsyncFace):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Let `changes` tell of everything that happens in brokers, for as long as this lasts."""
+        """Let `changes` count every event in brokers for the duration of the block."""
         self._waiting += 1
         nodes = self.nodes
         nodes.watch(self.changes.notify)
@@ -347,9 +348,9 @@ class AsyncCluster(Verbs, AsyncFace):
                 nodes.watch(None)
 
     async def wait_until(self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S) -> None:
-        """Wait until `predicate()` is true; it is asked again whenever something changes.
+        """Wait until `predicate()` is true; it is called whenever something changes.
 
-        It may look at anything of the cluster, and at nothing else. Raises ClusterTimeoutError after
+        It may read any state of the cluster, and no other state. Raises ClusterTimeoutError after
         `timeout_s` seconds.
         """
         await self._until_changed(lambda: bool(predicate()), lambda: name_of(predicate), timeout_s)
@@ -365,30 +366,30 @@ class AsyncCluster(Verbs, AsyncFace):
 
     @property
     def bootstrap_servers(self) -> str:
-        """`host:port` of each broker's first listener, with commas between. WrongStateError before `open`."""
+        """`host:port` of each broker's first listener, comma-separated. Raises WrongStateError before `open`."""
         return ",".join(address_text(*node.address) for node in self.nodes.nodes.values())
 
     def bootstrap_servers_of(self, listener: str) -> str:
-        """Return `host:port` of each broker's listener of that name. Raises ConfigError without any."""
+        """Return `host:port` of each broker's listener of that name. Raises ConfigError for an unknown listener."""
         addresses = self.listeners.addresses_of(listener)
         return ",".join(address_text(*addresses[n]) for n in self.nodes.nodes if n in addresses)
 
     @property
     def trusted_certificates(self) -> str:
-        """The certificates that clients must trust, as PEM, of all listeners with TLS."""
-        found = [ssl.trusted for each in self.listeners.all for ssl in each.ssl.values()]
-        return "".join(dict.fromkeys(found))
+        """The certificates that clients must trust, of all listeners with TLS, as PEM."""
+        certificates = [ssl.trusted for each in self.listeners.all for ssl in each.ssl.values()]
+        return "".join(dict.fromkeys(certificates))
 
     def client_config(
         self, client: str, *, user: str | None = None, mechanism: str | None = None, listener: str | None = None
     ) -> dict[str, Any]:
-        """Return what a client is to be made with: addresses, protocol, mechanism, name and password.
+        """Return the configuration of a client: addresses, protocol, mechanism, name and password.
 
-        `client` is "confluent", "aiokafka", "kafka-python" or "java", whose names it has. Unless they are
-        named, the listener is the first, the mechanism PLAIN if it is there, and the user the only one. Where
-        brokers ask for certificates there is one, for `CN=client` unless a user is named.
-        Raises ConfigError for what there is not, WrongStateError before `open`, ModuleNotFoundError for a token
-        where the library is not installed.
+        `client` is "confluent", "aiokafka", "kafka-python" or "java", and decides the names. Defaults: the first
+        listener, PLAIN if it is enabled, the only user. If brokers require certificates, it has one, for
+        `CN=client` unless a user is named.
+        Raises ConfigError for an unknown listener, mechanism or user, WrongStateError before `open`,
+        ModuleNotFoundError for a token if the library is not installed.
         """
         name = listener or self.listeners.names[0]
         servers = self.bootstrap_servers_of(name)

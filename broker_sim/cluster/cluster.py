@@ -27,7 +27,7 @@ T = TypeVar("T")
 def same_parameters(
     _model: Callable[Concatenate[Any, P], None],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """Give an `__init__` that passes all its arguments on the signature of the one it calls."""
+    """Give an `__init__` the signature of `_model`, to which it passes all arguments."""
 
     def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
         init.__signature__ = inspect.signature(_model)  # type: ignore[attr-defined]
@@ -39,8 +39,9 @@ def same_parameters(
 class Cluster(Verbs, BlockingFace):
     """An `AsyncCluster` in a thread of its own; takes the same arguments, has the same verbs.
 
-    `with Cluster(brokers=3) as cluster:` opens and closes it; clients connect to `cluster.bootstrap_servers`. A
-    verb that waits returns when the wait is over. Thread rule: any thread may call anything.
+    `with Cluster(brokers=3) as cluster:` opens and closes it; clients connect to
+    `cluster.bootstrap_servers`. A verb that waits returns when the wait is over. Thread rule: any thread may call any
+    method.
     """
 
     @same_parameters(AsyncCluster.__init__)
@@ -53,7 +54,7 @@ class Cluster(Verbs, BlockingFace):
     def open(self) -> Self:
         """Start the cluster; returns when every broker accepts clients.
 
-        Raises WrongStateError the second time: take a new cluster.
+        Raises WrongStateError the second time: create a new cluster.
         """
         if self._loop is not None:
             raise WrongStateError("the cluster runs already")
@@ -97,7 +98,7 @@ class Cluster(Verbs, BlockingFace):
         return call
 
     def _await(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run the coroutine on the cluster's thread; an interrupt of the wait cancels it."""
+        """Run the coroutine on the cluster's thread; interrupting the wait cancels it."""
         if self._loop is None:
             coroutine.close()
             raise WrongStateError("the cluster does not run; use it as a context manager, or call open() first")
@@ -115,9 +116,9 @@ class Cluster(Verbs, BlockingFace):
             raise
 
     def wait_until(self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S) -> None:
-        """Wait until `predicate()` is true; it is asked again, on this thread, whenever something changes.
+        """Wait until `predicate()` is true; it is called on this thread whenever something changes.
 
-        It may look at anything of the cluster, and at nothing else. Raises ClusterTimeoutError after
+        It may read any state of the cluster, and no other state. Raises ClusterTimeoutError after
         `timeout_s` seconds.
         """
         clock = SystemClock()
@@ -142,7 +143,7 @@ class Cluster(Verbs, BlockingFace):
             watched.__exit__(None, None, None)
 
     async def _changed_after(self, count: int, limit_s: float) -> bool:
-        """Wait for a change on the cluster's thread; returns whether one has come."""
+        """Wait for a change on the cluster's thread; return whether there was one."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 await self._cluster.changes.after(count)
@@ -153,17 +154,17 @@ class Cluster(Verbs, BlockingFace):
 
     @property
     def bootstrap_servers(self) -> str:
-        """`host:port` of each broker's first listener, with commas between. WrongStateError before `open`."""
+        """`host:port` of each broker's first listener, comma-separated. Raises WrongStateError before `open`."""
         return self._cluster.bootstrap_servers
 
     def bootstrap_servers_of(self, listener: str) -> str:
-        """Return `host:port` of each broker's listener of that name. Raises ConfigError without any."""
+        """Return `host:port` of each broker's listener of that name. Raises ConfigError for an unknown listener."""
         return self._cluster.bootstrap_servers_of(listener)
 
     def client_config(
         self, client: str, *, user: str | None = None, mechanism: str | None = None, listener: str | None = None
     ) -> dict[str, Any]:
-        """Return what a client is to be made with; see `AsyncCluster.client_config`."""
+        """Return the configuration of a client; see `AsyncCluster.client_config`."""
         return self._cluster.client_config(client, user=user, mechanism=mechanism, listener=listener)
 
     @property
@@ -188,7 +189,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return uvloop's loop where it is installed (extra `fast`), else asyncio's."""
+    """Return uvloop's loop if it is installed (extra `fast`), otherwise asyncio's."""
     with contextlib.suppress(ImportError):
         import uvloop  # noqa: PLC0415 - an extra
 

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from broker_sim.replica import ProducePartitionStatus
 
 TIMEOUT_MS = 30_000
-"""As `request.timeout.ms` of producers."""
+"""Timeout of an append, the default of producers' `request.timeout.ms`."""
 LEADER_GRACE_S = 5
-"""A leader that is paused does not answer at all; a running one does so at the timeout."""
+"""Additional seconds after the timeout, at which a running leader answers; a paused one never does."""
 READ_BYTES = 1_048_576
-"""So much is read of a log at once, and at least one batch."""
+"""Bytes that are read from a log at once, at least one batch."""
 KEPT_BATCH_BYTES: Final = 1_024
 KEPT_BATCHES: Final = 1_024
-"""The records of so many batches of at most that size are kept, uncompressed ones."""
+"""Number of uncompressed batches of at most `KEPT_BATCH_BYTES` whose decoded records are cached."""
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _MASK = 0xFFFFFFFF
@@ -73,7 +73,7 @@ class TopicRecords(tuple[TopicRecord, ...]):
 
 
 def readable_records(nodes: Nodes, topic: str) -> TopicRecords:
-    """Return what read_committed consumers get: no control batches, nothing open or aborted."""
+    """Return the records that read_committed consumers get."""
     count = _partition_count(nodes, topic)
     return TopicRecords(record for number in range(count) for record in _read(nodes, TopicPartition(topic, number)))
 
@@ -98,7 +98,7 @@ def _read(nodes: Nodes, topic_partition: TopicPartition) -> Iterator[TopicRecord
 
 
 def _records_of(topic_partition: TopicPartition, header: BatchHeader, batch: memoryview) -> Iterable[TopicRecord]:
-    """Return the records of a batch; a test asks for those of small ones again and again."""
+    """Return the records of a batch; those of small ones are cached, because tests read them repeatedly."""
     if len(batch) <= KEPT_BATCH_BYTES and header.codec is CompressionCodec.NONE:
         return _kept_records_of(topic_partition, bytes(batch))
     return (_topic_record(topic_partition, record) for record in iter_records(batch))
@@ -120,7 +120,7 @@ def _is_aborted(header: BatchHeader, aborted: Sequence[AbortedTxn]) -> bool:
 async def append_record(
     nodes: Nodes, topic: str, value: str | bytes | None, *, key: str | bytes | None, partition: int | None
 ) -> TopicRecord:
-    """Append a record with acks=all at the partition's leader. Raises as `Verbs.produce` says."""
+    """Append a record with acks=all at the partition's leader. Raises as `Verbs.produce`."""
     count = _partition_count(nodes, topic)
     key_bytes = _bytes("key", key)
     if partition is None:

@@ -67,7 +67,7 @@ def _parse_configs(texts: Sequence[str]) -> dict[str, str]:
 
 
 def creatable_topics(topics: Sequence[str]) -> list[CreatableTopic]:
-    """Return the topics a cluster is opened with. Raises TypeError for a single text, ValueError like `parse_topic`."""
+    """Return the initial topics of a cluster. Raises TypeError for a single text, ValueError as `parse_topic`."""
     if isinstance(topics, str):
         raise TypeError(f"topics must be a list such as [{topics!r}], not a text")
     return [

@@ -3,7 +3,7 @@
 Kafka has no counterpart. The trace's thread makes the batches, and leaders append them as they do for
 a producer with acks=1, so writing the trace parks no operation in a purgatory. Unless it exists
 already, the topic gets one partition per broker with one replica each, so no follower fetches it.
-While all leaders are paused or dead, lines are kept; when they are too many, the oldest are dropped.
+While all leaders are paused or dead, lines are queued; beyond a limit the oldest are dropped.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 BATCH_BYTES = 500_000
 """About half of the default of `max.message.bytes`."""
 KEPT_BATCHES = 200
+"""Maximum number of queued batches."""
 CONFIGS = {"message.timestamp.type": "LogAppendTime"}
 
 log = get_logger(__name__)
 
 
 class TraceTopic:
-    """A `TraceSink`; lines that come before `open` are kept."""
+    """A `TraceSink`; lines that are written before `open` are queued."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -54,15 +54,15 @@ class BrokerListeners:
     """The listeners of one broker; a port of 0 is known only when it is bound."""
 
     bound: tuple[Endpoint, ...]
-    """Where it listens."""
+    """The bound endpoints."""
     advertised: tuple[Endpoint, ...]
-    """What clients are told of: some of these, under addresses by which they can reach them."""
+    """The endpoints in responses to clients: a subset, with addresses that clients can reach."""
     inter_broker: str
-    """The listener that brokers would use among each other."""
+    """The listener for connections between brokers."""
     sasl: Mapping[str, SaslListener] = field(default_factory=dict)
-    """How clients log in, by the names of the listeners where they do."""
+    """The logins, by the names of the listeners that have them."""
     ssl: Mapping[str, SslListener] = field(default_factory=dict)
-    """The TLS of those listeners that have it."""
+    """TLS, by the names of the listeners that have it."""
 
 
 def broker_listeners(
@@ -80,19 +80,21 @@ def broker_listeners(
 
     Unless `listeners` is set, there is one at `host` and `port`, of that protocol. `advertised_host` takes
     the place of all hosts where `advertised.listeners` is not set. `users` are the passwords of users by
-    name, in place of those in the configuration. `certificates` makes those that no configuration has,
-    `issuer` signs tokens where no configuration names keys.
+    name, in place of those in the configuration. `certificates` makes missing certificates,
+    `issuer` signs tokens if no configuration names keys.
     """
     protocols = parse_protocol_map(config.listener_security_protocol_map)
     if LISTENERS in config.originals:
         bound = parse_endpoints(LISTENERS, config.listeners, protocols, default_host=host)
     else:
         bound = [Endpoint(protocol, host, port, protocol)]
-    given = config.advertised_listeners
-    if given is None:
+    advertised_listeners = config.advertised_listeners
+    if advertised_listeners is None:
         advertised = [each._replace(host=advertised_host or each.host) for each in bound]
     else:
-        advertised = parse_endpoints(ADVERTISED_LISTENERS, given, protocols, default_host=advertised_host or host)
+        advertised = parse_endpoints(
+            ADVERTISED_LISTENERS, advertised_listeners, protocols, default_host=advertised_host or host
+        )
     all_names = [each.listener for each in bound]
     controllers = _controller_listeners(config)
     bound = [each for each in bound if each.listener not in controllers]
@@ -119,7 +121,7 @@ def broker_listeners(
     _check_ports(LISTENERS, bound)
     _check_ports(ADVERTISED_LISTENERS, advertised)
     for each in bound:
-        config.for_listener(each.listener)  # raises for what cannot be set
+        config.for_listener(each.listener)  # raises ConfigError for invalid values
     sasl = {
         each.listener: sasl_listener(config, each.listener, users, issuer)
         for each in bound
@@ -175,7 +177,7 @@ def with_listeners(
 ) -> Mapping[str, GivenValue] | None:
     """Return the configurations with listeners, all of that protocol unless a map says otherwise.
 
-    The first one that clients are told of is that between brokers, unless it is set. Raises ConfigError.
+    The first advertised one is that between brokers, unless it is set. Raises ConfigError.
     """
     texts: dict[str, GivenValue] = {}
     for name, value in ((LISTENERS, listeners), (ADVERTISED_LISTENERS, advertised)):
@@ -191,11 +193,11 @@ def with_listeners(
         texts[name] = value
     if LISTENERS in texts:
         names = listener_names(str(texts[LISTENERS]))
-        told = {**(configs or {}), **texts}.get(ADVERTISED_LISTENERS)
-        told_names = names if told is None else listener_names(str(told))
-        every_name = dict.fromkeys([*names, *told_names])
+        advertised_text = {**(configs or {}), **texts}.get(ADVERTISED_LISTENERS)
+        advertised_names = names if advertised_text is None else listener_names(str(advertised_text))
+        every_name = dict.fromkeys([*names, *advertised_names])
         texts[PROTOCOL_MAP] = ",".join(f"{name}:{protocol}" for name in every_name)
-        texts.update((INTER_BROKER_LISTENER, name) for name in told_names[:1])
+        texts.update((INTER_BROKER_LISTENER, name) for name in advertised_names[:1])
     return {**texts, **(configs or {})} if texts else configs
 
 
@@ -233,29 +235,29 @@ MECHANISMS: Final = "sasl.enabled.mechanisms"
 
 
 class Security(NamedTuple):
-    """How clients connect; the passwords are not in its text."""
+    """Protocol and users of a cluster; the repr has no passwords."""
 
     protocol: str
-    """That of the listeners, where no configuration says another one."""
+    """The protocol of listeners whose configuration names no other."""
     users: Mapping[str, str] | None
-    """Passwords by name; None where the configurations have them, or there are no logins."""
+    """Passwords by name; None if the configurations have them, or without logins."""
 
     def __repr__(self) -> str:
         return f"Security({self.protocol}, users={list(self.users or ())})"
 
     def with_configs(self, configs: Mapping[str, GivenValue] | None) -> Mapping[str, GivenValue] | None:
-        """Return the configurations with those that it means; what is given wins."""
-        given = configs or {}
-        meant: dict[str, GivenValue] = {}
+        """Return the configurations with those that follow from the protocol; explicit ones take precedence."""
+        explicit = configs or {}
+        implied: dict[str, GivenValue] = {}
         if self.protocol in SASL_PROTOCOLS:
-            meant[MECHANISMS] = ",".join(PASSWORD_MECHANISMS)
-        if self.protocol != PLAINTEXT and LISTENERS not in given:
-            meant[INTER_BROKER_LISTENER] = self.protocol
-        return {**meant, **given} if meant else configs
+            implied[MECHANISMS] = ",".join(PASSWORD_MECHANISMS)
+        if self.protocol != PLAINTEXT and LISTENERS not in explicit:
+            implied[INTER_BROKER_LISTENER] = self.protocol
+        return {**implied, **explicit} if implied else configs
 
 
 def read_security(security: object, users: object) -> Security:
-    """Return what the arguments say. Raises ConfigError, which shows no password."""
+    """Return the parsed arguments. Raises ConfigError; its message contains no password."""
     if security is not None and security not in PROTOCOLS:
         raise ConfigError(f"security must be one of {', '.join(PROTOCOLS)}, not {security!r}")
     if users is None:
@@ -270,7 +272,7 @@ def read_security(security: object, users: object) -> Security:
 
 
 def check_user(user: object, password: object) -> None:
-    """Raise ConfigError for what is no name or no password; it shows no password."""
+    """Raise ConfigError if the name or password is invalid; the message never contains the password."""
     if not isinstance(user, str) or not user or "\0" in user or not can_be_sent(user):
         raise ConfigError(f"users: a name must be a text that is not empty, not {user!r}")
     if not isinstance(password, str) or not password or "\0" in password or not can_be_sent(password):
@@ -280,19 +282,19 @@ def check_user(user: object, password: object) -> None:
 def credentials_of(
     security: Security, listeners: Iterable[BrokerListeners], rng: random.Random
 ) -> list[list[ScramUpsertion]]:
-    """Return the SCRAM credentials of the users, apart for each mechanism that a listener enables."""
+    """Return the SCRAM credentials of the users, one list for each enabled mechanism."""
     enabled = {name for each in listeners for sasl in each.sasl.values() for name in sasl.mechanisms}
-    found = []
+    by_mechanism = []
     users = security.users or {}
     for mechanism in SCRAM_MECHANISMS.values():
         if users and mechanism.name in enabled:
             credentials = [_credential(mechanism, user, users[user], rng) for user in users]
-            found.append(credentials)
-    return found
+            by_mechanism.append(credentials)
+    return by_mechanism
 
 
 def with_password(user: str, credentials: Mapping[int, ScramCredential], password: str) -> list[ScramUpsertion]:
-    """Return the same credentials, which are by the codes of their mechanisms, with another password."""
+    """Return new credentials for another password, for the mechanisms (by code) of the old ones."""
     upsertions = []
     for code, each in credentials.items():
         salted = SCRAM_MECHANISMS[code].salted_password(password, each.salt, each.iterations)
@@ -307,6 +309,6 @@ def _credential(mechanism: ScramMechanism, user: str, password: str, rng: random
 
 
 def check_users(security: Security, listeners: Iterable[BrokerListeners]) -> None:
-    """Raise ConfigError for users that could not log in anywhere."""
+    """Raise ConfigError if there are users, but no listener with logins."""
     if security.users is not None and not any(each.sasl for each in listeners):
-        raise ConfigError("users log in nowhere: give security='sasl_plaintext' or 'sasl_ssl' too")
+        raise ConfigError("users need a listener with logins; pass security='sasl_plaintext' or 'sasl_ssl' too")

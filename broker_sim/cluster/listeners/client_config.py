@@ -1,4 +1,4 @@
-"""What a client needs to connect and to log in, under the names of its own library.
+"""The configuration with which a client connects and logs in, by the names of its library.
 
 confluent      librdkafka's: confluent-kafka, kcat and others on top of it
 aiokafka       keyword arguments of its classes
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from broker_sim.security import KeyPair, SaslListener
 
 CLIENT: Final = "client"
-"""The name of a client's certificate, unless a user is named."""
+"""The name in a client's certificate if no user is named."""
 _JAVA_MODULES: Final = "org.apache.kafka.common.security"
 
 
 class Login(NamedTuple):
-    """By which mechanism a client logs in, and as whom; no secret is in its text."""
+    """Mechanism, user and secret of a client's login; the repr has no secret."""
 
     mechanism: str
     user: str
     password: str
-    """Of OAUTHBEARER the signed token, empty where nobody signs tokens."""
+    """The password; for OAUTHBEARER the signed token, empty if tokens are not signed."""
 
     @property
     def token(self) -> str:
-        """The signed token of OAUTHBEARER; empty without one."""
+        """The signed token of OAUTHBEARER, empty for other mechanisms or unsigned tokens."""
         return self.password if self.mechanism == OAUTHBEARER else ""
 
     def __repr__(self) -> str:
@@ -48,42 +48,42 @@ class Login(NamedTuple):
 
 
 class Trust(NamedTuple):
-    """Which brokers a client trusts, and what it shows them."""
+    """The certificates that a client trusts, and its own."""
 
     certificates: str
-    """As PEM."""
+    """Trusted certificates, as PEM."""
     own: KeyPair | None
 
 
 def choose_login(sasl: SaslListener, user: str | None, mechanism: str | None) -> Login:
-    """Return a login at that listener: by PLAIN if it is there, as the only user, unless others are named.
+    """Return a login at a listener; defaults: PLAIN if it is enabled, and the only user.
 
-    By OAUTHBEARER a client may be whoever it likes, because nobody signs its token, or the cluster does.
+    With OAUTHBEARER any user name is accepted, unless the tokens are signed by others.
 
-    Raises ConfigError for what the listener or the cluster does not have, as a token that others sign.
+    Raises ConfigError for an unknown user or mechanism, and for tokens that others sign.
     """
     mechanisms = sorted(sasl.mechanisms)
     chosen = mechanism or (PLAIN if PLAIN in mechanisms else mechanisms[0])
     if chosen not in mechanisms:
-        raise ConfigError(f"there is no mechanism {chosen!r}, but {', '.join(mechanisms)}")
-    known = sasl.users.passwords
+        raise ConfigError(f"mechanism {chosen!r} is not enabled on this listener; enabled: {', '.join(mechanisms)}")
+    passwords = sasl.users.passwords
     if chosen == OAUTHBEARER:
-        name = user or (next(iter(known)) if len(known) == 1 else CLIENT)
+        name = user or (next(iter(passwords)) if len(passwords) == 1 else CLIENT)
         return Login(chosen, name, _signed_token(sasl, name))
-    if user is None and len(known) != 1:
-        raise ConfigError(f"which user? Give user=, one of {', '.join(known) or 'none'}")
-    name = next(iter(known)) if user is None else user
-    if name not in known:
-        raise ConfigError(f"there is no user {name!r}, but {', '.join(known) or 'none'}")
-    return Login(chosen, name, known[name])
+    if user is None and len(passwords) != 1:
+        raise ConfigError(f"pass user= (users of the listener: {', '.join(passwords) or 'none'})")
+    name = next(iter(passwords)) if user is None else user
+    if name not in passwords:
+        raise ConfigError(f"unknown user {name!r}; users: {', '.join(passwords) or 'none'}")
+    return Login(chosen, name, passwords[name])
 
 
 def _signed_token(sasl: SaslListener, user: str) -> str:
-    """Return a token of the cluster's own issuer, none where nobody signs tokens."""
+    """Return a token of the cluster's own issuer, empty if tokens are not signed."""
     if sasl.own_token is not None:
         return sasl.own_token(user)
     if sasl.takes_signed_tokens:
-        raise ConfigError("sasl.oauthbearer.jwks.endpoint.url names others, who sign the tokens")
+        raise ConfigError("tokens are signed by the issuer of sasl.oauthbearer.jwks.endpoint.url, not by the cluster")
     return ""
 
 
@@ -140,7 +140,7 @@ def _python(
 def _java(servers: str, protocol: str, login: Login | None, trust: Trust | None) -> dict[str, Any]:
     config = _dotted(servers, protocol, login)
     if login is not None and login.token:
-        raise ConfigError("Java takes a signed token from a file or a URL only, so it has none here")
+        raise ConfigError("no configuration: the Java client reads signed tokens only from a file or a URL")
     if login is not None:
         config["sasl.jaas.config"] = _jaas_line(login)
     if trust is not None:
@@ -192,7 +192,7 @@ def _kafka_python_provider(token: str) -> object:
 
 
 def _dotted(servers: str, protocol: str, login: Login | None) -> dict[str, Any]:
-    """Return what librdkafka and Java call the same."""
+    """Return the entries with the same names in librdkafka and Java."""
     config: dict[str, Any] = {"bootstrap.servers": servers}
     if protocol != PLAINTEXT:
         config["security.protocol"] = protocol

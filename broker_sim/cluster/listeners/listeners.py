@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class Listeners:
-    """One `SocketServer` for each live broker; all of it runs on the event loop.
+    """One `SocketServer` for each live broker. Thread rule: the event loop.
 
-    `listeners` says where each broker listens; port 0 takes any free one, which the broker keeps when
+    `listeners` are the endpoints by broker; port 0 takes any free one, which the broker keeps when
     it is started again. `on_accepting` is called when a broker accepts clients.
     """
 
@@ -41,19 +41,19 @@ class Listeners:
         self._openings: dict[int, asyncio.Task[None]] = {}
 
     def bind(self, broker_id: int) -> None:
-        """Bind the broker's ports. Raises OSError, whose text says what to do, when one is in use."""
-        found = self._listeners[broker_id]
-        server = SocketServer(found.bound)
+        """Bind the broker's ports. Raises OSError with advice if one is in use."""
+        listeners = self._listeners[broker_id]
+        server = SocketServer(listeners.bound)
         self._servers[broker_id] = server
         ports = {each.listener: each.port for each in server.endpoints}
         self._listeners[broker_id] = replace(
-            found,
+            listeners,
             bound=tuple(server.endpoints),
-            advertised=tuple(each._replace(port=each.port or ports[each.listener]) for each in found.advertised),
+            advertised=tuple(each._replace(port=each.port or ports[each.listener]) for each in listeners.advertised),
         )
 
     def advertised(self, broker_id: int) -> tuple[Endpoint, ...]:
-        """Return where clients are told to find the broker, when its ports have been bound."""
+        """Return the broker's advertised endpoints, once its ports are bound."""
         return self._listeners[broker_id].advertised
 
     @property
@@ -63,22 +63,22 @@ class Listeners:
 
     @property
     def names(self) -> list[str]:
-        """The names of the listeners that clients are told of, by any broker."""
+        """The names of the advertised listeners of all brokers."""
         return list(dict.fromkeys(endpoint.listener for _, endpoint in self._all_advertised()))
 
     def addresses_of(self, name: str) -> dict[int, tuple[str, int]]:
-        """Return where the brokers that have that listener are. Raises ConfigError when none has it."""
-        found = {
+        """Return host and port of that listener by broker. Raises ConfigError if no broker has it."""
+        addresses = {
             broker_id: (endpoint.host, endpoint.port)
             for broker_id, endpoint in self._all_advertised()
             if endpoint.listener == name.upper()
         }
-        if not found:
-            raise ConfigError(f"there is no listener {name!r}, but {', '.join(self.names)}")
-        return found
+        if not addresses:
+            raise ConfigError(f"unknown listener {name!r}; listeners: {', '.join(self.names)}")
+        return addresses
 
     def find(self, name: str) -> tuple[str, SaslListener | None, SslListener | None]:
-        """Return the protocol of a listener that there is, how its clients log in, and its TLS."""
+        """Return protocol, logins and TLS of an existing listener."""
         for listeners in self._listeners.values():
             for endpoint in listeners.bound:
                 if endpoint.listener == name.upper():
@@ -99,7 +99,7 @@ class Listeners:
             broker.dynamic_config.add(ssl)
 
     def open_serving(self) -> None:
-        """Open the sockets of the brokers that accept connections by now."""
+        """Open the sockets of the brokers that accept connections now."""
         serving = [each for each in self._starting.values() if each.is_serving]
         for broker in serving:
             broker_id = broker.broker_id
@@ -108,26 +108,26 @@ class Listeners:
 
     async def _open(self, broker: Broker) -> None:
         server = self._servers[broker.broker_id]
-        found = self._listeners[broker.broker_id]
-        # The URLs of keys are outside of virtual time: there they are read when the cluster is made.
+        listeners = self._listeners[broker.broker_id]
+        # URLs of keys are outside of virtual time: there they are read when the cluster is created.
         if not hasattr(asyncio.get_running_loop(), "clock"):
-            for sasl in found.sasl.values():
+            for sasl in listeners.sasl.values():
                 sasl.start(broker.process)
         security = {
             name: ListenerSecurity(
-                _login(found.sasl[name], broker) if name in found.sasl else None, found.ssl.get(name)
+                _login(listeners.sasl[name], broker) if name in listeners.sasl else None, listeners.ssl.get(name)
             )
-            for name in {**found.sasl, **found.ssl}
+            for name in {**listeners.sasl, **listeners.ssl}
         }
-        names = [each.listener for each in found.bound]
-        broker.connection_quotas.listen(names, found.inter_broker)
+        names = [each.listener for each in listeners.bound]
+        broker.connection_quotas.listen(names, listeners.inter_broker)
         await server.start(
             broker.process, broker, broker.config, broker.logs.memory, security, broker.connection_quotas
         )
         self._on_accepting()
 
     def is_accepting(self, broker_id: int) -> bool:
-        """Whether clients can connect. Raises the error with which opening the socket failed."""
+        """Whether clients can connect. Raises the error if opening the socket failed."""
         opening = self._openings.get(broker_id)
         if opening is None or not opening.done():
             return False
@@ -137,7 +137,7 @@ class Listeners:
     def hold_clients(self, broker_id: int, listener: str | None = None) -> bool:
         """Hold all bytes between the broker and its clients, of one listener or of all, until `release_clients`.
 
-        Return whether any are held now. Raises ConfigError for a listener that the broker does not have.
+        Return whether any clients are held. Raises ConfigError for an unknown listener.
         """
         server = self._servers[broker_id]
         for name in self._names_of(broker_id, listener):
@@ -145,7 +145,7 @@ class Listeners:
         return server.holds_clients
 
     def release_clients(self, broker_id: int, listener: str | None = None) -> bool:
-        """Deliver what was held; return whether any are held now. Raises ConfigError."""
+        """Deliver the held bytes; return whether any are still held. Raises ConfigError."""
         server = self._servers[broker_id]
         for name in self._names_of(broker_id, listener):
             server.release_clients(name)
@@ -156,11 +156,11 @@ class Listeners:
         if listener is None:
             return names
         if listener.upper() not in names:
-            raise ConfigError(f"there is no listener {listener!r}, but {', '.join(names)}")
+            raise ConfigError(f"unknown listener {listener!r}; listeners: {', '.join(names)}")
         return [listener.upper()]
 
     def end_connections_of(self, principal: KafkaPrincipal) -> None:
-        """Break off the connections of who has logged in as this principal, at all brokers."""
+        """Abort the connections of this principal, at all brokers."""
         for server in self._servers.values():
             server.end_connections_of(principal)
 

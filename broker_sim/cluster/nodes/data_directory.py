@@ -46,18 +46,18 @@ class DataDirectory:
         self.path = Path(path)
         self.metadata = MetadataStore(self.path / METADATA_FILE)
         self.restored: StoredMetadata | None = None
-        """What an earlier cluster has left here, None in a new directory."""
+        """The metadata of an earlier cluster, None in a new directory."""
         self._producer_ids = ProducerIdControlManager(keep=self.metadata.write_next_producer_id)
         self._logs: dict[int, LogDirectory] = {}
         self._lock: int | None = None
         self._unseen: set[str] = set()
-        """The log directories that may have producer ids which the metadata does not know."""
+        """The log directories that may have producer ids missing in the metadata."""
 
     def open(self) -> None:
         """Lock the directory, which is created if there is none, and read the metadata.
 
-        Raises ConfigError when another process uses it or its metadata is damaged, and OSError. The
-        text of the OSError for a directory that cannot be written says what to do; so here as below.
+        Raises ConfigError if another process uses it or its metadata is damaged, and OSError; for a
+        directory that cannot be written its message has advice.
         """
         with self._advice():
             self.path.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ class DataDirectory:
                 self._unseen = {path.parent.name for path in self._identities()}
 
     def _check_foreign(self) -> None:
-        """Raise ConfigError for the log directory of a real broker, which would stay as it is, unread."""
+        """Raise ConfigError for the log directory of a real broker."""
         present = (name for name in KAFKA_FILES if (self.path / name).exists())
         name = next(present, None) or first_log(self.path)
         if name is not None:
@@ -82,7 +82,7 @@ class DataDirectory:
             )
 
     def _check_lost_metadata(self) -> None:
-        """Raise ConfigError where brokers have been, and nobody knows what they had."""
+        """Raise ConfigError if there are logs of brokers without metadata."""
         brokers = sorted(path.parent.name for path in self._identities())
         if brokers:
             raise ConfigError(
@@ -91,7 +91,7 @@ class DataDirectory:
             )
 
     def _identities(self) -> Iterable[Path]:
-        """Return `meta.properties` of all brokers that have been, also of those that the cluster does not have."""
+        """Return the `meta.properties` of all brokers in the directory, former ones included."""
         return self.path.glob("broker-*/meta.properties")
 
     def open_logs(self, broker_ids: Iterable[int], cluster_id: str) -> dict[int, LogDirectory]:
@@ -106,7 +106,7 @@ class DataDirectory:
         return self._logs
 
     def reopen_logs(self, broker_id: int, cluster_id: str) -> LogDirectory:
-        """Open the log directory of a broker that starts again: as its files are now. Raises as `open_logs`."""
+        """Open the current files of a broker that starts again. Raises as `open_logs`."""
         closed = self._logs.pop(broker_id, None)
         if closed is not None:
             closed.close()
@@ -114,24 +114,24 @@ class DataDirectory:
         return self._logs[broker_id]
 
     def producer_ids(self) -> ProducerIdControlManager:
-        """Return what gives producer ids, each once in the life of the directory."""
+        """Return the source of producer ids, each unique in the life of the directory."""
         return self._producer_ids
 
     def skip_known_producer_ids(self, broker_id: int, logs: LogManager) -> None:
-        """Give no id again that a recovered log has, if the metadata may have lost its last changes."""
+        """Skip the producer ids in recovered logs if the metadata may have lost its last changes."""
         if _name(broker_id) in self._unseen:
             self._producer_ids.skip(highest_producer_id(logs))
             self.metadata.next_producer_id = self._producer_ids.next_producer_id
             self._unseen.discard(_name(broker_id))
 
     def begin(self, image: MetadataImage) -> None:
-        """Keep the metadata from now on, which begins with this image. Raises OSError."""
+        """Store the metadata from now on, beginning with this image. Raises OSError."""
         with self._advice():
             self.metadata.begin(image, self._producer_ids.next_producer_id)
 
     @contextmanager
     def _advice(self) -> Iterator[None]:
-        """Say what to do with a directory that is read-only, full or somebody else's."""
+        """Add advice to errors of a directory that is read-only, full or inaccessible."""
         try:
             yield
         except OSError as error:
@@ -142,7 +142,7 @@ class DataDirectory:
             raise OSError(error.errno, f"{error.strerror}; {advice}", str(name)) from error
 
     def close(self) -> None:
-        """Close all files and give the locks back; does nothing the second time."""
+        """Close all files and release the locks; does nothing the second time."""
         self.metadata.close(is_whole=not self._unseen)
         logs, self._logs = self._logs, {}
         for directory in logs.values():
@@ -157,10 +157,10 @@ def _name(broker_id: int) -> str:
 
 
 def highest_producer_id(logs: LogManager) -> int:
-    """Return the highest id of a producer that has written to these logs, or that transactions know.
+    """Return the highest producer id in these logs, -1 without any.
 
-    -1 is none. Logs of transactions are read as a whole; of all others the producers' states are enough,
-    because an id without one is new to the log.
+    Logs of transactions are read as a whole; for all others the producers' states suffice, because an id
+    without a state is new to the log.
     """
     highest = NO_PRODUCER_ID
     for log in logs.logs:
@@ -182,4 +182,4 @@ def _of_transactions(log: PartitionLog) -> Iterator[int]:
                         yield value.producer_id
                         yield value.next_producer_id
             except (ApiError, ProtocolError):
-                continue  # the coordinator that loads it tells what is wrong
+                continue  # the coordinator reports it when it loads the batch

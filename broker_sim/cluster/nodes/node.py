@@ -38,13 +38,13 @@ KeptBatches = dict["TopicPartition", list[tuple[int, int, bytes]]]
 
 
 class LostRecords(NamedTuple):
-    """The end of a log that one broker has lost; other replicas may have it."""
+    """The end of a log that one broker has lost with its power; other replicas may have it."""
 
     broker_id: int
     topic_partition: TopicPartition
     first_offset: int
     end_offset: int
-    """Where the log ended before."""
+    """The log end offset before the loss."""
 
 
 def kept_batches(logs: LogManager) -> KeptBatches:
@@ -61,31 +61,31 @@ def _batches(log: PartitionLog) -> list[tuple[int, int, bytes]]:
 
 
 def lost_records(broker_id: int, before: KeptBatches, logs: LogManager) -> list[LostRecords]:
-    """Return for each partition from where on the logs lack what they had."""
+    """Return the lost records of each partition: the first batch that differs, to the former end."""
     now = {log.topic_partition: log for log in logs.logs}
     lost = []
     for key, batches in before.items():
         log = now.get(key)
         start = 0 if log is None else log.log_start_offset
-        found = {} if log is None else {base: batch for base, _, batch in _batches(log)}
+        present = {} if log is None else {base: batch for base, _, batch in _batches(log)}
         for base, _, batch in batches:
             if base < start and log is not None and log.log_end_offset > start:
                 continue  # deleted, not lost
-            if found.get(base) != batch:
+            if present.get(base) != batch:
                 lost.append(LostRecords(broker_id, key, base, batches[-1][1]))
                 break
     return lost
 
 
 MEMORY_RETURN_MS: Final = 1_000
-"""Freed memory is given back at most so often."""
+"""Delay before freed memory is returned to the machine, for all that is freed in it."""
 
 
 class LogMemory:
-    """The account that the logs are charged to, and the machine that gets back what they free."""
+    """The memory account of a cluster's logs, whose freed memory is returned to the machine."""
 
     def __init__(self, scheduler: Scheduler, limit_bytes: int | None, reclaim: Callable[[], object]) -> None:
-        """Half of the machine's memory is the limit unless given; `reclaim()` frees what may go."""
+        """`limit_bytes` is the bound (default: half of the machine's memory); `reclaim()` frees deletable records."""
         self._scheduler = scheduler
         self._handle: Handle | None = None
         self.account = MemoryAccount(
@@ -93,7 +93,7 @@ class LogMemory:
         )
 
     def _return_soon(self) -> None:
-        """Give freed memory back to the machine, when what uses it still has let go of it."""
+        """Return freed memory to the machine after a delay, when its last users have dropped it."""
         if self._handle is None:
             self._handle = self._scheduler.call_later(MEMORY_RETURN_MS, self._return)
 
@@ -102,13 +102,13 @@ class LogMemory:
         return_freed_memory()
 
     def close(self) -> None:
-        """Give nothing back any more."""
+        """Cancel a pending return of memory."""
         if self._handle is not None:
             self._handle.cancel()
 
 
 class Node:
-    """What stays of a broker when its process ends: addresses, configuration, clock and logs."""
+    """The machine of one broker: addresses, configuration, clock and logs."""
 
     __slots__ = (
         "_before_power_loss",
@@ -144,7 +144,7 @@ class Node:
         self.broker_id = broker_id
         self.config = config
         self.clock = MachineClock(clock)
-        """Its wall clock gives the times of the logs; everything else goes by the monotonic time."""
+        """The machine's clock; its wall clock gives the times of the logs, all else uses monotonic time."""
         self._producers = ProducerStateManagerConfig(
             config.producer_id_expiration_ms, config.transaction_partition_verification_enable
         )
@@ -154,18 +154,18 @@ class Node:
         self._reopen = reopen
         self._was_started = False
         self.lost: list[LostRecords] = []
-        """What power losses have taken, found when the logs were opened again."""
+        """Records lost with the power, as noticed when the logs were opened again."""
         self._before_power_loss: KeptBatches = {}
         self.endpoints = endpoints
-        """Where clients are told to find it, by listener."""
+        """The advertised endpoints."""
         self.process: Process | None = None
         self.broker: Broker | None = None
         self.clients_cut_off = False
         self.on_stopped: Callable[[], object] | None = None
-        """What `Nodes.stop` was asked to call; None unless the broker is shutting down."""
+        """Callback of `Nodes.stop`; None unless the broker is shutting down."""
 
     def recover_logs(self, cluster_id: str) -> None:
-        """Make the logs ready for a new process, which reads them from its disk if it has one.
+        """Prepare the logs for a new process, from its disk if it has one.
 
         Raises ConfigError for a directory that cannot be used, and OSError.
         """
@@ -185,19 +185,19 @@ class Node:
         return self._reopen() if was_started and self._reopen is not None else None
 
     def lose_power(self) -> None:
-        """Leave of the logs what is on the simulated disk; the process must have ended."""
+        """Drop the part of the logs that is not on the simulated disk; the process must have ended."""
         assert self.disk is not None
         self._before_power_loss = {**self._before_power_loss, **kept_batches(self.logs)}
         self.disk.lose_power()
         self.logs = LogManager(self.clock, self._producers, self._memory)
 
     def has_lost_records(self, topic_partition: TopicPartition) -> bool:
-        """Whether a power loss has ever taken records of that log."""
+        """Whether that log has ever lost records with the power."""
         return any(each.topic_partition == topic_partition for each in self.lost)
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port of the first listener that clients are told of."""
+        """Host and port of the first advertised listener."""
         return self.endpoints[0].host, self.endpoints[0].port
 
     @property
@@ -210,7 +210,7 @@ NO_NODE_ID = -1
 
 
 def log_doubtful_configs(configs: Iterable[BrokerConfig], log: EventLogger) -> None:
-    """Log what has no effect, and heartbeats that are too rare."""
+    """Log configurations without effect, and heartbeat intervals that are too long."""
     configs = list(configs)
     _log_configs_without_effect(configs, log)
     _log_long_heartbeat_intervals(configs, log)
@@ -234,7 +234,7 @@ def _log_configs_without_effect(configs: Iterable[BrokerConfig], log: EventLogge
 
 
 def _log_long_heartbeat_intervals(configs: Iterable[BrokerConfig], log: EventLogger) -> None:
-    """Log, as Kafka does, that brokers would be fenced by chance."""
+    """Log, as Kafka does, heartbeat intervals with which live brokers may be fenced."""
     for config in configs:
         heartbeat_ms = config.broker_heartbeat_interval_ms
         session_ms = config.broker_session_timeout_ms

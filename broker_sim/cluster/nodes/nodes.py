@@ -62,7 +62,7 @@ class Nodes:
         data: DataDirectory | None = None,
         disks: Mapping[int, SimulatedDisk] | None = None,
     ) -> None:
-        """Make the nodes, from what `data` has if it is given: an open directory, closed by its owner.
+        """Create the nodes, with the content of `data`, an open directory that its owner closes (default: none).
 
         With simulated `disks` the logs are kept there instead.
         """
@@ -131,7 +131,7 @@ class Nodes:
         self._on_turn: Callable[[], object] | None = None
 
     def _open_data(self, data: DataDirectory, configs: Mapping[int, BrokerConfig]) -> dict[int, LogDirectory]:
-        """Keep the metadata from now on, and open the logs; brokers that this cluster does not have are gone.
+        """Store the metadata from now on, and open the logs; sessions of former brokers end.
 
         The metadata comes first: after a kill in between, the next start finds its cluster id.
         """
@@ -161,13 +161,13 @@ class Nodes:
         self._tick_handle = self._controller_process.call_later(delay_ms, self._tick)
 
     def _reclaim_memory(self) -> None:
-        """Let running brokers free what they may; the logs of the others are left as they are."""
+        """Let running brokers free deletable records; the logs of other brokers stay as they are."""
         for node in self.nodes.values():
             if node.state is ProcessState.RUNNING:
                 node.logs.reclaim()
 
     def node(self, broker_id: int) -> Node:
-        """Return the node, or raise `UnknownBrokerError` naming those that there are."""
+        """Return the node. Raises `UnknownBrokerError` with the existing ids."""
         node = self.nodes.get(broker_id)
         if node is None:
             raise UnknownBrokerError(broker_id, self.nodes)
@@ -288,7 +288,7 @@ class Nodes:
 
     @property
     def has_authorizer(self) -> bool:
-        """Whether clients are asked what they may do."""
+        """Whether the cluster has an authorizer."""
         return bool(self._first_config.authorizer_class_name)
 
     def make_topics(self, topics: Iterable[CreatableTopic]) -> int:
@@ -300,7 +300,7 @@ class Nodes:
         return self.controller.image.version
 
     def reset(self, topics: Iterable[CreatableTopic]) -> int:
-        """Leave only these topics at the controller, new ones, and the coordinators' without records.
+        """Replace all topics by these and by empty topics of the coordinators.
 
         Returns the metadata version. Raises ApiError.
         """
@@ -331,13 +331,13 @@ class Nodes:
         return self.controller.image.version
 
     def watch(self, on_turn: Callable[[], object] | None) -> None:
-        """Call `on_turn()` whenever a node may have done something; None ends that."""
+        """Call `on_turn()` whenever a node may have done something; None stops that."""
         self._on_turn = on_turn
         for process in self._processes():
             process.on_turn = on_turn
 
     def _processes(self) -> list[Process]:
-        """Return the processes that live."""
+        """Return the live processes."""
         brokers = [node.process for node in self.nodes.values() if node.process is not None]
         return [self._controller_process, *brokers]
 
@@ -371,9 +371,9 @@ class Nodes:
         )
 
     def halt(self) -> None:
-        """Let no node begin anything more; only `shutdown` may follow.
+        """Pause all nodes; only `shutdown` may follow.
 
-        A signal handler may call it, while a node is in the midst of something.
+        A signal handler may call it while a node is running.
         """
         for process in self._processes():
             process.pause()
@@ -397,9 +397,9 @@ _TOPICS: Final = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STA
 def emptied_topics(
     brokers: Collection[Broker], image: MetadataImage, config: BrokerConfig, others: Container[str]
 ) -> tuple[list[str], list[CreatableTopic]]:
-    """Return which coordinators' topics that are there may stay, and which are to be made anew.
+    """Return the existing topics of coordinators that may stay, and those to be created again.
 
-    Those that nobody has used stay: to make 50 partitions anew takes 15 ms. `others` are not looked at.
+    Unused ones stay, because creating 50 partitions takes 15 ms. Topics in `others` are left out.
     """
     kept, anew = [], []
     for name in _TOPICS:
@@ -416,7 +416,7 @@ def emptied_topics(
 
 
 def _is_used(brokers: Collection[Broker], topic: TopicState) -> bool:
-    """Whether a coordinator has written, or has a group that it has not written yet."""
+    """Whether a coordinator has written to the topic, or has an unwritten group."""
     if topic.name == GROUP_METADATA_TOPIC and any(
         shard.groups for broker in brokers for shard in broker.groups.shards()
     ):
@@ -430,19 +430,19 @@ def _is_used(brokers: Collection[Broker], topic: TopicState) -> bool:
 
 
 def leads(nodes: Nodes, broker: Broker, topic: str, partition: int) -> bool:
-    """Whether the broker leads it; one that was paused may not have heard that another does now."""
+    """Whether the broker leads the partition by the controller's metadata, which a paused one may not have."""
     state = nodes.controller.image.partition(TopicPartition(topic, partition))
     return state is not None and state.leader == broker.broker_id
 
 
 def live_leader(nodes: Nodes, key: TopicPartition) -> Broker | None:
-    """Return the broker that leads the partition, None without a live one."""
+    """Return the live leader of the partition, or None."""
     state = nodes.controller.image.partition(key)
     return None if state is None else nodes.brokers.get(state.leader)
 
 
 def leaders_log(nodes: Nodes, key: TopicPartition) -> PartitionLog | None:
-    """Return the log of the partition's leader, None without a live one."""
+    """Return the log of the partition's live leader, or None."""
     leader = live_leader(nodes, key)
     partition = None if leader is None else leader.replica_manager.partitions.get(key)
     return None if partition is None else partition.log

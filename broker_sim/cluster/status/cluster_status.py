@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PurgatoryStatus:
-    """One purgatory of one live broker, and what is parked in it."""
+    """One purgatory of one live broker, with its parked operations."""
 
     broker: int
     name: str
-    """Produce, Fetch, DeleteRecords, ElectLeader, ShareFetch, Rebalance, Heartbeat or ThrottledChannel."""
+    """`Produce`, `Fetch`, `DeleteRecords`, `ElectLeader`, `ShareFetch`, `Rebalance`, `Heartbeat`, `ThrottledChannel`"""
     watched: int
     num_delayed: int
     completed: int
@@ -63,12 +63,12 @@ class PurgatoriesStatus(tuple[PurgatoryStatus, ...]):
     __slots__ = ()
 
     def of(self, broker_id: int, name: str) -> PurgatoryStatus:
-        """Return one purgatory, such as `of(1, "Produce")`. LookupError if it is not there."""
+        """Return one purgatory, such as `of(1, "Produce")`. Raises LookupError for an unknown one."""
         for purgatory in self:
             if (purgatory.broker, purgatory.name) == (broker_id, name):
                 return purgatory
-        known = ", ".join(f"{one.broker} {one.name}" for one in self) or "none"
-        raise LookupError(f"broker {broker_id} has no purgatory {name!r}; there are {known}")
+        names = ", ".join(f"{one.broker} {one.name}" for one in self) or "none"
+        raise LookupError(f"broker {broker_id} has no purgatory {name!r}; there are {names}")
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, grouped by broker."""
@@ -79,7 +79,7 @@ class PurgatoriesStatus(tuple[PurgatoryStatus, ...]):
 
 
 def purgatories_status(nodes: Nodes) -> PurgatoriesStatus:
-    """Return every purgatory of every live broker, with the operations that are parked in it."""
+    """Return every purgatory of every live broker, with its parked operations."""
     return PurgatoriesStatus(
         PurgatoryStatus(
             broker_id,
@@ -103,14 +103,14 @@ class BrokerStatus:
 
     id: int
     address: str
-    """`host:port` for clients: that of the first listener."""
+    """`host:port` of the first listener."""
     listeners: Mapping[str, str]
-    """`host:port` of every listener that clients are told of, by its name."""
+    """`host:port` of every advertised listener, by its name."""
     state: str
     """`running`, `paused` or `dead`."""
     clients_cut_off: bool
     fenced: bool
-    """Whether the controller has fenced it, or does not know it."""
+    """Whether the controller has fenced the broker, or has not registered it."""
     epoch: int
     """The broker epoch, -1 before its first registration."""
 
@@ -131,7 +131,7 @@ class ReplicaStatus:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """One partition as the controller knows it, and its replicas on live brokers."""
+    """One partition in the controller's metadata, and its replicas on live brokers."""
 
     topic: str
     partition: int
@@ -139,12 +139,12 @@ class PartitionStatus:
     leader_epoch: int
     isr: tuple[int, ...]
     assignment: tuple[int, ...]
-    """All brokers that have a replica, the preferred leader first."""
+    """All brokers with a replica, the preferred leader first."""
     replicas: tuple[ReplicaStatus, ...]
 
     @property
     def followers(self) -> tuple[int, ...]:
-        """The brokers that have a replica and do not lead, dead ones too."""
+        """The brokers with a replica that do not lead, dead ones included."""
         return tuple(broker for broker in self.assignment if broker != self.leader)
 
     @property
@@ -217,11 +217,11 @@ class FaultStatus:
     lose: str | None
     delay_ms: int
     count: int | None
-    """How many more requests it will hit, None without a limit."""
+    """The number of requests that the fault may still hit, None without a limit."""
     hits: int
-    """How many requests it has hit."""
+    """The number of requests that the fault has hit."""
     hook: str | None = None
-    """The function that decides, None for a fault that is told by the fields above."""
+    """The name of the hook's function, None for a fault that is defined by its fields."""
     throttle_ms: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -231,12 +231,12 @@ class FaultStatus:
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatus:
-    """What the logs of all brokers keep in memory."""
+    """The memory that the logs of all brokers use."""
 
     used_bytes: int
-    """Batches that several replicas have count once."""
+    """Used bytes; batches of several replicas count once."""
     limit_bytes: int
-    """Where clients' records are refused."""
+    """The limit, at which clients' records are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ class ClusterStatus:
         return partitions[partition]
 
     def group(self, group_id: str) -> GroupStatus:
-        """Return one group. LookupError if it is not there."""
+        """Return one group. Raises LookupError for an unknown group."""
         return self.groups.of(group_id)
 
     def leader(self, topic: str, partition: int = 0) -> int:
@@ -288,7 +288,7 @@ class ClusterStatus:
         return self.partition(topic, partition).isr
 
     def followers(self, topic: str, partition: int = 0) -> tuple[int, ...]:
-        """Return the ids of the replicas that do not lead, dead ones too."""
+        """Return the ids of the replicas that do not lead, dead ones included."""
         return self.partition(topic, partition).followers
 
     def high_watermark(self, topic: str, partition: int = 0) -> int:
@@ -312,7 +312,7 @@ class ClusterStatus:
 
 
 def cluster_status(nodes: Nodes) -> ClusterStatus:
-    """Return the whole cluster as it is now."""
+    """Return a snapshot of the whole cluster."""
     return ClusterStatus(
         cluster_id=nodes.cluster_id,
         memory=MemoryStatus(nodes.memory.used_bytes, nodes.memory.limit_bytes),

@@ -47,7 +47,7 @@ class GroupMemberStatus:
     client_id: str
     client_host: str
     assignment: tuple[TopicPartition, ...]
-    """What it has been assigned. A classic group tells it while it is stable."""
+    """The assigned partitions; in a classic group only while it is stable."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -56,7 +56,7 @@ class GroupMemberStatus:
 
 
 def members_of(group: Group, config: BrokerConfig, image: MetadataImage) -> tuple[str, tuple[GroupMemberStatus, ...]]:
-    """Return how the group assigns, "" while that is not decided, and its members."""
+    """Return the group's assignor ("" while it is undecided) and its members."""
     if isinstance(group, ConsumerGroup):
         consumers = describe_consumers(group, offered_assignors(config)[0], image)
         return consumers.assignor_name, tuple(map(_modern_member, consumers.members))
@@ -94,7 +94,7 @@ def _streams_member(group: StreamsGroup, member: StreamsMember, image: MetadataI
 
 
 def _read_by(group: StreamsGroup, member: StreamsMember, image: MetadataImage) -> Iterator[tuple[str, Iterable[int]]]:
-    """Tell the partitions that the member's active tasks read."""
+    """Yield the partitions that the member's active tasks read, by topic."""
     sources = {} if group.topology is None else group.topology.source_topic_map()
     for name, subtopology in sources.items():
         topic = image.topics.get(name)
@@ -110,7 +110,7 @@ def _classic_member(
         try:
             assigned = read_assignment(bytes(member.member_assignment)).assigned_partitions
         except MalformedConsumerProtocolError:
-            assigned = []  # the members may tell each other what they like
+            assigned = []  # the members may exchange any bytes
         assignment = _partitions((each.topic, each.partitions) for each in assigned)
     return GroupMemberStatus(
         member.member_id, member.group_instance_id, member.client_id, member.client_host, assignment
@@ -121,54 +121,51 @@ def _partitions(topics: Iterable[tuple[str, Iterable[int]]]) -> tuple[TopicParti
     return tuple(sorted(TopicPartition(topic, each) for topic, numbers in topics for each in numbers))
 
 
-__all__ = ["GroupMemberStatus", "GroupOffsetStatus", "GroupStatus", "GroupsStatus", "groups_status"]
-
-
 @dataclass(frozen=True, slots=True)
 class GroupOffsetStatus:
-    """What a group has done of one partition that it has committed, that a member is assigned, or that it shares."""
+    """The progress of a group in one partition that is committed, assigned to a member, or shared."""
 
     topic: str
     partition: int
     committed_offset: int | None
-    """None where it has committed nothing. Of a share group its start offset: all before it is done."""
+    """The committed offset, None without one; the start offset of a share group."""
     high_watermark: int | None
-    """The end of what it could have read; None without a live leader."""
+    """The high watermark; None without a live leader."""
     lag: int | None
-    """What is left to commit, from the log's start where nothing is committed. Of a share group what is not done."""
+    """Records that are not committed (of a share group: not acknowledged); from the log's start without an offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """One group, as its coordinator knows it."""
+    """One group in its coordinator's state."""
 
     id: str
     type: str
     """`classic`, `consumer`, `share` or `streams`."""
     state: str
-    """As Kafka's tools call it: `Stable`, `Empty`, `PreparingRebalance`, ..."""
+    """The state, by the names of Kafka's tools: `Stable`, `Empty`, `PreparingRebalance`, ..."""
     assignor: str
-    """How partitions are assigned, "" while that is not decided."""
+    """The assignor of partitions, "" while it is undecided."""
     coordinator: int
-    """The broker that coordinates it."""
+    """The id of the coordinating broker."""
     members: tuple[GroupMemberStatus, ...]
     offsets: tuple[GroupOffsetStatus, ...]
     share_partitions: tuple[SharePartitionStatus, ...] = ()
-    """Of a share group: its partitions, with the records in flight."""
+    """The partitions of a share group, with the records in flight."""
 
     @property
     def lag(self) -> int:
-        """What is left to commit, or not done, in all partitions that have a live leader."""
+        """The sum of the lags in all partitions with a live leader."""
         return sum(offset.lag or 0 for offset in self.offsets)
 
     def committed(self, topic: str, partition: int = 0) -> int | None:
         """Return the committed offset of a partition, None without one."""
         key = (topic, partition)
-        found = (each.committed_offset for each in self.offsets if (each.topic, each.partition) == key)
-        return next(found, None)
+        offsets = (each.committed_offset for each in self.offsets if (each.topic, each.partition) == key)
+        return next(offsets, None)
 
     def share_partition(self, topic: str, partition: int = 0) -> SharePartitionStatus:
-        """Return a partition of a share group. LookupError if the group has not begun with it."""
+        """Return a partition of a share group. Raises LookupError if the group has not started with it."""
         for each in self.share_partitions:
             if (each.topic, each.partition) == (topic, partition):
                 return each
@@ -195,12 +192,12 @@ class GroupsStatus(tuple[GroupStatus, ...]):
     __slots__ = ()
 
     def of(self, group_id: str) -> GroupStatus:
-        """Return one group. LookupError, with those that there are, if it is not there."""
+        """Return one group. Raises LookupError with the existing ids."""
         for group in self:
             if group.id == group_id:
                 return group
-        known = ", ".join(group.id for group in self) or "none"
-        raise LookupError(f"there is no group {group_id!r}; there are {known}")
+        ids = ", ".join(group.id for group in self) or "none"
+        raise LookupError(f"unknown group {group_id!r}; groups: {ids}")
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -208,8 +205,8 @@ class GroupsStatus(tuple[GroupStatus, ...]):
 
 
 def groups_status(nodes: Nodes, group_id: str | None = None) -> GroupsStatus:
-    """Return all groups of all coordinators, or the one of that id if it is there."""
-    found = [
+    """Return all groups of all coordinators, or only the one of that id."""
+    groups = [
         _group_status(nodes, broker, shard, group)
         for broker in nodes.brokers.values()
         for shard in broker.groups.shards()
@@ -217,7 +214,7 @@ def groups_status(nodes: Nodes, group_id: str | None = None) -> GroupsStatus:
         for group in shard.groups.values()
         if group_id in {None, group.group_id}
     ]
-    return GroupsStatus(sorted(found, key=lambda group: group.id))
+    return GroupsStatus(sorted(groups, key=lambda group: group.id))
 
 
 def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group) -> GroupStatus:

@@ -208,16 +208,16 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
         shards = broker.groups.shards()
         groups = [group for shard in shards for group in shard.groups.values()]
         offsets.add_metric((label,), sum(shard.offsets.count() for shard in shards))
-        found = Counter((group.group_type, group.state_name) for group in groups)
+        group_counts = Counter((group.group_type, group.state_name) for group in groups)
         for kind in (CLASSIC, CONSUMER, SHARE, STREAMS):
             kinds.add_metric((kind, label), sum(group.group_type == kind for group in groups))
         classic.add_metric((label,), sum(group.group_type == CLASSIC for group in groups))
         for state, family in states.items():
-            family.add_metric((label,), found[CLASSIC, state])
+            family.add_metric((label,), group_counts[CLASSIC, state])
         for kind, family in modern.items():
             for state in STATES[kind]:
-                family.add_metric((state, label), found[kind, state])
-        counted = broker.groups.counters
+                family.add_metric((state, label), group_counts[kind, state])
+        counted = broker.groups.environment.counters
         for field, counts in counters.items():
             counts.add_metric((label,), getattr(counted, field))
     yield from (offsets, classic, kinds, *states.values(), *modern.values(), *counters.values())

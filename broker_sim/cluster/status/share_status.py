@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from broker_sim.share.partition.share_partition import SharePartition
 
 _STATES: Final[dict[int, str]] = {state.value: state.name.capitalize() for state in RecordState}
-"""What may be written is another number too; that is told as it is."""
+"""State names by number; a written state may have another number, which is shown as it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class InFlightStatus:
-    """Records next to each other with which a share group has begun, and which stand alike."""
+    """Consecutive records in flight with the same state."""
 
     first_offset: int
     last_offset: int
     state: str
-    """`Acquired`, `Available` (again), or `Acknowledged` and `Archived` behind one that is not done."""
+    """`Acquired`, `Available` (again), or `Acknowledged` and `Archived` behind an unfinished one."""
     delivery_count: int
-    """How often each of them was delivered."""
+    """The number of deliveries of each record."""
     member: str | None
     """The id of the member that has acquired them."""
     lock_left_ms: int | None
-    """When they are taken from the member."""
+    """The time until the acquisition ends, in ms."""
 
     @property
     def count(self) -> int:
-        """How many records they are."""
+        """The number of records."""
         return self.last_offset - self.first_offset + 1
 
 
@@ -57,21 +57,21 @@ class SharePartitionStatus:
     topic: str
     partition: int
     start_offset: int | None
-    """All before it is done. None before the group has read there."""
+    """The share-partition start offset; None before the group has read from the partition."""
     high_watermark: int | None
-    """The end of what can be read; None without a live leader."""
+    """The high watermark; None without a live leader."""
     lag: int | None
-    """How many records are not done, as Kafka's tools tell it; None where that is not known."""
+    """The lag as Kafka's tools show it; None if it is unknown."""
     in_flight: tuple[InFlightStatus, ...]
 
     def count(self, state: str) -> int:
-        """Return how many records in flight have that state."""
+        """Return the number of records in flight with that state."""
         return sum(each.count for each in self.in_flight if each.state == state)
 
     def at(self, offset: int) -> InFlightStatus | None:
-        """Return how the record stands, None if it is not in flight: it is done, or nobody had it yet."""
-        found = (one for one in self.in_flight if one.first_offset <= offset <= one.last_offset)
-        return next(found, None)
+        """Return the batch in flight with the record, None if it is finished or was never delivered."""
+        batches = (one for one in self.in_flight if one.first_offset <= offset <= one.last_offset)
+        return next(batches, None)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -79,7 +79,7 @@ class SharePartitionStatus:
 
 
 def share_partitions_status(nodes: Nodes, group: ShareGroup) -> Iterator[SharePartitionStatus]:
-    """Yield the share partitions of a group that have state, or are about to have it."""
+    """Yield the share partitions of a group that are initialized or being initialized."""
     names = nodes.controller.image.topic_names
     keys = {
         TopicPartition(names[topic_id], number): SharePartitionKey(group.group_id, topic_id, number)
@@ -93,43 +93,43 @@ def share_partitions_status(nodes: Nodes, group: ShareGroup) -> Iterator[SharePa
 
 
 _Standing: TypeAlias = tuple[str, int, str | None, int | None]
-"""State, deliveries, member, and what is left of the lock."""
+"""State, number of deliveries, member, and remaining time of the lock in ms."""
 _Part: TypeAlias = tuple[int, int, _Standing]
-"""First offset, last offset, and how the records stand."""
+"""First offset, last offset, and state of the records."""
 
 
 class _Known(NamedTuple):
-    """What is known of a share partition."""
+    """The known state of a share partition."""
 
     start_offset: int
     done_count: int = 0
-    """How many records from the start offset on are done."""
+    """The number of finished records from the start offset on."""
     in_flight: tuple[InFlightStatus, ...] = ()
 
 
 def _share_partition(nodes: Nodes, topic_partition: TopicPartition, key: SharePartitionKey) -> SharePartitionStatus:
-    known = _served(nodes, topic_partition, key) or _kept(nodes, key)
+    state = _served(nodes, topic_partition, key) or _kept(nodes, key)
     log = leaders_log(nodes, topic_partition)
-    has_begun = known.start_offset != UNINITIALIZED_START_OFFSET
+    has_begun = state.start_offset != UNINITIALIZED_START_OFFSET
     lag = None
     if log is not None and has_begun:
-        lag = max(0, log.high_watermark - known.start_offset - max(0, known.done_count))
+        lag = max(0, log.high_watermark - state.start_offset - max(0, state.done_count))
     elif log is not None:
         lag = _lag_from_reset(nodes, topic_partition, key, log)
     return SharePartitionStatus(
         topic_partition.topic,
         topic_partition.partition,
-        known.start_offset if has_begun else None,
+        state.start_offset if has_begun else None,
         None if log is None else log.high_watermark,
         lag,
-        known.in_flight,
+        state.in_flight,
     )
 
 
 def _lag_from_reset(
     nodes: Nodes, topic_partition: TopicPartition, key: SharePartitionKey, log: PartitionLog
 ) -> int | None:
-    """Return what is before a group that will begin where its configuration says."""
+    """Return the lag of a group that will start at its configured offset reset."""
     leader = live_leader(nodes, topic_partition)
     assert leader is not None, "its log was found"
     reset = leader.share_partitions.settings.auto_offset_reset(key.group_id)
@@ -139,7 +139,7 @@ def _lag_from_reset(
 
 
 def _served(nodes: Nodes, topic_partition: TopicPartition, key: SharePartitionKey) -> _Known | None:
-    """Return what the leader of the partition knows, None while it does not serve the group."""
+    """Return the state in the partition's leader, None while it does not serve the group."""
     leader = live_leader(nodes, topic_partition)
     served = None if leader is None else leader.share_partitions.partitions.get(key)
     if leader is None or served is None or served.state is not SharePartitionState.ACTIVE:
@@ -162,7 +162,7 @@ def _parts(served: SharePartition, now_ms: int) -> Iterator[_Part]:
 
 
 def _kept(nodes: Nodes, key: SharePartitionKey) -> _Known:
-    """Return what the share coordinator has."""
+    """Return the state in the share coordinator."""
     unknown = _Known(UNINITIALIZED_START_OFFSET)
     for broker in nodes.brokers.values():
         runtime = broker.share_coordinator.runtime
@@ -188,7 +188,7 @@ def _kept(nodes: Nodes, key: SharePartitionKey) -> _Known:
 
 
 def _joined(parts: Iterable[_Part]) -> Iterator[InFlightStatus]:
-    """Yield the parts, those that are next to each other and stand alike as one."""
+    """Yield the parts, adjacent ones with the same state merged."""
     first, end, alike = 0, 0, None
     for first_offset, last_offset, standing in parts:
         if standing != alike or first_offset != end:

@@ -1,6 +1,6 @@
-"""What the coordinators know of transactions, and the leaders of producers, frozen.
+"""Frozen snapshots of transactions in their coordinators, and of producers in the leaders' logs.
 
-It is read where it is, without a request. What has no live leader is not told.
+They are read in place, without a request. Partitions without a live leader are left out.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TransactionStatus:
-    """One transactional id, as its coordinator knows it."""
+    """One transactional id in its coordinator's state."""
 
     transactional_id: str
     state: str
-    """As Kafka's tools call it: `Empty`, `Ongoing`, `CompleteCommit`, ..."""
+    """The state, by the names of Kafka's tools: `Empty`, `Ongoing`, `CompleteCommit`, ..."""
     pending_state: str | None
-    """The state that is being written. It stays where the in-sync replicas do not take it."""
+    """The state that is being written; it remains if the in-sync replicas do not accept it."""
     coordinator: int
     producer_id: int
     producer_epoch: int
     timeout_ms: int
     age_ms: int | None
-    """How long its transaction is open, None without one."""
+    """The age of the open transaction in ms, None without one."""
     partitions: tuple[TopicPartition, ...]
-    """Those of the open transaction that have no marker yet."""
+    """The partitions of the open transaction without a marker yet."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -50,12 +50,12 @@ class TransactionsStatus(tuple[TransactionStatus, ...]):
     __slots__ = ()
 
     def of(self, transactional_id: str) -> TransactionStatus:
-        """Return one of them. LookupError, with those that there are, if it is not there."""
+        """Return one transactional id. Raises LookupError with the existing ids."""
         for transaction in self:
             if transaction.transactional_id == transactional_id:
                 return transaction
-        known = ", ".join(each.transactional_id for each in self) or "none"
-        raise LookupError(f"there is no transactional id {transactional_id!r}; there are {known}")
+        ids = ", ".join(each.transactional_id for each in self) or "none"
+        raise LookupError(f"unknown transactional id {transactional_id!r}; transactional ids: {ids}")
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -64,7 +64,7 @@ class TransactionsStatus(tuple[TransactionStatus, ...]):
 
 @dataclass(frozen=True, slots=True)
 class ProducerStatus:
-    """What the leader of one partition knows of one idempotent producer."""
+    """The state of one idempotent producer in the log of one partition's leader."""
 
     topic: str
     partition: int
@@ -74,9 +74,9 @@ class ProducerStatus:
     transaction_start_offset: int | None
     """The first offset of its open transaction, None without one."""
     transactional_id: str | None
-    """None for a producer without one, and where no live coordinator knows it."""
+    """The transactional id, None without one and without a live coordinator."""
     is_hanging: bool
-    """Whether the transaction is open here, and its coordinator has none in this partition: nothing ends it."""
+    """Whether the transaction is open in the log but not in its coordinator, so that nothing ends it."""
 
 
 class ProducersStatus(tuple[ProducerStatus, ...]):
@@ -91,8 +91,8 @@ class ProducersStatus(tuple[ProducerStatus, ...]):
 
 def transactions_status(nodes: Nodes) -> TransactionsStatus:
     """Return all transactional ids of all coordinators."""
-    found = [_transaction(broker, metadata) for broker, metadata in _each_transaction(nodes)]
-    return TransactionsStatus(sorted(found, key=lambda each: each.transactional_id))
+    transactions = [_transaction(broker, metadata) for broker, metadata in _each_transaction(nodes)]
+    return TransactionsStatus(sorted(transactions, key=lambda each: each.transactional_id))
 
 
 def _each_transaction(nodes: Nodes) -> Iterator[tuple[Broker, TransactionMetadata]]:
@@ -122,7 +122,7 @@ def _transaction(broker: Broker, metadata: TransactionMetadata) -> TransactionSt
 
 
 def producers_status(nodes: Nodes) -> ProducersStatus:
-    """Return what the leaders know of idempotent producers."""
+    """Return the idempotent producers in the leaders' logs."""
     transactions = {metadata.producer_id: metadata for _, metadata in _each_transaction(nodes)}
     return ProducersStatus(
         _producer(key, entry, transactions.get(entry.producer_id))

@@ -1,4 +1,4 @@
-"""The verbs of a cluster: the only list of what can be done to it.
+"""The verbs of a cluster: the only list of operations on it.
 
 `AsyncCluster` carries them out; `Cluster` and `VirtualCluster` are made from this list, and so are
 the control port and `broker-sim ctl`. A new verb is one method here and its tests: the method, its
@@ -6,8 +6,8 @@ parameters and its docstring are all that the other faces need. `broker-sim ctl`
 for its help, so what is slow to import is imported where it is used.
 
 Every method runs on the cluster's event loop. Errors: UnknownBrokerError and UnknownPartitionError
-for what does not exist, WrongStateError for a verb that does not fit the state of the broker, ApiError
-for what a Kafka controller would refuse, ClusterTimeoutError for a wait that takes too long.
+for unknown ids, WrongStateError for a verb that does not fit the state of the broker, ApiError
+for requests that a Kafka controller would refuse, ClusterTimeoutError for a wait that takes too long.
 """
 
 from broker_sim.cluster.verbs.base import WAIT_LIMIT_S
@@ -22,4 +22,4 @@ __all__ = ["WAIT_LIMIT_S", "Verbs"]
 
 
 class Verbs(ScopeVerbs, WaitVerbs, StatusVerbs, SecurityVerbs, TopicVerbs, GroupVerbs, RequestVerbs, BrokerVerbs):
-    """What can be done to a running cluster."""
+    """All verbs of a running cluster."""

@@ -1,4 +1,4 @@
-"""Verbs on brokers and links: how they live, die, and reach each other."""
+"""Verbs on brokers and the links between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BrokerVerbs(BaseVerbs):
-    """What can be done to brokers."""
+    """The verbs on brokers."""
 
     @verb()
     def pause(self, broker_id: int) -> None:
@@ -36,7 +36,7 @@ class BrokerVerbs(BaseVerbs):
 
     @waiting_verb()
     async def stop(self, broker_id: int) -> None:
-        """Shut the broker down as SIGTERM does (controlled shutdown): it first hands over what it leads."""
+        """Shut the broker down as SIGTERM does (controlled shutdown): it first hands over its leaderships."""
         await self._stop(broker_id)
 
     @waiting_verb()
@@ -45,9 +45,9 @@ class BrokerVerbs(BaseVerbs):
 
         Waits until clients can connect, which is when the controller has registered the broker again:
         after a kill only when its old session has ended (`broker.session.timeout.ms`). With a data
-        directory it reads its files as they are now; ConfigError if that is not its directory. With
-        `end_session=True` that session is ended at once, which no Kafka does. With `wait=False`
-        returns at once.
+        directory it reads its current files; ConfigError for a directory of another broker. With
+        `end_session=True` the old session ends at once, which has no counterpart in Kafka. With `wait=False`
+        it returns at once.
         """
         self._start_dead(broker_id, end_session=end_session)
         if wait:
@@ -55,7 +55,7 @@ class BrokerVerbs(BaseVerbs):
 
     @waiting_verb()
     async def roll(self) -> None:
-        """Restart all brokers one after the other, each when the last one is back in every ISR.
+        """Restart all brokers one by one, each when the previous one is back in every ISR.
 
         Raises WrongStateError unless every broker is running.
         """
@@ -85,9 +85,9 @@ class BrokerVerbs(BaseVerbs):
     def disconnect_clients(self, broker_id: int, *, listener: str | None = None) -> None:
         """Cut the broker off from its clients, those of one listener or all. The other nodes still reach it.
 
-        Connections stay and new ones are made, but what either side sends waits until
-        `reconnect_clients`, and is lost when the broker dies before. TLS handshakes hang. Raises ConfigError
-        for a listener that the broker does not have.
+        Connections stay and new ones are accepted, but bytes of either side wait until
+        `reconnect_clients`, and are lost if the broker dies before. TLS handshakes hang. Raises ConfigError
+        for an unknown listener.
         """
         node = self.nodes.alive(broker_id)
         node.clients_cut_off = self.listeners.hold_clients(broker_id, listener)
@@ -102,16 +102,16 @@ class BrokerVerbs(BaseVerbs):
     def set_link(self, source: int, target: int, *, drop: bool = False, delay_ms: int = 0) -> None:
         """Cut or slow the link from one broker to another. Without options it is healthy again.
 
-        A cut link holds what is sent until it is healthy again, as TCP does.
+        A cut link holds messages until it is healthy again, as TCP does.
         """
         self.nodes.set_link(source, target, drop=drop, delay_ms=delay_ms)
 
     @verb()
     def delay_metadata(self, max_ms: int = 0) -> None:
-        """Let each broker take new metadata late, as Kafka's do; without a time at once again.
+        """Let each broker apply new metadata late, as Kafka's do; 0 ends the delay.
 
-        A broker hears of it up to `max_ms` after the controller has answered, and leads and follows new
-        partitions up to `max_ms` after that; each draws its own times. A topic that was just created is
+        A broker receives it up to `max_ms` after the controller has answered, and leads and follows new
+        partitions up to `max_ms` after that; each draws its own delays. A topic that was just created is
         unknown in the first time (UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION), and has no leader there
         in the second (NOT_LEADER_OR_FOLLOWER).
         """
@@ -119,13 +119,13 @@ class BrokerVerbs(BaseVerbs):
 
     @waiting_verb()
     async def reset(self) -> None:
-        """Bring the cluster back to how it was opened, without a restart.
+        """Restore the state in which the cluster was opened, without a restart.
 
-        Removes faults, forgets kept requests and denials, mends links, resumes paused brokers and starts dead ones
-        (their old session ends at once). When all accept clients again, it deletes all topics, SCRAM users, ACLs,
-        quotas and configurations that were set since, and makes the topics that the cluster was opened with, in one
-        step: no client can create one in between. Groups and transactional ids are gone; Kafka's own topics stay,
-        empty. Returns when every broker knows them and coordinators have loaded.
+        Removes faults, recorded requests and denials, mends links, resumes paused brokers and starts dead ones (their
+        old session ends at once). When all accept clients again, it deletes all topics, SCRAM users, ACLs, quotas and
+        configurations that were set since, and creates the initial topics, in one step: no client can create one in
+        between. Groups and transactional ids are deleted; Kafka's own topics stay, empty. Returns when every broker
+        has the new metadata and coordinators have loaded.
         """
         nodes = self.nodes
         nodes.faults.clear()
@@ -159,7 +159,7 @@ class BrokerVerbs(BaseVerbs):
 
 
 def _are_loaded(brokers: Iterable[Broker]) -> bool:
-    """Whether each coordinator has loaded what its broker leads."""
+    """Whether each coordinator has loaded all partitions that its broker leads."""
     return not any(
         coordinator.runtime.is_loading
         for broker in brokers

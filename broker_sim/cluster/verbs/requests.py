@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class RequestVerbs(BaseVerbs):
-    """What can be done to requests."""
+    """The verbs on requests of clients."""
 
     @verb(path="/inject")
     def inject(self, fault: Fault) -> InjectedFault:
-        """Let a fault hit requests of clients from now on; returns a handle to it."""
+        """Let a fault hit requests of clients from now on; return its handle."""
         from broker_sim.handlers.faults import Fault as FaultClass  # noqa: PLC0415 - see `Verbs`
 
         if not isinstance(fault, FaultClass):
@@ -40,9 +40,9 @@ class RequestVerbs(BaseVerbs):
     ) -> InjectedFault:
         """Call `function(request)` for requests of an API from now on: it may answer, delay or lose them.
 
-        A request is handled as always unless the function says otherwise, by the methods of
+        A request is handled normally unless the function calls a method of
         `HookedRequest`. The function runs on the cluster's event loop: it must not wait, nor call a
-        `Cluster`. `count` is how many requests it is called for. Returns a handle as `inject` does.
+        `Cluster`. `count` is the maximum number of calls (default: no limit). Returns a handle as `inject` does.
         """
         from broker_sim.handlers.faults import Hook  # noqa: PLC0415 - see `Verbs`
 
@@ -50,7 +50,7 @@ class RequestVerbs(BaseVerbs):
 
     @verb("DELETE", "/inject/{fault_id}")
     def heal(self, fault_id: int | None = None) -> None:
-        """Remove one injected fault, or all of them. LookupError if there is none of that id."""
+        """Remove one injected fault, or all of them. Raises LookupError for an unknown id."""
         self.nodes.faults.heal(fault_id)
 
     @waiting_verb()
@@ -66,10 +66,10 @@ class RequestVerbs(BaseVerbs):
         controller_mutation_rate: float | None = None,
         connection_creation_rate: float | None = None,
     ) -> None:
-        """Set the quotas of a client id, a user, both together or an address; none stay that are not named.
+        """Set the quotas of a client id, a user, both together or an address, and remove its other quotas.
 
-        "<default>" stands for all that have none of their own. Without any quota they are free again.
-        Returns when every running broker that can be reached knows. Raises ApiError as AlterClientQuotas.
+        "<default>" stands for all without quotas of their own. Without any quota all are removed.
+        Returns when every running broker that can be reached has them. Raises ApiError as AlterClientQuotas.
         """
         from broker_sim.controller import quotas_to_set  # noqa: PLC0415 - see `Verbs`
         from broker_sim.errors import ApiError  # noqa: PLC0415 - see `Verbs`
@@ -95,9 +95,9 @@ class RequestVerbs(BaseVerbs):
 
     @verb()
     def keep_requests(self, count: int = 1_000) -> None:
-        """Keep the last `count` requests of clients and their answers from now on, for `requests`.
+        """Record the last `count` requests of clients and their responses from now on, for `requests`.
 
-        It forgets what was kept before; 0 ends it. Messages are kept whole, with their records.
+        Earlier ones are dropped; 0 ends the recording. Messages are recorded whole, with their records.
         """
         if count < 0:
             raise ValueError(f"'count' must be at least 0, not {count}")
@@ -105,7 +105,7 @@ class RequestVerbs(BaseVerbs):
 
     @verb("GET", "/requests")
     def requests(self, api: str | None = None, client_id: str | None = None) -> RequestsStatus:
-        """Return the requests of clients that are kept, in the order in which they came.
+        """Return the recorded requests of clients, in the order of their arrival.
 
         `api` is Kafka's name, in any case. Raises WrongStateError unless `keep_requests` was called.
         """
@@ -113,5 +113,5 @@ class RequestVerbs(BaseVerbs):
 
         kept = self.nodes.requests
         if not kept.limit:
-            raise WrongStateError("no requests are kept; call keep_requests() before they come")
+            raise WrongStateError("requests are not recorded; call keep_requests() first")
         return kept.find(None if api is None else served_api(api), client_id)

@@ -1,4 +1,4 @@
-"""Verbs on what clients may do, and on what brokers show them."""
+"""Verbs on access rights, passwords and certificates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SecurityVerbs(BaseVerbs):
-    """What can be done about rights, where `authorizer.class.name` is set, and about certificates."""
+    """The verbs on access rights (with `authorizer.class.name`), passwords and certificates."""
 
     @waiting_verb()
     async def grant(
@@ -22,10 +22,10 @@ class SecurityVerbs(BaseVerbs):
     ) -> None:
         """Add an ACL: `grant("User:billing", "READ", "topic:orders")`.
 
-        Returns when every running broker that can be reached knows it. `resource` is `topic:orders`,
-        `topic:ord*` for all that begin so, `topic:*`, or `cluster`; likewise `group:` and
-        `transactional_id:`. A principal without a type is a user. `deny` forbids instead, which wins
-        over all that allows. Raises WrongStateError without an authorizer.
+        Returns when every running broker that can be reached has it. `resource` is `topic:orders`,
+        `topic:ord*` for a prefix, `topic:*`, or `cluster`; likewise `group:` and
+        `transactional_id:`. A principal without a type is a user. `deny` forbids instead, which takes
+        precedence over rules that allow. Raises WrongStateError without an authorizer.
         """
         from broker_sim.cluster.text_forms import parse_acl  # noqa: PLC0415 - see `Verbs`
         from broker_sim.errors import ApiError  # noqa: PLC0415 - see `Verbs`
@@ -43,7 +43,7 @@ class SecurityVerbs(BaseVerbs):
     ) -> None:
         """Remove an ACL that was added with the same arguments, or by a client.
 
-        Requests of a client from now on are refused, also on its open connections. Raises LookupError if
+        Later requests are refused, also on open connections. Raises LookupError if
         there is no such ACL.
         """
         from broker_sim.cluster.text_forms import parse_acl  # noqa: PLC0415 - see `Verbs`
@@ -58,17 +58,17 @@ class SecurityVerbs(BaseVerbs):
 
     @verb("GET", "/denials")
     def denials(self, principal: str | None = None) -> DenialsStatus:
-        """Return what clients asked for and were denied, in order; the last 10 000, for one principal or all.
+        """Return the last 10 000 denied requests, in order, for one principal or all.
 
-        It is Kafka's audit log: what was only left out of a list is not in it.
+        It is Kafka's audit log: resources that were only left out of a list are not in it.
         """
         return self.nodes.denials.find(principal)
 
     @verb()
     def end_connections(self, principal: str) -> None:
-        """Break off all connections of a principal: `end_connections("User:billing")`.
+        """Abort all connections of a principal: `end_connections("User:billing")`.
 
-        No Kafka does so: there a connection lives on when its credential is gone, until it has to log in
+        Kafka has no counterpart: there a connection survives its credential, until it has to log in
         again (`connections.max.reauth.ms`). A principal without a type is a user; clients that have not
         logged in are `User:ANONYMOUS`.
         """
@@ -81,10 +81,10 @@ class SecurityVerbs(BaseVerbs):
     async def set_password(self, user: str, password: str) -> None:
         """Give a user another password: `set_password("billing", "new")`.
 
-        Logins from now on need it, by PLAIN, and by SCRAM where the user has a credential; connections live on
-        until they have to log in again. `client_config` has it too, so an application that was configured before
-        has the wrong one. Returns when every running broker that can be reached knows it; `reset` brings the old
-        one back. Raises LookupError if there is no such user, ConfigError for an empty password.
+        Later logins need it, by PLAIN, and by SCRAM if the user has a credential; connections stay open
+        until they have to log in again. `client_config` returns it too, so an application that was configured
+        before has the wrong one. Returns when every running broker that can be reached has it; `reset` restores
+        the old one. Raises LookupError if there is no such user, ConfigError for an empty password.
         """
         from broker_sim.cluster.listeners.broker_listeners import check_user, with_password  # noqa: PLC0415 - see `Verbs`
 
@@ -103,12 +103,12 @@ class SecurityVerbs(BaseVerbs):
 
     @verb()
     def renew_certificates(self, *, expired: bool = False, wrong_host: bool = False) -> None:
-        """Let all brokers show new certificates from the next connection on; open connections stay.
+        """Give all brokers new certificates from the next connection on; open connections stay.
 
-        Certificates that the cluster makes are made anew: with `expired` they ended in 2021, with `wrong_host`
-        they are for another host, and clients refuse both. A key store is read again as it is now. `reset`
-        brings good ones back. Raises WrongStateError where no listener has TLS, or where a listener with a
-        key store is to show a bad one; ConfigError for a key store that cannot be read.
+        The cluster makes its certificates again: with `expired` they ended in 2021, with `wrong_host`
+        they are for another host, and clients refuse both. A key store is read again. `reset`
+        restores valid ones. Raises WrongStateError without a listener with TLS, or for a bad certificate
+        of a listener with a key store; ConfigError for a key store that cannot be read.
         """
         secured = [ssl for listeners in self.listeners.all for ssl in listeners.ssl.values()]
         if not secured:
@@ -121,15 +121,15 @@ class SecurityVerbs(BaseVerbs):
         """Return the key with which the cluster signs tokens, as a JSON Web Key Set.
 
         `GET /jwks` of the control port is a `sasl.oauthbearer.jwks.endpoint.url` for others. Raises
-        WrongStateError where no listener takes tokens that the cluster signs.
+        WrongStateError if no listener accepts tokens that the cluster signs.
         """
         sasl = [each for listeners in self.listeners.all for each in listeners.sasl.values()]
         if not any(each.own_token for each in sasl):
-            raise WrongStateError("no listener takes signed tokens of the cluster's own")
+            raise WrongStateError("no listener accepts tokens that the cluster signs")
         return self.token_issuer.key_set
 
     def _check_guarded(self) -> None:
-        """Raise WrongStateError where everybody may do everything."""
+        """Raise WrongStateError without an authorizer."""
         if not self.nodes.has_authorizer:
             raise WrongStateError("there is no authorizer; set authorizer.class.name, as docs/security.md shows")
 

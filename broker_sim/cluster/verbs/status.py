@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class StatusVerbs(BaseVerbs):
-    """What can be seen of a cluster."""
+    """The verbs that describe the cluster."""
 
     @verb("GET", "/status")
     def status(self) -> ClusterStatus:
@@ -41,14 +41,14 @@ class StatusVerbs(BaseVerbs):
 
     @verb("GET", "/groups")
     def groups(self) -> GroupsStatus:
-        """Return all groups of consumers: state, members with what they are assigned, offsets and lag."""
+        """Return all groups of consumers: state, members with assignments, offsets and lag."""
         from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
 
         return groups_status(self.nodes)
 
     @verb("GET", "/groups/{group_id}")
     def group(self, group_id: str) -> GroupStatus:
-        """Return one group of consumers. LookupError if it is not there."""
+        """Return one group of consumers. Raises LookupError for an unknown group."""
         from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
 
         return groups_status(self.nodes).of(group_id)
@@ -69,7 +69,7 @@ class StatusVerbs(BaseVerbs):
 
     @verb("GET", "/purgatory")
     def purgatory(self) -> PurgatoriesStatus:
-        """Return what is parked in each purgatory: keys, age, time left, wheel level and bucket."""
+        """Return the parked operations of each purgatory: keys, age, time left, wheel level and bucket."""
         from broker_sim.cluster.status.cluster_status import purgatories_status  # noqa: PLC0415 - see `Verbs`
 
         return purgatories_status(self.nodes)
@@ -102,7 +102,7 @@ class StatusVerbs(BaseVerbs):
 
 
 class WaitVerbs(BaseVerbs):
-    """What can be waited for. The waits wake when something changes."""
+    """The verbs that wait for a state; they wake when something changes."""
 
     @waiting_verb()
     async def wait_until_in_sync(self, timeout_s: float = WAIT_LIMIT_S) -> None:
@@ -123,25 +123,25 @@ class WaitVerbs(BaseVerbs):
         lacks: int | None = None,
         timeout_s: float = WAIT_LIMIT_S,
     ) -> PartitionStatus:
-        """Wait until a partition's ISR is as asked for; returns the partition then.
+        """Wait until a partition's ISR has a size or certain members; return the partition then.
 
-        `size` is how many in-sync replicas there are: all, unless anything is given. `has` and `lacks`
+        `size` is the number of in-sync replicas (default without any option: all). `has` and `lacks`
         are brokers. Raises ClusterTimeoutError after `timeout_s` seconds.
         """
         from broker_sim.cluster.status.cluster_status import partition_status  # noqa: PLC0415 - see `Verbs`
 
         status = partition_status(self.nodes, topic, partition)
-        wanted = size
+        expected = size
         if (size, has, lacks) == (None, None, None):
-            wanted = len(status.assignment)
+            expected = len(status.assignment)
 
         def is_reached() -> bool:
             nonlocal status
             status = partition_status(self.nodes, topic, partition)
             isr = status.isr
-            return wanted in (None, len(isr)) and (has is None or has in isr) and (lacks is None or lacks not in isr)
+            return expected in (None, len(isr)) and (has is None or has in isr) and (lacks is None or lacks not in isr)
 
-        wishes = {"size": wanted, "has": has, "lacks": lacks}
+        wishes = {"size": expected, "has": has, "lacks": lacks}
         what = f"the ISR of {topic}-{partition} ({_text(wishes)})"
         await self._until_changed(is_reached, lambda: f"{what}; it is {list(status.isr)}", timeout_s)
         return status

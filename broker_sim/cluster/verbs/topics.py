@@ -76,10 +76,10 @@ class TopicVerbs(BaseVerbs):
 
     @verb("GET", "/topics/{topic}/records")
     def records(self, topic: str) -> TopicRecords:
-        """Return what consumers with read_committed can read of a topic now, partition by partition.
+        """Return the records that consumers with read_committed can read now, partition by partition.
 
-        Looks into the leaders' logs without a request, so injected faults and paused brokers do not
-        matter. Raises UnknownPartitionError, WrongStateError for a partition without a live leader.
+        Reads the leaders' logs without a request, so injected faults and paused brokers have no effect.
+        Raises UnknownPartitionError, WrongStateError for a partition without a live leader.
         """
         from broker_sim.cluster.records import readable_records  # noqa: PLC0415 - see `Verbs`
 
@@ -87,14 +87,14 @@ class TopicVerbs(BaseVerbs):
 
 
 class GroupVerbs(BaseVerbs):
-    """What can be done to groups of consumers."""
+    """The verbs on groups of consumers."""
 
     @waiting_verb(path="/groups/{group_id}/configs")
     async def set_group_configs(self, group_id: str, configs: Mapping[str, GivenValue] | None = None) -> None:
         """Set configurations of a group, such as `share.auto.offset.reset`; others stay as they are.
 
-        The group may come later. Returns when every running broker that can be reached knows. Raises
-        ApiError as IncrementalAlterConfigs, ValueError without any.
+        The group need not exist yet. Returns when every running broker that can be reached has them. Raises
+        ApiError as IncrementalAlterConfigs, ValueError without configurations.
         """
         from broker_sim.config import to_texts  # noqa: PLC0415 - see `Verbs`
         from broker_sim.controller import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType  # noqa: PLC0415 - see `Verbs`
@@ -102,7 +102,7 @@ class GroupVerbs(BaseVerbs):
         from broker_sim.runtime.arguments import check_can_be_sent  # noqa: PLC0415 - see `Verbs`
 
         if not configs:
-            raise ValueError("say which configurations, such as share.auto.offset.reset=earliest")
+            raise ValueError("pass at least one configuration, such as share.auto.offset.reset=earliest")
         texts = to_texts(configs)
         check_can_be_sent(group_id, *texts, *texts.values())
         changes = [ConfigAlteration(name, AlterOp.SET, text) for name, text in texts.items()]

@@ -34,7 +34,7 @@ class InvariantViolationError(AssertionError):
 
 
 _LEFT_OUT: set[str] = set()
-"""Those that are not looked at just now; see `left_out`."""
+"""The invariants that are not checked now; see `left_out`."""
 
 
 def violated(invariant: str, text: str) -> None:
@@ -45,7 +45,7 @@ def violated(invariant: str, text: str) -> None:
 
 @contextmanager
 def left_out(*invariants: str) -> Iterator[None]:
-    """Go on where these do not hold: what else finds a defect tells whether they are needed."""
+    """Do not check these invariants in the block, to learn whether others find a defect too."""
     _LEFT_OUT.update(invariants)
     try:
         yield
@@ -54,7 +54,7 @@ def left_out(*invariants: str) -> Iterator[None]:
 
 
 class InvariantChecker:
-    """Looks after each step at the partitions whose logs have changed, and at all after new metadata.
+    """Checks after each step the partitions whose logs have changed, and all after new metadata.
 
     * the high watermark never exceeds the log end of any member of the leader's maximal ISR; a deposed
       leader that has not heard of its successor is excepted where elections may be unclean, since
@@ -75,11 +75,11 @@ class InvariantChecker:
         self._seen: dict[Broker, MetadataImage] = {}
         """The brokers that lived at the last step, with their metadata."""
         self.renewed: tuple[Broker, ...] = ()
-        """Those of them that were started in that step, or heard of new metadata."""
+        """The brokers that were started in the last step, or received new metadata."""
 
     def check(self) -> None:
-        """Raise `InvariantViolationError` if something is wrong."""
-        # After most steps nothing has changed, and most of the time of a run would go here.
+        """Raise `InvariantViolationError` if an invariant does not hold."""
+        # After most steps nothing has changed; without this test most of a run would be spent here.
         self.renewed = ()
         everything = self._has_news()
         if not everything:
@@ -186,7 +186,7 @@ class InvariantChecker:
 
 
 class OperationWatches:
-    """Makes the observers that write into one trace."""
+    """The observers of purgatories that write into one trace."""
 
     def __init__(self, trace: LoopTrace) -> None:
         self._trace = trace
@@ -199,7 +199,7 @@ class OperationWatches:
         return watch
 
     def oldest_deadline_ms(self, broker_id: int) -> int | None:
-        """Return when the first of the broker's parked operations has to end; None without any."""
+        """Return the first deadline of the broker's parked operations in ms, None without any."""
         deadlines = [
             watch.oldest_deadline_ms
             for (watched_broker, _), watch in self._watches.items()
@@ -218,11 +218,11 @@ class OperationWatch:
         self._open: set[int] = set()
         self._deadlines_ms: dict[int, int] = {}
         self._told: dict[KeySet[Any], int] = {}
-        """Which keys of a set are recorded: its version."""
+        """The version of each key set whose keys have been recorded."""
 
     @property
     def oldest_deadline_ms(self) -> int | None:
-        """When the first of the parked operations has to end; None without any."""
+        """The first deadline of the parked operations in ms, None without any."""
         return min(self._deadlines_ms.values(), default=None)
 
     def attach(self, purgatory: DelayedOperationPurgatory[Any]) -> None:
@@ -239,21 +239,21 @@ class OperationWatch:
         self._record(self._label, operation.operation_id, "tried", *map(str, keys))
 
     def parked(self, operation: DelayedOperation, keys: Collection[object], /) -> None:
-        """Record that it has to wait."""
+        """Record that an operation has to wait."""
         self._record(self._label, operation.operation_id, "parked", len(keys))
         deadline_ms = self._clock.deadline_ms(operation.delay_ms)
         self._deadlines_ms[operation.operation_id] = deadline_ms
 
     def completed(self, operation: DelayedOperation, by: str, /) -> None:
-        """Record that it was completed before its time."""
+        """Record that an operation was completed before its deadline."""
         self._end(operation, "completed", by)
 
     def expired(self, operation: DelayedOperation, lateness_ms: int, /) -> None:
-        """Record that its time was over."""
+        """Record that an operation has expired."""
         self._end(operation, "expired", lateness_ms)
 
     def cancelled(self, operation: DelayedOperation, /) -> None:
-        """Record that it was dropped."""
+        """Record that an operation was dropped."""
         self._end(operation, "cancelled", "")
 
     def _end(self, operation: DelayedOperation, how: str, detail: object) -> None:

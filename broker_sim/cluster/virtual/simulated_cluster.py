@@ -1,4 +1,4 @@
-"""An `AsyncCluster` in virtual time whose run is recorded and checked."""
+"""An `AsyncCluster` in virtual time whose run is recorded and checked, and hosts for its clients."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class ClientHost:
-    """A host by name: what runs inside `with` is a program on it, and so are the tasks made there.
+    """A host by name: code in its `with` block runs on it, and so do tasks that are created there.
 
-    `disconnect` may come at any time, also before the block or after it.
+    `disconnect` may be called at any time, also before the block or after it.
     """
 
     def __init__(self, network: Network, name: str) -> None:
@@ -33,12 +33,12 @@ class ClientHost:
         self._entered: list[AbstractContextManager[None]] = []
 
     def disconnect(self) -> None:
-        """Cut the host off from everything: bytes wait, as TCP does, until `reconnect`."""
+        """Cut the host off from all others; bytes wait until `reconnect`, as with TCP."""
         self._network.cut(self.name, ANY)
         self._network.cut(ANY, self.name)
 
     def reconnect(self) -> None:
-        """Undo `disconnect`; what was held back arrives."""
+        """Undo `disconnect`; held bytes arrive."""
         self._network.mend(self.name, ANY)
         self._network.mend(ANY, self.name)
 
@@ -57,8 +57,8 @@ class SimulatedCluster(AsyncCluster):
 
     The loop's trace gets every step of every delayed operation, and the invariants are checked
     after each callback of the loop unless `check_invariants` is False. `latency_ms(source, target)`
-    says how long each message between two nodes takes. With `disk` each broker keeps its logs on a
-    simulated disk like that, which can lose its power. All random choices come from the loop's seed.
+    returns the latency of each message between two nodes. With `disk` each broker keeps its logs on a
+    simulated disk with these options, which can lose its power. All random choices come from the loop's seed.
     The other arguments are those of `AsyncCluster`.
     """
 
@@ -76,7 +76,7 @@ class SimulatedCluster(AsyncCluster):
         self._loop = loop
         self._check_invariants = check_invariants
         self.invariants: InvariantChecker | None = None
-        """What is checked, once the cluster is open."""
+        """The checker of invariants, once the cluster is open."""
         self.latency_ms = latency_ms
         self.operations = OperationWatches(loop.trace)
         self.observers.append(self.operations)
@@ -101,13 +101,13 @@ class SimulatedCluster(AsyncCluster):
         return self
 
     def client_host(self, name: str) -> ClientHost:
-        """Return a host for clients: what is started in a `with` block of it can be cut off from the rest."""
+        """Return a host for clients; clients that are started in its `with` block can be cut off from the brokers."""
         return ClientHost(self._loop.network, name)
 
     def lose_power(self, *broker_ids: int) -> None:
-        """Turn the power of brokers off, of all without ids; `restore_power` or `start` brings them back.
+        """Turn the power of these brokers off (default: all); `restore_power` or `start` starts them again.
 
-        What was not flushed is lost, but for what chance leaves. Dead brokers lose theirs too. Raises
+        Unflushed bytes are lost, except for a random part. Dead brokers lose theirs too. Raises
         WrongStateError without simulated disks.
         """
         nodes = [self.nodes.node(broker_id) for broker_id in broker_ids or self.nodes.nodes]
@@ -119,7 +119,7 @@ class SimulatedCluster(AsyncCluster):
             node.lose_power()
 
     async def restore_power(self, *broker_ids: int) -> None:
-        """Start dead brokers, all of them without ids; returns when clients can connect to them."""
+        """Start these dead brokers (default: all); returns when clients can connect to them."""
         dead = [
             broker_id
             for broker_id in broker_ids or self.nodes.nodes
@@ -130,9 +130,9 @@ class SimulatedCluster(AsyncCluster):
         await self._until(lambda: all(map(self.listeners.is_accepting, dead)), f"brokers {dead} to accept clients")
 
     def _wait_for_disk(self, broker_id: int, duration_ms: int) -> None:
-        """Let the broker's process do nothing for so long: its disk is busy.
+        """Block the broker's process while its disk is busy.
 
-        What it does in the same callback is done already. One after the other: syncs add up.
+        The rest of the current callback still runs. Durations of several syncs add up.
         """
         process = self.nodes.nodes[broker_id].process
         if process is None or process.state is ProcessState.DEAD:

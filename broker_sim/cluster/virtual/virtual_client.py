@@ -101,7 +101,7 @@ LENGTH_BYTES = 4
 
 
 class PendingResponse:
-    """A request that was sent, and its response once it has come."""
+    """A request, and its response once it has arrived."""
 
     __slots__ = ("api_key", "api_version", "correlation_id", "disconnected", "on_done", "received_ms",
                  "response", "sent_ms")  # fmt: skip
@@ -125,7 +125,7 @@ class PendingResponse:
 
     @property
     def done(self) -> bool:
-        """Whether it was answered, or its connection was lost."""
+        """Whether the response has arrived or the connection was lost."""
         return self.received_ms is not None
 
     @property
@@ -144,7 +144,7 @@ class PendingResponse:
 
 
 class _ClientConnection(asyncio.Protocol):
-    """One connection to a broker; requests are kept until it is established."""
+    """One connection to a broker; requests are queued until it is established."""
 
     def __init__(self, loop: VirtualEventLoop) -> None:
         self._loop = loop
@@ -155,7 +155,7 @@ class _ClientConnection(asyncio.Protocol):
         self.is_open = True
 
     def send(self, request: bytes, pending: PendingResponse | None) -> None:
-        """Send a request; `pending` gets its response, None is for a request without one."""
+        """Send a request; `pending` gets its response (None: there is no response)."""
         if pending is not None:
             self._waiting.append(pending)
         if self._transport is None:
@@ -164,7 +164,7 @@ class _ClientConnection(asyncio.Protocol):
             self._transport.write(request)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send the requests that were kept."""
+        """Send the queued requests."""
         self._transport = cast("asyncio.Transport", transport)
         if not self.is_open:
             self._transport.abort()
@@ -184,7 +184,7 @@ class _ClientConnection(asyncio.Protocol):
             del received[:end]
             correlation_id = int.from_bytes(frame[:LENGTH_BYTES], "big")
             if not self._waiting or self._waiting[0].correlation_id != correlation_id:
-                # A broker has answered twice, out of order, or what was never asked.
+                # A broker has answered twice, out of order, or without a request.
                 violated("answered-once", f"nobody waits for the response {correlation_id}")
                 continue
             pending = self._waiting.popleft()
@@ -192,13 +192,13 @@ class _ClientConnection(asyncio.Protocol):
             pending.finish(self._loop.clock.now_ms(), response)
 
     def close(self) -> None:
-        """Break the connection off; all requests on it finish as disconnected."""
+        """Abort the connection; all requests on it finish as disconnected."""
         if self._transport is not None:
             self._transport.abort()
         self.connection_lost(None)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Finish all requests as disconnected: the broker has closed, died, or refused."""
+        """Finish all requests as disconnected: the broker has closed the connection, died, or refused it."""
         self.is_open = False
         while self._waiting:
             pending = self._waiting.popleft()
@@ -210,7 +210,7 @@ class VirtualClient:
 
     def __init__(self, host: str, loop: VirtualEventLoop, addresses: Mapping[int, tuple[str, int]]) -> None:
         self.host = host
-        """The name by which faults of the virtual network know it."""
+        """The name of the host in faults of the virtual network."""
         self._loop = loop
         self._addresses = addresses
         self._connections: dict[int, _ClientConnection] = {}
@@ -219,9 +219,9 @@ class VirtualClient:
     def send(
         self, broker_id: int, message: Any, version: int, on_done: Callable[[PendingResponse], None] | None = None
     ) -> PendingResponse:
-        """Send a request; the answer comes while the cluster is stepped.
+        """Send a request; the response arrives while the cluster is stepped.
 
-        A dead broker answers with `disconnected`: it refuses the connection.
+        A request to a dead broker finishes as `disconnected`.
         """
         now_ms = self._loop.clock.now_ms()
         api_key = ApiKey(cast("int", message.API_KEY))
@@ -236,7 +236,7 @@ class VirtualClient:
         return pending
 
     def disconnect(self, broker_id: int) -> None:
-        """Break the connection to a broker off, as a client does that has waited long enough."""
+        """Abort the connection to a broker, as clients do after a timeout."""
         connection = self._connections.pop(broker_id, None)
         if connection is not None:
             connection.close()

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 FIRST_CLIENT_ID = 1_000
 QUERIES = frozenset(name for name, verb in verbs_of(Verbs).items() if verb.address.method == "GET")
-"""Verbs that change nothing, so the trace does not record them."""
+"""Verbs that change nothing, which the trace leaves out."""
 
 
 class SimulationError(AssertionError):
@@ -57,11 +57,12 @@ class SimulationError(AssertionError):
 class VirtualCluster(Verbs, BlockingFace):
     """Brokers 1 to `brokers` in virtual time. Single-threaded; it runs from the start.
 
-    It has the verbs of every cluster; those that wait advance virtual time. `max_latency_ms` > 0 gives every
-    message, between nodes and between clients and brokers, a random delay up to it; instead, `latency_ms(source,
-    target)` returns the delay of each message between nodes. With `disk` each broker keeps its logs on a simulated
-    disk, which can lose its power. The other arguments are those of `AsyncCluster`. As a context manager, or by
-    `close`, it ends with all brokers stopped and its trace written.
+    It has the verbs of every cluster; those that wait advance virtual time. `max_latency_ms` > 0
+    gives every message, between nodes and between clients and brokers, a random delay up to it;
+    instead, `latency_ms(source, target)` returns the delay of each message between nodes. With
+    `disk` each broker keeps its logs on a simulated disk, which can lose its power. The other arguments are
+    those of `AsyncCluster`. As a context manager, or by `close`, it ends with all brokers stopped and its
+    trace written.
     """
 
     @names_checked
@@ -115,7 +116,7 @@ class VirtualCluster(Verbs, BlockingFace):
         self.wait_for(self.inside.open())
 
     def close(self) -> None:
-        """Stop all brokers, and close a trace that was given as a path."""
+        """Stop all brokers, and close the trace file."""
         self.wait_for(self.inside.close())
 
     def __enter__(self) -> Self:
@@ -145,33 +146,33 @@ class VirtualCluster(Verbs, BlockingFace):
 
     @property
     def disks(self) -> Mapping[int, SimulatedDisk]:
-        """Simulated disks by broker; a test may bound them, make them read-only, or let their sync lie."""
+        """The simulated disks by broker; their attributes may be changed."""
         return self.inside.disks
 
     def lose_power(self, *broker_ids: int) -> None:
-        """Turn the power of brokers off, of all without ids: what was not flushed is lost.
+        """Turn the power of these brokers off (default: all); unflushed bytes are lost.
 
-        A process that is killed loses nothing that it has written; see `kill`. Raises WrongStateError
+        Unlike this, `kill` loses nothing that the process has written. Raises WrongStateError
         without simulated disks.
         """
         self.trace.record("lose_power", *broker_ids)
         self.loop.run_now(self.inside.lose_power, *broker_ids)
 
     def restore_power(self, *broker_ids: int) -> None:
-        """Start dead brokers, all of them without ids; returns when clients can connect to them."""
+        """Start these dead brokers (default: all); returns when clients can connect to them."""
         self.trace.record("restore_power", *broker_ids)
         self.wait_for(self.inside.restore_power(*broker_ids))
 
     @property
     def lost_records(self) -> list[LostRecords]:
-        """What brokers have lost with their power, each as it was found when the broker was started."""
+        """The records that brokers have lost with their power, as noticed when they were started again."""
         return [lost for node in self.nodes.nodes.values() for lost in node.lost]
 
     # -- time -----------------------------------------------------------------------------------
 
     @property
     def now_ms(self) -> int:
-        """The virtual time in milliseconds since the cluster was made."""
+        """The virtual time in milliseconds since the cluster was created."""
         return self.scheduler.clock.now_ms()
 
     def step(self) -> bool:
@@ -221,7 +222,7 @@ class VirtualCluster(Verbs, BlockingFace):
     # -- clients --------------------------------------------------------------------------------
 
     def client(self, host: str | None = None, listener: str | None = None) -> VirtualClient:
-        """Return a new client, on that host or on one of its own; it uses the first listener if none is named."""
+        """Return a new client, on that host (default: one of its own), for that listener (default: the first)."""
         if listener is None:
             addresses = {broker_id: node.address for broker_id, node in self.nodes.nodes.items()}
         else:
@@ -229,5 +230,5 @@ class VirtualCluster(Verbs, BlockingFace):
         return VirtualClient(host or f"client-{next(self._client_ids)}", self.loop, addresses)
 
     def client_host(self, name: str) -> ClientHost:
-        """Return a host of clients, which can be cut off from the rest."""
+        """Return a host for clients, which can be cut off from the brokers."""
         return self.inside.client_host(name)

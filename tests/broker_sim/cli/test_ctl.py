@@ -138,7 +138,7 @@ def test_groups_and_waits_are_tables(ctl, cluster):
     assert "orders-0" in ctl("wait-for-isr", "orders", "0", "--size", "3")[1]
     assert "coordinator" in ctl("groups")[1]
     assert ctl("group", "shop") == (
-        1, "", "broker-sim: there is no group 'shop'; there are none\n",
+        1, "", "broker-sim: unknown group 'shop'; groups: none\n",
     )  # fmt: skip
     late = ctl("wait-for-group", "shop", "--timeout-s", "0.01")
     assert late[0] == 1
@@ -154,7 +154,7 @@ def test_rights_need_an_authorizer_and_denials_are_a_table(ctl):
 
 def test_kept_requests_are_a_table(ctl, cluster):
     assert ctl("requests") == (
-        1, "", "broker-sim: no requests are kept; call keep_requests() before they come\n",
+        1, "", "broker-sim: requests are not recorded; call keep_requests() first\n",
     )  # fmt: skip
     assert ctl("keep-requests", "--count", "5")[1] == "keep-requests: done\n"
     with socket.create_connection(cluster.address(1)) as client:

@@ -190,7 +190,7 @@ class TestSetGroupConfigs:
         assert self.configs(cluster)[0] == {}
 
     def test_nothing_to_set_is_refused(self, cluster):
-        with pytest.raises(ValueError, match="say which configurations"):
+        with pytest.raises(ValueError, match="pass at least one configuration"):
             cluster.set_group_configs("billing")
 
     def test_half_of_a_surrogate_pair_is_refused(self, cluster):

@@ -241,7 +241,7 @@ def test_listeners_may_differ():
     ("options", "message"),
     [
         ({"security": "tls"}, "security must be one of plaintext, ssl, sasl_plaintext, sasl_ssl, not 'tls'"),
-        ({"users": USERS}, "users log in nowhere: give security='sasl_plaintext' or 'sasl_ssl' too"),
+        ({"users": USERS}, "users need a listener with logins; pass security='sasl_plaintext' or 'sasl_ssl' too"),
         ({"security": "sasl_plaintext"}, "listener SASL_PLAINTEXT has no users for PLAIN"),
         ({"users": ["billing"]}, "users must be a mapping such as {'billing': 'secret'}"),
         ({"users": {"": "secret"}}, "a name must be a text that is not empty, not ''"),

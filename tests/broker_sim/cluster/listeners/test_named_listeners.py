@@ -123,7 +123,7 @@ def test_status_and_addresses_have_every_listener_and_keep_their_ports(cluster):
     assert cluster.broker(1).listeners == before
     outside = cluster.inside.bootstrap_servers_of("outside")
     assert outside == ",".join(cluster.broker(n).listeners["OUTSIDE"] for n in (1, 2, 3))
-    with pytest.raises(ConfigError, match="there is no listener 'SSL', but INSIDE, OUTSIDE"):
+    with pytest.raises(ConfigError, match="unknown listener 'SSL'; listeners: INSIDE, OUTSIDE"):
         cluster.inside.bootstrap_servers_of("SSL")
 
 
