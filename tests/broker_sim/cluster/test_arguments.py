@@ -31,7 +31,7 @@ REAL_CASES = [
     ({"host": "[::]"}, ValueError, "set the advertised host"),
     ({"control": "8080"}, ValueError, "control must be"),
     ({"control": 65536}, ValueError, "control must be"),
-    ({"control_token": "secret"}, ValueError, "give control=True or a port"),
+    ({"control_token": "secret"}, ValueError, "pass control=True or a port"),
     ({"control": True, "control_token": " "}, ValueError, "must be a text that is not empty"),
     ({"control": True, "control_token": 7}, ValueError, "must be a text that is not empty, not 7"),
 ]

@@ -75,7 +75,7 @@ def test_a_signed_token_is_given_to_those_who_can_take_it():
 def test_nobody_has_a_token_that_others_sign():
     signed = SignedTokens(JsonWebKeys([]))
     listener = SaslListener(("OAUTHBEARER",), PlainUsers({}), signed, {}, 1, 1)
-    with pytest.raises(ConfigError, match="who sign the tokens"):
+    with pytest.raises(ConfigError, match="not by the cluster"):
         choose_login(listener, "billing", None)
 
 

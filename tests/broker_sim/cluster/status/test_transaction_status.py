@@ -82,7 +82,7 @@ def test_open_transaction_and_its_producer_are_told(user, transaction):
     assert cluster.transactions() == status.transactions
     assert cluster.transactions().of("tx") == told
     assert cluster.producers() == status.producers
-    with pytest.raises(LookupError, match="no transactional id 'ty'; there are tx"):
+    with pytest.raises(LookupError, match="unknown transactional id 'ty'; transactional ids: tx"):
         cluster.transactions().of("ty")
 
 
