@@ -217,7 +217,7 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
         for kind, family in modern.items():
             for state in STATES[kind]:
                 family.add_metric((state, label), group_counts[kind, state])
-        counted = broker.groups.environment.counters
+        counted = broker.groups.counters
         for field, counts in counters.items():
             counts.add_metric((label,), getattr(counted, field))
     yield from (offsets, classic, kinds, *states.values(), *modern.values(), *counters.values())
