@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from broker_sim.chaos.exploring import Exploration, explore
+from broker_sim.chaos.faults.schedule import FaultSchedule
 from broker_sim.chaos.faults.shrink import shrink
 from broker_sim.chaos.report import Failure
 from broker_sim.chaos.run import Outcome, ScheduledRun
@@ -28,6 +29,7 @@ from broker_sim.runtime.virtual import garbage_of_one_run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from broker_sim.chaos.faults.shrink import Ran
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.runtime.virtual.meetings import Place
 
@@ -134,19 +136,7 @@ def load_test(name: str) -> Any:
 
 # -- seed after seed ----------------------------------------------------------------------------------
 
-S = TypeVar("S")
-
-
-class Ended(Protocol):
-    """What a search tells of a run that has ended."""
-
-    @property
-    def invariant(self) -> str | None:
-        """The name of what did not hold; None if the run passed."""
-
-    @property
-    def text(self) -> str:
-        """What did not hold, in words."""
+S = TypeVar("S", bound=FaultSchedule)
 
 
 class Searched(Protocol[S]):
@@ -155,7 +145,7 @@ class Searched(Protocol[S]):
     def draw(self, seed: int) -> S:
         """Return the schedule of a seed."""
 
-    def run(self, schedule: S) -> Ended:
+    def run(self, schedule: S) -> Ran[S]:
         """Run a schedule."""
 
 

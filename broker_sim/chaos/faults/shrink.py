@@ -44,7 +44,7 @@ ROUND_MS: Final = (1_000, 500, 100)
 
 
 class Ran(Protocol[S_co]):
-    """What the shrinker must know of a run."""
+    """What a search knows of a run that has ended, of an application's test or a random one."""
 
     @property
     def schedule(self) -> S_co:
@@ -53,6 +53,10 @@ class Ran(Protocol[S_co]):
     @property
     def invariant(self) -> str | None:
         """The name of what did not hold; None if the run passed."""
+
+    @property
+    def text(self) -> str:
+        """What did not hold, in words; empty if the run passed."""
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
