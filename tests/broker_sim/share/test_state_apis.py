@@ -9,9 +9,9 @@ FIRST, SECOND = bytes(15) + b"\x09", bytes(15) + b"\x02"
 
 
 def test_outcomes_stand_in_the_order_of_hash_tables():
-    asked = [(FIRST, 17), (FIRST, 3), (FIRST, 16), (SECOND, 1), (FIRST, 1)]
+    arguments = [(FIRST, 17), (FIRST, 3), (FIRST, 16), (SECOND, 1), (FIRST, 1)]
     done = StateOutcome(ErrorCode.NONE, None)
-    keys = [SharePartitionKey("g", *partition) for partition in asked]
+    keys = [SharePartitionKey("g", *partition) for partition in arguments]
     response = DELETE.response_of(dict.fromkeys(keys, done))
     assert [
         (topic.topic_id, [partition.partition for partition in topic.partitions]) for topic in response.results

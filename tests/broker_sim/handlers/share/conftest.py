@@ -58,7 +58,7 @@ class Member:
             partitions = self._bench.partitions if self.epoch == 0 else ()
         acknowledges = acknowledges or {}
         request = messages.ShareFetchRequest
-        asked = [
+        request_partitions = [
             request.FetchPartition(
                 partition_index=number,
                 acknowledgement_batches=[
@@ -73,7 +73,7 @@ class Member:
         return self.send(
             request(
                 max_wait_ms=max_wait_ms,
-                topics=[request.FetchTopic(topic_id, asked)] if asked else [],
+                topics=[request.FetchTopic(topic_id, request_partitions)] if request_partitions else [],
                 forgotten_topics_data=([request.ForgottenTopic(topic_id, list(forgotten))] if forgotten else []),
                 **{**limits, **fields},
             ),
@@ -87,14 +87,14 @@ class Member:
     def acknowledge(self, acknowledges, *, version=VERSION, topic_id=None, **fields):
         """Send a request that only acknowledges."""
         request = messages.ShareAcknowledgeRequest
-        asked = [
+        request_partitions = [
             request.AcknowledgePartition(
                 number, [request.AcknowledgementBatch(first, last, list(types)) for first, last, *types in batches]
             )
             for number, batches in acknowledges.items()
         ]
-        topics = [request.AcknowledgeTopic(topic_id or self._bench.topic_id, asked)]
-        return self.send(request(topics=topics if asked else [], **fields), version)
+        topics = [request.AcknowledgeTopic(topic_id or self._bench.topic_id, request_partitions)]
+        return self.send(request(topics=topics if request_partitions else [], **fields), version)
 
     def acknowledged(self, acknowledges, **options):
         """Acknowledge, wait, and return the error of each partition."""
@@ -166,8 +166,8 @@ class Bench:
 
     def delete_records(self, offset, partition=0):
         request = messages.DeleteRecordsRequest
-        asked = request.DeleteRecordsTopic(TOPIC, [request.DeleteRecordsPartition(partition, offset)])
-        self.wait(self.producer.send(1, request(topics=[asked], timeout_ms=1_000), 2))
+        topic = request.DeleteRecordsTopic(TOPIC, [request.DeleteRecordsPartition(partition, offset)])
+        self.wait(self.producer.send(1, request(topics=[topic], timeout_ms=1_000), 2))
 
     def limit(self, **quotas):
         """Set quotas of all clients."""

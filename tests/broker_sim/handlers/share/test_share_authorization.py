@@ -122,11 +122,11 @@ def test_state_is_only_for_those_who_act_for_the_cluster(bench, api):
 
 def state(bench):
     """Return what the share coordinator has of the group's first share partition."""
-    found = []
+    summaries = []
     key = SharePartitionKey(GROUP, bench.topic_id, 0)
-    bench.broker.persister.read_summary(key, 0, found.append)
-    bench.cluster.run_until(lambda: found, 60_000)
-    return found[0]
+    bench.broker.persister.read_summary(key, 0, summaries.append)
+    bench.cluster.run_until(lambda: summaries, 60_000)
+    return summaries[0]
 
 
 @pytest.mark.parametrize(("epoch", "next_epoch"), [(2, 3), (-1, 2)])

@@ -41,9 +41,9 @@ class User:
     def coordinator(self):
         request = messages.FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
         for _ in range(30):
-            found = self.ask(request, 6, self.up[0]).coordinators[0]
-            if not found.error_code:
-                return found.node_id
+            coordinator = self.ask(request, 6, self.up[0]).coordinators[0]
+            if not coordinator.error_code:
+                return coordinator.node_id
             self.cluster.advance(500)
         raise AssertionError("no coordinator")
 

@@ -152,12 +152,12 @@ def test_client_is_told_what_it_may_do_with_a_group(user):
 # -- DescribeShareGroupOffsets ------------------------------------------------------------------
 
 
-def test_offsets_of_a_denied_group_are_not_told(user):
+def test_offsets_of_a_denied_group_are_not_described(user):
     user.deny(DESCRIBE, group=EMPTY)
-    denied, told = user.offsets(EMPTY, GROUP, topics=[TOPIC])
+    denied, described = user.offsets(EMPTY, GROUP, topics=[TOPIC])
     row = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
     assert denied == row(EMPTY, error_code=GROUP_DENIED)
-    assert (told.error_code, told.topics[0].partitions[0].error_code) == (NONE, NONE)
+    assert (described.error_code, described.topics[0].partitions[0].error_code) == (NONE, NONE)
 
 
 def test_topics_that_are_hidden_are_no_part_of_all_topics(user):
@@ -167,10 +167,10 @@ def test_topics_that_are_hidden_are_no_part_of_all_topics(user):
 
 
 @pytest.mark.parametrize("hidden", [OTHER, "unknown"])
-def test_offsets_of_a_hidden_topic_are_told_as_those_of_one_that_there_is_not(user, hidden):
+def test_offsets_of_a_hidden_topic_look_like_those_of_a_missing_one(user, hidden):
     user.deny(DESCRIBE, topic=hidden)
     (group,) = user.offsets(EMPTY, topics=[hidden, TOPIC])
-    told, refused = group.topics
+    described, refused = group.topics
     response = messages.DescribeShareGroupOffsetsResponse
     row = response.DescribeShareGroupOffsetsResponsePartition
     assert refused == response.DescribeShareGroupOffsetsResponseTopic(
@@ -178,7 +178,7 @@ def test_offsets_of_a_hidden_topic_are_told_as_those_of_one_that_there_is_not(us
         bytes(16),
         [row(number, -1, error_code=TOPIC_DENIED, error_message=TOPIC_TEXT, lag=-1) for number in (0, 1)],
     )
-    assert (told.topic_name, told.partitions[0].start_offset) == (TOPIC, 3)
+    assert (described.topic_name, described.partitions[0].start_offset) == (TOPIC, 3)
 
 
 # -- AlterShareGroupOffsets ---------------------------------------------------------------------
@@ -209,16 +209,16 @@ def test_offsets_are_altered_of_topics_that_may_be_read(user):
     assert (user.start_offset(TOPIC), user.start_offset(OTHER)) == (5, 3)
 
 
-def test_refused_topic_without_partitions_is_not_told(user):
+def test_refused_topic_without_partitions_has_no_answer(user):
     user.deny(READ, topic=OTHER)
     answer = user.alter(EMPTY, OTHER, "unknown", TOPIC, numbers=())
-    assert [(told.topic_name, told.partitions) for told in answer.responses] == [(TOPIC, [])]
+    assert [(topic.topic_name, topic.partitions) for topic in answer.responses] == [(TOPIC, [])]
 
 
-def test_topic_that_is_named_twice_is_told_once(user):
+def test_topic_that_is_named_twice_is_answered_once(user):
     user.deny(READ, topic=OTHER)
     answer = user.alter(EMPTY, OTHER, TOPIC, OTHER, TOPIC)
-    assert [(told.topic_name, [row.error_code for row in told.partitions]) for told in answer.responses] == [
+    assert [(topic.topic_name, [row.error_code for row in topic.partitions]) for topic in answer.responses] == [
         (OTHER, [TOPIC_DENIED] * 2),
         (TOPIC, [NONE] * 2),
     ]

@@ -53,25 +53,25 @@ class User:
     def coordinator(self, broker=1):
         """Return the id of the broker that coordinates the share partition, once there is one."""
         for _ in range(30):
-            found = self.find(broker=broker)
-            if not found.error_code:
-                return found.node_id
+            coordinator = self.find(broker=broker)
+            if not coordinator.error_code:
+                return coordinator.node_id
             self.cluster.advance(500)
         raise AssertionError("no coordinator")
 
-    def state(self, api, asked, broker, version=0):
-        request = api.request_of(self.key.group_id, [(self.key, asked)])
+    def state(self, api, arguments, broker, version=0):
+        request = api.request_of(self.key.group_id, [(self.key, arguments)])
         response = self.ask(broker, request, version)
         return api.outcomes_of(self.key.group_id, response)[self.key]
 
-    def call(self, verb, *asked, broker=1):
+    def call(self, verb, *arguments, broker=1):
         """Call the persister of a broker, and return what it tells."""
-        told = []
+        outcomes = []
         persister = self.broker(broker).persister
         process = self.broker(broker).process
-        process.deliver(lambda: getattr(persister, verb)(self.key, *asked, told.append))
-        self.cluster.run_until(lambda: told, 120_000)
-        return told[0]
+        process.deliver(lambda: getattr(persister, verb)(self.key, *arguments, outcomes.append))
+        self.cluster.run_until(lambda: outcomes, 120_000)
+        return outcomes[0]
 
 
 @pytest.fixture
@@ -99,8 +99,8 @@ def test_first_question_makes_the_topic_with_its_configuration(user):
 
 @pytest.mark.parametrize(("key", "version"), [("g", 6), ("g:x:0", 6), (None, 5), (None, 3)])
 def test_other_keys_and_older_versions_have_no_share_coordinator(user, key, version):
-    found = user.find(key, version=version)
-    assert (found.error_code, found.node_id) == (ErrorCode.INVALID_REQUEST, -1)
+    coordinator = user.find(key, version=version)
+    assert (coordinator.error_code, coordinator.node_id) == (ErrorCode.INVALID_REQUEST, -1)
 
 
 def test_persister_of_any_broker_reaches_the_coordinator(user):

@@ -47,8 +47,8 @@ class Log(CoordinatorLog):
     def read(self, partition):
         """Return the batches that were not deleted."""
         start = max(self.deleted, default=0)
-        kept = [batch for batch in self.batches if parse_header(batch).last_offset >= start]
-        return map(bytes, kept)
+        left = [batch for batch in self.batches if parse_header(batch).last_offset >= start]
+        return map(bytes, left)
 
     def delete_records(self, partition, before_offset, on_done):
         self.deleted.append(before_offset)
@@ -98,15 +98,15 @@ class Bench:
     def shard(self):
         return self.coordinator.runtime.get(0).shard
 
-    def ask(self, api, asked, *, group=GROUP):
+    def ask(self, api, arguments, *, group=GROUP):
         """Return the response, None while it is not there."""
         answers = []
-        self.coordinator.serve(api, api.request_of(group, asked), answers.append)
+        self.coordinator.serve(api, api.request_of(group, arguments), answers.append)
         self.turn()
         return answers[0] if answers else None
 
-    def _ask_one(self, api, asked, key):
-        response = self.ask(api, [(key, asked)], group=key.group_id)
+    def _ask_one(self, api, arguments, key):
+        response = self.ask(api, [(key, arguments)], group=key.group_id)
         return None if response is None else api.outcomes_of(key.group_id, response)[key]
 
     def initialize(self, state_epoch=1, start_offset=-1, key=KEY):

@@ -12,8 +12,8 @@ NOTHING = (0, None)
 
 def test_share_partitions_of_one_request_are_served_each_by_itself(bench, key):
     unknown = key._replace(partition=7)
-    asked = [(key, InitialState(1, -1)), (unknown, InitialState(1, -1))]
-    response = bench.ask(INITIALIZE, asked)
+    arguments = [(key, InitialState(1, -1)), (unknown, InitialState(1, -1))]
+    response = bench.ask(INITIALIZE, arguments)
     (topic,) = response.results
     assert [(p.partition, ErrorCode(p.error_code)) for p in topic.partitions] == [
         (0, ErrorCode.NONE),
@@ -24,9 +24,9 @@ def test_share_partitions_of_one_request_are_served_each_by_itself(bench, key):
 @pytest.mark.parametrize("api", STATE_APIS)
 def test_request_without_a_group_or_topics_has_an_empty_answer(bench, api, key):
     assert bench.ask(api, []).results == []
-    asked = [(key, api.arguments(*range(len(api.arguments._fields))))]
+    arguments = [(key, api.arguments(*range(len(api.arguments._fields))))]
     if api.verb != "write state":
-        assert bench.ask(api, asked, group="").results == []
+        assert bench.ask(api, arguments, group="").results == []
 
 
 @pytest.mark.parametrize("api", STATE_APIS)
@@ -96,8 +96,8 @@ def test_loading_coordinator_asks_to_come_again(bench, key):
     bench.coordinator.runtime.resigned(0)
     bench.coordinator.runtime.elected(0, 2)
     answers = []
-    asked = [(key, SUMMARY.arguments(-1))]
-    bench.coordinator.serve(SUMMARY, SUMMARY.request_of(key.group_id, asked), answers.append)
+    arguments = [(key, SUMMARY.arguments(-1))]
+    bench.coordinator.serve(SUMMARY, SUMMARY.request_of(key.group_id, arguments), answers.append)
     (outcome,) = SUMMARY.outcomes_of(key.group_id, answers[0]).values()
     assert outcome.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 

@@ -62,8 +62,7 @@ from tests.broker_sim.share.named_values import ACKNOWLEDGED, ARCHIVED, AVAILABL
     ],
 )
 def test_two_batches_combine(so_far, new, combined):
-    found = combine_state_batches([StateBatch(*batch) for batch in so_far], [StateBatch(*batch) for batch in new], -1)
-    assert list(found) == combined
+    assert list(combine_state_batches(so_far, new, -1)) == combined
 
 
 def test_what_is_before_the_start_offset_is_dropped():
@@ -91,13 +90,13 @@ def test_each_offset_has_its_highest_delivery(seed):
         for offset in range(max(batch.first_offset, start_offset), batch.last_offset + 1):
             delivery = (batch.delivery_count, batch.delivery_state)
             best[offset] = max(best.get(offset, delivery), delivery)
-    found = {}
+    deliveries = {}
     for batch in combine_state_batches(so_far, new, start_offset):
-        assert batch.first_offset > max(found, default=-1)
+        assert batch.first_offset > max(deliveries, default=-1)
         assert batch.last_offset >= batch.first_offset
         for offset in range(batch.first_offset, batch.last_offset + 1):
-            found[offset] = (batch.delivery_count, batch.delivery_state)
-    assert found == best
+            deliveries[offset] = (batch.delivery_count, batch.delivery_state)
+    assert deliveries == best
 
 
 def test_batch_that_is_whole_before_its_neighbour_stays_as_it_is():

@@ -16,7 +16,7 @@ CONFIGS = {
 NONE = ErrorCode.NONE
 
 
-class Known:
+class Model:
     """What the model knows of a share partition."""
 
     def __init__(self):
@@ -60,37 +60,37 @@ class Run:
     def __init__(self, bench, key, seed):
         self.bench = bench
         self.rng = Random(seed)
-        self.known = {each: Known() for each in (key, key._replace(partition=1))}
+        self.models = {each: Model() for each in (key, key._replace(partition=1))}
 
     def step(self):
-        key = self.rng.choice(list(self.known))
-        known = self.known[key]
+        key = self.rng.choice(list(self.models))
+        model = self.models[key]
         operations = [self.initialize, self.delete, *[self.read] * 3, *[self.write] * 8]
-        self.rng.choice([*operations, self.upkeep, self.upkeep])(key, known)
+        self.rng.choice([*operations, self.upkeep, self.upkeep])(key, model)
 
-    def initialize(self, key, known):
+    def initialize(self, key, model):
         epoch, start = self.rng.choice((0, 1, 2, 3, -1)), self.rng.choice((-1, 0, 10))
-        expected = known.is_fenced(state=epoch)
+        expected = model.is_fenced(state=epoch)
         assert self.bench.initialize(epoch, start, key).error_code == expected
         if not expected:
-            known.begin(epoch, start)
+            model.begin(epoch, start)
 
-    def delete(self, key, known):
+    def delete(self, key, model):
         assert self.bench.delete(key).error_code == NONE
-        known.__init__()
+        model.__init__()
 
-    def read(self, key, known):
+    def read(self, key, model):
         epoch = self.rng.choice((0, 1, 2, 3, -1))
-        expected = known.is_fenced(leader=epoch) if known.exists else ErrorCode.INVALID_REQUEST
-        told = self.bench.read(epoch, key)
-        assert told.error_code == expected
+        expected = model.is_fenced(leader=epoch) if model.exists else ErrorCode.INVALID_REQUEST
+        outcome = self.bench.read(epoch, key)
+        assert outcome.error_code == expected
         if expected:
             return
-        known.read(epoch)
-        assert (told.state_epoch, told.start_offset) == (known.state_epoch, known.start_offset)
-        assert deliveries_of(told.state_batches) == known.deliveries
+        model.read(epoch)
+        assert (outcome.state_epoch, outcome.start_offset) == (model.state_epoch, model.start_offset)
+        assert deliveries_of(outcome.state_batches) == model.deliveries
 
-    def write(self, key, known):
+    def write(self, key, model):
         rng = self.rng
         state, leader = rng.choice((1, 2, 3, -1, -1)), rng.choice((0, 1, 2, 3, -1, -1))
         start, complete = rng.choice((-1, -1, 0, 5, 10, 20)), rng.randrange(9)
@@ -100,16 +100,16 @@ class Run:
             last = first + rng.randrange(9)
             batches.append(StateBatch(first, last, rng.choice((0, 2, 4)), rng.randrange(1, 5)))
         expected = ErrorCode.INVALID_REQUEST
-        if known.exists:
-            expected = known.is_fenced(state=state, leader=leader)
-        told = self.bench.write(
+        if model.exists:
+            expected = model.is_fenced(state=state, leader=leader)
+        outcome = self.bench.write(
             *batches, key=key, state_epoch=state, leader_epoch=leader, start_offset=start, complete=complete
         )
-        assert told.error_code == expected
+        assert outcome.error_code == expected
         if not expected:
-            known.write(batches, start, complete)
+            model.write(batches, start, complete)
 
-    def upkeep(self, key, known):
+    def upkeep(self, key, model):
         """Write snapshots of what is cold, delete what is not needed any more, and load what is left."""
         self.bench.clock.advance(self.rng.choice((1, 500, 1_000)))
         self.bench.coordinator.snapshot_cold_partitions()
@@ -124,21 +124,21 @@ class Run:
     def forget_epochs(self):
         """Who loads the log may not find the highest epochs in it, if they are those of records that were deleted."""
         shard = self.bench.shard
-        for key, known in self.known.items():
-            if known.exists:
+        for key, model in self.models.items():
+            if model.exists:
                 leader, state = shard.leader_epochs[key], shard.state_epochs[key]
-                assert known.leader_epoch <= leader <= known.highest_leader_epoch
-                assert known.state_epoch <= state <= known.highest_state_epoch
-                known.highest_leader_epoch, known.highest_state_epoch = leader, state
+                assert model.leader_epoch <= leader <= model.highest_leader_epoch
+                assert model.state_epoch <= state <= model.highest_state_epoch
+                model.highest_leader_epoch, model.highest_state_epoch = leader, state
 
     def summarize(self):
-        for key, known in self.known.items():
-            told = self.bench.summary(key)
-            assert told.error_code == NONE
-            if known.exists:
-                assert told[2:] == (known.state_epoch, known.leader_epoch, known.start_offset, known.complete)
+        for key, model in self.models.items():
+            outcome = self.bench.summary(key)
+            assert outcome.error_code == NONE
+            if model.exists:
+                assert outcome[2:] == (model.state_epoch, model.leader_epoch, model.start_offset, model.complete)
             else:
-                assert told[2:] == (0, 0, -1, -1)
+                assert outcome[2:] == (0, 0, -1, -1)
 
 
 def deliveries_of(batches):

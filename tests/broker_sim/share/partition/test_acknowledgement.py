@@ -150,7 +150,7 @@ def test_state_holds_when_it_is_written(bench):
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("coordinator_error", "error"),
     [
         (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
@@ -161,10 +161,10 @@ def test_state_holds_when_it_is_written(bench):
         (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_state_that_could_not_be_written_is_taken_back(bench, said, told):
+def test_state_that_could_not_be_written_is_rolled_back(bench, coordinator_error, error):
     bench.acquire((0, 4))
-    bench.coordinator.fails_with = said
-    assert bench.acknowledge(0, 4, ACCEPT) == told
+    bench.coordinator.fails_with = coordinator_error
+    assert bench.acknowledge(0, 4, ACCEPT) == error
     assert bench.states == {(0, 4): standing("ACQUIRED", member=MEMBER)}
     assert bench.records.delivery_complete_count == 0
     bench.coordinator.fails_with = ErrorCode.NONE

@@ -57,8 +57,8 @@ def test_batches_of_a_request_that_say_the_same_are_one_change(make_bench):
     batches = ((0, end - 51), (end - 50, end + 49), (end + 50, end + 149))
     bench = make_bench().open(*(state_batch(first, last, AVAILABLE) for first, last in batches))
     bench.acquire(*batches, max_records=2 * end)
-    asked = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(50, end)]
-    assert bench.acknowledge_all(*asked) is None
+    batches = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(50, end)]
+    assert bench.acknowledge_all(*batches) is None
     assert bench.last_written == Written(0, [state_batch(50, end - 1, ACKNOWLEDGED, deliveries=2)])
     # As in Kafka a batch in flight of which each record is named by itself is not whole any more.
     assert [batch.batch_state is None for batch in bench.records.batches] == [True, True, False]
@@ -68,11 +68,11 @@ def test_batches_that_say_the_same_fail_where_nothing_is_in_flight(bench):
     """A natural gap may be in an acknowledgement, but not be one."""
     bench.acquire((0, 4))
     bench.acquire((6, 9))
-    asked = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(10)]
-    assert bench.acknowledge_all(*asked) == ErrorCode.INVALID_REQUEST
-    asked[4:6] = [AcknowledgementBatch(4, 6, [ACCEPT])]
-    del asked[5]
-    assert bench.acknowledge_all(*asked) is None
+    batches = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(10)]
+    assert bench.acknowledge_all(*batches) == ErrorCode.INVALID_REQUEST
+    batches[4:6] = [AcknowledgementBatch(4, 6, [ACCEPT])]
+    del batches[5]
+    assert bench.acknowledge_all(*batches) is None
     assert bench.offsets == Offsets(start=10, end=10, next_fetch=10)
 
 

@@ -135,7 +135,7 @@ def test_calls_say_and_get_what_their_messages_have(bench):
     bench.persister.read_summary(KEY, 7, bench.done.append)
     bench.turn()
     assert [bench.sent(api) for api in STATE_APIS if api is not WRITE] == [
-        [(1, "g", [(0, asked)])] for asked in ((4, -1), (6,), (), (7,))
+        [(1, "g", [(0, arguments)])] for arguments in ((4, -1), (6,), (), (7,))
     ]
     bench.answer(INITIALIZE)
     read = ReadState(state_epoch=4, start_offset=3, state_batches=(StateBatch(3, 5, 2, 1),))
@@ -165,18 +165,18 @@ def batches_at(*offsets):
 
 
 def test_writes_of_a_share_partition_that_wait_are_one(bench):
-    """A leader has thousands of them when the locks of a fetch end; each one is told of its outcome."""
+    """A leader has thousands of them when the locks of a fetch end; each one is outcomes of its outcome."""
     bench.write()
-    told = []
+    outcomes = []
     for offset in range(3_000):
         written = WRITTEN._replace(start_offset=offset, state_batches=batches_at(offset))
-        bench.persister.write_state(KEY, written, told.append)
+        bench.persister.write_state(KEY, written, outcomes.append)
     bench.turn()
     bench.answer(WRITE)
     whole = WRITTEN._replace(start_offset=2_999, state_batches=batches_at(*range(3_000)))
     assert bench.sent()[1:] == [(1, "g", [(0, whole)])]
     bench.answer(WRITE)
-    assert told == [OK] * 3_000
+    assert outcomes == [OK] * 3_000
 
 
 def test_writes_of_another_epoch_keep_their_order(bench):
@@ -196,7 +196,7 @@ def test_joined_writes_that_fail_are_sent_again_as_one(bench):
     bench.answer(WRITE, outcome=StateOutcome(ErrorCode.NOT_COORDINATOR))
     bench.pass_wait()
     bench.answer(WRITE)
-    assert [asked for _, _, [(_, asked)] in bench.sent()] == [
+    assert [arguments for _, _, [(_, arguments)] in bench.sent()] == [
         WRITTEN._replace(state_batches=WRITTEN.state_batches * 2)
     ] * 2
     assert bench.done == [OK, OK]

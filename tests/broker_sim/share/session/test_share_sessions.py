@@ -39,9 +39,9 @@ class Bench:
         self.left, self.empty = [], []
         self.sessions = ShareSessions(max_sessions, on_member_leave=self.left.append, on_group_empty=self.empty.append)
 
-    def context(self, epoch, *asked, key=KEY, forgotten=(), acknowledges=False, connection=None):
+    def context(self, epoch, *added, key=KEY, forgotten=(), acknowledges=False, connection=None):
         return self.sessions.new_context(
-            key, epoch, asked, forgotten, connection or self.connection, has_acknowledgements=acknowledges
+            key, epoch, added, forgotten, connection or self.connection, has_acknowledgements=acknowledges
         )
 
     def error(self, method, *arguments, **options):
@@ -55,7 +55,7 @@ def bench():
     return Bench()
 
 
-def told(context, **answers):
+def in_response(context, **answers):
     return set(context.update({FIRST: answers.get("first", NOTHING)}))
 
 
@@ -143,10 +143,10 @@ def test_member_is_told_of_records_errors_and_what_is_new(bench):
 
 def test_partition_is_told_of_again_after_an_error(bench):
     bench.context(0, FIRST)
-    assert told(bench.context(1)) == set()
-    assert told(bench.context(2), first=Answer(has_error=True)) == {FIRST}
-    assert told(bench.context(3)) == {FIRST}
-    assert told(bench.context(4)) == set()
+    assert in_response(bench.context(1)) == set()
+    assert in_response(bench.context(2), first=Answer(has_error=True)) == {FIRST}
+    assert in_response(bench.context(3)) == {FIRST}
+    assert in_response(bench.context(4)) == set()
 
 
 def test_session_that_another_request_has_continued(bench):
