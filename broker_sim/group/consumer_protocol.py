@@ -1,4 +1,4 @@
-"""What consumers of the classic protocol tell each other through their coordinator.
+"""The messages that consumers of the classic protocol exchange through their coordinator.
 
 Mirrors `org.apache.kafka.clients.consumer.internals.ConsumerProtocol`: a version, and after it the
 message in that version. A newer version is read as the newest known one, as in Kafka.
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 PROTOCOL_TYPE: Final = "consumer"
-"""What consumers are as members of a group."""
+"""The protocol type of consumers."""
 VERSION: Final = Struct(">h")
-"""Stands in front of each message."""
+"""The version in front of each message."""
 _Embedded = TypeVar("_Embedded", ConsumerProtocolAssignment, ConsumerProtocolSubscription)
 
 

@@ -1,4 +1,4 @@
-"""What waits for groups: the keys of operations, and an operation that does nothing but expire.
+"""The keys of the operations of groups, and an operation that does nothing but expire.
 
 The keys mirror `DelayedOperationKey` of Kafka 3.
 """

@@ -1,4 +1,4 @@
-"""What the coordinator asks of a group of any kind; mirrors `org.apache.kafka.coordinator.group.Group`."""
+"""A group of any kind as the coordinator sees it; mirrors `org.apache.kafka.coordinator.group.Group`."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ CONSUMER = "consumer"
 SHARE = "share"
 STREAMS = "streams"
 UNKNOWN_MEMBER_ID = ""
-"""The id of who is no member so far."""
+"""Member id in a first join, before the coordinator has given one."""
 KNOWN_MEMBER_ID_VERSION = 4
 """The version of JoinGroup from which on a dynamic member is given its id first (KIP-394)."""
 NO_TIMEOUT = -1
-"""The rebalance timeout of a member that has not told one."""
+"""The rebalance timeout in a request that does not set one."""
 
 
 class OffsetExpiration(NamedTuple):
-    """From when on the retention of a group's offsets runs; mirrors `OffsetExpirationConditionImpl`.
+    """The time from which the retention of a group's offsets runs; mirrors `OffsetExpirationConditionImpl`.
 
     `base_timestamp_ms` (wall clock) is None where each offset's retention runs from its commit.
     """
@@ -80,7 +80,7 @@ class Group(Protocol):
 
     @property
     def member_count(self) -> int:
-        """How many members it has."""
+        """Number of members."""
 
     def validate_offset_commit(self, commit: OffsetCommit, is_transactional: bool) -> CommitPartitionValidator | None:
         """Check that this member may commit: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION and others.

@@ -77,8 +77,8 @@ class GroupTimeline(dict[str, Group]):
         self._forget_committed()
         if not self._changes:
             return list(self.values())
-        found = map(self.committed, dict.fromkeys([*self, *self._changes]))
-        return [group for group in found if group is not None]
+        groups = map(self.committed, dict.fromkeys([*self, *self._changes]))
+        return [group for group in groups if group is not None]
 
     def _note(self, group_id: str) -> None:
         """Keep what the id stands for now, because that changes."""

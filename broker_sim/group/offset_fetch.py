@@ -1,4 +1,4 @@
-"""What OffsetFetch shows of a group; mirrors `OffsetMetadataManager.fetchOffsets`."""
+"""The answer of OffsetFetch for one group; mirrors `OffsetMetadataManager.fetchOffsets`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Partition = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
 
 
 class ErrorOfPartition(Protocol):
-    """Tells which partitions fail whatever the group has."""
+    """Finds partitions that fail whatever offsets the group has."""
 
     def __call__(self, topic: str, partition: int) -> ErrorCode:
         """Return the partition's error, or NONE."""
 
 
 class OffsetQuery(NamedTuple):
-    """What OffsetFetch asks of one group."""
+    """The question of OffsetFetch for one group."""
 
     asked: AskedGroup
     require_stable: bool
@@ -42,7 +42,7 @@ class OffsetQuery(NamedTuple):
 
 
 class OffsetView:
-    """What a query may see of the offsets of its group."""
+    """The offsets of a group that a query may see."""
 
     def __init__(
         self,

@@ -65,7 +65,7 @@ class OffsetMetadataManager:
     def commit(self, commit: OffsetCommit) -> Result[list[ErrorCode]]:
         """Commit offsets; the response has the error of each (OFFSET_METADATA_TOO_LARGE).
 
-        Without a group, who has no generation may commit: the first record makes a simple group.
+        Without a group, a commit without a generation is accepted: its first record makes a simple group.
         Raises ApiError: that of the group, GROUP_ID_NOT_FOUND, or ILLEGAL_GENERATION before version 9.
         """
         group = self._groups.get(commit.group_id)
@@ -131,13 +131,13 @@ class OffsetMetadataManager:
 
     def fetch(self, query: OffsetQuery) -> Result[messages.OffsetFetchResponse.OffsetFetchResponseGroup]:
         """Return what the group has. Raises ApiError of the group's check."""
-        asked = query.asked
+        requested_group = query.asked
         newest, committed = self._groups.get, self._groups.committed
-        group = (newest if query.require_stable else committed)(asked.group_id)
+        group = (newest if query.require_stable else committed)(requested_group.group_id)
         has_offsets = group is not None
         if group is not None:
             try:
-                group.validate_offset_fetch(asked.member_id, asked.member_epoch)
+                group.validate_offset_fetch(requested_group.member_id, requested_group.member_epoch)
             except ApiError as error:
                 if error.error_code is not ErrorCode.GROUP_ID_NOT_FOUND:
                     raise
@@ -218,14 +218,14 @@ class OffsetMetadataManager:
         for group in list(self._groups.values()):
             if not group.should_expire:
                 continue
-            kept = 0
+            remaining = 0
             for topic, partition, is_expired in self._expiry(group):
                 if is_expired:
                     self._counters.offset_expirations += 1
                     records.append(_tombstone(group.group_id, topic, partition))
                 else:
-                    kept += 1
-            if not kept and group.is_empty and not self.transactional_offsets.has_group(group.group_id):
+                    remaining += 1
+            if not remaining and group.is_empty and not self.transactional_offsets.has_group(group.group_id):
                 records += group.tombstones()
         if records:
             self._log.info("offsets_expired", tombstones=len(records))

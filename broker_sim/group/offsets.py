@@ -51,7 +51,7 @@ class OffsetCommit(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """What a group has committed for one partition; mirrors `OffsetAndMetadata`."""
+    """The offset that a group has committed for one partition; mirrors `OffsetAndMetadata`."""
 
     offset: int
     leader_epoch: int
@@ -61,7 +61,7 @@ class CommittedOffset(NamedTuple):
     """Wall clock; -1 unless the request (versions 2 to 4) named a retention of its own."""
     topic_id: bytes = bytes(16)
     record_offset: int = -1
-    """Where its record is in the log. A transaction's stands before the marker that committed it."""
+    """Offset of its record in the log. A transaction's stands before the marker that committed it."""
 
 
 def offset_from_record(value: record_messages.OffsetCommitValue, record_offset: int) -> CommittedOffset:

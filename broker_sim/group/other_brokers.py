@@ -1,4 +1,4 @@
-"""What the groups of a broker count, and what they ask of other brokers: verified transactions, latest offsets."""
+"""The counters of a broker's groups, and their questions to other brokers: transactions and latest offsets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GroupCounters:
 
     offset_commits: int = 0
     offset_deletions: int = 0
-    """By OffsetDelete; those of deleted groups and topics are not counted, as in Kafka."""
+    """Deletions by OffsetDelete; those of deleted groups and topics are not counted, as in Kafka."""
     offset_expirations: int = 0
     classic_group_rebalances: int = 0
     """Generations of classic groups whose assignments were stored."""

@@ -1,4 +1,4 @@
-"""What heartbeats of all modern groups are checked for; mirrors `throwIfEmptyString` of Kafka's `Utils`."""
+"""Checks of the heartbeats of all kinds; mirrors `throwIfEmptyString` of Kafka's `Utils`."""
 
 from __future__ import annotations
 

@@ -200,12 +200,12 @@ class GroupCoordinatorService:
             self.runtime.write(group_id, lambda shard: shard.offset_metadata.fetch(query), on_group, on_error)
             return
         try:
-            found = self.runtime.find(group_id).shard.offset_metadata.fetch(query)
+            result = self.runtime.find(group_id).shard.offset_metadata.fetch(query)
         except ApiError as error:
             on_error(error)
             return
-        assert found.response is not None
-        on_group(found.response)
+        assert result.response is not None
+        on_group(result.response)
 
     def offset_delete(
         self, group_id: str, partitions: Sequence[tuple[str, int]], on_errors: OnErrors, on_error: OnError
@@ -239,19 +239,19 @@ class GroupCoordinatorService:
     def _delete_part(self, group_ids: list[str], on_errors: Callable[[dict[str, ErrorCode]], object]) -> None:
         """Delete groups of one partition; `on_errors` gets the error of each."""
 
-        def states_deleted(kept: dict[str, ErrorCode]) -> None:
-            wanted = [group_id for group_id in group_ids if group_id not in kept]
+        def states_deleted(refusals: dict[str, ErrorCode]) -> None:
+            deletable = [group_id for group_id in group_ids if group_id not in refusals]
             # The orders are those of the set and of the maps that Kafka makes of them.
-            left = hash_order(wanted, string_hash, copied_capacity(len(group_ids)))
-            errors_of_kept = {group_id: kept[group_id] for group_id in hash_order(kept, string_hash)}
+            left = hash_order(deletable, string_hash, copied_capacity(len(group_ids)))
+            errors_of_refused = {group_id: refusals[group_id] for group_id in hash_order(refusals, string_hash)}
             if not left:
-                on_errors(errors_of_kept)
+                on_errors(errors_of_refused)
                 return
             self.runtime.write(
                 left[0],
                 lambda shard: shard.offset_metadata.delete_groups(left),
-                lambda errors: on_errors({**errors_of_kept, **errors}),
-                lambda error: on_errors({**errors_of_kept, **dict.fromkeys(left, error.error_code)}),
+                lambda errors: on_errors({**errors_of_refused, **errors}),
+                lambda error: on_errors({**errors_of_refused, **dict.fromkeys(left, error.error_code)}),
             )
 
         self.shares.delete_states(

@@ -268,10 +268,10 @@ class ShareGroupService:
     ) -> None:
         """Delete all state of the share groups among groups of one shard; tells of those that must stay."""
 
-        def noted(found: dict[str, ErrorCode | Numbers]) -> None:
+        def noted(outcomes_by_group: dict[str, ErrorCode | Numbers]) -> None:
             errors: dict[str, ErrorCode] = {}
             asked: dict[str, Numbers] = {}
-            for group_id, outcome in found.items():
+            for group_id, outcome in outcomes_by_group.items():
                 if isinstance(outcome, ErrorCode):
                     errors[group_id] = outcome
                 elif not is_refused(group_id, outcome):

@@ -66,7 +66,7 @@ _PREVIOUS: Final = {
 
 
 class ProtocolSupporters:
-    """How many members know each protocol, so that no join has to ask them all."""
+    """The number of members that support each protocol, so that no join has to look at all of them."""
 
     __slots__ = ("_counts",)
 
@@ -153,7 +153,7 @@ class ClassicGroup:
         self.state = state
         self.previous_state = DEAD
         self.state_timestamp_ms: int | None = clock.wall_clock_ms()
-        """When it came to its state; None where an old record does not say."""
+        """Time of its last change of state (wall clock); None if an old record does not have it."""
         self.generation_id = generation_id
         self.protocol_type_or_none = protocol_type
         self.protocol_name = protocol_name
@@ -179,7 +179,7 @@ class ClassicGroup:
 
     @property
     def protocol_type(self) -> str:
-        """What its members are, such as `consumer`; "" for a group without members so far."""
+        """The protocol of its members, such as `consumer`; "" for a group that has had no members."""
         return self.protocol_type_or_none or ""
 
     @property
@@ -194,7 +194,7 @@ class ClassicGroup:
 
     @property
     def member_count(self) -> int:
-        """How many members it has, without pending ones."""
+        """Number of members, without pending ones."""
         return len(self.members)
 
     @property

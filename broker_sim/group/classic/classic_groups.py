@@ -181,15 +181,15 @@ class ClassicGroups:
         who have no protocol in common.
         """
         waited_for = group.join_operation
-        told = [left(member, self._leave_one(group, member)) for member in members]
-        if any(not each.error_code for each in told):
+        responses = [left(member, self._leave_one(group, member)) for member in members]
+        if any(not each.error_code for each in responses):
             if group.state in {STABLE, COMPLETING_REBALANCE}:
                 self.rebalance.prepare_or_complete(group, "explicit `LeaveGroup` request")
             else:
                 self.rebalance.maybe_complete(group)
         if has_failed_since(group, waited_for):
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        return Result(told)
+        return Result(responses)
 
     def _leave_one(self, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
         member_id, instance_id = identity.member_id, identity.group_instance_id
@@ -215,8 +215,8 @@ def left(identity: MemberIdentity, error_code: ErrorCode) -> MemberResponse:
     return MemberResponse(identity.member_id, identity.group_instance_id, error_code)
 
 
-def _differs(asked: str | None, known: str | None) -> bool:
-    return asked is not None and known is not None and asked != known
+def _differs(requested: str | None, current: str | None) -> bool:
+    return requested is not None and current is not None and requested != current
 
 
 def _once(request: JoinRequest) -> tuple[JoinResponder, Callable[[ErrorCode], None]]:

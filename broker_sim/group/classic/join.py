@@ -81,7 +81,7 @@ class Joins:
     def join(self, group: ClassicGroup, request: JoinRequest) -> JoinResult:
         """Answer the request, now or when the next generation begins; return what is to be written.
 
-        Who ends the joining of members without a protocol in common is told an error, as in Kafka.
+        The member that ends a join phase without a protocol in common gets an error, as in Kafka.
         """
         member_id = request.message.member_id
         if not self._accepts(group, member_id):

@@ -38,7 +38,7 @@ class DelayedSync(DelayedRequest):
     """Waits until each member of a generation has sent a SyncGroup, or until the next rebalance.
 
     Mirrors `DelayedSync` of Kafka 3.
-    After the rebalance timeout `on_timeout(group, generation_id)` removes those who have not.
+    After the rebalance timeout `on_timeout(group, generation_id)` removes the members that have not.
     """
 
     __slots__ = ("_generation_id", "_group", "_on_timeout")
@@ -58,7 +58,7 @@ class DelayedSync(DelayedRequest):
         return is_over and self.force_complete()
 
     def on_expiration(self) -> None:
-        """Remove those who have not synced."""
+        """Remove the members that have not synced."""
         self._on_timeout(self._group, self._generation_id)
 
     def on_complete(self) -> None:
@@ -93,7 +93,7 @@ class DelayedJoin(DelayedRequest):
         return (self.is_over or self._group.has_all_members_joined) and self.force_complete()
 
     def on_expiration(self) -> None:
-        """Do nothing more: those who are missing are removed on completion."""
+        """Do nothing more: missing members are removed on completion."""
 
     def on_complete(self) -> None:
         """Begin the next generation, unless the group waits for something else by now."""
@@ -129,7 +129,7 @@ class InitialDelayedJoin(DelayedJoin):
 
 
 class RepeatedJoin(InitialDelayedJoin):
-    """Ends the joining once more, of members who have no protocol in common."""
+    """Ends a join phase once more whose members have no protocol in common."""
 
     __slots__ = ()
 
@@ -154,7 +154,7 @@ def join_response(
     leader_id: str | None = None,
     skip_assignment: bool = False,
 ) -> messages.JoinGroupResponse:
-    """Return what tells a member the current generation; the leader's own id unless given."""
+    """Return the answer that names the current generation; None is the group's leader."""
     response = messages.JoinGroupResponse
     members = []
     if with_members:
@@ -305,7 +305,7 @@ class Rebalance:
         )
 
     def complete_join(self, group: ClassicGroup) -> None:
-        """Begin the next generation with those who have joined, and tell them."""
+        """Begin the next generation with the members that have joined, and answer them."""
         self._runtime.perform(lambda: self._begin_generation(group))
 
     def _begin_generation(self, group: ClassicGroup) -> Result[None]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker_sim.group.classic.classic_member import ClassicMember
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
-"""How long a first join may be parked. While it is, nobody notices when the client goes away."""
+"""Longest wait of a first join. Meanwhile nobody notices when the client goes away."""
 
 
 class MemberSessions:
@@ -37,7 +37,7 @@ class MemberSessions:
         self._on_timeout = on_timeout
 
     def begin(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
-        """Begin the member's session anew; unless told it has the member's session timeout.
+        """Begin the member's session anew; None is the member's session timeout.
 
         The operation that is parked, if there is one, waits that long from now.
         """

@@ -61,7 +61,7 @@ class ClassicMembers:
         client: GroupClient,
         respond: Callable[[messages.JoinGroupResponse], object],
     ) -> Result[messages.JoinGroupResponse]:
-        """Let a member in, or take its next step; who is new is given an id at once, by `respond`.
+        """Let a member in, or take its next step; a new member is given an id at once, by `respond`.
 
         Raises `ApiError`: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
         FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR.

@@ -51,9 +51,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         self._assignors: TimelineMap[str, int] = TimelineMap(string_hash)
         self._partition_epochs: dict[bytes, dict[int, int]] = {}
         self.classic_members = 0
-        """How many members use the classic protocol."""
+        """Number of members that use the classic protocol."""
         self.classic_protocols: dict[str, int] = {}
-        """How many members support each protocol of the classic kind."""
+        """Number of classic members that support each protocol."""
 
     # -- look-up --------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         )
 
     def preferred_assignor(self) -> str | None:
-        """Return the assignor that most members ask for, None if nobody asks for one."""
+        """Return the assignor that most members name, None if nobody names one."""
         return most_frequent(self._assignors.in_order(), self._assignors)
 
     def preferred_assignor_with(self, old: ConsumerMember | None, new: ConsumerMember) -> str | None:
@@ -130,7 +130,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     # -- changes --------------------------------------------------------------------------------
 
     def member_added(self, member: ConsumerMember) -> None:
-        """Count what the member subscribes to, asks for and owns."""
+        """Count the member's topics, expression, assignor, partitions and protocols."""
         super().member_added(member)
         if member.server_assignor is not None:
             count = self._assignors.get(member.server_assignor, 0) + 1

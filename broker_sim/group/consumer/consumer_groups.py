@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata import ImageChanges, MetadataImage
 
     Change = MemberChange[ConsumerGroup, ConsumerMember, Mapping[bytes, Sequence[int]] | None]
-    """It reports the partitions that the member owns; None if it does not say."""
+    """A change whose report has the partitions that the member owns; None without a report."""
 
 R = TypeVar("R")
 V = TypeVar("V")

@@ -31,7 +31,7 @@ NOT_OWNED = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """What a step depends on, beside the member."""
+    """The state that a member's step depends on."""
 
     target_epoch: int
     target: Partitions
@@ -44,7 +44,7 @@ class Reconciliation:
     partition_epoch: Callable[[bytes, int], int]
     """Returns the epoch of the member that owns a partition, -1 without one."""
     owned: Mapping[bytes, Sequence[int]] | None
-    """What the member says that it owns; None if it did not say."""
+    """The partitions that the member reports as its own; None without a report."""
 
     def next_step(self, member: ConsumerMember) -> ConsumerMember:
         """Return the member after the step, or the same member.
@@ -109,9 +109,9 @@ class Reconciliation:
             current = member.assigned.get(topic_id, {})
             subscribed = topic_id in self.subscribed_topic_ids
             target = self.target.get(topic_id, ()) if subscribed else ()
-            wanted = frozenset(target)
-            kept = {number: epoch for number, epoch in current.items() if number in wanted}
-            revoked = {number: epoch for number, epoch in current.items() if number not in wanted}
+            target_numbers = frozenset(target)
+            kept = {number: epoch for number, epoch in current.items() if number in target_numbers}
+            revoked = {number: epoch for number, epoch in current.items() if number not in target_numbers}
             own_pending = member.pending_revocation.get(topic_id, {})
             free = []
             for number in target:

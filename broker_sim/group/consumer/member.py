@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class MemberState(IntEnum):
-    """How far a member is on the way to its target; the numbers are stored in the log."""
+    """The progress of a member towards its target; the numbers are stored in the log."""
 
     STABLE = 0
-    """It has its target."""
+    """The member has its target."""
     UNREVOKED_PARTITIONS = 1
-    """It has to give partitions up first."""
+    """The member has to give partitions up first."""
     UNRELEASED_PARTITIONS = 2
-    """It waits for partitions that others still own."""
+    """The member waits for partitions that others still own."""
     UNKNOWN = 127
 
     @classmethod
@@ -40,7 +40,7 @@ _KNOWN_STATES: Final = frozenset(MemberState)
 
 @dataclass(frozen=True, slots=True)
 class ClassicMetadata:
-    """What is kept of a member that uses the classic protocol in a group of the new one."""
+    """The session and protocols of a member of the classic protocol in a consumer group."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -67,7 +67,7 @@ class ConsumerMember:
     server_assignor: str | None = None
     assigned: Epochs = field(default_factory=lambda: NO_EPOCHS)
     pending_revocation: Epochs = field(default_factory=lambda: NO_EPOCHS)
-    """What it has to give up, but may still own."""
+    """Partitions that the member has to give up, but may still own."""
     classic: ClassicMetadata | None = None
     """Set if it uses the classic protocol."""
 
@@ -155,10 +155,10 @@ def _epochs(
     topics: Iterable[record_messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions], default_epoch: int
 ) -> Epochs:
     """Return the partitions of a record; before Kafka 4.2 it had no epochs for them."""
-    found: dict[bytes, dict[int, int]] = {}
+    epochs_by_topic: dict[bytes, dict[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs
         if epochs is None or len(epochs) != len(topic.partitions):
             epochs = [default_epoch] * len(topic.partitions)
-        found[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
-    return found
+        epochs_by_topic[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+    return epochs_by_topic

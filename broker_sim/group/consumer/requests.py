@@ -1,4 +1,4 @@
-"""What a heartbeat asks for, and what is checked before a group is looked at.
+"""The parts of a heartbeat, and its checks that need no group.
 
 Mirrors `throwIfConsumerGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorService`.
 """
@@ -29,7 +29,7 @@ def owned_partitions(request: messages.ConsumerGroupHeartbeatRequest) -> dict[by
 
 
 def is_full(request: messages.ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether it says all, as after an answer that was lost: then the member is told all, too."""
+    """Return whether the request has all fields, as after a lost answer: then the answer has all, too."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     has_topics = names is not None or regex is not None
     is_timed = request.rebalance_timeout_ms != NO_TIMEOUT

@@ -52,7 +52,7 @@ _RE2: Final = {
     "unknown extension ?<": "invalid named capture",
     "unknown extension": "invalid or unsupported Perl syntax",
 }
-"""What RE2 says, by how Python's text begins."""
+"""RE2's error texts, by the beginning of Python's."""
 
 
 def check_regex(regex: str) -> None:
@@ -62,13 +62,13 @@ def check_regex(regex: str) -> None:
     except re.error as error:
         raise ApiError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_said(error)}.",
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_re2_text(error)}.",
         ) from None
 
 
-def _said(error: re.error) -> str:
-    """Return what RE2 says of such an error, else what Python says."""
-    return next((told for start, told in _RE2.items() if error.msg.startswith(start)), error.msg)
+def _re2_text(error: re.error) -> str:
+    """Return RE2's text of such an error, or else Python's."""
+    return next((text for start, text in _RE2.items() if error.msg.startswith(start)), error.msg)
 
 
 def read_regexes(regexes: Iterable[str]) -> dict[str, Pattern | None]:
@@ -94,11 +94,11 @@ def subscribed_topics(member: ConsumerMember, resolved: Mapping[str, ResolvedReg
     """Return all names that the member subscribes to, in the order of Kafka's sets."""
     names = member.names_in_order
     regex = member.subscribed_topic_regex
-    found = resolved.get(regex) if regex else None
+    resolved_regex = resolved.get(regex) if regex else None
     own = hash_order(names, string_hash, copied_capacity(len(names)))
-    if found is None or not found.topics:
+    if resolved_regex is None or not resolved_regex.topics:
         return own
-    matched = hash_order(sorted(found.topics), string_hash, copied_capacity(len(found.topics)))
+    matched = hash_order(sorted(resolved_regex.topics), string_hash, copied_capacity(len(resolved_regex.topics)))
     large, small = (own, matched) if len(own) > len(matched) else (matched, own)
     return list(dict.fromkeys([*large, *small]))
 
@@ -107,7 +107,7 @@ MIN_REFRESH_INTERVAL_MS: Final = 10_000
 
 
 class RegexChange(Enum):
-    """What a heartbeat changed of the expression that the member subscribes to."""
+    """How a heartbeat changed the expression that the member subscribes to."""
 
     NONE = 0
     UPDATED = 1
@@ -239,10 +239,10 @@ def _change(group: ConsumerGroup, old: str | None, new: str | None) -> RegexChan
 
 def _in_order(group: ConsumerGroup, regexes: Mapping[str, int]) -> list[str]:
     """Return the expressions in the order in which Kafka writes their records."""
-    known = group.regexes.in_order()
+    expressions = group.regexes.in_order()
     counts: HashTable[str, None]
-    counts = HashTable(string_hash, table_capacity(int(len(known) / 0.75 + 1)))
-    for regex in known:
+    counts = HashTable(string_hash, table_capacity(int(len(expressions) / 0.75 + 1)))
+    for regex in expressions:
         counts.put(regex, None)
     for regex in regexes:
         if regex not in counts:

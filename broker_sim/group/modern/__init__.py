@@ -1,1 +1,1 @@
-"""What groups of the consumer protocol and share groups have in common."""
+"""The one engine of groups whose coordinator assigns: consumer, share and streams groups."""

@@ -116,7 +116,7 @@ class AssignedGroup(ABC, Generic[M, T]):
         self.metadata_hash = 0
         self.assignment_epoch = FIRST_EPOCH
         self.assignment_timestamp_ms = 0
-        """When the target was computed (wall clock); 0 if never."""
+        """Time at which the target was computed (wall clock); 0 if never."""
         self.members: TimelineMap[str, M] = TimelineMap(string_hash)
         self.targets: dict[str, T] = {}
         self._refreshed_epoch: int | None = None

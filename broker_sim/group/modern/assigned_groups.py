@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class HeartbeatRequest(Protocol):
-    """What the heartbeats of all kinds say."""
+    """The fields that heartbeats of all kinds have."""
 
     @property
     def group_id(self) -> str:
@@ -76,7 +76,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class ShardParts:
-    """What the groups of all kinds of one shard work with; `groups` are those of the shard by id."""
+    """The surroundings of all kinds of groups of one shard; `groups` has its groups by id."""
 
     broker: BrokerContext
     counters: GroupCounters
@@ -95,7 +95,7 @@ class MemberChange(Generic[G, M, R]):
     updated: M
     client: GroupClient
     report: R
-    """What the member says beside its subscription: the partitions that it owns, or its whole request."""
+    """The member's report beside its subscription: the partitions that it owns, or its whole request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,7 +455,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
 def member_specs(
     group: AssignedGroup[M, T], updated: M | None, spec: Callable[[M, T], S], replaced_id: str | None = None
 ) -> dict[str, S]:
-    """Return what an assignor is told of each member, the changed one among them, in the order of Kafka's table.
+    """Return an assignor's view of each member, the changed one among them, in the order of Kafka's table.
 
     `updated` may be new to the group; it gets the target and the place of the member `replaced_id` if there is
     one. As in Kafka, no member is taken out of the table before all are in it.

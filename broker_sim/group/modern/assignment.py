@@ -24,7 +24,7 @@ Partitions: TypeAlias = Mapping[bytes, Sequence[int]]
 """Partitions by topic id; no topic is without partitions."""
 
 Epochs: TypeAlias = Mapping[bytes, Mapping[int, int]]
-"""By topic id and partition the member epoch at which the partition was assigned."""
+"""The member epochs at which partitions were assigned, by topic id and partition."""
 
 
 class AssignorError(Exception):
@@ -57,7 +57,7 @@ def epochs_in_order(epochs: Epochs) -> list[tuple[bytes, list[int]]]:
 
 
 class SubscriptionCount(NamedTuple):
-    """How many members name a topic, and how many expressions match it."""
+    """The number of members that name a topic, and the number of expressions that match it."""
 
     by_name: int
     by_regex: int

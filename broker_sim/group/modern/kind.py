@@ -1,4 +1,4 @@
-"""What tells the kinds of groups apart that the coordinator assigns: a name, from which all other names follow."""
+"""A kind of groups that the coordinator assigns: one name, from which those of APIs and records follow."""
 
 from __future__ import annotations
 

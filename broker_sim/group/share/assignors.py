@@ -1,4 +1,4 @@
-"""Who is to read which share partitions; mirrors `SimpleAssignor` and its two builders.
+"""The assignor of share groups; mirrors `SimpleAssignor` and its two builders.
 
 Share partitions are shared: with more members than partitions several members have the same one. Each
 member is to have about as many as the others, and to keep what it has. The steps:
@@ -49,7 +49,7 @@ class ShareGroupSpec:
     homogeneous: bool
     """Whether all members subscribe to the same topics."""
     assignable: Mapping[bytes, Sequence[int]]
-    """By topic id the partitions that have state, of all topics that members subscribe to."""
+    """Partitions that have state, by topic id, of all topics that members subscribe to."""
 
 
 def assign(spec: ShareGroupSpec) -> dict[str, Partitions]:
@@ -95,15 +95,15 @@ class _Draft:
 
     @property
     def changed(self) -> HashTable[bytes, HashTable[int, None]]:
-        """What can be changed: a copy of the target before."""
+        """A copy of the target before, which can be changed."""
         if self._changed is None:
             copy: HashTable[bytes, HashTable[int, None]]
             copy = HashTable(uuid_hash, table_capacity(len(self._last)))
             for topic_id, numbers in self._last.items():
-                kept: HashTable[int, None] = HashTable(integer_hash, copied_capacity(len(numbers)))
+                copied_numbers: HashTable[int, None] = HashTable(integer_hash, copied_capacity(len(numbers)))
                 for number in numbers:
-                    kept.put(number, None)
-                copy.put(topic_id, kept)
+                    copied_numbers.put(number, None)
+                copy.put(topic_id, copied_numbers)
             self._changed = copy
         return self._changed
 
@@ -140,16 +140,16 @@ def _table() -> HashTable[int, None]:
 
 @dataclass(slots=True)
 class _Balance(Generic[P]):
-    """Who has which of the partitions that are shared out together.
+    """The members of each partition that is shared out, and the partitions of each member.
 
     `member_of`: members are numbers, partitions what tells them apart.
     """
 
     drafts: Sequence[_Draft]
-    wanted: Mapping[int, int]
-    """How many partitions each member is to have."""
+    quotas: Mapping[int, int]
+    """Number of partitions that each member should have."""
     sharing: int
-    """How many members each partition is to have."""
+    """Number of members that each partition should have."""
     split: Callable[[P], TopicIdPartition]
     hash_code: Callable[[P], int]
     members_of: HashTable[P, HashTable[int, None]]
@@ -184,7 +184,7 @@ class _Balance(Generic[P]):
             if partitions is None:
                 continue
             for partition in partitions.in_order():
-                if len(partitions) <= self.wanted[member]:
+                if len(partitions) <= self.quotas[member]:
                     break
                 self.drafts[member].discard(*self.split(partition))
                 del self.members_of[partition][member]
@@ -227,11 +227,11 @@ class _Balance(Generic[P]):
                 self._note_of(member).put(partition, None)
                 to_give -= 1
                 has_given = True
-                if self.count(member) >= self.wanted[member]:
+                if self.count(member) >= self.quotas[member]:
                     del self.unfilled[member]
 
 
-def _wanted(members: Sequence[int], partitions: int) -> tuple[int, dict[int, int]]:
+def _quotas(members: Sequence[int], partitions: int) -> tuple[int, dict[int, int]]:
     """Return how many members a partition is to have, and how many partitions each member."""
     if not members:
         return 0, {}
@@ -246,10 +246,10 @@ def _assign_together(spec: ShareGroupSpec, drafts: Sequence[_Draft], topic_ids: 
     """Share out all partitions of the topics among all members."""
     everybody = range(len(drafts))
     partitions = [(topic_id, number) for topic_id in topic_ids for number in spec.assignable[topic_id]]
-    sharing, wanted = _wanted(everybody, len(partitions))
+    sharing, quotas = _quotas(everybody, len(partitions))
     balance = _Balance[TopicIdPartition](
         drafts,
-        wanted,
+        quotas,
         sharing,
         split=lambda partition: partition,
         hash_code=_partition_hash,
@@ -266,13 +266,13 @@ def _assign_together(spec: ShareGroupSpec, drafts: Sequence[_Draft], topic_ids: 
                 continue
             for number in numbers:
                 balance.note(member, (topic_id, number))
-        if balance.count(member) < wanted[member]:
+        if balance.count(member) < quotas[member]:
             balance.unfilled.put(member, None)
             continue
         if balance.count(member):
             # As in Kafka, the target of who has enough is copied, which may change its order.
             draft.copy()
-        if balance.count(member) > wanted[member]:
+        if balance.count(member) > quotas[member]:
             overfilled.append(member)
     balance.revoke_overfilled(overfilled)
     balance.revoke_overshared()
@@ -295,11 +295,11 @@ def _assign_by_topic(spec: ShareGroupSpec, members: Sequence[ShareMemberSpec], d
 
 
 def _assign_topic(topic_id: bytes, numbers: Sequence[int], subscribed: Sequence[int], drafts: Sequence[_Draft]) -> None:
-    sharing, wanted = _wanted(subscribed, len(numbers))
-    wanted = {**dict.fromkeys(range(len(drafts)), 0), **wanted}
+    sharing, quotas = _quotas(subscribed, len(numbers))
+    quotas = {**dict.fromkeys(range(len(drafts)), 0), **quotas}
     balance = _Balance[int](
         drafts,
-        wanted,
+        quotas,
         sharing,
         split=lambda number: (topic_id, number),
         hash_code=integer_hash,
@@ -317,6 +317,6 @@ def _assign_topic(topic_id: bytes, numbers: Sequence[int], subscribed: Sequence[
     # Unlike for all topics together, who has lost a partition counts as unfilled only if it has too few.
     balance.unfilled = HashTable(integer_hash, _sized(len(drafts)))
     for member in subscribed:
-        if balance.count(member) < wanted[member]:
+        if balance.count(member) < quotas[member]:
             balance.unfilled.put(member, None)
     balance.assign_remaining()

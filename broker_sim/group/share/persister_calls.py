@@ -61,17 +61,17 @@ def ask_all(
     on_all: Callable[[Mapping[SharePartitionKey, A]], object],
 ) -> None:
     """Ask the persister about each share partition, and tell of all of them at once."""
-    wanted = list(dict.fromkeys(keys))
+    unique_keys = list(dict.fromkeys(keys))
     answers: dict[SharePartitionKey, A] = {}
 
     def take(key: SharePartitionKey, answer: A) -> None:
         answers[key] = answer
-        if len(answers) == len(wanted):
-            on_all({each: answers[each] for each in wanted})
+        if len(answers) == len(unique_keys):
+            on_all({each: answers[each] for each in unique_keys})
 
-    if not wanted:
+    if not unique_keys:
         on_all(answers)
-    for key in wanted:
+    for key in unique_keys:
         ask(key, partial(take, key))
 
 

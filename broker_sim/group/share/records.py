@@ -48,17 +48,17 @@ def current_assignment(group_id: str, member: ShareMember) -> GroupRecord:
     )
 
 
-def state_partitions(group_id: str, known: StatePartitions, image: MetadataImage) -> GroupRecord:
+def state_partitions(group_id: str, state: StatePartitions, image: MetadataImage) -> GroupRecord:
     """Return the record of which share partitions have state."""
     value = messages.ShareGroupStatePartitionMetadataValue
     return GroupRecord(
         messages.ShareGroupStatePartitionMetadataKey(group_id),
         value(
-            initializing_topics=_topics(known.initializing),
-            initialized_topics=_topics(known.initialized),
+            initializing_topics=_topics(state.initializing),
+            initialized_topics=_topics(state.initialized),
             deleting_topics=[
                 value.TopicInfo(topic_id, image.topic_names.get(topic_id, UNKNOWN_NAME))
-                for topic_id in hash_order(known.deleting, uuid_hash)
+                for topic_id in hash_order(state.deleting, uuid_hash)
             ],
         ),
     )

@@ -31,16 +31,16 @@ DeletedTopic = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsR
 
 
 class AlteredOffsets(NamedTuple):
-    """What AlterShareGroupOffsets does, once the share coordinator has done it."""
+    """The answer of AlterShareGroupOffsets, and the state that the share coordinator begins before."""
 
     response: messages.AlterShareGroupOffsetsResponse
     state_epoch: int
     start_offsets: Mapping[bytes, Mapping[int, int]]
-    """By topic id and partition."""
+    """The new start offsets, by topic id and partition."""
 
 
 class DeletedOffsets(NamedTuple):
-    """What DeleteShareGroupOffsets does."""
+    """The refused topics of DeleteShareGroupOffsets, and the share partitions of the others."""
 
     refused: Sequence[messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic]
     numbers: Numbers
@@ -59,18 +59,18 @@ class ShareStates:
     def _now_ms(self) -> int:
         return self._broker.clock.wall_clock_ms()
 
-    def _record(self, group_id: str, known: StatePartitions) -> GroupRecord:
-        return records.state_partitions(group_id, known, self._broker.image())
+    def _record(self, group_id: str, state: StatePartitions) -> GroupRecord:
+        return records.state_partitions(group_id, state, self._broker.image())
 
-    def _known(self, group_id: str) -> StatePartitions | None:
+    def _state_of(self, group_id: str) -> StatePartitions | None:
         """Return what is known of a group's state, None if there is nothing, or no such group."""
         group = self._groups.get(group_id)
         return group.state_partitions if isinstance(group, ShareGroup) else None
 
     def initialized_partitions(self, group_id: str) -> Numbers:
         """Return the share partitions of a group that have state."""
-        known = self._known(group_id) or NO_STATE
-        return {topic_id: topic.partitions for topic_id, topic in known.initialized.items()}
+        state = self._state_of(group_id) or NO_STATE
+        return {topic_id: topic.partitions for topic_id, topic in state.initialized.items()}
 
     # -- the state begins -----------------------------------------------------------------------
 
@@ -78,16 +78,16 @@ class ShareStates:
         """Note that these share partitions have their state now."""
         if not numbers or not isinstance(self._groups.get(group_id), ShareGroup):
             return Result()
-        known = self._known(group_id) or NO_STATE
+        state = self._state_of(group_id) or NO_STATE
         topics = named(numbers, self._broker.image(), self._now_ms())
-        return Result(records=[self._record(group_id, known.with_initialized(topics))])
+        return Result(records=[self._record(group_id, state.with_initialized(topics))])
 
     def not_initialized(self, group_id: str, numbers: Numbers) -> Result[None]:
         """Note that these share partitions have no state: it is asked for with the next heartbeat."""
-        known = self._known(group_id)
-        if known is None or not known.initializing or not numbers:
+        state = self._state_of(group_id)
+        if state is None or not state.initializing or not numbers:
             return Result()
-        return Result(records=[self._record(group_id, known.without_initializing(numbers))])
+        return Result(records=[self._record(group_id, state.without_initializing(numbers))])
 
     # -- AlterShareGroupOffsets -----------------------------------------------------------------
 
@@ -102,13 +102,13 @@ class ShareStates:
         response = Altered()
         offsets: dict[bytes, dict[int, int]] = {}
         initializing = {}
-        for asked in request.topics:
-            topic = image.topics.get(asked.topic_name)
-            told = Altered.AlterShareGroupOffsetsResponseTopic(asked.topic_name)
+        for requested_topic in request.topics:
+            topic = image.topics.get(requested_topic.topic_name)
+            topic_response = Altered.AlterShareGroupOffsetsResponseTopic(requested_topic.topic_name)
             count = 0
             if topic is not None:
-                told.topic_id, count = topic.topic_id, len(topic.partitions)
-            for partition in asked.partitions:
+                topic_response.topic_id, count = topic.topic_id, len(topic.partitions)
+            for partition in requested_topic.partitions:
                 number = partition.partition_index
                 row = Altered.AlterShareGroupOffsetsResponsePartition(number)
                 if topic is not None and number < count:
@@ -116,17 +116,17 @@ class ShareStates:
                 else:
                     row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                     row.error_message = NOT_HOSTED_TEXT
-                told.partitions.append(row)
+                topic_response.partitions.append(row)
             if topic is not None:
                 # As in Kafka, of a topic that is named twice the last entry is noted.
-                named_numbers = (partition.partition_index for partition in asked.partitions)
+                named_numbers = (partition.partition_index for partition in requested_topic.partitions)
                 numbers = frozenset(number for number in named_numbers if number < count)
                 initializing[topic.topic_id] = Partitions(topic.name, numbers, now_ms)
-            response.responses.append(told)
+            response.responses.append(topic_response)
         written = []
         if initializing:
-            known = group.known_state.with_initializing(initializing)
-            written.append(self._record(group.group_id, known))
+            state = group.known_state.with_initializing(initializing)
+            written.append(self._record(group.group_id, state))
         return Result(AlteredOffsets(response, group.group_epoch, offsets), written)
 
     # -- DeleteShareGroupOffsets ----------------------------------------------------------------
@@ -138,38 +138,38 @@ class ShareStates:
         """
         group = self._shares.find(request.group_id)
         group.validate_delete_group()
-        known = group.state_partitions
-        if known is None:
+        state = group.state_partitions
+        if state is None:
             return Result(DeletedOffsets((), {}))
         image = self._broker.image()
         refused = []
         numbers: dict[bytes, Collection[int]] = {}
-        for asked in request.topics:
-            topic = image.topics.get(asked.topic_name)
+        for requested_topic in request.topics:
+            topic = image.topics.get(requested_topic.topic_name)
             code, text = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED_TEXT
             if topic is not None and topic.topic_id in numbers:
                 # A topic that is named twice is already being deleted then.
                 numbers[topic.topic_id] = range(len(topic.partitions))
-            elif topic is not None and topic.topic_id in known.initialized:
-                numbers[topic.topic_id] = sorted(known.initialized[topic.topic_id].partitions)
-            elif topic is not None and topic.topic_id in known.deleting:
+            elif topic is not None and topic.topic_id in state.initialized:
+                numbers[topic.topic_id] = sorted(state.initialized[topic.topic_id].partitions)
+            elif topic is not None and topic.topic_id in state.deleting:
                 numbers[topic.topic_id] = range(len(topic.partitions))
             else:
                 text = text if topic is None else NO_OFFSETS_TEXT
-                refused.append(DeletedTopic(asked.topic_name, error_code=code, error_message=text))
-        record = self._record(group.group_id, known.with_deleting(numbers.keys()))
+                refused.append(DeletedTopic(requested_topic.topic_name, error_code=code, error_message=text))
+        record = self._record(group.group_id, state.with_deleting(numbers.keys()))
         return Result(DeletedOffsets(refused, numbers), [record])
 
     def offsets_deleted(
         self, group_id: str, topic_ids: Collection[bytes]
     ) -> Result[list[messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic]]:
         """Note that the state of these topics is gone; the response has a row for each."""
-        known = self._known(group_id)
-        if known is None:
+        state = self._state_of(group_id)
+        if state is None:
             return Result([])
         names = self._broker.image().topic_names
         rows = [DeletedTopic(names.get(topic_id, ""), topic_id, error_message=None) for topic_id in topic_ids]
-        return Result(rows, [self._record(group_id, known.with_deleted(topic_ids))])
+        return Result(rows, [self._record(group_id, state.with_deleted(topic_ids))])
 
     # -- groups and topics that go --------------------------------------------------------------
 
@@ -179,7 +179,7 @@ class ShareStates:
         The response has an error (NON_EMPTY_GROUP), or what is to be deleted, of each share group; groups
         of other kinds are not in it.
         """
-        found: dict[str, ErrorCode | Numbers] = {}
+        outcomes: dict[str, ErrorCode | Numbers] = {}
         written = []
         for group_id in group_ids:
             group = self._groups.get(group_id)
@@ -188,7 +188,7 @@ class ShareStates:
             try:
                 group.validate_delete_group()
             except ApiError as error:
-                found[group_id] = error.error_code
+                outcomes[group_id] = error.error_code
                 continue
             if group.state_partitions is None:
                 continue
@@ -196,8 +196,8 @@ class ShareStates:
             deleting = StatePartitions(deleting=frozenset(topics))
             written.append(self._record(group_id, deleting))
             if topics:
-                found[group_id] = {topic_id: sorted(topic.partitions) for topic_id, topic in topics.items()}
-        return Result(found, written)
+                outcomes[group_id] = {topic_id: sorted(topic.partitions) for topic_id, topic in topics.items()}
+        return Result(outcomes, written)
 
     def topics_deleted(self, topic_ids: Collection[bytes]) -> Result[None]:
         """Forget topics that are gone; the share coordinator deletes their state by itself."""

@@ -35,7 +35,7 @@ class TopicStatePartitions(NamedTuple):
     name: str
     partitions: frozenset[int]
     timestamp_ms: int
-    """When their record was taken in (wall clock)."""
+    """Time at which their record was replayed (wall clock)."""
 
 
 Topics: TypeAlias = Mapping[bytes, TopicStatePartitions]
@@ -45,7 +45,7 @@ Numbers: TypeAlias = Mapping[bytes, Collection[int]]
 
 @dataclass(frozen=True, slots=True)
 class StatePartitions:
-    """What a group knows of the state of its share partitions, by topic id."""
+    """The share partitions of a group by the progress of their state."""
 
     initializing: Topics = field(default_factory=dict)
     initialized: Topics = field(default_factory=dict)
@@ -69,18 +69,18 @@ class StatePartitions:
         recent = {
             topic_id: topic for topic_id, topic in self.initializing.items() if now_ms - topic.timestamp_ms < retry_ms
         }
-        known = _combined(self.initialized, recent)
-        found: HashTable[bytes, TopicStatePartitions] = HashTable(uuid_hash)
+        existing = _combined(self.initialized, recent)
+        missing: HashTable[bytes, TopicStatePartitions] = HashTable(uuid_hash)
         for name in hash_order(list(names), string_hash):
             topic = image.topics.get(name)
             if topic is None:
                 continue
             count = len(topic.partitions)
-            there = known[topic.topic_id].partitions if topic.topic_id in known else frozenset()
+            there = existing[topic.topic_id].partitions if topic.topic_id in existing else frozenset()
             if not there or len(there) < count:
                 partitions = frozenset(range(count)) - there
-                found.add(topic.topic_id, TopicStatePartitions(name, partitions, now_ms))
-        return {topic_id: found[topic_id] for topic_id in found.in_order()}
+                missing.add(topic.topic_id, TopicStatePartitions(name, partitions, now_ms))
+        return {topic_id: missing[topic_id] for topic_id in missing.in_order()}
 
     def with_initializing(self, topics: Topics) -> StatePartitions:
         """Return it with partitions that are asked for."""
@@ -109,8 +109,8 @@ class StatePartitions:
 
     def without_topics(self, topic_ids: Collection[bytes]) -> StatePartitions:
         """Return it without topics that are gone; itself if it has none of them."""
-        known = {*self.initializing, *self.initialized, *self.deleting}
-        if known.isdisjoint(topic_ids):
+        existing = {*self.initializing, *self.initialized, *self.deleting}
+        if existing.isdisjoint(topic_ids):
             return self
         return StatePartitions(
             _without_topics(self.initializing, topic_ids),

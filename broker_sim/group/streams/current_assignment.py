@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """Where a member is to go, and what it and others own."""
+    """A member's target, and the tasks that it and others own."""
 
     target_epoch: int
     target: TasksTuple
@@ -111,19 +111,19 @@ class Reconciliation:
 
 
 class _Step:
-    """What becomes of the tasks of one kind."""
+    """The next step of one kind of tasks."""
 
     __slots__ = ("kept", "new", "revoked", "waits")
 
     def __init__(self, current: Tasks | ActiveTasks, target: Tasks, is_free: IsFree) -> None:
         self.kept: dict[str, frozenset[int]] = {}
-        """What is in the target."""
+        """Tasks that are in the target, too."""
         self.revoked: dict[str, frozenset[int]] = {}
-        """What is not."""
+        """Tasks that are not in the target."""
         self.new: dict[str, frozenset[int]] = {}
-        """What is free of the rest of the target."""
+        """New tasks of the target that are free."""
         self.waits = False
-        """Whether something of it is not free."""
+        """Whether a new task of the target is not free."""
         for subtopology in target.keys() | current.keys():
             self._add(subtopology, current.get(subtopology, ()), target.get(subtopology, ()), is_free)
 

@@ -1,4 +1,4 @@
-"""What the answer to a heartbeat tells a member: its tasks, whom to ask for state, and what is wrong."""
+"""The parts of a heartbeat's answer: tasks, endpoints that can be asked for state, and statuses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tell_endpoints(
     """
     members = [group.members[member_id] for member_id in group.members.in_order() if member_id != updated.member_id]
     response.partitions_by_user_endpoint = [
-        told for member in (*members, updated) if (told := _endpoint(group, member, image)) is not None
+        endpoint for member in (*members, updated) if (endpoint := _endpoint(group, member, image)) is not None
     ]
 
 
@@ -54,17 +54,17 @@ def _endpoint(
 ) -> messages.StreamsGroupHeartbeatResponse.EndpointToPartitions | None:
     if member.user_endpoint is None:
         return None
-    told = group.told_endpoints.get(member.member_id)
-    if told is None:
+    endpoint = group.told_endpoints.get(member.member_id)
+    if endpoint is None:
         configured = group.configured_topology
-        told = group.told_endpoints[member.member_id] = endpoint_to_partitions(
+        endpoint = group.told_endpoints[member.member_id] = endpoint_to_partitions(
             Response.Endpoint(*member.user_endpoint),
             {name: frozenset(epochs) for name, epochs in member.assigned.active.items()},
             member.assigned.standby,
             None if configured is None else configured.subtopologies,
             image,
         )
-    return told
+    return endpoint
 
 
 def status_of(status: Status, detail: str) -> messages.StreamsGroupHeartbeatResponse.Status:

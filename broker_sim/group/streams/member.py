@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class MemberState(IntEnum):
-    """How far a member is on the way to its target; the numbers are stored in the log."""
+    """The progress of a member towards its target; the numbers are stored in the log."""
 
     STABLE = 1
-    """It has its target."""
+    """The member has its target."""
     UNREVOKED_TASKS = 2
-    """It has to give tasks up first."""
+    """The member has to give tasks up first."""
     UNRELEASED_TASKS = 3
-    """It waits for tasks that others still own."""
+    """The member waits for tasks that others still own."""
     UNKNOWN = 127
 
     @classmethod
@@ -42,7 +42,7 @@ _KNOWN_STATES: Final = frozenset(MemberState)
 
 
 class Endpoint(NamedTuple):
-    """Where other instances of the application can ask a process for its state."""
+    """The address at which other instances of the application can ask a process for its state."""
 
     host: str
     port: int
@@ -67,7 +67,7 @@ class StreamsMember:
     client_tags: Mapping[str, str] = field(default_factory=dict)
     assigned: AssignedTasks = NO_ASSIGNED_TASKS
     pending_revocation: AssignedTasks = NO_ASSIGNED_TASKS
-    """What it has to give up: until then nobody else gets it."""
+    """Tasks that the member has to give up: until then nobody else gets them."""
 
     @property
     def is_revoking(self) -> bool:
@@ -125,10 +125,10 @@ class StreamsMember:
 
 def _active(stored: Iterable[TaskIds], member_epoch: int) -> ActiveTasks:
     """Return active tasks; where a record does not tell the epochs of a subtopology, all have the member's."""
-    found = {}
+    epochs_by_subtopology = {}
     for tasks in stored:
         epochs = tasks.assignment_epochs
         if epochs is None or len(epochs) != len(tasks.partitions):
             epochs = [member_epoch] * len(tasks.partitions)
-        found[tasks.subtopology_id] = dict(zip(tasks.partitions, epochs, strict=True))
-    return found
+        epochs_by_subtopology[tasks.subtopology_id] = dict(zip(tasks.partitions, epochs, strict=True))
+    return epochs_by_subtopology

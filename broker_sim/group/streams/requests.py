@@ -1,4 +1,4 @@
-"""What is checked of a heartbeat before a group is looked at, and what it says.
+"""The parts of a heartbeat, and its checks.
 
 Mirrors `throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures` and
 `throwIfStreamsGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorService`. What Kafka 4.3 does not serve is

@@ -1,4 +1,4 @@
-"""What a heartbeat's answer says of the group beside errors; mirrors `StreamsGroupHeartbeatResponse.Status`."""
+"""The statuses of a group in a heartbeat's answer, beside errors; mirrors `StreamsGroupHeartbeatResponse.Status`."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         self.configured_topology: ConfiguredTopology | None = None
         """None until a heartbeat has looked at the topics; see `configure`."""
         self.told_endpoints: dict[str, EndpointToPartitions] = {}
-        """What was told last of each member's endpoint: told again until the member or the topics change."""
+        """The last answer about each member's endpoint: repeated until the member or the topics change."""
         self.endpoint_information_epoch = 0
         """Grows when a member that can be asked for its state gets other tasks."""
         self.shutdown_request_member_id: str | None = None

@@ -50,7 +50,7 @@ def stored_tasks(stored: Iterable[StoredTasks]) -> Tasks:
 
 
 ActiveTasks: TypeAlias = Mapping[str, Mapping[int, int]]
-"""By subtopology and partition the member epoch in which the task was assigned."""
+"""The member epochs in which tasks were assigned, by subtopology and partition."""
 
 
 @dataclass(frozen=True, slots=True)

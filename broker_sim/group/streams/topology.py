@@ -1,4 +1,4 @@
-"""What a Kafka Streams application reads and keeps, as it tells the group; mirrors `StreamsTopology`.
+"""The topology of a Kafka Streams application: what it reads and stores; mirrors `StreamsTopology`.
 
 A topology consists of subtopologies. Each has source topics, which users make, and internal topics, which
 the broker makes:

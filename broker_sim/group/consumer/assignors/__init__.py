@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Assignor = Callable[[GroupSpec], Mapping[str, Partitions]]
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
-"""By Kafka's names; members without an entry in what an assignor returns get nothing."""
+"""The assignors by Kafka's names; members without an entry in their result get nothing."""
 
 _CLASSES: Final = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Topic:
-    """How far a topic has been handed out."""
+    """The next partition of a topic to hand out, and the shares that are left."""
 
     __slots__ = ("_extra", "_next", "_partitions", "_quota")
 
@@ -42,14 +42,14 @@ class _Topic:
 def assign_ranges(spec: GroupSpec) -> dict[str, Partitions]:
     """Return the new target of every member. Raises `AssignorError` for a topic that is not there."""
     members = sorted(spec.members, key=lambda member_id: _rank(spec, member_id))
-    wanted = {member_id: spec.members[member_id].topic_ids for member_id in members}
+    subscriptions = {member_id: spec.members[member_id].topic_ids for member_id in members}
     if spec.homogeneous and members:
         # Nobody else's subscription is looked at, even if it differs by now.
-        wanted = dict.fromkeys(members, wanted[members[0]])
-    subscribers = Counter(topic_id for topic_ids in wanted.values() for topic_id in topic_ids)
+        subscriptions = dict.fromkeys(members, subscriptions[members[0]])
+    subscribers = Counter(topic_id for topic_ids in subscriptions.values() for topic_id in topic_ids)
     topics = {topic_id: _Topic(spec.partition_count(topic_id), count) for topic_id, count in subscribers.items()}
     result: dict[str, Partitions] = {}
-    for member_id, topic_ids in wanted.items():
+    for member_id, topic_ids in subscriptions.items():
         shares = {topic_id: topics[topic_id].take() for topic_id in topic_ids}
         size = len(topic_ids) if spec.homogeneous else spec.members[member_id].subscribed_size
         ordered = hash_order(shares, uuid_hash, table_capacity(int(size / 0.75 + 1)))

@@ -1,4 +1,4 @@
-"""What an assignor is told of a group; mirrors `GroupSpecImpl` and `SubscribedTopicDescriberImpl`."""
+"""The view that an assignor has of a group; mirrors `GroupSpecImpl` and `SubscribedTopicDescriberImpl`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MemberSpec:
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """A group: its members in the order of Kafka's table, partitions by topic id, who had which."""
+    """A group: its members in the order of Kafka's table, its topics, and the last target."""
 
     members: Mapping[str, MemberSpec]
     homogeneous: bool

@@ -45,7 +45,7 @@ class _Builder:
                 (topic_id, number) for number in range(count) if not spec.is_assigned(topic_id, number)
             )
         self._quota, self._extra = divmod(total, len(spec.members))
-        """What every member gets, and how many members get one more."""
+        """The number of partitions of each member, and the number of members that get one more."""
 
     def build(self) -> dict[str, Partitions]:
         """Return the new target of every member."""

@@ -132,7 +132,7 @@ class _Builder:
                 self.subscribers.setdefault(topic_id, []).append(index)
         self._owners = {topic_id: [NOBODY] * spec.partition_count(topic_id) for topic_id in self.subscribers}
         self._sizes = [0] * len(self._members)
-        """How many partitions each member has."""
+        """Number of partitions of each member."""
         self._drafts = [Draft(member.target) for member in spec.members.values()]
 
     def build(self) -> dict[str, Partitions]:

@@ -1,4 +1,4 @@
-"""Who runs which tasks. Kafka's coordinator has one assignor for streams groups, `StickyTaskAssignor`.
+"""The assignor of tasks. Kafka's coordinator has one for streams groups, `StickyTaskAssignor`.
 
 Deliberate difference: Kafka's `MockAssignor` is left out, because no broker uses it.
 """

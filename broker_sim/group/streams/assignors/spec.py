@@ -1,4 +1,4 @@
-"""What the assignor is told of a group; mirrors `GroupSpecImpl`, `AssignmentMemberSpec` and `TopologyDescriber`.
+"""The view that an assignor has of a group; mirrors `GroupSpecImpl`, `AssignmentMemberSpec`, `TopologyDescriber`.
 
 Deliberate difference: what no assignor of Kafka looks at is left out, such as racks and client tags.
 """
@@ -43,15 +43,15 @@ class GroupSpec:
 
     @property
     def standby_replicas(self) -> int:
-        """How many standby tasks each stateful task is to have."""
+        """Number of standby tasks that each stateful task should have."""
         return int(self.configs[NUM_STANDBY_REPLICAS]) if self.configs else 0
 
 
 class SubtopologyTasks(NamedTuple):
-    """What there is to assign of one subtopology."""
+    """The tasks of one subtopology."""
 
     number_of_tasks: int
-    """They are for the partitions from 0 on."""
+    """Number of tasks, for the partitions from 0 on."""
     is_stateful: bool
     """Whether it has changelog topics: its tasks may have standby tasks."""
 

@@ -44,7 +44,7 @@ class ProcessState:
 
     def __init__(self) -> None:
         self.task_counts: HashTable[str, int] = HashTable(string_hash)
-        """How many tasks each member has."""
+        """Number of tasks of each member."""
         self.active: dict[str, list[TaskId]] = {}
         """Active tasks by member, as they were added."""
         self.standby: dict[str, list[TaskId]] = {}
@@ -58,7 +58,7 @@ class ProcessState:
 
     @property
     def load(self) -> float:
-        """How many tasks a member has on average."""
+        """Number of tasks that a member has on average."""
         return len(self._tasks) / len(self.task_counts)
 
     def has_task(self, task: TaskId) -> bool:
@@ -98,12 +98,12 @@ class _Member(NamedTuple):
 
     @property
     def task_count(self) -> int:
-        """How many tasks it has."""
+        """Number of tasks."""
         return self.process.task_counts[self.member_id]
 
 
 class _Quota:
-    """How many tasks a member may have. Members that have their share leave, with their tasks."""
+    """The number of tasks that a member may have. Members that have their share leave, with their tasks."""
 
     __slots__ = ("_members", "_tasks", "per_member")
 
@@ -113,7 +113,7 @@ class _Quota:
         self.per_member = self._share()
 
     def note(self, task_count: int) -> None:
-        """Note that a member has so many tasks now."""
+        """Note the number of tasks that a member has now."""
         if task_count == self.per_member:
             self._members -= 1
             self._tasks -= task_count
@@ -142,7 +142,7 @@ def _task_ids(topology: TopologyDescriber, *, stateful_only: bool) -> list[TaskI
 
 
 class _Assignment:
-    """Who had which tasks, and who has got which by now."""
+    """The last targets, and the new ones so far."""
 
     __slots__ = ("_active_quota", "_had_active", "_had_standby", "_members", "_processes", "_quota", "_replicas")
 

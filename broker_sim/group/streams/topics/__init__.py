@@ -1,4 +1,4 @@
-"""How many partitions the topics of a topology have, and which internal topics are missing."""
+"""The partitions of the topics of a topology, and the internal topics that are missing."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class ConfiguredTopology:
     metadata_hash: int
     subtopologies: Mapping[str, ConfiguredSubtopology] | None
     internal_topics_to_be_created: Mapping[str, CreateTopics.CreatableTopic]
-    """By name, in the order of Kafka's table."""
+    """Internal topics by name, in the order of Kafka's table."""
     error: TopicConfigurationError | None
 
     @property
@@ -173,8 +173,8 @@ def _partitions(
                 raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
             count = len(topic.partitions)
             # As in Kafka it is the number of tasks that tells whether a topic is too small for them.
-            told = numbers[:count] if count < len(numbers) else _in_table_order(numbers)
-            yield Response.TopicPartition(name, told)
+            shown = numbers[:count] if count < len(numbers) else _in_table_order(numbers)
+            yield Response.TopicPartition(name, shown)
 
 
 def _source_topics(subtopology: ConfiguredSubtopology) -> list[str]:

@@ -1,4 +1,4 @@
-"""What follows for a topology from the topics there are; mirrors `InternalTopicManager`.
+"""The configuration of a topology by the existing topics; mirrors `InternalTopicManager`.
 
 1. all source topics have to exist
 2. repartition topics get their numbers of partitions, then copartition groups equal ones
@@ -72,7 +72,7 @@ def _check_source_topics(topology: StreamsTopology, image: MetadataImage) -> Non
 
 
 class _Counts:
-    """How many partitions topics have; what is decided here counts for topics that do not exist."""
+    """Numbers of partitions by topic; those decided here count for topics that do not exist."""
 
     def __init__(self, topology: StreamsTopology, groups: Iterable[Sequence[str]], image: MetadataImage) -> None:
         self._image = image
@@ -248,9 +248,9 @@ def _largest(subtopology: Subtopology, counts: Mapping[str, int], partition_coun
 
     As in Kafka a repartition topic that is not known yet is left out, so the order of subtopologies counts.
     """
-    known = [counts[topic.name] for topic in subtopology.repartition_source_topics if topic.name in counts]
-    known += [partition_count(topic) for topic in subtopology.source_topics]
-    return max(known, default=None)
+    sizes = [counts[topic.name] for topic in subtopology.repartition_source_topics if topic.name in counts]
+    sizes += [partition_count(topic) for topic in subtopology.source_topics]
+    return max(sizes, default=None)
 
 
 def _lacks_sink(topics: Iterable[TopicInfo], counts: Mapping[str, int]) -> bool:
@@ -294,11 +294,11 @@ def enforce_copartitioning(
     return dict.fromkeys(repartition, needed)
 
 
-def _same_count(found: AbstractSet[int], told: Mapping[str, int]) -> int:
-    """Return the one number that was found; the error tells of the topics in `told`."""
+def _same_count(found: AbstractSet[int], counts_by_topic: Mapping[str, int]) -> int:
+    """Return the one number that was found; the error tells of the topics in `counts_by_topic`."""
     if len(found) == 1:
         return next(iter(found))
-    topics = ", ".join(f"{topic}={told[topic]}" for topic in sorted(told, key=text_order))
+    topics = ", ".join(f"{topic}={counts_by_topic[topic]}" for topic in sorted(counts_by_topic, key=text_order))
     raise TopicConfigurationError(
         Status.INCORRECTLY_PARTITIONED_TOPICS,
         f"Following topics do not have the same number of partitions: [{{{topics}}}]",
