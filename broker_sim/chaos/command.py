@@ -48,14 +48,14 @@ SIGNALLED: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
-    """How the command ended, and what happened meanwhile."""
+    """The end of a command, and what happened meanwhile."""
 
     command: tuple[str, ...]
     schedule: Schedule
     exit_code: int
     elapsed_s: float
     faults_until_s: float | None
-    """When the last fault is over, in seconds since the command started; None if no client came."""
+    """End of the last fault, in seconds since the command started; None if no client came."""
     moments: tuple[Moment, ...]
     begin_with: str = ""
     """Part of the id of the client that faults waited for; any client if empty."""

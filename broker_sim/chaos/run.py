@@ -48,7 +48,7 @@ LIMIT_S: Final = 3_600
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended."""
+    """The end of a run."""
 
     schedule: Schedule
     digest: str
@@ -66,13 +66,13 @@ class Outcome:
     repairs: tuple[str, ...] = ()
     """The repairs of aiokafka that the run had."""
     deviations: tuple[Deviation, ...] = ()
-    """Where the run was not first in, first out."""
+    """Points at which the run was not first in, first out."""
     meetings: Meetings | None = None
     """The turns at which another worker or broker could go first, of a run of an exhaustive search."""
 
     @property
     def text(self) -> str:
-        """What did not hold, of a group of errors the cause; empty if the test passed."""
+        """What did not hold, in words; empty if the test passed."""
         return "" if self.error is None else failure_text(self.error)
 
 

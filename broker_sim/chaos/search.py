@@ -150,14 +150,14 @@ class Searched(Protocol[S]):
 
 
 class SeedOutcome(NamedTuple):
-    """How the run of one seed ended, as far as another process can be told."""
+    """The end of the run of one seed, as values that another process can send."""
 
     seed: int
     invariant: str | None
     text: str
     cpu_s: float
     summary: Any = None
-    """What a random run counted."""
+    """Counts of a random run; None for tests of applications."""
 
 
 def run_seeds(searched: Searched[Any], seeds: Iterable[int], jobs: int) -> Iterator[SeedOutcome]:

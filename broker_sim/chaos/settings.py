@@ -53,7 +53,7 @@ CONFIGS: Final[Mapping[str, GivenValue]] = {
 
 
 class Setting(NamedTuple):
-    """How a field of `Settings` is told and written."""
+    """The help text of a field of `Settings`, and how it is written."""
 
     help: str
     form: Form
@@ -251,5 +251,5 @@ class Settings(ClusterOptions):
 
 
 def settings_by_name() -> dict[str, Setting]:
-    """Return how each field of `Settings` is told and written."""
+    """Return the `Setting` of each field of `Settings`."""
     return {each.name: each.metadata["setting"] for each in fields(Settings)}

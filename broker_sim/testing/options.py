@@ -56,7 +56,7 @@ class VirtualTimeOptions(ClusterOptions):
     """The test runs with the seeds 0 to `seeds` - 1."""
     order: Order = "fifo"
     deviations: str | None = None
-    """Where tasks do not run first in, first out: lines that a report has printed."""
+    """Points at which tasks do not run first in, first out: lines that a report has printed."""
     latency_ms: float | tuple[float, float] = 0
     """Latency of a message, one way: fixed, or drawn from (lowest, highest)."""
     limit_s: float | None = DAY_S

@@ -32,7 +32,7 @@ class SeededRun(VirtualRun):
     """One seed of one test: its fixtures and the test itself run on the same loop."""
 
     def __init__(self, options: VirtualTimeOptions, seed: int, deviations: Sequence[Deviation] | None = None) -> None:
-        """With `deviations` the order of tasks is the given one, whatever the options say."""
+        """`deviations` determine the order of tasks, whatever the options say."""
         # Hashes of strings that no seed repeats are told in the report of a failure instead.
         super().__init__(
             seed, hash_seed="any", order=options.order, limit_s=options.limit_s, trace_steps=options.trace_steps
@@ -50,9 +50,9 @@ class SeededRun(VirtualRun):
         self._watch: FailureWatch | None = None
         self._at_failure: str | None = None
         self._deviations: tuple[Deviation, ...] | None = None
-        """Until the test ended, or until the first failure if that came later."""
+        """Deviations up to the end of the test, or up to the first failure if that came later."""
         self._failed: BaseException | None = None
-        """With what the test had failed when it did not end."""
+        """The failure of a test that then did not end."""
 
     def _note_deviation(self, ready: Sequence[Handle], number: int) -> None:
         if number > 1:
@@ -61,7 +61,7 @@ class SeededRun(VirtualRun):
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """Where the run was not first in, first out, before its outcome was known."""
+        """Points at which the run was not first in, first out, before its outcome was known."""
         return self._deviations_now() if self._deviations is None else self._deviations
 
     def _deviations_now(self) -> tuple[Deviation, ...]:

@@ -28,9 +28,9 @@ class Disturbances:
         self.done = 0
         """Number of actions that were carried out."""
         self.removed_ms = -1
-        """When an admin client last removed members from groups."""
+        """Time at which an admin client last removed members from groups; -1 if never."""
         self.paused_ms: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, 0)
-        """How long each broker has been paused, in all."""
+        """Total time for which each broker has been paused."""
         self._cluster = cluster
         self._faults = Faults(
             cluster.loop,
@@ -54,7 +54,7 @@ class Disturbances:
 
     @property
     def quiet_since_ms(self) -> int | None:
-        """Since when no action has been in force, and no broker in a shutdown or a start; None if one is."""
+        """Time since which no action is in force and no broker shuts down or starts; None while one is."""
         return None if self._faults.are_in_force else self._quiet_since_ms
 
     def is_undisturbed(self, broker_id: int, since_ms: int) -> bool:

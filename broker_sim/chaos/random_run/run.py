@@ -114,7 +114,7 @@ class RunSummary:
     transactions_in_doubt: int
     producers_fenced: int
     lost: tuple[Acknowledged, ...] = ()
-    """What was acknowledged and went with the power, on disks that were not flushed."""
+    """Acknowledged records that were lost with the power, on disks that were not flushed."""
 
 
 def run_schedule(schedule: Schedule) -> RunSummary:

@@ -62,12 +62,12 @@ class Schedule(FaultSchedule):
     streams_members: int = 0
     """Members of a streams group (KIP-1071)."""
     transactional: tuple[int, ...] = ()
-    """For each transactional producer the number of its transactional id; those with the same id fence
+    """Number of the transactional id of each transactional producer; producers with the same id fence
     each other."""
     transaction_version: int = 2
     """The level of `transaction.version`, which says how transactional producers speak: 1 or 2."""
     disk: str = MEMORY
-    """Where logs are kept: `MEMORY`, or simulated disks: `FLUSHED` on each append, `UNFLUSHED`, or `LYING`."""
+    """Storage of logs: `MEMORY`, or simulated disks: `FLUSHED` on each append, `UNFLUSHED`, or `LYING`."""
     sync_ms: int = 0
     """Maximum duration of a flush."""
 

@@ -71,16 +71,16 @@ class ClassicHistory(GroupHistory):
 
 
 class Term(NamedTuple):
-    """How long a member has what an answer gave it."""
+    """The time for which a member owns a partition that an answer gave it."""
 
     since_ms: int
-    """When it asked: if it was removed since, the group owes it nothing."""
+    """Time of the member's request: if it was removed since, the group owes it nothing."""
     until_ms: int
     """Before that time no coordinator may give it to another one."""
 
 
 class _Claim(NamedTuple):
-    """What the group owes to the owner of a partition."""
+    """The claim of an owner to its partition."""
 
     owner: str
     epoch: int

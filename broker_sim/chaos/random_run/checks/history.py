@@ -49,7 +49,7 @@ class History:
     read: dict[tuple[int, int], bytes | None] = field(default_factory=dict)
     """The value of every record that was read, by partition and offset."""
     lost: list[Acknowledged] = field(default_factory=list)
-    """What was acknowledged and is gone, because brokers lost their power."""
+    """Acknowledged records that are gone because brokers lost their power."""
 
     def add_read(self, partition: int, offset: int, value: bytes | None) -> None:
         """Add a record that a consumer has read; raise if another read has shown another one."""
@@ -62,7 +62,7 @@ class History:
 
 
 class HighWatermarks:
-    """How far the high watermark of each partition had come on each of its leaders, and when."""
+    """The high watermarks that the leaders of each partition have reached, with their times."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)

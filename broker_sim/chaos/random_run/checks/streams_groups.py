@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
 LOAD_LIMIT_MS = 2_000
-"""How long a broker may take to hear that it coordinates, and to load the group."""
+"""Maximum time until a new coordinator has heard of it and has loaded the group."""
 
 
 def streams_group_is_stable(cluster: VirtualCluster, group_id: str, members: int) -> bool:

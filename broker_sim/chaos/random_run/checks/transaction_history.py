@@ -25,7 +25,7 @@ def group_of(transactional_id: str) -> str:
 
 
 class Outcome(Enum):
-    """What a producer knows of the end of its transaction."""
+    """The end of a transaction, as far as its producer knows it."""
 
     OPEN = "open"
     ENDING = "ending"
@@ -35,7 +35,7 @@ class Outcome(Enum):
 
 
 class OffsetStep(NamedTuple):
-    """What a transaction does to the committed offset of its group: it was, and it shall be."""
+    """The step of a group's committed offset in a transaction: where it begins and where it ends."""
 
     partition: int
     begin: int
@@ -71,9 +71,9 @@ class TransactionHistory:
     def __init__(self) -> None:
         self.transactions: list[Transaction] = []
         self.fenced = 0
-        """How many times a producer was told that another one has taken its place."""
+        """Number of times that a producer was told that another one has taken its place."""
         self.committed_values: set[bytes] = set()
-        """What a read_committed reader has read, of transactions and of none."""
+        """Records that a read_committed reader has read, in transactions and outside."""
         self._zombies = 0
         self._by_value: dict[bytes, Transaction] = {}
         self._producers: dict[str, tuple[int, int]] = {}

@@ -38,7 +38,7 @@ COMPARE_EVERY: Final = 5
 SHRINK_LIMIT_MS: Final = LAG_TIME_MAX_MS * 2 + 300
 """A leader checks every half lag time, and misses one check while another change is in flight."""
 OPERATION_SLACK_MS: Final = 5
-"""How much later than its delay a parked operation may end: its timers have ticks of 1 ms."""
+"""Maximum time that a parked operation ends after its delay: timers have ticks of 1 ms."""
 
 
 def check_recovered(cluster: VirtualCluster, schedule: Schedule, broker_id: int) -> None:
@@ -128,9 +128,9 @@ class _PartitionWatch:
     led: tuple[int, int] | None = None
     """The leader that was looked at last, and its epoch."""
     leader_ends: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    """For each leader epoch since when the leader's log had which end."""
+    """For each leader epoch the ends of the leader's log, with their times."""
     joined_ms: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    """When each replica was last seen outside the ISR."""
+    """Time at which each replica was last outside the ISR."""
     under_min_isr: tuple[int, int, int] | None = None
     """The leader's epochs and its high watermark, if too few replicas were in sync the last time."""
 

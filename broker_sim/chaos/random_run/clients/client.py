@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 TIMEOUTS_MS: Final = (20, 300, 1_500, 1_500)
 ANSWER_SLACK_MS: Final = 1_000
-"""How much longer than a broker may take a client waits before it breaks the connection off."""
+"""Time that a client waits beyond the maximum of a broker before it closes the connection."""
 REFRESH_SHARE: Final = 0.1
-"""How often a client asks for the leader although nothing has refused it: its metadata gets old."""
+"""Share of requests before which a client refreshes the leader although nothing was refused: its metadata gets old."""
 VERSIONS: Final[Mapping[type, int]] = {
     messages.FetchRequest: FETCH_VERSION,
     messages.ProduceRequest: PRODUCE_VERSION,
@@ -40,7 +40,7 @@ VERSIONS: Final[Mapping[type, int]] = {
     messages.AddPartitionsToTxnRequest: 3,
     messages.AddOffsetsToTxnRequest: 3,
 }
-"""In which versions requests are sent; others are in their newest. Topics have names in these, not ids."""
+"""Versions of requests that are not sent in their newest one: in these topics have names, not ids."""
 
 
 class _Wait:

@@ -36,7 +36,7 @@ class CoordinatedClient(Client):
     """Maximum time that a request is parked."""
     find_parked_ms: ClassVar = 0
     short_rest_ms: ClassVar = SHORT_REST_MS
-    """How long it rests at most after most of its requests."""
+    """Maximum rest after most requests."""
 
     def __init__(self, around: Surroundings, name: str, chance: str) -> None:
         super().__init__(around, name)
@@ -44,11 +44,11 @@ class CoordinatedClient(Client):
         self._chance = random.Random(f"{around.schedule.seed}/{chance}")
         """Decides what it does."""
         self._coordinators: dict[str, int] = {}
-        """Those that it knows, by group or transactional id."""
+        """Coordinators by group or transactional id."""
         self._is_unsure = False
         """Whether a request got no answer, so that it may have had its effect."""
         self._rest_ms = SHORT_REST_MS
-        """How long it rests at most after the step that it is taking."""
+        """Maximum rest after the current step."""
 
     def _is_drawn(self, share: float) -> bool:
         return self._chance.random() < share

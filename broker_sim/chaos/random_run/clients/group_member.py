@@ -27,9 +27,9 @@ REBALANCE_TIMEOUT_MS: Final = 1_500
 LONGEST_PARKED_MS: Final = 2 * REBALANCE_TIMEOUT_MS
 LONGEST_ABSENCE_MS: Final = 2_500
 ASKS_AGAIN_SHARE: Final = 0.3
-"""How often a member that might commit an offset looks whether those it has committed are there."""
+"""Share of steps at which a member checks its committed offsets instead of committing one."""
 STABLE_SHARE: Final = 0.5
-"""How often an OffsetFetch has `require_stable`."""
+"""Share of OffsetFetch requests with `require_stable`."""
 
 WRONG_BROKER: Final = frozenset(
     {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
@@ -45,7 +45,7 @@ class GroupMember(CoordinatedClient):
 
     parked_ms = LONGEST_PARKED_MS
     strays_share: ClassVar[float]
-    """How often it leaves; as often it dies, and as often it is silent."""
+    """Share of steps at which it leaves; it dies as often, and is silent as often."""
     commits_share: ClassVar[float]
 
     def __init__(self, around: Surroundings, name: str, group: str, chance: str, history: GroupHistory) -> None:
@@ -56,7 +56,7 @@ class GroupMember(CoordinatedClient):
         self._epoch = NO_EPOCH
         """Its generation, or its member epoch."""
         self._positions: dict[int, int | None] = {}
-        """What it may commit for each partition that it owns; None until it has asked."""
+        """The next offset of each owned partition; None until it is fetched."""
 
     async def _live(self) -> None:
         while True:

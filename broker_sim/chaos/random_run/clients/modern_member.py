@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from broker_sim.protocol import messages
 
 IS_SLOW_SHARE: Final = 0.2
-"""How often a member does not give up at once what it has lost."""
+"""Share of revocations after which a member keeps its partitions for a while."""
 GIVES_UP_SHARE: Final = 0.1
-"""How often it then does before a heartbeat; others are fenced when the rebalance timeout is over."""
+"""Share of heartbeats before which it then gives it up; otherwise it is fenced after the rebalance timeout."""
 JOINS: Final = 0
 """The epoch of a member that joins."""
 
@@ -56,15 +56,15 @@ class ModernMember(GroupMember):
         super().__init__(around, name, group, chance, history)
         self._lives = 0
         self._assigned: tuple[int, ...] = ()
-        """What it owns as soon as it has given up the rest."""
+        """The partitions that it owns once it has given up the others."""
         self._tells_all = True
         self._tells_owned = True
         self._oldest_request_ms: int | None = None
-        """When it sent the first heartbeat whose answer might have taken partitions that it owns yet."""
+        """Time of the first heartbeat whose answer might have revoked partitions that it still owns."""
         self._safe_until_ms: int | None = None
-        """Until when no coordinator may fence it; None if an answer was lost, and its epoch may be old."""
+        """Time until which no coordinator may fence it; None if an answer was lost, and its epoch may be old."""
         self._safe_since_ms = 0
-        """When it sent the heartbeat that says so: an admin client may have removed it since."""
+        """Time of the heartbeat that extended `safe_until_ms`: an admin client may have removed it since."""
         self._begin_anew()
 
     def _begin_anew(self) -> None:

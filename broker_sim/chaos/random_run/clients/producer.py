@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker_sim.chaos.random_run.clients.surroundings import Surroundings
 
 FIRST_PRODUCER_ID: Final = 1_000_000_000
-"""No controller has given away so many ids: those of transactional producers are others."""
+"""First producer id of idempotent producers: controllers do not get that far for transactional ones."""
 LONGEST_REST_MS: Final = 150
 
 NOT_WRITTEN: Final = frozenset(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STREAMS_GROUP: Final = "streams-group"
 SUBTOPOLOGY: Final = "0"
 JOINS_AGAIN_SHARE: Final = 0.5
-"""How often a member that has lost an answer joins again before a heartbeat."""
+"""Share of heartbeats before which a member that has lost an answer joins again."""
 Request = messages.StreamsGroupHeartbeatRequest
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Surroundings:
-    """What the clients of one run share."""
+    """The cluster of a run, and what its clients have learned of it."""
 
     def __init__(self, cluster: VirtualCluster, schedule: Schedule, disturbances: Disturbances) -> None:
         self.cluster = cluster

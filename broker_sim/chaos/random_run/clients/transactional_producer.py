@@ -56,7 +56,7 @@ RETRIABLE: Final = WRONG_COORDINATOR | {
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.KAFKA_STORAGE_ERROR,
 }
-"""After these the same request is sent again; it may have had its effect already."""
+"""Errors after which the same request is sent again; it may have had its effect already."""
 
 
 class FencedError(StepError):
@@ -68,7 +68,7 @@ class RefusedError(StepError):
 
 
 class _GivenUpError(Exception):
-    """It aborts its transaction, part of which may have failed."""
+    """The producer aborts its transaction, part of which may have failed."""
 
 
 class TransactionalProducer(FencedProducer):

@@ -18,7 +18,7 @@ TRANSACTION_VERSIONS: Final = {
     messages.TxnOffsetCommitRequest: {1: 4, 2: 5},
     messages.EndTxnRequest: {1: 4, 2: 5},
 }
-"""In which versions requests are sent, by `transaction.version`; Kafka's `TransactionManager` chooses so."""
+"""Versions of requests by `transaction.version`, as Kafka's `TransactionManager` chooses them."""
 NO_PRODUCER: Final = (-1, -1)
 
 
@@ -29,7 +29,7 @@ class TransactionalRequests:
         self.version = version
         of_version = {each: by[version] for each, by in TRANSACTION_VERSIONS.items()}
         self.versions = {**VERSIONS, **of_version}
-        """In which versions requests are sent."""
+        """Versions in which requests are sent."""
         self.epoch = -1
         self._id = transactional_id
         self._producer_id = -1
