@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from broker_sim.controller import ProducerIdsBlock
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.errors import ApiError
-    from broker_sim.handlers.controller_channel import ControllerChannel
+    from broker_sim.handlers.context import ControllerChannel
 
 PREFETCH_THRESHOLD = 0.9
 RETRY_BACKOFF_MS = 50

@@ -7,7 +7,7 @@ once, now or later from a completed operation; `respond(None)` ends a request th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import random
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import Clock
 
     from broker_sim.config import BrokerConfig
-    from broker_sim.errors import ErrorCode
+    from broker_sim.controller import Controller
+    from broker_sim.errors import ApiError, ErrorCode
     from broker_sim.fetch_session import FetchManager
     from broker_sim.group.service import GroupCoordinatorService
-    from broker_sim.handlers.controller_channel import ControllerChannel
     from broker_sim.log import LogManager
     from broker_sim.metadata import MetadataImage
     from broker_sim.metadata.acl import AclOperation, ResourceType
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     Respond = Callable[[Any], None]
     Handler = Callable[[Any, "RequestContext", Respond], None]
+
+Result = TypeVar("Result")
 
 
 class RequestContext:
@@ -268,3 +270,22 @@ class BrokerServices(Protocol):
     @property
     def clock(self) -> Clock:
         """The broker's clock."""
+
+
+class ControllerChannel(Protocol):
+    """The link to the active controller: a verb goes there, its result comes back later.
+
+    Mirrors `NodeToControllerChannelManager` and the forwarding of admin requests (KIP-590).
+    """
+
+    def call(
+        self,
+        verb: Callable[[Controller], Result],
+        on_result: Callable[[Result], None],
+        on_refusal: Callable[[ApiError], None],
+    ) -> None:
+        """Run `verb(controller)` there, and `on_result(result)` here when the result has arrived.
+
+        `on_refusal(error)` runs here instead when the verb raised ApiError, or anything unexpected:
+        then with UNKNOWN_SERVER_ERROR.
+        """

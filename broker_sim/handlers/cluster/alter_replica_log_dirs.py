@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.support.log_directory import log_directory_name
+from broker_sim.handlers.cluster.describe_log_dirs import log_directory_name
 from broker_sim.hash_order.hash_codes import INT_MASK, java_hash_code
 from broker_sim.hash_order.scala_order import group_by_order, mutable_map_order
 from broker_sim.metadata.topic_partition import TopicPartition

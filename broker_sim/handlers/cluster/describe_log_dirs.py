@@ -8,8 +8,8 @@ Behaviour:
 * the lag is that of a log which moves to another directory, so it is 0; -1 for a log without a replica
 * a directory that cannot be looked at is KAFKA_STORAGE_ERROR, without logs
 
-Version notes: 2 is flexible, 3 adds an error code (who may not ask gets no directory before), 4 the size of the disk and what is left of it
-(KIP-827), 5 whether new logs are kept away from the directory, which they never are here.
+Version notes: 2 is flexible, 3 adds an error code (who may not ask gets no directory before), 4 the size of
+the disk and what is left of it (KIP-827), 5 whether new logs are kept away from the directory, which they never are here.
 
 Deliberate differences: logs in memory have a directory called `/memory`, and a disk as
 large as the memory that all logs of the cluster may take. A log that has failed is left out, and the others of
@@ -18,10 +18,10 @@ its directory are described; in Kafka the whole directory is offline then.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.support.log_directory import log_directory_name
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.handlers.context import BrokerServices, RequestContext
-    from broker_sim.log import PartitionLog
+    from broker_sim.log import LogManager, PartitionLog
 
 NOT_KNOWN = -1
 Directory = messages.DescribeLogDirsResponse.DescribeLogDirsResult
 Topic = messages.DescribeLogDirsResponse.DescribeLogDirsTopic
 Partition = messages.DescribeLogDirsResponse.DescribeLogDirsPartition
+MEMORY: Final = "/memory"
 
 
 def handle_describe_log_dirs(
@@ -67,3 +68,9 @@ def _describe(broker: BrokerServices, logs: list[PartitionLog]) -> Directory:
     return Directory(
         ErrorCode.NONE, name, list(topics.values()), total_bytes=space.total_bytes, usable_bytes=space.usable_bytes
     )
+
+
+def log_directory_name(logs: LogManager) -> str:
+    """Return the absolute path of the log directory, `/memory` for logs in memory."""
+    directory = logs.directory
+    return MEMORY if directory is None else str(Path(str(directory.path)).absolute())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ErrorCode
 from broker_sim.fetch_session import INITIAL_EPOCH, next_epoch
 from broker_sim.handlers.data.fetch_request import TOPIC_ID_VERSION
-from broker_sim.handlers.support.leader_hint import HINTED_ERRORS, LeaderHints
+from broker_sim.handlers.support.partition_errors import HINTED_ERRORS, LeaderHints
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import encode, encoded_size

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.handlers.support.authorization import unauthorized_names
-from broker_sim.handlers.support.injected_error import raise_injected_error
+from broker_sim.handlers.support.partition_errors import raise_injected_error
 from broker_sim.handlers.support.slow_searches import SlowSearchError, SlowSearches
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_partition import TopicPartition

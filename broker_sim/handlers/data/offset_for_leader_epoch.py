@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.handlers.support.authorization import is_authorized, unauthorized_names
-from broker_sim.handlers.support.injected_error import raise_injected_error
+from broker_sim.handlers.support.partition_errors import raise_injected_error
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.handlers.support.authorization import authorization_error, is_authorized
-from broker_sim.handlers.support.leader_hint import LeaderHints
+from broker_sim.handlers.support.partition_errors import LeaderHints
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import is_internal_topic

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
-from broker_sim.handlers.support.group_client import group_client
-from broker_sim.handlers.support.group_protocols import has_consumer_protocol
+from broker_sim.handlers.support.groups import group_client, has_consumer_protocol
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 

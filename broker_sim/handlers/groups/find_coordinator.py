@@ -4,8 +4,8 @@ Behaviour:
 * the coordinator of a group is the leader of the group's partition of `__consumer_offsets`, that of a
   transactional id the leader of the id's partition of `__transaction_state`
 * without such a topic the controller is asked to create it, and the answer is COORDINATOR_NOT_AVAILABLE
-  until the topic has a leader there that the client's listener has; where its replication factor does not fit, for ever, with a
-  warning in the log
+  until the topic has a leader there that the client's listener has; where its
+  replication factor does not fit, for ever, with a warning in the log
 * the coordinator of a share partition is the leader of its partition of `__share_group_state`; only who
   may act for the cluster is told, and another key than `groupId:topicId:partition` is INVALID_REQUEST
 

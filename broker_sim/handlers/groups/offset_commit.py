@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.group.offsets import OffsetCommit
-from broker_sim.handlers.groups.commit_checks import sort_out
-from broker_sim.handlers.support.authorization import authorization_error
+from broker_sim.errors import ErrorCode
+from broker_sim.group.offsets import OffsetCommit, OffsetToCommit
+from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.handlers.support.partition_errors import denied_or_injected_error
+from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_partition import by_topic
 from broker_sim.protocol import messages
@@ -24,8 +26,13 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.errors import ApiError, ErrorCode
+    from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
+
+    OffsetPartition = (
+        messages.OffsetCommitRequest.OffsetCommitRequestPartition
+        | messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
+    )
 
 TOPIC_ID_VERSION: Final = 10
 Topic = messages.OffsetCommitResponse.OffsetCommitResponseTopic
@@ -40,7 +47,7 @@ def handle_offset_commit(
     """Commit what is valid, and answer for every partition."""
     by_id = context.api_version >= TOPIC_ID_VERSION
     topic_names = context.broker.image.topic_names
-    offsets, refused = sort_out(
+    offsets, refused = check_offsets(
         [
             (topic_names.get(topic.topic_id, ""), topic.topic_id, topic.partitions)
             if by_id
@@ -81,3 +88,42 @@ def handle_offset_commit(
         request.retention_time_ms,
     )
     context.broker.groups.offset_commit(commit, done, fail_all)
+
+
+def check_offsets(
+    topics: Sequence[tuple[str, bytes | None, Sequence[OffsetPartition]]], context: RequestContext, denial: ErrorCode
+) -> tuple[list[OffsetToCommit], list[tuple[OffsetToCommit, ErrorCode]]]:
+    """Return the offsets that may be committed, and the others with their errors.
+
+    A topic has its name, its id if the client has named it by that, and partitions. `denial` is the
+    error of all of them for a client that may not commit for the group.
+    """
+    image = context.broker.image
+    names = (name for name, topic_id, _ in topics if name or topic_id is None)
+    denied = unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, () if denial else names)
+    valid: list[OffsetToCommit] = []
+    refused: list[tuple[OffsetToCommit, ErrorCode]] = []
+    for name, topic_id, partitions in topics:
+        topic = image.topics.get(name)
+        for partition in partitions:
+            index = partition.partition_index
+            offset = OffsetToCommit(
+                name,
+                topic_id or (NO_TOPIC_ID if topic is None else topic.topic_id),
+                index,
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                partition.committed_metadata,
+            )
+            error_code = denial or denied_or_injected_error(context, name, index, denied)
+            if not error_code and (topic is None or topic.partition(index) is None):
+                error_code = (
+                    ErrorCode.UNKNOWN_TOPIC_ID
+                    if topic is None and topic_id is not None
+                    else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                )
+            if error_code:
+                refused.append((offset, error_code))
+            else:
+                valid.append(offset)
+    return valid, refused

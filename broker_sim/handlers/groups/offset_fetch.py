@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ErrorCode
 from broker_sim.group.offset_fetch import OffsetQuery, no_offset
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
-from broker_sim.handlers.support.injected_error import denied_or_injected_error
+from broker_sim.handlers.support.partition_errors import denied_or_injected_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.group.offsets import OffsetCommit
-from broker_sim.handlers.groups.commit_checks import sort_out
+from broker_sim.handlers.groups.offset_commit import check_offsets
 from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_partition import by_topic
@@ -46,7 +46,7 @@ def handle_txn_offset_commit(
         context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
     ) or authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     asked = [(topic.name, None, topic.partitions) for topic in request.topics]
-    offsets, refused = sort_out(asked, context, denial)
+    offsets, refused = check_offsets(asked, context, denial)
 
     def done(errors: Sequence[ErrorCode]) -> None:
         topics = by_topic(

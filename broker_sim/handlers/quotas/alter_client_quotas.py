@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.controller import ClientQuotaAlteration, Outcome
-from broker_sim.handlers.quotas.entity_order import entity_hash
+from broker_sim.handlers.quotas.describe_client_quotas import entity_hash
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import hash_order, table_capacity
 from broker_sim.metadata.quota_entity import QuotaEntity, quota_entity

@@ -10,11 +10,10 @@ Version notes: 1 is flexible.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.handlers.quotas.entity_order import entity_hash
-from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.hash_codes import INT_MASK, string_hash
 from broker_sim.hash_order.java_order import hash_order, table_capacity
 from broker_sim.metadata.quota_entity import CLIENT_ID, IP, USER
 from broker_sim.protocol import messages
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 Request = messages.DescribeClientQuotasRequest
 Response = messages.DescribeClientQuotasResponse
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
+_OF_ONE_VALUE: Final = 31
 
 
 def handle_describe_client_quotas(
@@ -114,3 +114,9 @@ def _entry(entity: QuotaEntity, quotas: Mapping[str, float]) -> Response.EntryDa
 def _capacity(size: int) -> int:
     """Return the buckets of a table that was made for what there was before the last one came."""
     return table_capacity(size - 1)
+
+
+def entity_hash(entity: QuotaEntity) -> int:
+    """Return `ClientQuotaEntity.hashCode`, by which Kafka orders its answers, as an unsigned number of 32 bits."""
+    pairs = (string_hash(kind) ^ (0 if name is None else string_hash(name)) for kind, name in entity)
+    return (_OF_ONE_VALUE + sum(pairs)) & INT_MASK

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.handlers.support.injected_error import denied_or_injected_error
+from broker_sim.handlers.support.partition_errors import denied_or_injected_error
 from broker_sim.hash_order.hash_codes import topic_id_partition_hash
 from broker_sim.hash_order.scala_order import mutable_map_order, to_map_order
 from broker_sim.metadata.topic_partition import TopicIdPartition

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.java_text import java_length
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
-from broker_sim.handlers.support.group_protocols import has_share_groups
+from broker_sim.handlers.support.groups import has_share_groups
 from broker_sim.metadata.acl import AclOperation, ResourceType
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.fetch_session import FINAL_EPOCH
 from broker_sim.handlers.share.acknowledgements import acknowledge, named_partitions
 from broker_sim.handlers.share.checks import denied_topics, member_error
-from broker_sim.handlers.support.leader_hint import HINTED_ERRORS, LeaderHints
+from broker_sim.handlers.support.partition_errors import HINTED_ERRORS, LeaderHints
 from broker_sim.metadata.topic_partition import by_topic
 from broker_sim.protocol import messages
 from broker_sim.share.partition.acknowledgement import FailedRequestError

@@ -25,7 +25,7 @@ from broker_sim.handlers.share.acknowledgements import (
 )
 from broker_sim.handlers.share.checks import denied_topics, member_error
 from broker_sim.handlers.share.share_fetch_answer import ShareFetchAnswer
-from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.handlers.support.partition_errors import injected_error
 from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.protocol import messages
 from broker_sim.replica import FetchIsolation, FetchParams

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ErrorCode
 from broker_sim.fetch_session import FINAL_EPOCH
 from broker_sim.handlers.share.acknowledgements import in_mutable_map_order, in_to_map_order
-from broker_sim.handlers.support.leader_hint import HINTED_ERRORS, LeaderHints
+from broker_sim.handlers.support.partition_errors import HINTED_ERRORS, LeaderHints
 from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
 from broker_sim.hash_order.scala_order import mutable_map_order
 from broker_sim.metadata.topic_partition import by_topic

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.handlers.support.described_groups import described_groups
-from broker_sim.handlers.support.group_protocols import has_share_groups
+from broker_sim.handlers.support.groups import described_groups, has_share_groups
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.share.checks import group_error, is_member_id
 from broker_sim.handlers.support.authorization import unauthorized_names
-from broker_sim.handlers.support.group_client import group_client
+from broker_sim.handlers.support.groups import group_client
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 

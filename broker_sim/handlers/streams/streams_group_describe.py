@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.handlers.support.described_groups import described_groups
-from broker_sim.handlers.support.group_protocols import has_streams_groups
+from broker_sim.handlers.support.groups import described_groups, has_streams_groups
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.streams.status import Status
 from broker_sim.handlers.support.authorization import authorization_error, is_authorized, unauthorized_names
-from broker_sim.handlers.support.group_client import group_client
-from broker_sim.handlers.support.group_protocols import has_streams_groups
+from broker_sim.handlers.support.groups import group_client, has_streams_groups
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.metadata.topic_name import invalid_topic_name, is_internal_topic
 from broker_sim.protocol import messages

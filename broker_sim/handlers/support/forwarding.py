@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.controller import Outcome
 from broker_sim.errors import ErrorCode
+from broker_sim.quota import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.controller import Controller
-    from broker_sim.handlers.context import BrokerServices
+    from broker_sim.handlers.context import BrokerServices, RequestContext
+    from broker_sim.quota import ControllerMutationQuota
 
 Result = TypeVar("Result")
 
@@ -37,3 +39,10 @@ def forward(
         return
 
     broker.controller.call(verb, on_result, lambda error: on_refusal(Outcome(error.error_code, str(error))))
+
+
+def mutation_quota(context: RequestContext, strict_since_version: int) -> ControllerMutationQuota:
+    """Return the quota; requests of older versions are slowed down, but never refused."""
+    return context.broker.controller_quotas.quota_for(
+        Client(context.principal.name, context.client_id or ""), is_strict=context.api_version >= strict_since_version
+    )

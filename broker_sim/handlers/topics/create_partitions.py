@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from broker_sim.controller import NewPartitions
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import unauthorized_names
-from broker_sim.handlers.support.forwarding import forward
-from broker_sim.handlers.support.injected_error import injected_error
-from broker_sim.handlers.support.mutation_quota import mutation_quota
+from broker_sim.handlers.support.forwarding import forward, mutation_quota
+from broker_sim.handlers.support.partition_errors import injected_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 

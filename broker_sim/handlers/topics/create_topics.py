@@ -20,9 +20,8 @@ from broker_sim.config import BrokerConfigs
 from broker_sim.controller import CreatableTopic
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import is_authorized, unauthorized_names
-from broker_sim.handlers.support.forwarding import forward
-from broker_sim.handlers.support.injected_error import injected_error
-from broker_sim.handlers.support.mutation_quota import mutation_quota
+from broker_sim.handlers.support.forwarding import forward, mutation_quota
+from broker_sim.handlers.support.partition_errors import injected_error
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
 

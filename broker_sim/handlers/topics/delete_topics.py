@@ -4,8 +4,8 @@ Behaviour:
 * each topic succeeds or fails alone
 * `delete.topic.enable=false` refuses the whole request
 
-Version notes: 3 has TOPIC_DELETION_DISABLED, 4 is flexible, 5 adds error messages and may be throttled, 6 names topics by
-id too (KIP-516).
+Version notes: 3 has TOPIC_DELETION_DISABLED, 4 is flexible, 5 adds error messages and may be throttled, 6 names
+topics by id too (KIP-516).
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.handlers.support.authorization import is_authorized
-from broker_sim.handlers.support.forwarding import forward
-from broker_sim.handlers.support.injected_error import injected_error
-from broker_sim.handlers.support.mutation_quota import mutation_quota
+from broker_sim.handlers.support.forwarding import forward, mutation_quota
+from broker_sim.handlers.support.partition_errors import injected_error
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages

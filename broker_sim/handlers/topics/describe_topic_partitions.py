@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import authorized_operations, unauthorized_names
-from broker_sim.handlers.support.offline_replicas import offline_replicas
+from broker_sim.handlers.topics.metadata import offline_replicas
 from broker_sim.metadata import NO_LEADER
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import invalid_topic_name, is_internal_topic

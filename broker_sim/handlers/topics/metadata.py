@@ -1,7 +1,8 @@
 """Metadata (key 3), versions 0-13; mirrors `KafkaApis.handleTopicMetadataRequest`.
 
 Behaviour:
-* lists the living brokers that have the client's listener, with its addresses, and the topics asked for: by name, by id, or all
+* lists the living brokers that have the client's listener, with its addresses, and the requested topics: by
+  name, by id, or all
 * an unknown topic that may be created is asked of the controller and answered with
   UNKNOWN_TOPIC_OR_PARTITION; the client asks again
 * the controller that is named is any living broker, as clients cannot reach KRaft's controllers
@@ -23,9 +24,8 @@ from broker_sim.handlers.support.authorization import (
     unauthorized_names,
 )
 from broker_sim.handlers.support.auto_topic_creation import creatable_topic
-from broker_sim.handlers.support.injected_error import injected_error
-from broker_sim.handlers.support.mutation_quota import mutation_quota
-from broker_sim.handlers.support.offline_replicas import offline_replicas
+from broker_sim.handlers.support.forwarding import mutation_quota
+from broker_sim.handlers.support.partition_errors import injected_error
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.metadata.topic_name import invalid_topic_name, is_internal_topic
@@ -202,3 +202,8 @@ def _partition(
         isr,
         offline_replicas(image, state, listener),
     )
+
+
+def offline_replicas(image: MetadataImage, state: PartitionState, listener: str) -> list[int]:
+    """Return the replicas whose brokers are fenced, not registered, or without that listener."""
+    return [replica for replica in state.replicas if image.alive_endpoint(replica, listener) is None]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import authorization_error, is_authorized_on_cluster, unauthorized_names
-from broker_sim.handlers.transactions.fenced import error_of_version
+from broker_sim.handlers.transactions.init_producer_id import error_of_version
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import is_internal_topic
 from broker_sim.metadata.topic_partition import TopicPartition, by_topic

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ERROR_TEXTS, NOT_HOSTED_TEXT, ApiError, ErrorCode
 from broker_sim.handlers.support.authorization import is_authorized
-from broker_sim.handlers.support.injected_error import raise_injected_error
+from broker_sim.handlers.support.partition_errors import raise_injected_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import invalid_topic_name
 from broker_sim.metadata.topic_partition import TopicPartition

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.handlers.support.authorization import authorization_error
-from broker_sim.handlers.transactions.fenced import error_of_version
+from broker_sim.handlers.transactions.init_producer_id import error_of_version
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.transaction.end_transaction import EndOfTransaction

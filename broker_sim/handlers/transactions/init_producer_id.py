@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import authorization_error, is_authorized, is_authorized_on_any
-from broker_sim.handlers.transactions.fenced import error_of_version
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -84,3 +83,10 @@ def _denial(transactional_id: str | None, context: RequestContext) -> ErrorCode:
     if is_authorized_on_any(context, write, ResourceType.TOPIC):
         return ErrorCode.NONE
     return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def error_of_version(error_code: ErrorCode, context: RequestContext, first_version: int) -> ErrorCode:
+    """Return the error, or INVALID_PRODUCER_EPOCH for PRODUCER_FENCED before `first_version` (KIP-588)."""
+    if error_code is ErrorCode.PRODUCER_FENCED and context.api_version < first_version:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return error_code

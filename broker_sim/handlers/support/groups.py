@@ -1,7 +1,7 @@
-"""What ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe have in common; mirrors `KafkaApis`.
+"""What handlers of several kinds of groups share; mirrors `KafkaApis`: descriptions, clients, kinds that are served.
 
-First come the groups that the client may not describe, in the order of the request, then the others in that of the
-coordinator. A group that has topics which the client may not describe is told with an error alone.
+A description has first the groups that the client may not describe, in the order of the request, then the others in
+that of the coordinator. A group with topics that the client may not describe is answered with an error alone.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from broker_sim.errors import ErrorCode
+from broker_sim.group.group import CONSUMER, STREAMS, GroupClient
 from broker_sim.handlers.support.authorization import authorized_operations, unauthorized_names
 from broker_sim.metadata.acl import AclOperation, ResourceType
+from broker_sim.metadata.feature_names import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import RequestContext
+
 
 TOPICS_HIDDEN: Final = "The group has described topic(s) that the client is not authorized to describe."
 
@@ -81,3 +85,35 @@ def described_groups(
             if not group.error_code:
                 group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
     return refused + groups
+
+
+def group_client(context: RequestContext) -> GroupClient:
+    """Return the client as DescribeGroups shows it: its host as Java writes an address."""
+
+    def hidden_topics(names: Iterable[str]) -> AbstractSet[str]:
+        return unauthorized_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+
+    return GroupClient(context.client_id or "", f"/{context.connection.ip}", context.api_version, hidden_topics)
+
+
+def has_consumer_protocol(context: RequestContext) -> bool:
+    """Return whether the feature `group.version` is on, and the broker offers the protocol."""
+    return _is_offered(context, CONSUMER) and _is_on(context, GROUP_VERSION)
+
+
+def has_streams_groups(context: RequestContext) -> bool:
+    """Return whether the feature `streams.version` is on, and the broker offers the protocol."""
+    return _is_offered(context, STREAMS) and _is_on(context, STREAMS_VERSION)
+
+
+def has_share_groups(context: RequestContext) -> bool:
+    """Return whether the feature `share.version` is on, without which their APIs are refused."""
+    return _is_on(context, SHARE_VERSION)
+
+
+def _is_offered(context: RequestContext, protocol: str) -> bool:
+    return protocol in context.broker.config.group_coordinator_rebalance_protocols
+
+
+def _is_on(context: RequestContext, feature: str) -> bool:
+    return context.broker.image.features.get(feature, 0) > 0

@@ -1,13 +1,16 @@
-"""Where the leader is, for the response that says NOT_LEADER_OR_FOLLOWER (KIP-951)."""
+"""What handlers answer for a partition that fails: the injected or denied error, and where the leader is (KIP-951)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from broker_sim.config import Endpoint
+    from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata import BrokerState, MetadataImage
     from broker_sim.metadata.topic_partition import TopicPartition
 
@@ -50,3 +53,25 @@ class LeaderHints:
     def _find(self, broker_id: int) -> tuple[BrokerState | None, Endpoint | None]:
         broker = self._image.alive_broker(broker_id)
         return broker, None if broker is None else broker.endpoint(self._listener)
+
+
+def injected_error(context: RequestContext, topic: str, partition: int = -1) -> ErrorCode:
+    """Return the error that an injected fault gives this partition, or this topic; NONE without."""
+    faults = context.faults
+    return ErrorCode.NONE if faults is None else faults.error_for(topic, partition)
+
+
+def denied_or_injected_error(
+    context: RequestContext, topic: str, partition: int, denied: AbstractSet[str]
+) -> ErrorCode:
+    """Return the error of a partition of one of the `denied` topics, or that of an injected fault."""
+    if topic in denied:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return injected_error(context, topic, partition)
+
+
+def raise_injected_error(context: RequestContext, topic: str, partition: int = -1) -> None:
+    """Raise ApiError with the error that an injected fault gives this partition, or this topic."""
+    error_code = injected_error(context, topic, partition)
+    if error_code:
+        raise ApiError(error_code)
