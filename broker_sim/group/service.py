@@ -15,10 +15,11 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.by_partition import describe_each, groups_by_partition
 from broker_sim.group.consumer.assignors import offered_assignors
 from broker_sim.group.consumer.requests import check_heartbeat
+from broker_sim.group.modern.settings import GroupSettings
 from broker_sim.group.shards import GroupShards
 from broker_sim.group.share_service import ShareGroupService
-from broker_sim.group.streams.streams_group import NOT_READY
-from broker_sim.group.streams_service import StreamsGroupService
+from broker_sim.group.streams.requests import check_heartbeat as check_streams_heartbeat
+from broker_sim.group.streams.streams_group import NOT_READY, StreamsGroup
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import copied_capacity, hash_order
 from broker_sim.protocol import messages
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from broker_sim.group.offsets import OffsetCommit
     from broker_sim.group.other_brokers import ListLatestOffsets, VerifyTransaction
     from broker_sim.group.shard import GroupShard
+    from broker_sim.group.streams.streams_groups import HeartbeatAnswer
     from broker_sim.log import VerificationGuard
     from broker_sim.metadata import ImageChanges, MetadataImage
     from broker_sim.share.persister.persister import Persister
@@ -40,6 +42,49 @@ if TYPE_CHECKING:
     OnError = Callable[[ApiError], object]
     OnErrors = Callable[[list[ErrorCode]], object]
     FetchedGroup = messages.OffsetFetchResponse.OffsetFetchResponseGroup
+
+
+DescribedStreams = messages.StreamsGroupDescribeResponse.DescribedGroup
+
+
+class StreamsGroupService:
+    """Serves the streams groups of this broker. Thread rule: the broker's loop."""
+
+    def __init__(self, broker: BrokerContext, shards: GroupShards) -> None:
+        """Serve the streams groups among the groups of these shards."""
+        self._shards = shards
+        self._settings = GroupSettings(broker, StreamsGroup.kind)
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        """Return the interval at which members of that group are told to send heartbeats."""
+        return self._settings.heartbeat_interval_ms(group_id)
+
+    def heartbeat(
+        self,
+        request: messages.StreamsGroupHeartbeatRequest,
+        client: GroupClient,
+        on_answer: Callable[[HeartbeatAnswer], object],
+        on_error: Callable[[ApiError], object],
+    ) -> None:
+        """Serve a member: it joins, stays or leaves."""
+        try:
+            check_streams_heartbeat(request)
+        except ApiError as error:
+            on_error(error)
+            return
+        self._shards.write(
+            request.group_id, lambda shard: shard.streams.heartbeat(request, client), on_answer, on_error
+        )
+
+    def describe(self, group_ids: Sequence[str]) -> list[messages.StreamsGroupDescribeResponse.DescribedGroup]:
+        """Describe streams groups; one that cannot be has its error."""
+        return describe_each(
+            group_ids,
+            self._shards.runtime.partition_for,
+            lambda group_id: self._shards.find(group_id).streams.describe(group_id),
+            DescribedStreams,
+        )
+
 
 Described = messages.DescribeGroupsResponse.DescribedGroup
 DescribedConsumers = messages.ConsumerGroupDescribeResponse.DescribedGroup

@@ -12,7 +12,7 @@ from broker_sim.cluster.nodes.nodes import leaders_log, leads
 from broker_sim.cluster.status.share_status import share_partitions_status
 from broker_sim.group.consumer.assignors import offered_assignors
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
-from broker_sim.group.consumer.describe import describe_group as describe_consumers
+from broker_sim.group.consumer.consumer_group import describe_group as describe_consumers
 from broker_sim.group.consumer_protocol import MalformedConsumerProtocolError, read_assignment
 from broker_sim.group.group import CONSUMER
 from broker_sim.group.share.share_group import ShareGroup

@@ -16,7 +16,7 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.consumer_group import UNOWNED
 from broker_sim.group.consumer.member import ClassicMetadata, MemberState
-from broker_sim.group.consumer.membership import joining_member, known_member, leaving_member
+from broker_sim.group.consumer.requests import joining_member, known_member, leaving_member
 from broker_sim.group.consumer_protocol import (
     PROTOCOL_TYPE,
     MalformedConsumerProtocolError,

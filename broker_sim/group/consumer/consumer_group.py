@@ -13,19 +13,22 @@ from broker_sim.group.consumer.member import ConsumerMember
 from broker_sim.group.consumer_protocol import PROTOCOL_TYPE
 from broker_sim.group.group import CONSUMER
 from broker_sim.group.modern.assigned_group import ModernGroup
-from broker_sim.group.modern.assignment import NO_PARTITIONS, add_count, most_frequent
+from broker_sim.group.modern.assignment import NO_PARTITIONS, add_count, epochs_in_order, most_frequent
 from broker_sim.group.modern.kind import GroupKind
 from broker_sim.group.modern.records import group_tombstones
 from broker_sim.hash_order.hash_codes import string_hash
-from broker_sim.hash_order.java_order import HashTable, TimelineMap, table_capacity
+from broker_sim.hash_order.java_order import HashTable, TimelineMap, copied_capacity, hash_order, table_capacity
+from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from broker_sim.group.consumer.records import ResolvedRegex
     from broker_sim.group.group import CommitPartitionValidator
     from broker_sim.group.modern.assignment import Epochs, Partitions, TopicCounts
     from broker_sim.group.records import GroupRecord
+    from broker_sim.metadata import MetadataImage
+
 
 UNOWNED: Final = -1
 """The epoch of the owner of a partition that nobody owns."""
@@ -254,3 +257,60 @@ def _stale_epoch(member: ConsumerMember) -> ApiError:
     """Return the error of a request in another epoch: STALE_MEMBER_EPOCH, or what classic members expect."""
     code = ErrorCode.ILLEGAL_GENERATION if member.classic else ErrorCode.STALE_MEMBER_EPOCH
     return ApiError(code, f"The expected member epoch is {member.member_epoch}.")
+
+
+Response = messages.ConsumerGroupDescribeResponse
+CLASSIC_MEMBER = 0
+CONSUMER_MEMBER = 1
+
+
+def describe_group(group: ConsumerGroup, default_assignor: str, image: MetadataImage) -> Response.DescribedGroup:
+    """Return what ConsumerGroupDescribe tells of a group."""
+    return Response.DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state_name,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.preferred_assignor() or default_assignor,
+        members=[
+            _describe_member(group.members[member_id], group.targets.get(member_id, NO_PARTITIONS), image)
+            for member_id in group.members.in_order()
+        ],
+    )
+
+
+def _describe_member(member: ConsumerMember, target: Partitions, image: MetadataImage) -> Response.Member:
+    names = member.names_in_order
+    return Response.Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=hash_order(names, string_hash, copied_capacity(len(names))),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        assignment=_owned(member, image),
+        target_assignment=_assignment(target.items(), image),
+        member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,
+    )
+
+
+def _owned(member: ConsumerMember, image: MetadataImage) -> Response.Assignment:
+    """Return what the member has, including what it has to give up: until then it is its own."""
+    owned: dict[bytes, list[int]] = {}
+    for epochs in (member.assigned, member.pending_revocation):
+        for topic_id, numbers in epochs_in_order(epochs):
+            owned.setdefault(topic_id, []).extend(numbers)
+    return _assignment(owned.items(), image)
+
+
+def _assignment(partitions: Iterable[tuple[bytes, Sequence[int]]], image: MetadataImage) -> Response.Assignment:
+    names = image.topic_names
+    return Response.Assignment(
+        [
+            Response.TopicPartitions(topic_id, names[topic_id], list(numbers))
+            for topic_id, numbers in partitions
+            if topic_id in names
+        ]
+    )

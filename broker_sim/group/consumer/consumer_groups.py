@@ -14,13 +14,17 @@ from broker_sim.coordinator.result import Result
 from broker_sim.group import record_messages
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec, offered_assignors
-from broker_sim.group.consumer.consumer_group import ConsumerGroup
+from broker_sim.group.consumer.consumer_group import ConsumerGroup, describe_group
 from broker_sim.group.consumer.current_assignment import Reconciliation
-from broker_sim.group.consumer.describe import describe_group
 from broker_sim.group.consumer.member import ConsumerMember
-from broker_sim.group.consumer.membership import joining_member, known_member, owns_only_assigned
 from broker_sim.group.consumer.records import ResolvedRegex
-from broker_sim.group.consumer.requests import is_full, owned_partitions
+from broker_sim.group.consumer.requests import (
+    is_full,
+    joining_member,
+    known_member,
+    owned_partitions,
+    owns_only_assigned,
+)
 from broker_sim.group.consumer.subscription import RegexChange, Regexes, subscribed_topics
 from broker_sim.group.group import CLASSIC, NO_TIMEOUT
 from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.group.streams.status import Status
 from broker_sim.group.streams.topics import endpoint_to_partitions
+from broker_sim.group.streams.topics.configured_topology import Status
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import hash_order
 from broker_sim.protocol import messages

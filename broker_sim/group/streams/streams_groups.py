@@ -25,7 +25,6 @@ from broker_sim.group.streams import records
 from broker_sim.group.streams.assignors import GroupSpec, MemberSpec, assign
 from broker_sim.group.streams.assignors.spec import NUM_STANDBY_REPLICAS
 from broker_sim.group.streams.current_assignment import Reconciliation
-from broker_sim.group.streams.describe import describe_group
 from broker_sim.group.streams.heartbeat_response import (
     assign_tasks,
     group_statuses,
@@ -35,10 +34,10 @@ from broker_sim.group.streams.heartbeat_response import (
 )
 from broker_sim.group.streams.member import Endpoint, StreamsMember
 from broker_sim.group.streams.requests import check_tasks, client_tags_of, owned_tasks, owns_only_assigned
-from broker_sim.group.streams.status import Status
-from broker_sim.group.streams.streams_group import StreamsGroup
+from broker_sim.group.streams.streams_group import StreamsGroup, describe_group
 from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple
 from broker_sim.group.streams.topics import configure_topics
+from broker_sim.group.streams.topics.configured_topology import Status
 from broker_sim.group.streams.topology import StreamsTopology, topology_record_value
 from broker_sim.protocol import messages
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.streams.status import Status
+from broker_sim.group.streams.topics.configured_topology import Status
 from broker_sim.handlers.support.authorization import authorization_error, is_authorized, unauthorized_names
 from broker_sim.handlers.support.groups import group_client, has_streams_groups
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType

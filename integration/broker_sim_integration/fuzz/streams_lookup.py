@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.group.streams.status import Status
+from broker_sim.group.streams.topics.configured_topology import Status
 from broker_sim.protocol import messages
 from broker_sim_integration.fuzz.lookup import APPLIED_S, PlayError
 

@@ -6,6 +6,7 @@ Mirrors `ConfiguredTopology`, `ConfiguredSubtopology`, `ConfiguredInternalTopic`
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
@@ -19,9 +20,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from broker_sim.group.streams.assignors import TopologyDescriber
-    from broker_sim.group.streams.status import Status
     from broker_sim.group.streams.tasks import Tasks
     from broker_sim.metadata import MetadataImage
+
+
+class Status(IntEnum):
+    """A status of the group in a heartbeat's answer, beside errors; mirrors `StreamsGroupHeartbeatResponse.Status`."""
+
+    STALE_TOPOLOGY = 0
+    """The member has an older topology than the group."""
+    MISSING_SOURCE_TOPICS = 1
+    INCORRECTLY_PARTITIONED_TOPICS = 2
+    """Topics that are read together have different numbers of partitions."""
+    MISSING_INTERNAL_TOPICS = 3
+    SHUTDOWN_APPLICATION = 4
+    """A member wants all members to end."""
+    ASSIGNMENT_DELAYED = 5
 
 
 class TopicConfigurationError(Exception):

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.java_text import text_order
-from broker_sim.group.streams.status import Status
 from broker_sim.group.streams.topics.configured_topology import (
     ConfiguredInternalTopic,
     ConfiguredSubtopology,
     ConfiguredTopology,
+    Status,
     TopicConfigurationError,
 )
 from broker_sim.hash_order.hash_codes import string_hash

@@ -2,7 +2,7 @@
 
 from broker_sim.errors import ErrorCode
 from broker_sim.group.group import GroupClient
-from broker_sim.group.streams.status import Status
+from broker_sim.group.streams.topics.configured_topology import Status
 from broker_sim.protocol import messages
 
 GROUP = "app"

@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.group.streams.status import Status
+from broker_sim.group.streams.topics.configured_topology import Status
 from tests.broker_sim.group.streams.members import GROUP, Request, subtopology
 
 NONE = ErrorCode.NONE

@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.group.streams.status import Status
+from broker_sim.group.streams.topics.configured_topology import Status
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, Permission, ResourceType
 from broker_sim.protocol import messages
 from tests.broker_sim.handlers.streams.conftest import CHANGELOG, GROUP, SOURCE, topology
