@@ -8,8 +8,11 @@ not have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - native code looks the types of fields up
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)

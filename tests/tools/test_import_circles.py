@@ -1,4 +1,4 @@
-"""No modules import each other in a circle, those for type checkers included, but the purgatory's entry and operation."""
+"""Modules do not import each other in circles; imports for type checkers count. One of the purgatory is allowed."""
 
 import ast
 from pathlib import Path
