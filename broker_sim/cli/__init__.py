@@ -28,7 +28,7 @@ COMMANDS = {
 
 
 class _Commands(click.Group):
-    """Lists all commands, imports the one that is asked for."""
+    """Lists all commands, and imports a command's module when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -50,15 +50,15 @@ class _Commands(click.Group):
 @click.pass_context
 def _broker_sim(context: click.Context) -> None:
     """Run a mini Kafka cluster, inspect what waits in it, and inject faults."""
-    # The command's module is imported by now. `run` imports more, and begins to collect when it serves.
+    # The command's module has been imported. `run` imports more, and enables the collector when it serves.
     if context.invoked_subcommand != "run":
         gc.enable()
 
 
 def main() -> None:
-    """Run the command line; ends the process: 0 done, 1 failed, 2 wrong usage.
+    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage.
 
-    An error is one line on stderr that says what to do.
+    An error is one line on stderr with advice.
     """
     with standard_streams("broker-sim"):
         sys.exit(_exit_code())
@@ -83,7 +83,7 @@ def _exit_code() -> int:
 
 
 def _one_line(error: click.ClickException) -> str:
-    """Return the message and where to read more, on one line."""
+    """Return the message and the command for help, on one line."""
     text = " ".join(error.format_message().split())
     if isinstance(error, click.UsageError) and error.ctx is not None:
         text = f"{text.rstrip('.')}; see {error.ctx.command_path} --help"

@@ -1,4 +1,4 @@
-"""What `broker-sim ctl` prints when a verb returns: a sentence, or a table."""
+"""The output of `broker-sim ctl` for the result of a verb: a sentence, or a table."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 ROWS_OF_STATUS = 20
-"""So many groups, share partitions, transactions and producers are in the text of a status."""
+"""Maximum number of groups, share partitions, transactions and producers in the output of `status`."""
 
 
-def print_answer(verb: str, given: Mapping[str, Any], answer: Any) -> None:
-    """Print the answer of the control port to a verb that was asked with the arguments `given`."""
+def print_answer(verb: str, arguments: Mapping[str, Any], answer: Any) -> None:
+    """Print the response of the control port to a verb; `arguments` are its arguments."""
     if verb in _TABLES:
-        _TABLES[verb](given, answer)
+        _TABLES[verb](arguments, answer)
     elif verb == "records":
         for record in answer["records"]:
             click.echo(_record_line(record))
     elif isinstance(answer, str):
         click.echo(answer.rstrip())
     else:
-        click.echo(_sentence(verb, given, answer))
+        click.echo(_sentence(verb, arguments, answer))
 
 
-def _sentence(verb: str, given: Mapping[str, Any], answer: Any) -> str:
+def _sentence(verb: str, arguments: Mapping[str, Any], answer: Any) -> str:
     word = verb.replace("_", "-")
-    if "broker_id" in given:
+    if "broker_id" in arguments:
         return f"{word} broker {answer['id']}: {answer['state']}"
     make = _SENTENCES.get(verb)
-    return f"{word}: done" if make is None else make(given, answer)
+    return f"{word}: done" if make is None else make(arguments, answer)
 
 
 def _record_line(record: Mapping[str, Any]) -> str:
@@ -43,11 +43,11 @@ def _record_line(record: Mapping[str, Any]) -> str:
     return "\t".join((place, *texts))
 
 
-def _link_sentence(given: Mapping[str, Any], _: Any) -> str:
-    delay_ms = given.get("delay_ms")
+def _link_sentence(arguments: Mapping[str, Any], _: Any) -> str:
+    delay_ms = arguments.get("delay_ms")
     slower = f"slower by {delay_ms} ms" if delay_ms else "healthy"
-    state = "cut" if given.get("drop") else slower
-    return f"the link from {given['source']} to {given['target']} is {state}"
+    state = "cut" if arguments.get("drop") else slower
+    return f"the link from {arguments['source']} to {arguments['target']} is {state}"
 
 
 def _print_status(_: Any, status: Any) -> None:
@@ -58,7 +58,7 @@ def _print_status(_: Any, status: Any) -> None:
 
 
 def _print_listings(answer: Mapping[str, Any], most: int | None = None) -> None:
-    """Print the groups, share partitions, transactions and producers that an answer has, so many at most."""
+    """Print groups, share partitions, transactions and producers of a response, each at most `most` (default: all)."""
     from rich.console import Console  # noqa: PLC0415 - slow to import
 
     from broker_sim.cli.columns import fitted_table  # noqa: PLC0415 - brings rich along
@@ -86,10 +86,10 @@ def _print_broker(_: Any, broker: Any) -> None:
     print_broker(broker)
 
 
-def _print_partition(given: Mapping[str, Any], partition: Any) -> None:
+def _print_partition(arguments: Mapping[str, Any], partition: Any) -> None:
     from broker_sim.cli.tables import print_partition  # noqa: PLC0415 - brings rich along
 
-    print_partition(given["topic"], partition)
+    print_partition(arguments["topic"], partition)
 
 
 def _print_group(_: Any, group: Any) -> None:

@@ -1,4 +1,4 @@
-"""Tables whose columns are told once: all of them for `broker-sim ctl`, those that fit for `broker-sim top`."""
+"""Tables with one list of columns: all of them in `broker-sim ctl`, those that fit in `broker-sim top`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ UNKNOWN: Final = "-"
 
 ELLIPSIS: Final = "…"
 BETWEEN: Final = ", "
-"""Between the names of a list."""
+"""Separator of the names in a list."""
 BESIDE_CELL: Final = 2
-"""What a column needs beside its cells: a space, and the space between two columns."""
+"""Width of a column beside its cells: a space, and the space between two columns."""
 BESIDE_TABLE: Final = 1
 LEAST_OF_LONG: Final = 12
-"""A long cell is not shortened further for the sake of columns that matter less."""
+"""Width below which long cells are not shortened in favour of columns with a higher rank."""
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
 HOUR_MS: Final = 60 * MINUTE_MS
@@ -34,20 +34,20 @@ class Column(NamedTuple):
 
     title: str
     cell: Callable[[Any], str | Text]
-    """Makes the cell of a row."""
+    """Returns the cell of a row."""
     rank: int
-    """The columns of low rank are the last ones to be left out of a narrow terminal."""
+    """Priority in a narrow terminal; columns of high rank are left out first."""
     is_right: bool = False
     is_long: bool = False
-    """Whether its cells may be shortened, or folded where rows may be high."""
+    """Whether cells may be shortened or folded."""
 
 
 def fitted_table(
     title: str, columns: Sequence[Column], rows: Sequence[Any], width: int | None, *, folds: bool = False
 ) -> Table:
-    """Return the columns that fit into the width, by rank; all of them without a width.
+    """Return a table of the columns that fit into the width, by rank; all of them without a width.
 
-    Long cells that have no room are folded into several lines if `folds`, else shortened.
+    Long cells that do not fit are folded into several lines if `folds`, otherwise shortened.
     """
     cells = [[_text(column, row) for row in rows] for column in columns]
     needed = [
@@ -56,39 +56,39 @@ def fitted_table(
     ]
     table = empty_table(title)
     shown = []
-    for index, given in sorted(_widths(columns, needed, width).items()):
+    for index, column_width in sorted(_widths(columns, needed, width).items()):
         column = columns[index]
-        table.add_column(column.title, justify=_justify(column), no_wrap=not folds, overflow="fold", width=given)
-        shown.append(cells[index] if folds else [_shortened(each, given) for each in cells[index]])
+        table.add_column(column.title, justify=_justify(column), no_wrap=not folds, overflow="fold", width=column_width)
+        shown.append(cells[index] if folds else [_shortened(each, column_width) for each in cells[index]])
     for row in zip(*shown, strict=True):
         table.add_row(*row)
     return table
 
 
 def _widths(columns: Sequence[Column], needed: Sequence[int], width: int | None) -> dict[int, int]:
-    """Return how wide each column is that fits, by its place."""
+    """Return the widths of the columns that fit, by index."""
     if width is None:
         return dict(enumerate(needed))
     left = width - BESIDE_TABLE
     by_rank = sorted(range(len(columns)), key=lambda index: columns[index].rank)
-    given: dict[int, int] = {}
+    widths: dict[int, int] = {}
     for index in by_rank:
         column, least = columns[index], needed[index]
         if column.is_long:
             least = max(cell_len(column.title), min(least, LEAST_OF_LONG))
-        if least + BESIDE_CELL <= left or not given:
-            given[index] = least
+        if least + BESIDE_CELL <= left or not widths:
+            widths[index] = least
             left -= least + BESIDE_CELL
     for index in by_rank:
-        if index in given:
-            more = max(0, min(needed[index] - given[index], left))
-            given[index] += more
+        if index in widths:
+            more = max(0, min(needed[index] - widths[index], left))
+            widths[index] += more
             left -= more
-    return given
+    return widths
 
 
 def empty_table(title: str) -> Table:
-    """Return a table without columns, as all tables look."""
+    """Return a table without columns, in the style of all tables."""
     return Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
 
 
@@ -97,13 +97,13 @@ def _justify(column: Column) -> Any:
 
 
 def _text(column: Column, row: Any) -> Text:
-    """Return the cell; what clients have named is shown as it is, not read as markup."""
+    """Return the cell; names from clients are not parsed as markup."""
     cell = column.cell(row)
     return cell if isinstance(cell, Text) else Text(cell)
 
 
 def _shortened(text: Text, width: int) -> Text:
-    """Return what fits: a list's beginning, or both ends of a name, because names often differ there."""
+    """Return a shortened text: a list's beginning, or both ends of a name, because names often differ there."""
     if text.cell_len <= width:
         return text
     end = 0 if BETWEEN in text.plain else width // 2
@@ -112,7 +112,7 @@ def _shortened(text: Text, width: int) -> Text:
 
 
 def age_text(age_ms: int) -> str:
-    """Return an age in few characters."""
+    """Return a short text for an age."""
     for below_ms, unit_ms, unit in UNITS:
         if age_ms < below_ms:
             return f"{age_ms // unit_ms} {unit}"
@@ -120,7 +120,7 @@ def age_text(age_ms: int) -> str:
 
 
 def number_text(number: int | None) -> str:
-    """Return a number that may be unknown."""
+    """Return the text of a number, `-` if it is unknown."""
     return UNKNOWN if number is None else str(number)
 
 

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 FAULT_OPTIONS = (
     click.Option(["--broker"], type=int, help="Only requests to this broker."),
-    click.Option(["--topic"], help="Only this topic, where the API answers by topic or partition."),
+    click.Option(["--topic"], help="Only this topic, for APIs that answer by topic or partition."),
     click.Option(["--partition"], type=int, help="Only this partition of the topic."),
-    click.Option(["--error"], metavar="NAME", help="Answer this error, such as NOT_LEADER_OR_FOLLOWER."),
+    click.Option(["--error"], metavar="NAME", help="Answer with this error, such as NOT_LEADER_OR_FOLLOWER."),
     click.Option(
         ["--lose"],
         type=click.Choice(["request", "response"]),
-        help="Close the connection before the broker does anything, or before it answers.",
+        help="Close the connection before the broker handles the request, or before it responds.",
     ),
     click.Option(["--delay-ms"], type=click.IntRange(min=0), help="Delay the response by this many milliseconds."),
     click.Option(
@@ -40,7 +40,9 @@ FAULT_OPTIONS = (
         type=click.IntRange(min=0),
         help="Throttle the client for this many milliseconds, as a quota does.",
     ),
-    click.Option(["--count"], type=click.IntRange(min=1), help="Hit this many requests; all by default."),
+    click.Option(
+        ["--count"], type=click.IntRange(min=1), help="Maximum number of requests to hit [default: no limit]."
+    ),
 )
 """The fields of a `Fault`. Written out, because importing it takes longer than the command."""
 
@@ -52,7 +54,7 @@ _TYPES: dict[str, type] = {"int": int, "float": float, "str": str, "str | bytes"
 
 
 class _Ctl:
-    """What the subcommands share: the connection, and the form of what they print."""
+    """The state that subcommands share: the connection, and the format of output."""
 
     def __init__(self, url: str | None, token: str | None, as_json: bool) -> None:
         self._url = url
@@ -60,14 +62,14 @@ class _Ctl:
         self._as_json = as_json
 
     def ask(self, verb: Verb[..., Any], values: Mapping[str, Any]) -> Any:
-        """Send the verb with its arguments by name; returns what the cluster answers."""
+        """Send a verb with its arguments by name; return the cluster's response."""
         try:
             return control_client(self._url, self._token).request(*verb.request(values))
         except ControlError as error:
             raise click.ClickException(str(error)) from error
 
     def show(self, answer: Any, render: Callable[[Any], None]) -> None:
-        """Print the answer as JSON if that was asked for, else by `render`."""
+        """Print the response as JSON with --json, otherwise by `render`."""
         if self._as_json:
             click.echo(json.dumps(answer))
         else:
@@ -95,31 +97,31 @@ class _VerbCommand(click.Command):
 
     def _run(self, ctl: _Ctl, /, **values: Any) -> None:
         nulls = self._take_nulls(values)
-        given = {name: value for name, value in values.items() if value is not None} | nulls
-        several = () if self._repeated is None else given.pop(self._repeated)
+        arguments = {name: value for name, value in values.items() if value is not None} | nulls
+        several = () if self._repeated is None else arguments.pop(self._repeated)
         for value in several or [None]:
-            turn = given if value is None else {**given, str(self._repeated): value}
+            turn = arguments if value is None else {**arguments, str(self._repeated): value}
             ctl.show(ctl.ask(self._verb, turn), partial(print_answer, self._verb.name, turn))
 
     def _take_nulls(self, values: dict[str, Any]) -> dict[str, None]:
-        """Return the arguments that are null; each nullable one must be given as value or as null."""
+        """Return the arguments that are null. Raises UsageError unless each nullable one is a value or null."""
         nulls: dict[str, None] = {}
         for name in self._nullable:
             if values.pop(_null_of(name)):
                 nulls[name] = None
             if (values[name] is None) is not (name in nulls):
                 option = _null_of(name).replace("_", "-")
-                raise click.UsageError(f"give either {name.upper()} or --{option}")
+                raise click.UsageError(f"pass either {name.upper()} or --{option}")
         return nulls
 
 
 def _null_of(name: str) -> str:
-    """Return the name of the flag that stands for null as the value of a required parameter."""
+    """Return the name of the flag for a null in place of a required parameter."""
     return f"null_{name}"
 
 
 def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[str], list[click.Parameter]]:
-    """Return which parameter may be given several times, which may be null, and all of them."""
+    """Return the repeatable parameter, the nullable ones, and all parameters."""
     repeated: str | None = None
     nullable: list[str] = []
     parameters: list[click.Parameter] = []

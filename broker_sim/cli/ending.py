@@ -1,4 +1,4 @@
-"""When a command that serves has to end: at a signal, or at the end of its stdin."""
+"""The end of a command that serves: at a signal, or at the end of its stdin."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ STDIN_BYTES = 4096
 
 
 class Ending:
-    """The end of a command, which signals and other threads bring about."""
+    """The end of a command, triggered by signals or other threads."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.has_come = asyncio.Event()
         self.halt: Callable[[], object] = lambda: None
-        """Called in the midst of what runs: with many partitions the loop has seconds of work queued."""
+        """Called in the signal handler: with many partitions the loop has seconds of work queued."""
         self._loop = loop
 
     @contextlib.contextmanager
     def at_signals(self) -> Iterator[None]:
-        """End on SIGINT and SIGTERM, and on what ctrl-break sends where there is such a key."""
+        """End on SIGINT, SIGTERM and, on Windows, SIGBREAK."""
         names = ("SIGINT", "SIGTERM", "SIGBREAK")
         numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-        # Not `add_signal_handler`: its handlers wait for their turn of the loop.
+        # Not `add_signal_handler`, whose handlers wait for a turn of the loop.
         before = {number: signal.signal(number, self._signalled) for number in numbers}
         try:
             yield
@@ -43,12 +43,12 @@ class Ending:
         self.come()
 
     def come(self) -> None:
-        """End now; any thread may call it."""
+        """End now. Thread rule: any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended already
             self._loop.call_soon_threadsafe(self.has_come.set)
 
     def at_end_of_stdin(self) -> None:
-        """End at the end of stdin, whatever stdin is: event loops refuse regular files."""
+        """End at the end of stdin, read in a thread because event loops refuse regular files."""
 
         def read_to_the_end() -> None:
             with contextlib.suppress(OSError):
@@ -59,7 +59,7 @@ class Ending:
         threading.Thread(target=read_to_the_end, name="stdin", daemon=True).start()
 
     async def or_done(self, work: Coroutine[Any, Any, object]) -> bool:
-        """Await the work, or cancel it when the end comes first; return whether it was done."""
+        """Await the work, or cancel it if the end comes first; return whether it was completed."""
         working = asyncio.ensure_future(work)
         coming = asyncio.ensure_future(self.has_come.wait())
         try:

@@ -1,6 +1,6 @@
 """Groups, share partitions, transactions and producers as tables, for `broker-sim ctl` and `top`.
 
-Of many rows only the first ones are shown, so those that wait or hang come first.
+Only the first of many rows are shown, so rows that wait or hang come first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rich.text import Text
 
 from broker_sim.cli.columns import UNKNOWN, Column, age_text, fitted_table, number_text, topic_partitions
-from broker_sim.cli.share_tables import SHARE_PARTITIONS, is_redelivered, share_order, share_rows, share_tables
 from broker_sim.cli.tables import new_table
 
 if TYPE_CHECKING:
@@ -18,31 +17,115 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+ACQUIRED: Final = "Acquired"
+AVAILABLE: Final = "Available"
+
+
+def share_rows(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the share partitions of the groups in a response, each with the id of its group."""
+    return [
+        {"group": group["id"], **partition}
+        for group in answer.get("groups") or []
+        for partition in group["share_partitions"]
+    ]
+
+
+def is_redelivered(partition: Mapping[str, Any]) -> bool:
+    """Whether a record in flight was or will be delivered again."""
+    return _most_deliveries(partition) > 1 or _count(partition, AVAILABLE) > 0
+
+
+def share_order(each: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the sort key of a share partition: by falling deliveries of a record, then by falling lag."""
+    place = (each["group"], each["topic"], each["partition"])
+    return (-_most_deliveries(each), -(each["lag"] or 0), *place)
+
+
+def _count(partition: Mapping[str, Any], state: str) -> int:
+    """Return the number of records in flight with that state."""
+    return sum(
+        each["last_offset"] - each["first_offset"] + 1 for each in partition["in_flight"] if each["state"] == state
+    )
+
+
+def _most_deliveries(partition: Mapping[str, Any]) -> int:
+    return max((each["delivery_count"] for each in partition["in_flight"]), default=0)
+
+
+def _deliveries(partition: Mapping[str, Any]) -> Text:
+    most = _most_deliveries(partition)
+    return Text(str(most) if most else UNKNOWN, "yellow" if most > 1 else "")
+
+
+SHARE_PARTITIONS: Final = (
+    Column("group", lambda each: each["group"], 0, is_long=True),
+    Column("partition", lambda each: topic_partitions([each]), 1, is_long=True),
+    Column("start", lambda each: number_text(each["start_offset"]), 5, is_right=True),
+    Column("lag", lambda each: number_text(each["lag"]), 2, is_right=True),
+    Column("acquired", lambda each: str(_count(each, ACQUIRED)), 3, is_right=True),
+    Column("available", lambda each: str(_count(each, AVAILABLE)), 6, is_right=True),
+    Column("deliveries", _deliveries, 4, is_right=True),
+)
+"""Columns; `available` is the number of records to be redelivered, `deliveries` the maximum of any record."""
+_OF_ONE_GROUP: Final = SHARE_PARTITIONS[1:]
+
+
+def _offset_range(each: Mapping[str, Any]) -> str:
+    first, last = each["first_offset"], each["last_offset"]
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def _lock(each: Mapping[str, Any]) -> str:
+    return UNKNOWN if each["lock_left_ms"] is None else age_text(each["lock_left_ms"])
+
+
+IN_FLIGHT: Final = (
+    Column("partition", lambda each: topic_partitions([each]), 3, is_long=True),
+    Column("offsets", _offset_range, 0, is_right=True),
+    Column("state", lambda each: each["state"], 1),
+    Column("deliveries", lambda each: str(each["delivery_count"]), 2, is_right=True),
+    Column("lock", _lock, 4, is_right=True),
+    Column("member", lambda each: each["member"] or UNKNOWN, 5, is_long=True),
+)
+
+
+def share_tables(group: Mapping[str, Any], width: int) -> list[Table]:
+    """Return tables of one group's share partitions and records in flight, for a terminal of that width."""
+    rows = share_rows({"groups": [group]})
+    in_flight = [
+        {"topic": row["topic"], "partition": row["partition"], **each} for row in rows for each in row["in_flight"]
+    ]
+    tables = [fitted_table("share partitions", _OF_ONE_GROUP, rows, width, folds=True)]
+    if in_flight:
+        tables.append(fitted_table("in flight", IN_FLIGHT, in_flight, width, folds=True))
+    return tables
+
+
 QUIET: Final = {"Stable", "Empty", "Dead"}
 SHARE: Final = "share"
 
 
 class Listing(NamedTuple):
-    """A table of one kind of rows, which are in an answer of the control port."""
+    """A table of one kind of rows in a response of the control port."""
 
     name: str
     verb: str
-    """Whose answer it is: `GET /VERB`, `broker-sim ctl VERB`."""
+    """The verb of the response: `GET /VERB`, `broker-sim ctl VERB`."""
     rows: Callable[[Mapping[str, Any]], list[Mapping[str, Any]]]
-    """Takes the rows from the answer."""
+    """Returns the rows of a response."""
     columns: tuple[Column, ...]
     waits: Callable[[Mapping[str, Any]], bool]
-    """Whether a row waits for something, so that the table matters more than one where none does."""
+    """Returns whether a row waits for something, which gives its table precedence."""
     order: Callable[[Mapping[str, Any]], tuple[Any, ...]]
-    """Gives the key of a row by which all are sorted."""
+    """Returns the sort key of a row."""
 
     def sorted(self, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Return the rows of an answer, the most interesting ones first."""
+        """Return the rows of a response in their order."""
         return sorted(self.rows(answer), key=self.order)
 
 
 def _rows_of(name: str) -> Callable[[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """Return what takes the field of that name from an answer; it may be absent."""
+    """Return a function that returns the rows in the field of that name, none if it is absent."""
     return lambda answer: answer.get(name) or []
 
 
@@ -54,7 +137,7 @@ def _is_rebalancing(group: Mapping[str, Any]) -> bool:
 
 
 def _group_order(group: Mapping[str, Any]) -> tuple[Any, ...]:
-    """First those that rebalance, then those of most lag."""
+    """Return the sort key of a group: rebalancing ones first, then by falling lag."""
     return (not _is_rebalancing(group), -group["lag"], group["id"])
 
 
@@ -73,7 +156,7 @@ _GROUPS: Final = (
 
 
 def group_tables(group: dict[str, Any], width: int) -> list[Table]:
-    """Return all that is known of one group, on a terminal of that width."""
+    """Return the tables of one group, for a terminal of that width."""
     head = fitted_table("groups", _GROUPS, [group], width, folds=True)
     last = share_tables(group, width) if group["type"] == SHARE else [_offsets(group)]
     return [head, _members(group), *last]
@@ -112,13 +195,13 @@ def _is_under_way(transaction: Mapping[str, Any]) -> bool:
 
 
 def _transaction_order(each: Mapping[str, Any]) -> tuple[Any, ...]:
-    """First those whose state cannot be written or that wait for markers, then the oldest open ones."""
+    """Return the sort key of a transaction: waiting writes and markers first, then by falling age."""
     waits = each["pending_state"] is not None or (_is_open(each) and each["state"] != "Ongoing")
     return (not waits, not _is_open(each), -(each["age_ms"] or 0), each["transactional_id"])
 
 
 def _transaction_state(transaction: Mapping[str, Any]) -> Text:
-    """Return the state, or the one that is being written, after an arrow."""
+    """Return the state, or the pending one after an arrow."""
     pending = transaction["pending_state"]
     if pending is not None:
         return Text(f"→ {pending}", "red")
@@ -151,7 +234,7 @@ def _is_in_transaction(producer: Mapping[str, Any]) -> bool:
 
 
 def _producer_order(each: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Those that hang, then those with an open transaction, then the others by partition."""
+    """Return the sort key of a producer: hanging ones, then those in a transaction, then by partition."""
     place = (each["topic"], each["partition"], each["producer_id"])
     return (not each["is_hanging"], not _is_in_transaction(each), *place)
 

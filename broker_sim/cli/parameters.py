@@ -1,4 +1,4 @@
-"""Options that commands share: the forms of their values, and the address of the cluster."""
+"""Options that commands share: parsers of values, and the address of the cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Command = TypeVar("Command", bound="Callable[..., object]")
 
 
 def control_options(command: Command) -> Command:
-    """Add the options that say where the control port is: parameters `url` and `token`."""
+    """Add the options for the address of the control port: parameters `url` and `token`."""
     for option in (
         click.option(
             "--token",
@@ -26,7 +26,7 @@ def control_options(command: Command) -> Command:
             metavar="TOKEN",
             help=f"The --control-token of `broker-sim run`; or set {TOKEN_VARIABLE}.",
         ),
-        # Not a required option: click would want it for `ctl SUBCOMMAND --help` too.
+        # Not a required option: click would require it for `ctl SUBCOMMAND --help` too.
         click.option(
             "--control",
             "url",
@@ -40,10 +40,10 @@ def control_options(command: Command) -> Command:
 
 
 def control_client(url: str | None, token: str | None) -> ControlClient:
-    """Return a client of the control port. Raises UsageError without an address, else ControlError."""
+    """Return a client of the control port. Raises UsageError without an address, ControlError for an invalid one."""
     if not url:
         raise click.UsageError(
-            f"which cluster? Give --control URL or set {CONTROL_VARIABLE}: `broker-sim run` prints "
+            f"no address of a cluster; pass --control URL or set {CONTROL_VARIABLE}: `broker-sim run` prints "
             'the address as "control"',
             click.get_current_context(),
         )
@@ -51,7 +51,7 @@ def control_client(url: str | None, token: str | None) -> ControlClient:
 
 
 def check_topics(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> Sequence[str]:
-    """Return the topics as they are; all but the name may be left out. A callback of click's options."""
+    """Return the topics unchanged if they are valid. A callback of click's options."""
     from broker_sim.cluster.text_forms import parse_topic  # noqa: PLC0415 - `ctl` needs no cluster
 
     for text in texts:
@@ -74,12 +74,12 @@ def parse_configs(ctx: click.Context, param: click.Parameter, texts: Sequence[st
 
 
 def parse_users(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, str] | None:
-    """Return passwords by name, None without any; errors show none. A callback of click's options."""
+    """Return passwords by name, None without users; errors contain no password. A callback of click's options."""
     users = {}
     for text in texts:
         user, equals, password = text.partition("=")
         if not user or not equals or not password:
-            raise click.BadParameter("give NAME=PASSWORD, for example billing=secret", ctx, param)
+            raise click.BadParameter("a user is NAME=PASSWORD, for example billing=secret", ctx, param)
         users[user] = password
     return users or None
 

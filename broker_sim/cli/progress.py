@@ -1,4 +1,4 @@
-"""The bar of a command that runs seed after seed."""
+"""The progress bar of commands that run many seeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def progress_bar(console: Console) -> Progress:
-    """Return a bar with a text, how many are done, and the time; it leaves nothing behind."""
+    """Return a bar with text, count and time, which is erased at its end."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

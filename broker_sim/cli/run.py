@@ -39,8 +39,10 @@ if TYPE_CHECKING:
 
 LAST_PORT = 65535
 GC_THRESHOLDS = (20_000, 10, 100)
-"""A full collection stops a broker with hundreds of topics for 40 ms, and answers at a timeout wait for
-it. The objects of the start are never collected, and later ones hardly ever form cycles, so it may be rare."""
+"""Thresholds of the garbage collector: a full collection stops a broker with hundreds of topics for 40 ms.
+
+Objects of the start are never collected, and later ones hardly ever form cycles, so it may be rare.
+"""
 
 
 class _Options(NamedTuple):
@@ -76,7 +78,7 @@ class _Options(NamedTuple):
 @click.option(
     "--advertised-host",
     envvar="BROKER_SIM_ADVERTISED_HOST",
-    help="Host that clients are told, if not --host; or set BROKER_SIM_ADVERTISED_HOST.",
+    help="Host that clients connect to [default: --host]; or set BROKER_SIM_ADVERTISED_HOST.",
 )
 @click.option(
     "--port",
@@ -89,12 +91,12 @@ class _Options(NamedTuple):
     "--listeners",
     metavar="NAME://HOST:PORT,...",
     help="Listeners in place of --host and --port; broker 2 takes the next ports, 0 takes free ports. "
-    "Clients are told the addresses of the listener that they use.",
+    "Clients get the addresses of the listener that they use.",
 )
 @click.option(
     "--advertised-listeners",
     metavar="NAME://HOST:PORT,...",
-    help="Listeners and addresses that clients are told; by default those of --listeners.",
+    help="Listeners and addresses for clients [default: --listeners].",
 )
 @click.option(
     "--security",
@@ -122,7 +124,7 @@ class _Options(NamedTuple):
     multiple=True,
     callback=check_topics,
     metavar="NAME:PARTITIONS:RF:KEY=VALUE",
-    help="Create a topic; all but the name may be left out.",
+    help="Create a topic; all parts but the name are optional.",
 )
 @click.option(
     "--config",
@@ -140,7 +142,7 @@ class _Options(NamedTuple):
     "is a directory of Parquet files.",
 )
 @click.option(
-    "--trace-topic", metavar="NAME", help="Write the same into a topic of the cluster itself, one line a record."
+    "--trace-topic", metavar="NAME", help="Write the trace into a topic of the cluster itself, one record per line."
 )
 @click.option(
     "--control-port",
@@ -161,13 +163,13 @@ class _Options(NamedTuple):
     "control_names",
     multiple=True,
     metavar="HOST",
-    help="Another host name by which clients may call the control port, besides loopback and --control-host.",
+    help="Additional host name for the control port, besides loopback and --control-host.",
 )
 @click.option(
     "--control-token",
     envvar=TOKEN_VARIABLE,
     metavar="TOKEN",
-    help=f"What requests to the control port must bring; or set {TOKEN_VARIABLE}. Without one it is for loopback only.",
+    help=f"Token of requests to the control port; or set {TOKEN_VARIABLE}. Without one it is for loopback only.",
 )
 @click.option(
     "--control-token-file", metavar="FILE", help="Read the token from this file, so that no list of processes shows it."
@@ -179,24 +181,23 @@ class _Options(NamedTuple):
     show_default=True,
     help="The Kafka release whose API versions are advertised and served.",
 )
-@click.option("--seed", type=int, help="Makes ids and random choices the same in every run.")
+@click.option("--seed", type=int, help="Seed of ids and random choices, for repeatable runs.")
 @click.option(
     "--memory-limit",
     callback=parse_memory,
     metavar="SIZE",
-    help="Memory that all logs may take, such as 512MB or 2GB; by default half of the machine's. "
+    help="Maximum memory of all logs, such as 512MB or 2GB [default: half of the machine's]. "
     "Records beyond it are refused.",
 )
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, writable=True),
-    help="Keep all data in this directory; a later start with it goes on from that data, also after a kill.",
+    help="Directory of all data; a later start with it continues from that data, also after a kill.",
 )
 @click.option(
     "--until-stdin-closes",
     is_flag=True,
-    help="Also stop at the end of stdin: a program that starts this with a pipe leaves no process behind, "
-    "however it ends.",
+    help="Also stop at the end of stdin, so that a program that starts this with a pipe leaves no process behind.",
 )
 @click.option(
     "--log-level",
@@ -220,7 +221,7 @@ def command(*, log_level: str, log_format: str, control_token_file: str | None, 
     """
     if options["port"] + options["brokers"] > LAST_PORT + 1:
         raise click.UsageError(
-            f"--port {options['port']} is too high for {options['brokers']} brokers: give a lower one, or 0"
+            f"--port {options['port']} is too high for {options['brokers']} brokers: pass a lower one, or 0"
         )
     if control_token_file is not None:
         options["control_token"] = _read_token(control_token_file)
@@ -242,7 +243,7 @@ def command(*, log_level: str, log_format: str, control_token_file: str | None, 
 
 
 def _reason(error: OSError) -> str:
-    """Return why the command ended, and what to do."""
+    """Return the reason for which the command failed, with advice."""
     reason = error.strerror or str(error)
     if isinstance(error, BrokenPipeError):
         reason = "nobody reads stdout, where the ready line goes; redirect it into a file"
@@ -268,7 +269,7 @@ def _read_token(path: str) -> str:
 
 
 def _check_token(token: str, where: str) -> None:
-    """Raise UsageError for a token that everybody has, or that no header can bring."""
+    """Raise UsageError for an empty token, or one that cannot be sent in a header."""
     if len(token.split()) != 1 or not token.isprintable():
         raise click.UsageError(f"{where}: a token is one word, and not empty")
 
@@ -286,7 +287,7 @@ async def _run(options: _Options) -> None:
         control = ControlServer(
             options.control_port, options.control_host, names=options.control_names, token=options.control_token
         )
-        stack.push_async_callback(control.close)  # where no cluster is made that closes it
+        stack.push_async_callback(control.close)  # if no cluster is created that closes it
         cluster = AsyncCluster(
             options.brokers,
             topics=options.topics,
@@ -316,8 +317,8 @@ async def _run(options: _Options) -> None:
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
-        # Not with the first event: the import would disturb what a user measures then.
-        # At the limit of open files it fails, and the next event tries again.
+        # Imported now, because with the first event it would disturb measurements.
+        # At the limit of open files it fails, and the next event retries.
         with contextlib.suppress(OSError):
             await asyncio.to_thread(import_module, "structlog")
         await ending.has_come.wait()

@@ -1,4 +1,4 @@
-"""The standard streams of a command: closed ones are opened, and output that cannot be written is one line."""
+"""The standard streams of a command: closed ones are opened, and failed output is one line of error."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 UNWRITABLE = {errno.EIO, errno.ENOSPC, errno.EPIPE}
-"""Errors of a write to stdout, and of one to a file that is full; opening a file fails with its name."""
+"""Errors of writes to stdout or to a full disk; errors of opening a file have its name."""
 
 
 class Program(click.Group):
     """Commands of one program, called with `standard_streams`."""
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Parse the command line and run what it says."""
+        """Parse the command line and run the command."""
         with standard_streams(str(self.name)):
             return super().main(*arguments, **options)
 
@@ -32,10 +32,9 @@ class Program(click.Group):
 def standard_streams(program: str) -> Iterator[None]:
     """Run the main function of `program` in this context.
 
-    A standard stream that whoever started the process has closed is opened on the null device: otherwise the
-    next socket would get its descriptor, and what writes to stderr would write there. Output that cannot
-    be written (a full disk) ends the process with exit code 1 and one line on stderr, without a word where the
-    reader of a pipe has gone away.
+    A closed standard stream is opened on the null device: otherwise the next socket would get its descriptor,
+    and messages to stderr would be written there. Output that cannot be written (a full disk) ends the process
+    with exit code 1 and one line on stderr, or silently if the reader of a pipe has gone away.
     """
     _open_closed_descriptors()
     code: int | str | None = 0
@@ -57,7 +56,7 @@ def standard_streams(program: str) -> Iterator[None]:
 
 
 def _open_closed_descriptors() -> None:
-    for descriptor in (STDIN, STDOUT, STDERR):  # in this order: open() takes the lowest one that is free
+    for descriptor in (STDIN, STDOUT, STDERR):  # in this order, because open() takes the lowest free one
         try:
             os.fstat(descriptor)
         except OSError:
@@ -67,7 +66,7 @@ def _open_closed_descriptors() -> None:
 
 
 def _failure_of_flush() -> OSError | None:
-    """Write what stdout has buffered; if that fails, drop it, so that the interpreter's end does not fail too."""
+    """Flush stdout; if that fails, drop its buffer, so that the interpreter's exit does not fail too."""
     if sys.stdout is None:
         return None
     try:

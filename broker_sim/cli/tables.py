@@ -1,4 +1,4 @@
-"""The answers of `broker-sim ctl` as tables."""
+"""Tables for responses to `broker-sim ctl`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATE_STYLES = {"running": "green", "paused": "yellow", "dead": "red"}
 
 LONG = ("address", "api", "assignment", "client", "effect", "errors", "end offsets", "host", "ISR", "keys",
         "member", "operation", "principal", "resource", "rule", "topic", "where")  # fmt: skip
-"""Columns that are folded into several lines where the terminal is narrow; the others are not."""
+"""Columns that are folded into several lines in a narrow terminal."""
 
 
 def new_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
@@ -118,7 +118,7 @@ def _brokers(brokers: list[dict[str, Any]]) -> Table:
 
 
 def _addresses(broker: dict[str, Any]) -> str:
-    """Return the address of a broker, or that of each listener after its name."""
+    """Return the address of a broker, or one line for each of several listeners."""
     listeners = broker["listeners"]
     if len(listeners) == 1:
         return str(broker["address"])
@@ -192,7 +192,7 @@ def _node(node_id: int) -> str:
 
 
 def print_purgatory(purgatory: dict[str, Any]) -> None:
-    """Print the sizes of all purgatories, then everything that is parked, the next to expire first."""
+    """Print the sizes of all purgatories, then all parked operations, the next to expire first."""
     console = Console()
     sizes = new_table("purgatories", "broker", "purgatory", "watched", "delayed", right=("watched", "delayed"))
     parked = new_table("parked", "broker", "operation", "keys", "age", "left", "level", "bucket", right=("age", "left"))

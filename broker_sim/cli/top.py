@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import select
+import sys
+from threading import Event
 from typing import TYPE_CHECKING
 
 import click
@@ -11,17 +15,50 @@ from rich.console import Console
 from rich.live import Live
 
 from broker_sim.cli.group_tables import LISTINGS
-from broker_sim.cli.key_press import is_left, keys_at_once
 from broker_sim.cli.parameters import control_client, control_options
 from broker_sim.cli.top_view import render
 from broker_sim.control.client import ControlError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from broker_sim_purgatory import Clock
 
     from broker_sim.control.client import ControlClient
+
+LEAVES = (b"q", b"Q", b"")
+"""The keys that quit; an empty read means that the terminal is gone."""
+
+
+@contextlib.contextmanager
+def keys_at_once() -> Iterator[int | None]:
+    """Read keys without the enter key in the block; its target is the terminal's descriptor.
+
+    It is None without a terminal, and on Windows, which has no termios; ctrl-C works everywhere.
+    """
+    if sys.platform == "win32" or not sys.stdin.isatty():
+        yield None
+        return
+    import termios  # noqa: PLC0415 - Windows has none
+    import tty  # noqa: PLC0415 - the same
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    tty.setcbreak(descriptor)
+    try:
+        yield descriptor
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def is_left(descriptor: int | None, seconds: float) -> bool:
+    """Wait that long for a key; return whether it quits. Other keys end the wait too."""
+    if descriptor is None:
+        Event().wait(seconds)
+        return False
+    ready, _, _ = select.select([descriptor], [], [], seconds)
+    return bool(ready) and os.read(descriptor, 1) in LEAVES
+
 
 MS_PER_SECOND = 1_000
 
@@ -36,9 +73,9 @@ MS_PER_SECOND = 1_000
     show_default=True,
     help="Seconds between two updates.",
 )
-@click.option("--count", type=click.IntRange(min=1), help="End after this many updates; by default at q or ctrl-C.")
+@click.option("--count", type=click.IntRange(min=1), help="Number of updates [default: until q or ctrl-C].")
 def command(url: str | None, token: str | None, interval_s: float, count: int | None) -> None:
-    """Watch what is parked, completed and expired, wheels, hottest keys, groups, transactions, producers."""
+    """Watch delayed operations, timing wheels, hottest keys, groups, transactions and producers."""
     try:
         client = control_client(url, token)
         with contextlib.suppress(KeyboardInterrupt), keys_at_once() as terminal:
@@ -48,7 +85,7 @@ def command(url: str | None, token: str | None, interval_s: float, count: int | 
 
 
 def _look(client: ControlClient) -> dict[str, object]:
-    """Return what the picture is made of, in one: the answers have no field in common."""
+    """Return the merged responses for a picture, which have no field in common."""
     answer: dict[str, object] = client.get("/purgatory")
     for verb in dict.fromkeys(listing.verb for listing in LISTINGS):
         answer |= client.get(f"/{verb}")
@@ -63,9 +100,9 @@ def watch(
     count: int | None = None,
     console: Console | None = None,
 ) -> None:
-    """Show what `look` returns again and again, `count` times or until `pause` returns True.
+    """Show the results of `look`, `count` times or until `pause` returns True.
 
-    The last state stays on the screen. A picture is as high and as wide as the terminal at the most.
+    The last picture stays on the screen. No picture is larger than the terminal.
     """
     console = console or Console()
     before, looked_ms = look(), clock.now_ms()

@@ -1,4 +1,4 @@
-"""What `broker-sim top` shows, made of answers of the control port: of `/purgatory`, and of its `LISTINGS`."""
+"""The picture of `broker-sim top`, made from responses of the control port to `/purgatory` and `LISTINGS`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ HOTTEST_KEYS = 10
 BUCKETS = 20
 HEIGHTS = " ▁▂▃▄▅▆▇█"
 LINES_BESIDE_ROWS = 5
-"""Of each table: its title, its head and the lines around them."""
+"""Lines of a table beside its rows: title, head and rules."""
 LEAST_ROWS = 2
-"""What a table shows at least, where it is shown."""
+"""Minimum number of rows of a table that is shown."""
 UNKNOWN = "-"
-"""Shown for rates at first, when there is nothing to compare with."""
+"""Text for rates in the first picture."""
 
 
 class _Purgatory(NamedTuple):
-    """One purgatory of one broker, as the control port describes it."""
+    """One purgatory of one broker, from a response of the control port."""
 
     broker_id: int
     name: str
@@ -42,12 +42,12 @@ class _Purgatory(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A table of the picture: how many rows it has, and what makes it with the first of them."""
+    """A table of the picture: its number of rows, and a function that makes it from the first ones."""
 
     rows: int
     table: Callable[[int], Table]
     is_urgent: bool = False
-    """Whether it gets its place before the others."""
+    """Whether the table gets its place before others."""
 
 
 def render(
@@ -160,7 +160,7 @@ def _rate(now: _Purgatory, before: _Purgatory | None, what: str, elapsed_s: floa
 
 
 class _Level(NamedTuple):
-    """A level of the wheel of a purgatory, and how many operations each of its buckets holds."""
+    """A level of a purgatory's timing wheel, with the number of operations in each bucket."""
 
     purgatory: _Purgatory
     number: int
@@ -168,7 +168,7 @@ class _Level(NamedTuple):
 
 
 def _levels(purgatories: Sequence[_Purgatory]) -> Iterator[_Level]:
-    """Yield the levels that hold something."""
+    """Yield the levels with operations."""
     for each in purgatories:
         levels: dict[int, Counter[int]] = {}
         for operation in each.parked:
@@ -191,11 +191,11 @@ WHEELS: Final = (
     Column("buckets 0 to 19", lambda level: Text(_bars(level.buckets), "cyan on grey15"), 4),
     Column("parked", lambda level: str(level.buckets.total()), 3, is_right=True),
 )
-"""A line per level; a character is a bucket."""
+"""Wheel levels, one per line; each character is a bucket."""
 
 
 class _HotKey(NamedTuple):
-    """A key of a purgatory, and how many operations wait for it."""
+    """A key of a purgatory, with the number of operations that watch it."""
 
     broker_id: int
     purgatory: str
@@ -204,7 +204,7 @@ class _HotKey(NamedTuple):
 
 
 def _hottest(purgatories: Sequence[_Purgatory]) -> list[_HotKey]:
-    """Return the keys of most operations."""
+    """Return the keys with the most operations."""
     counts = Counter(
         (each.broker_id, each.name, key)
         for each in purgatories

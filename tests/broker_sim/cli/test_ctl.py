@@ -253,7 +253,7 @@ def test_tombstone_is_produced_by_an_option(ctl, cluster):
     for arguments in (("orders",), ("orders", "v", "--null-value")):
         code, _, complaint = ctl("produce", *arguments)
         assert code == 2
-        assert "give either VALUE or --null-value" in complaint
+        assert "pass either VALUE or --null-value" in complaint
 
 
 def test_status_begins_with_the_memory(ctl, cluster):

@@ -34,9 +34,9 @@ def test_invalid_configuration_is_refused_with_an_example(configs, text):
 
 @pytest.mark.parametrize("text", ["billing", "=secret", "secret="])
 def test_invalid_user_is_refused_and_not_shown(text):
-    with pytest.raises(click.BadParameter, match=r"give NAME=PASSWORD, for example") as error:
+    with pytest.raises(click.BadParameter, match=r"a user is NAME=PASSWORD, for example") as error:
         parse_users(None, None, [text])
-    assert str(error.value) == "give NAME=PASSWORD, for example billing=secret"
+    assert str(error.value) == "a user is NAME=PASSWORD, for example billing=secret"
 
 
 def test_users_have_passwords():

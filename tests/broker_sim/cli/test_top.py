@@ -9,8 +9,7 @@ from broker_sim_purgatory import VirtualClock
 from click.testing import CliRunner
 from rich.console import Console
 
-from broker_sim.cli.key_press import is_left, keys_at_once
-from broker_sim.cli.top import command, watch
+from broker_sim.cli.top import command, is_left, keys_at_once, watch
 from broker_sim.cli.top_view import render, rows_that_fit
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
