@@ -42,7 +42,7 @@ class Exploration:
 
 
 class _Order(NamedTuple):
-    """Who goes first at which turns; turns before `behind` are those of the order that this one changes."""
+    """Which worker goes first at which turns; turns before `behind` are those of the order that this one changes."""
 
     first: tuple[tuple[Place, str], ...] = ()
     behind: int = 0

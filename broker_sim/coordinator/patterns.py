@@ -52,7 +52,7 @@ CATEGORIES: Final = {"DIGIT": frozenset(digits), "SPACE": frozenset("\t\n\f\r ")
 IGNORECASE: Final = int(re.IGNORECASE)
 MULTILINE: Final = int(re.MULTILINE)
 DOTALL: Final = int(re.DOTALL)
-"""As numbers: an operation with a flag of an enum takes longer than all else that is done for a character."""
+"""Flags as plain numbers: an operation on an enum's flag takes longer than all else done for a character."""
 
 EDGE: Final = ""
 """In place of the character before the first and behind the last."""

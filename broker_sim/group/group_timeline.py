@@ -33,7 +33,7 @@ class GroupTimeline(dict[str, Group]):
         super().__init__()
         self._runtime = runtime
         self._changes: dict[str, list[_Change]] = {}
-        """Those that are not committed, by id, oldest first."""
+        """Changes that are not committed yet, by group id, oldest first."""
         self._changed: deque[tuple[int, str]] = deque()
         """The offsets and ids of all of them, oldest first."""
 

@@ -106,7 +106,7 @@ class ApiSpec(NamedTuple):
     advertised_min_version: int | None = None
     """Lower than `min_version` where clients insist on it."""
     cluster_operations: tuple[AclOperation, ...] = ()
-    """Of these a client must have the right to one, on the cluster as a whole, where there is an authorizer."""
+    """Operations on the cluster, of which a client must be allowed one where there is an authorizer."""
 
     @property
     def advertised(self) -> tuple[int, int, int]:

@@ -69,7 +69,7 @@ class RequestContext:
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """Who the client is; ANONYMOUS where it did not have to tell."""
+        """Principal of the client; ANONYMOUS on a listener without logins."""
         return self.connection.principal
 
 
@@ -86,7 +86,7 @@ class ClientConnection(Protocol):
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """Who the client is, as of its last login."""
+        """Principal of the client's last login."""
 
     @property
     def may_ask_for_tokens(self) -> bool:
@@ -169,7 +169,7 @@ class ProducerIdSource(Protocol):
 
 
 class InternalTopicCreation(Protocol):
-    """Who creates the internal topics of Kafka Streams applications, and knows what has failed."""
+    """Creates the internal topics of Kafka Streams applications, and keeps their failures."""
 
     def create(self, topics: Iterable[messages.CreateTopicsRequest.CreatableTopic], keeps_errors_ms: int) -> None:
         """Ask the controller for those topics that are not being created, and have not failed just now."""
@@ -191,11 +191,11 @@ class BrokerServices(Protocol):
 
     @property
     def dynamic_config(self) -> DynamicConfigCheck:
-        """Who checks changes of the broker's configuration before they leave for the controller."""
+        """Checks changes of the broker's configuration before they are sent to the controller."""
 
     @property
     def authorizer(self) -> Permissions | None:
-        """Who decides what clients may do; None lets everybody do everything."""
+        """Decides what clients may do; None allows everything."""
 
     @property
     def random(self) -> random.Random:

@@ -29,7 +29,7 @@ class DenialStatus:
     """In ms since the epoch."""
     broker: int
     principal: str
-    """As `User:billing`."""
+    """Principal, such as `User:billing`."""
     client_host: str
     client_id: str | None
     api: str

@@ -21,7 +21,7 @@ class RequestStatus:
     """One request of a client, and its answer if it was given by then."""
 
     received_ms: int
-    """When it came, in ms since the epoch."""
+    """Time of arrival in ms since the epoch."""
     broker: int
     api: str
     """Kafka's name, such as `Produce`."""

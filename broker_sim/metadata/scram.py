@@ -53,4 +53,4 @@ class ScramMechanism(NamedTuple):
 SCRAM_MECHANISMS: Final[Mapping[int, ScramMechanism]] = MappingProxyType(
     {1: ScramMechanism(1, "SCRAM-SHA-256", "sha256", 4_096), 2: ScramMechanism(2, "SCRAM-SHA-512", "sha512", 4_096)}
 )
-"""By Kafka's code."""
+"""SCRAM mechanisms by Kafka's code."""

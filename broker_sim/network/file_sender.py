@@ -76,7 +76,7 @@ class FileSender:
         self._on_failed = on_failed
         self._queue: deque[Chunk] = deque()
         self._sent_bytes = 0
-        """Of the first one in the queue."""
+        """Number of bytes already sent of the first chunk in the queue."""
         self._socket: socket.socket | None = None
         self._is_draining = False
         """Whether the transport has bytes that come first."""

@@ -52,7 +52,7 @@ class OpenConnections:
         quotas.on_change = self._follow_limits
         self._open: dict[Connection, _Idle] = {}
         self._queues: dict[str, AcceptQueue] = {}
-        """By listener."""
+        """Accept queues by listener."""
         self._refused: set[Connection] = set()
         """Connections above the rate of their address, until they are closed."""
         self._held: set[str] = set()

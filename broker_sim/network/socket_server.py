@@ -45,7 +45,7 @@ class SocketServer:
         loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
         self._servers: dict[str, Accepting] = {}
-        """By listener."""
+        """Accepting sockets by listener."""
         self._secured: frozenset[str] = frozenset()
         """The listeners with TLS."""
         self.endpoints: list[Endpoint] = []

@@ -26,7 +26,7 @@ class OpenFile:
 
 
 class FileView:
-    """So many bytes of an open file, from a position on; they are not read before they are needed."""
+    """A range of bytes of an open file, read only when needed."""
 
     __slots__ = ("_file", "position", "size_bytes")
 

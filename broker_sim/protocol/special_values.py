@@ -8,7 +8,7 @@ ACKS_ALL: Final = -1
 """The acks of a produce that waits for the in-sync replicas."""
 
 BROKER_DEFAULT: Final = -1
-"""Of a topic that is to be created: as many partitions, or replicas, as the broker is configured to make."""
+"""Number of partitions or replicas of a new topic that stands for the broker's configuration."""
 
 CONSUMER_REPLICA_ID: Final = -1
 """The replica id of a client."""

@@ -85,7 +85,7 @@ class SaslServerAuthenticator:
 
     @property
     def principal(self) -> KafkaPrincipal | None:
-        """Who the client is, None until it is known."""
+        """Principal of the client; None before the login."""
         if self._state is not _State.COMPLETE:
             return None
         assert self._server is not None

@@ -67,7 +67,7 @@ class DelayedOperation(TimerTask):
 
     @property
     def created_ms(self) -> int:
-        """When it was parked, by the purgatory's clock; observed: when it was first tried."""
+        """Time of parking by the purgatory's clock; in an observed purgatory that of the first try."""
         return self.expiration_ms - self.delay_ms
 
     @abstractmethod

@@ -55,7 +55,7 @@ STATES: Final = {
     SHARE: ("Empty", "Stable", "Dead"),
     STREAMS: ("Empty", "Assigning", "Reconciling", "Stable", "Dead", "NotReady"),
 }
-"""Of the other kinds of groups."""
+"""States of consumer, share and streams groups."""
 GROUP_COUNTERS: Final = {
     "offset_commits": ("offset_commit_count", "Offsets committed."),
     "offset_deletions": ("offset_deletion_count", "Offsets deleted on request."),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import BrokerServices, RequestContext
 
 LONGEST_NAME: Final = 255
-"""Of a directory."""
+"""Longest directory name a broker accepts, in characters."""
 FUTURE: Final = len(f".{'0' * 32}-future")
 """What the name of a directory has after the partition's, while its log is moved there."""
 Response = messages.AlterReplicaLogDirsResponse

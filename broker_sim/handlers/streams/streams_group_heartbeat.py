@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Response = messages.StreamsGroupHeartbeatResponse
 SHOWN_ERRORS: Final = 3
-"""Of so many topics it is told why they could not be created."""
+"""Maximum number of topics whose failed creation is described in an answer."""
 
 
 def handle_streams_group_heartbeat(

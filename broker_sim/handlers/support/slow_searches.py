@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_BATCHES: Final = 1_000
 MOST_BYTES: Final = 1 << 20
-"""So many batches of a log are collected before they are searched."""
+"""Maximum size of the batches of a log that are collected before a search, in bytes."""
 
 
 class SlowSearchError(Exception):
