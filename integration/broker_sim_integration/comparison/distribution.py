@@ -24,7 +24,7 @@ P50_MS: Final = 4.0
 """Kafka's waits of 20 ms are late by 1.3 to 1.9 ms in the median, the simulator's by 1.7 to 2, on an
 idle machine and on one with ten times the work that it can do."""
 P95_MS: Final = 8.0
-"""Limit of the 95th percentile: Kafka's answers are 2.2 to 3.9 ms late there, the simulator's 3 to 7 beside other programs."""
+"""Limit of the 95th percentile: Kafka's is 2.2 to 3.9 ms, the simulator's 3 to 7 beside other programs."""
 STANDARD_ERRORS: Final = 3.0
 RULE: Final = (
     f"the simulator's p50 may exceed Kafka's by {P50_MS:g} ms and its p95 by {P95_MS:g} ms, "
