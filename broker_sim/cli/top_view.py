@@ -211,8 +211,8 @@ def _hottest(purgatories: Sequence[_Purgatory]) -> list[_HotKey]:
         for operation in each.parked
         for key in operation["keys"]
     )
-    found = (_HotKey(*place, operations) for place, operations in counts.items())
-    return sorted(found, key=lambda each: (-each.operations, each))[:HOTTEST_KEYS]
+    keys = (_HotKey(*place, operations) for place, operations in counts.items())
+    return sorted(keys, key=lambda each: (-each.operations, each))[:HOTTEST_KEYS]
 
 
 HOTTEST: Final = (

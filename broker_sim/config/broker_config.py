@@ -145,9 +145,9 @@ class BrokerConfig(
 
     def _parsed(self, values: Mapping[str, str]) -> dict[str, Any]:
         """Return the fields that these values change. Raises ConfigError as `with_dynamic`."""
-        known = {name: text for name, text in values.items() if name in BROKER_CONFIGS}
+        declared = {name: text for name, text in values.items() if name in BROKER_CONFIGS}
         others = {name: text for name, text in values.items() if name not in BROKER_CONFIGS}
-        parsed: dict[str, Any] = {**parse_all(BROKER_CONFIGS, known, "broker")}
+        parsed: dict[str, Any] = {**parse_all(BROKER_CONFIGS, declared, "broker")}
         if others:
             # Only now, because most clusters never need their definitions.
             definitions = other_configs()
@@ -169,7 +169,7 @@ class BrokerConfig(
 
     @property
     def log_retention_time_ms(self) -> int:
-        """How long records are kept, by the finest unit that is set; -1 without a limit."""
+        """The retention time, from the finest unit that is set; -1 without a limit."""
         if self.log_retention_ms is not None:
             retention_ms = self.log_retention_ms
         elif self.log_retention_minutes is not None:

@@ -104,8 +104,8 @@ class BrokerConfigs:
             value = effective.text_of(definition)
             return _broker_entry(definition, value, self.synonyms(definition.name))
 
-        known = _entries(every_broker_config(), names, entry)
-        return known + _of_quotas(self, names) + _of_plugins(self, names, self.static.originals)
+        entries = _entries(every_broker_config(), names, entry)
+        return entries + _of_quotas(self, names) + _of_plugins(self, names, self.static.originals)
 
     def describe_cluster(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """Return the cluster's dynamic configurations, all or those of `names`."""
@@ -115,9 +115,9 @@ class BrokerConfigs:
             synonyms = tuple(s for s in self.synonyms(definition.name) if s.source is source)
             return _broker_entry(definition, self.cluster[definition.name], synonyms)
 
-        known = _entries(every_broker_config(), names, entry, only=self.cluster)
+        entries = _entries(every_broker_config(), names, entry, only=self.cluster)
         own = replace(self, broker={})
-        return known + _of_quotas(own, names) + _of_plugins(own, names)
+        return entries + _of_quotas(own, names) + _of_plugins(own, names)
 
     def synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
         """Return the places where the broker configuration is set, the one in effect first."""
@@ -128,13 +128,13 @@ class BrokerConfigs:
             (_defaults(), ConfigSource.DEFAULT_CONFIG),
         )
         variants = _variants(name)
-        found = (
+        synonyms = (
             ConfigSynonym(variant, values[variant], source)
             for values, source in places
             for variant in variants
             if variant in values
         )
-        return tuple(dropwhile(lambda synonym: synonym.name != name, found))
+        return tuple(dropwhile(lambda synonym: synonym.name != name, synonyms))
 
 
 @cache
@@ -179,10 +179,10 @@ def _of_plugins(
     configs: BrokerConfigs, names: Collection[str] | None, static: Collection[str] = ()
 ) -> list[ConfigEntry]:
     """Return the entries of unknown names and of single listeners, without values: these may be secrets."""
-    known = every_broker_config().keys() | REPLICATION_QUOTA_CONFIGS.keys()
-    unknown = {*configs.cluster, *configs.broker, *static} - known
+    defined = every_broker_config().keys() | REPLICATION_QUOTA_CONFIGS.keys()
+    undefined = {*configs.cluster, *configs.broker, *static} - defined
     entries = []
-    for name in sorted(unknown if names is None else unknown.intersection(names)):
+    for name in sorted(undefined if names is None else undefined.intersection(names)):
         synonyms = tuple(replace(synonym, value=None) for synonym in configs.synonyms(name))
         entries.append(
             ConfigEntry(

@@ -61,7 +61,7 @@ def _check_offset_reset(name: str, value: ConfigValue) -> None:
 
 
 class OffsetReset(NamedTuple):
-    """Where a share group without a start offset begins; mirrors `ShareGroupAutoOffsetResetStrategy`."""
+    """The start of a share group without a start offset; mirrors `ShareGroupAutoOffsetResetStrategy`."""
 
     is_earliest: bool = False
     """Whether it begins at the log's start, otherwise at its end."""

@@ -1,4 +1,4 @@
-"""Where each leader epoch begins in the log; mirrors `LeaderEpochFileCache` (KIP-101, KIP-279).
+"""The start offsets of the leader epochs in a log; mirrors `LeaderEpochFileCache` (KIP-101, KIP-279).
 
     epoch   start offset          An epoch ends where the next one starts, the newest at the
       0          0                log end. `end_offset_for(1, leo)` with epochs 0 and 2 known

@@ -120,7 +120,7 @@ class ValidatedRecords:
 
 
 Appendable = bytes | memoryview | ValidatedRecords
-"""What a leader appends: the bytes of one batch, perhaps with the result of their validation."""
+"""Records for a leader's append: the bytes of one batch, optionally with the result of their validation."""
 
 
 def batch_of(records: Appendable) -> bytes | memoryview:

@@ -1,1 +1,1 @@
-"""Where clients connect to a cluster, how they log in, and the configurations of both."""
+"""Listeners of a cluster, logins, and the configurations of clients for both."""

@@ -36,7 +36,7 @@ ADVICE: Final = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), ROOM_ADVICE),
 }
 KAFKA_FILES: Final = ("meta.properties", "__cluster_metadata-0")
-"""What the log directory of a real broker has besides logs, and the directory of a cluster does not."""
+"""Files in the log directory of a real broker that the directory of a cluster does not have."""
 
 
 class DataDirectory:

@@ -95,8 +95,8 @@ def metrics_text(nodes: Nodes) -> str:
 
 def _memory_families(nodes: Nodes) -> Iterator[Metric]:
     figures = {
-        "used": ("What the logs of all brokers, and large requests, keep in memory.", nodes.memory.used_bytes),
-        "limit": ("Where clients' records are refused.", nodes.memory.limit_bytes),
+        "used": ("Memory of the logs of all brokers and of large requests.", nodes.memory.used_bytes),
+        "limit": ("Memory limit, at which clients' records are refused.", nodes.memory.limit_bytes),
     }
     for name, (text, value) in figures.items():
         family = gauge(f"broker_sim_memory_{name}_bytes", text)

@@ -158,36 +158,36 @@ class WaitVerbs(BaseVerbs):
     ) -> GroupStatus:
         """Wait until a group is as asked for; returns it then.
 
-        `state` is a name such as "Stable"; it is Stable unless anything is given. `members` is how many
-        members it has, `lag` the most that may be left to commit, or to be done by a share group. The group
-        may come later. Raises ClusterTimeoutError after `timeout_s` seconds.
+        `state` is a name such as "Stable", the default without any option. `members` is the number of
+        members, `lag` the maximum lag. The group need not exist yet. Raises ClusterTimeoutError after
+        `timeout_s` seconds.
         """
         from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
 
         if (state, members, lag) == (None, None, None):
             state = "Stable"
-        found: GroupStatus | None = None
+        group: GroupStatus | None = None
 
         def is_reached() -> bool:
-            nonlocal found
-            found = next(iter(groups_status(self.nodes, group_id)), None)
+            nonlocal group
+            group = next(iter(groups_status(self.nodes, group_id)), None)
             return (
-                found is not None
-                and state in (None, found.state)
-                and members in (None, len(found.members))
-                and (lag is None or found.lag <= lag)
+                group is not None
+                and state in (None, group.state)
+                and members in (None, len(group.members))
+                and (lag is None or group.lag <= lag)
             )
 
         def describe() -> str:
             wishes = {"state": state, "members": members, "lag": lag}
             now = "it does not exist"
-            if found is not None:
-                now = f"it is {found.state} with {len(found.members)} members and a lag of {found.lag}"
+            if group is not None:
+                now = f"it is {group.state} with {len(group.members)} members and a lag of {group.lag}"
             return f"group {group_id} ({_text(wishes)}); {now}"
 
         await self._until_changed(is_reached, describe, timeout_s)
-        assert found is not None
-        return found
+        assert group is not None
+        return group
 
 
 def _text(wishes: Mapping[str, object]) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TopicVerbs(BaseVerbs):
-    """What can be done to topics."""
+    """The verbs on topics."""
 
     @waiting_verb(path="/topics")
     async def create_topic(
@@ -29,25 +29,25 @@ class TopicVerbs(BaseVerbs):
         *,
         assignments: Mapping[int, list[int]] | None = None,
     ) -> TopicStatus:
-        """Create a topic; returns when every running broker that can be reached knows it.
+        """Create a topic; returns when every running broker that can be reached has it.
 
-        -1 takes the brokers' default (`num.partitions`, `default.replication.factor`).
-        `assignments` gives the brokers of each partition instead, the preferred leader first.
+        -1 is the brokers' default (`num.partitions`, `default.replication.factor`).
+        `assignments` are the brokers of each partition instead, the preferred leader first.
         """
         from broker_sim.cluster.status.cluster_status import topic_status  # noqa: PLC0415 - see `Verbs`
         from broker_sim.config import to_texts  # noqa: PLC0415 - see `Verbs`
         from broker_sim.controller import CreatableTopic  # noqa: PLC0415 - see `Verbs`
 
-        wanted = CreatableTopic(
+        topic = CreatableTopic(
             name, partitions, replication_factor, tuple((assignments or {}).items()), to_texts(configs or {})
         )
-        version = self.nodes.make_topics([wanted])
+        version = self.nodes.make_topics([topic])
         await self._until_heard_of(version, f"the brokers to hear of topic {name}")
         return topic_status(self.nodes, name)
 
     @waiting_verb("DELETE", "/topics/{name}")
     async def delete_topic(self, name: str) -> None:
-        """Delete a topic; returns when every running broker that can be reached has forgotten it."""
+        """Delete a topic; returns when every running broker that can be reached has removed it."""
         version = self.nodes.delete_topic(name)
         await self._until_heard_of(version, f"the brokers to forget topic {name}")
 

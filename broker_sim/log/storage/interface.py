@@ -144,7 +144,7 @@ class LogStorage(ABC):
     begins_without_producers: bool = False
     """Whether the log was shut down cleanly without any snapshot, not even a damaged one."""
     file_delete_delay_ms: int = 60_000
-    """How long the files of a deleted segment are kept; the topic's configuration sets it."""
+    """Delay before the files of a deleted segment are removed, `file.delete.delay.ms` of the topic."""
 
     @abstractmethod
     def watch(self, on_failed: Callable[[], object]) -> None:

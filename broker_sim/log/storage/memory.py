@@ -59,7 +59,7 @@ class MemoryBatches:
 
     @property
     def entry_count(self) -> int:
-        """How many entries there are: one for each batch."""
+        """The number of entries, one for each batch."""
         return len(self._batches)
 
     # -- changes --------------------------------------------------------------------------------

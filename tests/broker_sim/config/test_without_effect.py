@@ -38,6 +38,10 @@ ROOT = Path(broker_sim.__file__).parent
 IS_A_CONFIG = re.compile(r"(config|_static)$")
 """How everything that holds or returns a configuration is named."""
 
+KINDS = ("consumer", "share", "streams")
+READERS_OF_GROUPS = {"of_group", "_of_broker"}
+"""Methods of `GroupSettings` that read `group.KIND.NAME`, by its name."""
+
 READ_BY_NAME = {
     "group.consumer.assignment.interval.ms",
     "group.share.assignment.interval.ms",
@@ -103,11 +107,20 @@ def read_names():
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and IS_A_CONFIG.search(last_name(node.value)):
                 names.add(node.attr)
+            if isinstance(node, ast.Call) and last_name(node.func) in READERS_OF_GROUPS:
+                names |= names_of_kinds(argument.value for argument in node.args if isinstance(argument, ast.Constant))
         for statement in tree.body:
             value = getattr(statement, "value", None)
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 names.add(value.value.replace(".", "_"))
+                names |= names_of_kinds([value.value])
     return names
+
+
+def names_of_kinds(names):
+    """Return the attributes of a configuration that `GroupSettings` reads, for each kind of group."""
+    texts = [name.replace(".", "_") for name in names if isinstance(name, str)]
+    return {f"group_{kind}_{text}" for kind in KINDS for text in texts}
 
 
 def values_read_of(config):
