@@ -36,7 +36,7 @@ log = get_logger(__name__)
 INJECTED: Final = "injected fault"
 """Why a connection was closed, as its log line says."""
 DOCUMENT: Final = "docs/differences.md"
-"""Where users read what is not served, and why."""
+"""The page for users about APIs that are not served, and why."""
 
 
 class RequestDispatcher:

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from broker_sim.runtime.acceptor import Accepting
 
 CLOSE_TIMEOUT_S = 1.0
-"""How long the end of the cluster waits for requests that are under way, such as half a body."""
+"""Time the end of the cluster waits for requests under way, such as half a body."""
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The content type that Prometheus expects."""
 _QUOTED = re.compile(r"[:\n]|b?['\"]")
-"""Where aiohttp begins to quote the malformed request; a line of its headers may have the token."""
+"""Matches where aiohttp begins to quote the malformed request, whose headers may have the token."""
 STATUS_OF_ERROR: dict[type[Exception], int] = {
     ValueError: 400,
     ApiError: 400,

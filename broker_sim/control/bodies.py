@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value", bool, int, float, str)
 
 _KINDS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str, "str | bytes": str}
-"""What stands in JSON for an annotation."""
+"""Types of JSON values by annotation."""
 _MOST_DIGITS: Final = 20
 """No number of 64 bits is longer, with its sign."""
 

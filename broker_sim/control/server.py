@@ -35,7 +35,7 @@ class ControlledCluster(Protocol):
 
 
 class Closable(Protocol):
-    """What ends by `close`."""
+    """A part of the server that is ended by `close`."""
 
     async def close(self) -> None:
         """End."""

@@ -1,4 +1,4 @@
-"""How a verb of a cluster is declared once and appears on every face, HTTP and command line too.
+"""A verb of a cluster is declared once and appears on every face, HTTP and command line too.
 
 A verb is a method marked with `verb` (ends at once) or `waiting_verb` (a coroutine). It is written
 once, in `Verbs`; each face decides in `bind_verb` how a call reaches the cluster: directly on the
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class HttpAddress(NamedTuple):
-    """Where a verb is served. `{name}` in the path stands for a parameter of the verb."""
+    """Method and path that serve a verb. `{name}` in the path stands for a parameter of the verb."""
 
     method: str
     path: str

@@ -1,4 +1,4 @@
-"""Which session a fetch belongs to; mirrors `kafka.server.FetchManager`.
+"""The session that a fetch belongs to; mirrors `kafka.server.FetchManager`.
 
 A request names a session and an epoch:
 

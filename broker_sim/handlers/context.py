@@ -1,4 +1,4 @@
-"""What a handler is given beside the request: where it comes from, and the broker that serves it.
+"""The context of a request for its handler: its connection, and the broker that serves it.
 
 A handler is called as `handler(request, context, respond)`. `respond(message)` is called exactly
 once, now or later from a completed operation; `respond(None)` ends a request that has no answer
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 class RequestContext:
-    """What is known of one request, apart from its body; mirrors Kafka's `RequestContext`."""
+    """One request apart from its body; mirrors Kafka's `RequestContext`."""
 
     __slots__ = ("api_key", "api_version", "broker", "client_id", "connection", "faults", "throttle")
 
@@ -60,7 +60,7 @@ class RequestContext:
         self.faults: InjectedErrors | None = None
         """The injected faults that hit this request; asked where the answer is made."""
         self.throttle: RequestThrottle | None = None
-        """What measures the request while quotas are set; None while there are none."""
+        """Measures the request while quotas are set; None while there are none."""
 
     @property
     def listener(self) -> str:
@@ -137,7 +137,7 @@ class InjectedErrors(Protocol):
 
 
 class Permissions(Protocol):
-    """What clients may do; `handlers.support.authorization` asks it for handlers."""
+    """Permissions of clients; handlers use them by `handlers.support.authorization`."""
 
     def allows(
         self,
@@ -155,7 +155,7 @@ class Permissions(Protocol):
 
 
 class DynamicConfigCheck(Protocol):
-    """What the broker checks itself of its dynamic configurations."""
+    """Checks dynamic configurations on the broker itself."""
 
     def validate(self, dynamic: Mapping[str, str]) -> None:
         """Raise ConfigError unless the broker may have exactly these."""
@@ -237,11 +237,11 @@ class BrokerServices(Protocol):
 
     @property
     def streams_internal_topics(self) -> InternalTopicCreation:
-        """What this broker creates for Kafka Streams applications."""
+        """Creates internal topics of Kafka Streams applications."""
 
     @property
     def controller_quotas(self) -> ControllerMutationQuotaManager:
-        """What clients may create and delete, as the controller measures it."""
+        """Quotas of clients for creations and deletions of partitions, as the controller measures them."""
 
     @property
     def controller(self) -> ControllerChannel:

@@ -1,4 +1,4 @@
-"""What clients were denied, for tests that ask; mirrors Kafka's audit log `kafka.authorizer.logger`.
+"""Denials of clients' requests, for tests; mirrors Kafka's audit log `kafka.authorizer.logger`.
 
 As there, it has what a client asked for, and not what was left out of a list or of its authorized
 operations.
@@ -26,7 +26,7 @@ class DenialStatus:
     """One denial."""
 
     time_ms: int
-    """In ms since the epoch."""
+    """Time in ms since the epoch."""
     broker: int
     principal: str
     """Principal, such as `User:billing`."""
@@ -35,13 +35,13 @@ class DenialStatus:
     api: str
     """Kafka's name of the request, such as `Produce`."""
     operation: str
-    """Such as `WRITE`."""
+    """The denied operation, such as `WRITE`."""
     resource_type: str
-    """Such as `TOPIC`."""
+    """The type of the resource, such as `TOPIC`."""
     resource: str
     """The resource's name."""
     rule: str
-    """What it is based on, as in Kafka's audit log: `DefaultDeny`, or the ACL that denies."""
+    """The rule that denies, as in Kafka's audit log: `DefaultDeny`, or an ACL."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""

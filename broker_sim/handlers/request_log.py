@@ -31,9 +31,9 @@ class RequestStatus:
     request: Any
     """The message, with the fields of Kafka's definitions in snake_case."""
     response: Any
-    """The message that was answered; None before, where the connection broke, and for acks=0."""
+    """The response message; None before it, where the connection broke, and for acks=0."""
     elapsed_ms: int | None
-    """How long the answer took, None without one."""
+    """Time in ms from request to response, None without a response."""
 
     @property
     def errors(self) -> tuple[ErrorCode, ...]:
@@ -105,13 +105,13 @@ class LogEntry:
 
 
 class RequestLog:
-    """Keeps nothing until `keep`. Thread rule: the cluster's event loop."""
+    """The last requests of a cluster; empty until `keep` is called. Thread rule: the cluster's event loop."""
 
     def __init__(self) -> None:
         self.limit = 0
-        """How many requests are kept; 0 for none."""
+        """Number of requests that are kept; 0 for none."""
         self.on_answer: Callable[[RequestStatus], object] | None = None
-        """Hears of each request that is answered while some are kept."""
+        """Called with each request that is answered while requests are kept."""
         self._entries: deque[LogEntry] = deque()
 
     def keep(self, count: int) -> None:

@@ -1,4 +1,4 @@
-"""What principals may do with resources: one rule of the cluster's, and all of them.
+"""Permissions of principals on resources: one rule, and all rules of the cluster.
 
 Mirrors `StandardAcl`, `AclBindingFilter` and `AclCache`. Deliberate difference: a rule has no id, it is its
 own key; and all rules are found by hash tables instead of an ordered tree.
@@ -103,7 +103,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Which rules are meant; ANY and None stand for all."""
+    """A filter of rules; ANY and None match all."""
 
     resource_type: ResourceType = ResourceType.ANY
     resource_name: str | None = None

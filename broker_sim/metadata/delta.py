@@ -1,4 +1,4 @@
-"""How the next metadata image is made, and what differs between two images.
+"""The next metadata image is made here, and two images are compared.
 
 Mirrors `org.apache.kafka.image.MetadataDelta` (collect changes, then `apply`) and the
 `TopicsDelta.localChanges` that a broker needs to follow an image.
@@ -296,7 +296,7 @@ class MetadataDelta:
 
 @dataclass(frozen=True, slots=True)
 class ImageChanges:
-    """What differs between two images, for a broker that follows them.
+    """Differences between two images, for a broker that follows them.
 
     A topic that was deleted and created again under its old name is in `deleted_topics` with its
     old state, and all its new partitions are in `partitions`.

@@ -122,7 +122,7 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What a broker needs to know a user by a password; mirrors `ScramCredentialData`.
+    """The data by which a broker checks a user's password; mirrors `ScramCredentialData`.
 
     The password itself is not in it, and its text hides all but the iterations.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.read_turns import ReadTurns
 
 SEND_BUFFER_BYTES = 100 * 1024
-"""How much a held link takes before it is full: Kafka's default for `socket.send.buffer.bytes`."""
+"""Number of bytes a held link takes before it is full: Kafka's default for `socket.send.buffer.bytes`."""
 
 
 class ClientLink:
@@ -54,7 +54,7 @@ class ClientLink:
         self._is_closing = False
         """Whether the transport is to be closed when all files are sent."""
         self._held: list[Chunk] | None = None
-        """What waits for the client; None while the link is not held."""
+        """Bytes that wait for the client; None while the link is not held."""
         self._held_bytes = 0
         self.is_held = False
         """Whether nothing passes; set by `hold` and `release` only."""
@@ -204,7 +204,7 @@ class ClientLink:
             self._transport.close()
 
     def files_sent(self) -> None:
-        """Hear that all files are sent: close the transport, if that is what waited for it."""
+        """Close the transport once all files are sent, if its close waited for that."""
         if self._is_closing:
             self._is_closing = False
             self.close()

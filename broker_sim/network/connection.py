@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 READ_AHEAD_BYTES = 128 * 1024
-"""How much may wait behind a request in flight before the connection is no longer read."""
+"""Number of bytes that may wait behind a request in flight before the connection is no longer read."""
 # Python 3.11 takes 0.1 us to look an enum's member up, and every read needs it.
 _PAUSED: Final = ProcessState.PAUSED
 _USES: Final = count()
@@ -52,7 +52,7 @@ class SendResponse(Protocol):
 
 
 class RequestSink(Protocol):
-    """Where whole requests go: the broker."""
+    """Receives whole requests: the broker."""
 
     def handle_frame(self, frame: memoryview, connection: Connection, send_response: SendResponse, /) -> None:
         """Handle one request; raises ProtocolError where only closing the connection helps."""
@@ -98,7 +98,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_muted = False
         """Whether a request is in flight."""
         self._throttles = 0
-        """How often `start_throttling` was called without its end."""
+        """Number of calls of `start_throttling` that have not been ended."""
         self._is_serving = False
         """Whether `_serve_requests` is running."""
         self._is_closed = False

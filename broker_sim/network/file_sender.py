@@ -109,7 +109,7 @@ class FileSender:
             self._send()
 
     def transport_has_room(self) -> None:
-        """Hear that the transport has written what it had."""
+        """Send files on, as the transport has written all its bytes."""
         if self._is_draining and not self._transport.get_write_buffer_size():
             self._is_draining = False
             self._transport.set_write_buffer_limits()

@@ -1,4 +1,4 @@
-"""What the requests of one connection take of the cluster's memory, from their first bytes to their answer.
+"""Memory of the cluster that the requests of one connection take, from their first bytes to their answer.
 
 Mirrors the memory pool of `queued.max.request.bytes`. Deliberate differences: it is always there, and where
 Kafka stops reading while the pool is used up, the connection that would go over the limit is closed. Kafka

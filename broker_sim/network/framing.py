@@ -23,7 +23,7 @@ from broker_sim.protocol.errors import ProtocolError
 LENGTH: Final = struct.Struct(">i")
 LENGTH_BYTES: Final = 4
 FIRST_SCRATCH_BYTES: Final = 2 * 1024
-"""What a connection reads into until a read fills it: most clients never send that much at once."""
+"""Size in bytes of the buffer a connection reads into until a read fills it: most clients never send that much."""
 SCRATCH_BYTES: Final = 32 * 1024
 """Frames up to this size, with their length, are read into the scratch buffer."""
 MAX_PLACE_BYTES: Final = 2 * 1024 * 1024
@@ -54,23 +54,23 @@ class Framer:
         self.max_frame_bytes = max_frame_bytes
         """The largest frame that is allowed; it may change between two frames."""
         self._data = NOTHING
-        """What frames are cut out of, from `_start` on."""
+        """Bytes that frames are cut out of, from `_start` on."""
         self._start = 0
         self._tail = bytearray()
-        """What came after `_data`."""
+        """Bytes that came after `_data`."""
         self._wanted_bytes = LENGTH_BYTES
-        """How many bytes the next frame needs; its length alone while that is not known."""
+        """Number of bytes the next frame needs; that of its length alone while the length has not come."""
         self._scratch: memoryview | None = None
         self._place: bytearray | None = None
         """The large frame that is being read, with its length."""
         self._placed_bytes = 0
         self._is_ended = False
         self.buffered_bytes = 0
-        """How many bytes wait to be cut into frames, without those in a large frame's place."""
+        """Number of bytes that wait to be cut into frames, without those in a large frame's place."""
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes have come that are in no frame yet."""
+        """Number of bytes that have come and are in no frame yet."""
         return self.buffered_bytes + self._placed_bytes
 
     def end(self) -> None:

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from broker_sim.security import KafkaPrincipal, SaslServerAuthenticator, SslListener
 
 _SIZE_BYTES: Final = 4
-"""In front of every answer."""
+"""Number of bytes of the size before every answer."""
 _HANDSHAKE: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
 REAUTHENTICATION_MS: Final = 1_000
 """A client that begins to log in again sooner is told ILLEGAL_SASL_STATE, as without a limit."""
 
 
 class ListenerLogin(NamedTuple):
-    """How clients of a listener log in."""
+    """The ways in which clients of a listener log in."""
 
     make_authenticator: Callable[[], SaslServerAuthenticator]
     max_receive_bytes: int
@@ -43,7 +43,7 @@ class ListenerLogin(NamedTuple):
 
 
 class ListenerSecurity(NamedTuple):
-    """How clients of a listener show who they are; each may be absent."""
+    """The credentials that a listener accepts; each may be absent."""
 
     login: ListenerLogin | None = None
     tls: SslListener | None = None

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 SWEEPS = 10
-"""How often in `connections.max.idle.ms` idle connections are looked for."""
+"""Number of sweeps for idle connections in `connections.max.idle.ms`."""
 
 
 class _Idle:
-    """What the sweeps have seen of a connection: its last use, and since when that was the last one."""
+    """A connection as sweeps have seen it: its last use, and since when that was the last one."""
 
     __slots__ = ("last_use", "since_ms")
 

@@ -27,7 +27,7 @@ MAX_DECOMPRESSED_BYTES = 256 * 1024 * 1024
 _GZIP_WINDOW_BITS = 31
 _FIRST_GUESS_BYTES = 64 * 1024
 _LARGEST_PIECE_BYTES = 1024 * 1024
-"""What a call of zlib returns is put together while other threads wait, so it is not more."""
+"""Maximum size of a result of one call of zlib: other threads wait while it is put together."""
 _OUTPUT_TOO_SMALL = "failed to write whole buffer"
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)

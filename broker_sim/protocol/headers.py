@@ -42,7 +42,7 @@ class _Api(NamedTuple):
 
 
 class _Apis(dict[int, _Api]):
-    """What headers depend on for each API, loaded at its first use."""
+    """The versions of headers of each API, loaded at its first use."""
 
     def __missing__(self, api_key: int) -> _Api:
         try:

@@ -53,7 +53,7 @@ _MAGIC_OFFSET = 16
 _ATTRIBUTES_OFFSET = 21
 MAX_SEQUENCE: Final = 2**31 - 1
 ATTRIBUTES_LOW_BYTE: Final = 22
-"""Where the flags of a batch are."""
+"""Position of the flags in a batch."""
 _ZSTD_MIN_PRODUCE_VERSION = 7
 
 _HEADER = Struct(">qiibIhiqqqhii")

@@ -22,7 +22,7 @@ EARLIEST_TIMESTAMP: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL_TIMESTAMP: Final = -4
 LATEST_TIERED_TIMESTAMP: Final = -5
-"""What a client asks ListOffsets for in the place of a time."""
+"""Timestamps of ListOffsets that stand for a position instead of a time."""
 
 NO_NODE: Final = -1
 """The node id, and port, of a coordinator that is not known."""

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 PARQUET = ".parquet"
 FILE_PERIODS = 50
-"""How many periods of the trace's thread, ten a second, the lines of a file may be old."""
+"""Maximum age of a file's first line, in periods of the trace's thread (ten a second)."""
 FILE_BYTES = 32 << 20
 """A file takes no more lines when their texts are larger than this."""
 BLOCK_BYTES = 1 << 20
-"""How much is parsed at once; with the whole text as one block it takes half as long again."""
+"""Number of bytes parsed at once; the whole text as one block takes half as long again."""
 LEVEL = 1
 OUR_NAMES = re.compile(r"trace-\d{5,}\.parquet|\.trace-\d{5,}\.unfinished")
 NOT_TEXT = {

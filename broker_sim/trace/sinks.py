@@ -1,4 +1,4 @@
-"""Where the lines of a trace go: files, or what the caller brings."""
+"""Destinations of a trace's lines: files, or streams of the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one purgatory tells the trace.
+"""The observer of one purgatory that writes to the trace.
 
 A step in an operation's life costs the event loop one tuple of numbers and of texts that exist
 already. The operation itself is not kept: it holds its request and its answer, and to keep those
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from broker_sim.trace.lines import PurgatoryLife, Step
 
 WATCHED_AGE_MS = 20
-"""How old the figure `watched` may be: counting it visits every watched key."""
+"""Maximum age of the figure `watched`: counting it visits every watched key."""
 
 
 class PurgatoryTracer:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LONGEST_NAME: Final = 255
 """Longest directory name a broker accepts, in characters."""
 FUTURE: Final = len(f".{'0' * 32}-future")
-"""What the name of a directory has after the partition's, while its log is moved there."""
+"""Characters that follow the partition in a directory's name while its log is moved there."""
 Response = messages.AlterReplicaLogDirsResponse
 Topic = Response.AlterReplicaLogDirTopicResult
 Partition = Response.AlterReplicaLogDirPartitionResult

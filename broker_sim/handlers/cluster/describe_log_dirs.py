@@ -8,8 +8,8 @@ Behaviour:
 * the lag is that of a log which moves to another directory, so it is 0; -1 for a log without a replica
 * a directory that cannot be looked at is KAFKA_STORAGE_ERROR, without logs
 
-Version notes: 2 is flexible, 3 adds an error code (who may not ask gets no directory before), 4 the size of
-the disk and what is left of it (KIP-827), 5 whether new logs are kept away from the directory, which they never are here.
+Version notes: 2 is flexible, 3 adds an error code (before, a client without the right gets no directory),
+4 the total and the usable size of the disk (KIP-827), 5 whether the directory is cordoned, which it never is here.
 
 Deliberate differences: logs in memory have a directory called `/memory`, and a disk as
 large as the memory that all logs of the cluster may take. A log that has failed is left out, and the others of

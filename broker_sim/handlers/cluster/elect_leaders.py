@@ -34,7 +34,7 @@ PartitionResult = messages.ElectLeadersResponse.PartitionResult
 
 
 class _Elections(NamedTuple):
-    """What the controller did: results by topic, and the new leaders by partition."""
+    """The controller's results by topic, and the new leaders by partition."""
 
     results: list[TopicResult]
     new_leaders: dict[TopicPartition, int]

@@ -1,4 +1,4 @@
-"""What a fetch asks for: who fetches, and which partitions; each partition is checked here and nowhere else."""
+"""The request of a fetch: the fetcher and its partitions; each partition is checked here and nowhere else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
 class Fetcher:
-    """Who fetches, a follower or a client, and how; read from the request once."""
+    """A follower or a client that fetches, with its version, names and isolation; read from the request once."""
 
     __slots__ = ("context", "is_follower", "isolation", "replica_epoch", "replica_id", "uses_topic_ids")
 
@@ -60,7 +60,7 @@ class Fetcher:
         else:
             isolation = _HIGH_WATERMARK
         self.isolation = isolation
-        """How far the fetcher may read; None for an isolation level that does not exist."""
+        """Offset that limits the read; None for an isolation level that does not exist."""
 
     def params(self, request: messages.FetchRequest, *, waits: bool) -> FetchParams:
         """Return what holds for all partitions; unless it `waits`, the fetch is answered at once.
@@ -106,7 +106,7 @@ class CheckedPartitions:
         """The session that an incremental fetch continues, None for a full fetch."""
         self.readable: list[CachedPartition] = []
         self.infos: list[tuple[TopicPartition, FetchPartition]] = []
-        """Where to read each partition of `readable`."""
+        """The position to read from in each partition of `readable`."""
         self.refused: list[Refused] = []
         self.has_injected_error = False
 

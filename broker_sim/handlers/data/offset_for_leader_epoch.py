@@ -32,25 +32,25 @@ def handle_offset_for_leader_epoch(
     context: RequestContext,
     respond: Callable[[messages.OffsetForLeaderEpochResponse], None],
 ) -> None:
-    """Tell where each leader epoch asked for ends in the leader's log."""
+    """Answer with the end offset of each requested leader epoch in the leader's log."""
     response = messages.OffsetForLeaderEpochResponse()
     denied = _denied_topics(request, context)
     for topic in request.topics:
         result = messages.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=topic.topic)
         response.topics.append(result)
-        for asked in topic.partitions:
-            answer = messages.OffsetForLeaderEpochResponse.EpochEndOffset(partition=asked.partition)
+        for epoch in topic.partitions:
+            answer = messages.OffsetForLeaderEpochResponse.EpochEndOffset(partition=epoch.partition)
             result.partitions.append(answer)
             try:
                 if topic.topic in denied:
                     raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)  # noqa: TRY301
-                raise_injected_error(context, topic.topic, asked.partition)
-                partition = context.broker.replica_manager.get_partition(TopicPartition(topic.topic, asked.partition))
-                partition.local_log(asked.current_leader_epoch, require_leader=True)
+                raise_injected_error(context, topic.topic, epoch.partition)
+                partition = context.broker.replica_manager.get_partition(TopicPartition(topic.topic, epoch.partition))
+                partition.local_log(epoch.current_leader_epoch, require_leader=True)
             except ApiError as error:
                 answer.error_code = error.error_code
             else:
-                answer.leader_epoch, answer.end_offset = partition.end_offset_for_epoch(asked.leader_epoch)
+                answer.leader_epoch, answer.end_offset = partition.end_offset_for_epoch(epoch.leader_epoch)
     respond(response)
 
 

@@ -1,4 +1,4 @@
-"""What answers a whole request with one error; mirrors `AbstractRequest.getErrorResponse`.
+"""The response that answers a whole request with one error; mirrors `AbstractRequest.getErrorResponse`.
 
 An API whose response has an error for all of it gets that one. Others tell the error of each thing that
 the request names.

@@ -1,4 +1,4 @@
-"""What an injected fault does to which requests; Kafka has no counterpart."""
+"""An injected fault: which requests it hits, and its effect; Kafka has no counterpart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _API_TABLE = ApiTable()
 
 
 class Loss(Enum):
-    """What is lost when the connection breaks."""
+    """The message that is lost when the connection breaks."""
 
     REQUEST = "request"
     """The connection breaks before the broker has done anything."""

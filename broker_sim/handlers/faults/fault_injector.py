@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers.faults.fault import Fault
 
 NOTHING = TopicPartition("", -1)
-"""What a request names that names no topic: only faults without a topic hit it."""
+"""Stands for a request that names no topic: only faults without a topic hit it."""
 
 
 class InjectedFault:
@@ -37,11 +37,11 @@ class InjectedFault:
         self.id = fault_id
         self.fault = fault
         self.hits = 0
-        """How many requests it has hit."""
+        """Number of requests the fault has hit."""
 
     @property
     def remaining(self) -> int | None:
-        """How many more requests it can hit, None for no limit; at 0 it has ended."""
+        """Number of requests the fault can still hit, None for no limit; at 0 it has ended."""
         return None if self.fault.count is None else self.fault.count - self.hits
 
     def remove(self) -> None:
@@ -136,9 +136,9 @@ class FaultInjector:
         ]
         for injected in possible:
             if isinstance(injected.fault, Hook):
-                decided = self._ask(injected, injected.fault, request, context)
-                if decided is not None:
-                    return decided
+                faults = self._ask(injected, injected.fault, request, context)
+                if faults is not None:
+                    return faults
         possible = [one for one in possible if not isinstance(one.fault, Hook)]
         return self._hit_by_name(possible, request, context) if possible else None
 
@@ -148,11 +148,11 @@ class FaultInjector:
             if injected not in self.injected:
                 return None
             self._count(injected)
-        asked = hook.ask(request, context)
-        fault = asked.as_fault()
-        if fault is None and asked.response is None:
+        hooked = hook.ask(request, context)
+        fault = hooked.as_fault()
+        if fault is None and hooked.response is None:
             return None
-        return RequestFaults([] if fault is None else [fault], asked.response)
+        return RequestFaults([] if fault is None else [fault], hooked.response)
 
     def _hit_by_name(
         self, possible: Sequence[InjectedFault], request: Any, context: RequestContext

@@ -93,9 +93,9 @@ class Hook(Fault):
 
     def ask(self, request: Any, context: RequestContext) -> HookedRequest:
         """Let the function decide on a request."""
-        asked = HookedRequest(request, context)
-        self.function(asked)
-        return asked
+        hooked = HookedRequest(request, context)
+        self.function(hooked)
+        return hooked
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__

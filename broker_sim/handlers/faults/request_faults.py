@@ -25,7 +25,7 @@ SESSION_ERRORS: Final = frozenset(
         ErrorCode.SHARE_SESSION_LIMIT_REACHED,
     }
 )
-"""What is wrong with a session is the answer to the request as a whole, also where partitions have errors."""
+"""Errors of a session, which answer the request as a whole even where partitions have errors."""
 SESSION_APIS: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE})
 
 
@@ -48,12 +48,12 @@ class RequestFaults:
 
     @property
     def delay_ms(self) -> int:
-        """For how long the response is held back."""
+        """Longest time in ms that the faults hold the response back."""
         return max((fault.delay_ms for fault in self._faults), default=0)
 
     @property
     def throttle_ms(self) -> int:
-        """For how long the client is held up after the answer."""
+        """Longest time in ms that the faults mute the client after the response."""
         return max((fault.throttle_ms for fault in self._faults), default=0)
 
     def error_for(self, topic: str, partition: int = -1) -> ErrorCode:

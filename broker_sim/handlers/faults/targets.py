@@ -1,4 +1,4 @@
-"""What a request names, for the APIs that answer by partition or by topic.
+"""The topics and partitions that a request names, for the APIs that answer by partition or by topic.
 
 A fault can be narrowed to a topic or partition for these APIs, and their handlers ask
 `context.faults.error_for` for each of them.

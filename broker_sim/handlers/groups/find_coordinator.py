@@ -38,7 +38,7 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
 MESSAGES: Final = {ErrorCode.NONE: "NONE", **ERROR_TEXTS}
-"""What Kafka says with an error; before version 4 also without one."""
+"""Messages of Kafka for errors; before version 4 also for NONE."""
 
 _PROTECTED: Final = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
 

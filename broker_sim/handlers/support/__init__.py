@@ -1,1 +1,1 @@
-"""What several handlers share."""
+"""Functions that handlers of several APIs share."""

@@ -1,4 +1,4 @@
-"""What the client of a request may do, asked in one line; mirrors `AuthHelper`.
+"""Permissions of a request's client, in one line for a handler; mirrors `AuthHelper`.
 
 Without an authorizer everybody may do everything, and nothing is looked at. Deliberate difference: the
 broker that a client asks decides, also about what the controller does for it.
@@ -59,7 +59,7 @@ _OPERATIONS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = {
         AclOperation.IDEMPOTENT_WRITE,
     ),
 }
-"""What makes sense for a resource; mirrors `AclEntry.supportedOperations`."""
+"""Operations that exist for each type of resource; mirrors `AclEntry.supportedOperations`."""
 
 _EVERYTHING: Final[Mapping[ResourceType, int]] = {
     resource_type: sum(1 << operation for operation in operations) for resource_type, operations in _OPERATIONS.items()

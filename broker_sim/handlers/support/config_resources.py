@@ -33,11 +33,11 @@ _PROTECTED: Final[Mapping[int, ResourceType]] = {
     ConfigResourceType.TOPIC: ResourceType.TOPIC,
     ConfigResourceType.GROUP: ResourceType.GROUP,
 }
-"""What has configurations of its own right; all others are the cluster's."""
+"""Resources whose configurations have permissions of their own; those of all others are the cluster's."""
 
 
 class AlterableResource(Protocol):
-    """What the resources of both requests have in common."""
+    """A resource in either of the two requests."""
 
     resource_type: int
     resource_name: str

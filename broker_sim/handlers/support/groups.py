@@ -1,4 +1,4 @@
-"""What handlers of several kinds of groups share; mirrors `KafkaApis`: descriptions, clients, kinds that are served.
+"""Functions that handlers of several kinds of groups share; mirrors `KafkaApis`.
 
 A description has first the groups that the client may not describe, in the order of the request, then the others in
 that of the coordinator. A group with topics that the client may not describe is answered with an error alone.
@@ -64,13 +64,13 @@ def described_groups(
 
     `is_served` is whether there are groups of the kind at all. `describe` asks the coordinator.
     """
-    asked = request.group_ids
+    group_ids = request.group_ids
     if not is_served:
-        return [group_type(ErrorCode.UNSUPPORTED_VERSION, group_id=each) for each in asked]
+        return [group_type(ErrorCode.UNSUPPORTED_VERSION, group_id=each) for each in group_ids]
     operation = AclOperation.DESCRIBE
-    denied = unauthorized_names(context, operation, ResourceType.GROUP, asked)
-    refused = [group_type(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=each) for each in asked if each in denied]
-    groups = describe([each for each in asked if each not in denied])
+    denied = unauthorized_names(context, operation, ResourceType.GROUP, group_ids)
+    refused = [group_type(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=each) for each in group_ids if each in denied]
+    groups = describe([each for each in group_ids if each not in denied])
     names = (name for group in groups for name in topics_of(group))
     hidden_names = unauthorized_names(context, operation, ResourceType.TOPIC, names)
     if hidden_names:

@@ -39,15 +39,15 @@ def handle_describe_topic_partitions(
 ) -> None:
     """Describe the topics (none named: all), from the cursor on, as far as the limit allows."""
     image = context.broker.image
-    asked = {topic.name for topic in request.topics}
+    requested_names = {topic.name for topic in request.topics}
     cursor = request.cursor
-    if cursor is not None and _is_invalid(cursor, asked):
+    if cursor is not None and _is_invalid(cursor, requested_names):
         respond(_refused(request, ErrorCode.INVALID_REQUEST))
         return
-    if cursor is None and "" in asked:
+    if cursor is None and "" in requested_names:
         respond(_refused(request, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
-    names = asked or image.topics.keys()
+    names = requested_names or image.topics.keys()
     if cursor is not None:
         names = {name for name in names if name >= cursor.topic_name}
     denied = unauthorized_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, sorted(names))
@@ -60,7 +60,7 @@ def handle_describe_topic_partitions(
             break
     for topic in page.response.topics:
         topic.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, topic.name or "")
-    if asked:
+    if requested_names:
         page.response.topics += [Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name) for name in sorted(denied)]
     respond(page.response)
 
@@ -103,9 +103,9 @@ class _Page:
         return True
 
 
-def _is_invalid(cursor: messages.DescribeTopicPartitionsRequest.Cursor, asked: set[str]) -> bool:
-    """Whether the cursor lies outside of the topics asked for, or before any partition."""
-    return cursor.partition_index < 0 or bool(asked and cursor.topic_name not in asked)
+def _is_invalid(cursor: messages.DescribeTopicPartitionsRequest.Cursor, requested_names: set[str]) -> bool:
+    """Whether the cursor lies outside of the requested topics, or before any partition."""
+    return cursor.partition_index < 0 or bool(requested_names and cursor.topic_name not in requested_names)
 
 
 def _unknown_topic(name: str) -> Topic:
