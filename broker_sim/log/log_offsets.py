@@ -109,7 +109,8 @@ class LogOffsets:
 
     def _set_high_watermark(self, high_watermark: int) -> None:
         self.high_watermark = high_watermark
-        self.note_moved()
+        self._moved[self] = None  # as `note_moved`, without a call for each fetch
+        self.on_moved()
         self._producer_state.on_high_watermark_updated(high_watermark)
 
     def maybe_increment_high_watermark(self, offset: int) -> bool:

@@ -177,7 +177,7 @@ class PartitionLog:
         # As in Kafka, epoch and segment begin here even if the producer's state refuses the batch.
         self.leader_epoch_cache.assign(leader_epoch, base_offset)
         self._maybe_roll(info, now_ms)
-        info.log_start_offset = self.log_start_offset
+        info.log_start_offset = self.offsets.log_start_offset
         if header.producer_id != NO_PRODUCER_ID:
             if origin == _CLIENT:
                 duplicate = self.producer_state.find_duplicate_batch(header)
@@ -206,7 +206,7 @@ class PartitionLog:
             return EMPTY_APPEND
         now_ms = self.clock.wall_clock_ms()
         info = LogAppendInfo.of_replicated([header for header, _ in batches])
-        info.log_start_offset = self.log_start_offset
+        info.log_start_offset = self.offsets.log_start_offset
         self._maybe_roll(info, now_ms)
         for header, batch in batches:
             if header.partition_leader_epoch >= 0:
@@ -269,7 +269,7 @@ class PartitionLog:
         Raises OFFSET_OUT_OF_RANGE before the log's start and after its end.
         """
         end_offset = self._local_log.log_end_offset
-        if start_offset < self.log_start_offset or start_offset > end_offset:
+        if start_offset < self.offsets.log_start_offset or start_offset > end_offset:
             raise self._outside_log(start_offset)
         if upper_bound_offset is None:
             upper_bound_offset = end_offset

@@ -48,7 +48,7 @@ from broker_sim.protocol.records import Record, iter_records, read_end_txn_marke
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from broker_sim.config import TopicConfig
     from broker_sim.metadata.topic_partition import TopicPartition
@@ -390,30 +390,13 @@ def read_replicated_batches(
     marker, `UnexpectedAppendOffsetError` for a batch that begins before the log's end,
     `OffsetsOutOfOrderError`.
     """
-    batches = list(_replicated_batches(buffers, topic_partition, leader_epoch))
-    if batches and batches[0][0].base_offset < log_end_offset:
-        first_offset, last_offset = batches[0][0].base_offset, batches[-1][0].last_offset
-        raise UnexpectedAppendOffsetError(
-            f"Unexpected offset in append to {topic_partition}. First offset {first_offset} is "
-            f"less than the next offset {log_end_offset}. Last offset in append: {last_offset}.",
-            first_offset,
-            last_offset,
-        )
-    return batches
-
-
-def _replicated_batches(
-    buffers: bytes | memoryview | Iterable[bytes | memoryview],
-    topic_partition: TopicPartition,
-    leader_epoch: int | None,
-) -> Iterator[tuple[BatchHeader, bytes]]:
-    """Yield the batches of the buffers, up to the first one with an epoch above `leader_epoch`."""
+    batches: list[tuple[BatchHeader, bytes]] = []
     last_offset = -1
     for buffer in (buffers,) if isinstance(buffers, bytes | memoryview) else buffers:
         for view in split_batches(buffer):
             header = parse_header(view)
             if leader_epoch is not None and header.partition_leader_epoch > leader_epoch:
-                return
+                return _checked_start(batches, topic_partition, log_end_offset)
             verify_crc(view, header)
             if header.last_offset <= last_offset:
                 raise OffsetsOutOfOrderError(
@@ -423,4 +406,21 @@ def _replicated_batches(
             last_offset = header.last_offset
             if header.is_control and header.records_count and header.producer_id != NO_PRODUCER_ID:
                 read_end_txn_marker(view, header)  # raises for a marker that could not be applied later
-            yield header, buffer if isinstance(buffer, bytes) and len(view) == len(buffer) else bytes(view)
+            is_whole = isinstance(buffer, bytes) and len(view) == len(buffer)
+            batches.append((header, buffer if is_whole else bytes(view)))  # type: ignore[arg-type]  # bytes, if whole
+    return _checked_start(batches, topic_partition, log_end_offset)
+
+
+def _checked_start(
+    batches: list[tuple[BatchHeader, bytes]], topic_partition: TopicPartition, log_end_offset: int
+) -> list[tuple[BatchHeader, bytes]]:
+    """Return the batches. Raises `UnexpectedAppendOffsetError` if they begin before the log's end."""
+    if batches and batches[0][0].base_offset < log_end_offset:
+        first_offset, last_offset = batches[0][0].base_offset, batches[-1][0].last_offset
+        raise UnexpectedAppendOffsetError(
+            f"Unexpected offset in append to {topic_partition}. First offset {first_offset} is "
+            f"less than the next offset {log_end_offset}. Last offset in append: {last_offset}.",
+            first_offset,
+            last_offset,
+        )
+    return batches
