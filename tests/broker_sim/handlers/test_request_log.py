@@ -88,7 +88,7 @@ def test_reset_forgets_them_and_keeps_those_that_come(cluster, ask):
 
 def test_nothing_is_kept_unasked(cluster):
     cluster.keep_requests(0)
-    with pytest.raises(WrongStateError, match=r"call keep_requests\(\) before"):
+    with pytest.raises(WrongStateError, match=r"call keep_requests\(\) first"):
         cluster.requests()
     with pytest.raises(ValueError, match="at least 0, not -1"):
         cluster.keep_requests(-1)

@@ -63,5 +63,5 @@ def test_only_public_parts_of_the_key_are_told():
 
 
 def test_cluster_that_signs_nothing_has_no_key():
-    with VirtualCluster(1) as cluster, pytest.raises(WrongStateError, match="no listener takes"):
+    with VirtualCluster(1) as cluster, pytest.raises(WrongStateError, match="no listener accepts"):
         cluster.key_set()

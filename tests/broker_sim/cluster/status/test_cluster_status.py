@@ -111,3 +111,10 @@ def test_unknown_purgatory_is_refused_with_those_that_there_are(cluster):
 def test_json_has_plain_values_only(cluster, verb):
     found = getattr(cluster, verb)().to_json()
     assert json.loads(json.dumps(found)) == found
+
+
+def test_idle_broker_shows_every_purgatory():
+    with VirtualCluster(1) as idle:
+        names = [purgatory.name for purgatory in idle.purgatory()]
+    always = ["Produce", "Fetch", "DeleteRecords", "ElectLeader", "ShareFetch", "Rebalance", "Heartbeat"]
+    assert names == [*always, "ThrottledChannel"]
