@@ -107,8 +107,6 @@ class GroupCoordinatorService:
         for name in ("Rebalance", "Heartbeat"):
             broker.purgatory(name)
         self._verify_transaction = verify_transaction
-        for name in ("Rebalance", "Heartbeat"):
-            broker.purgatory(name)  # a broker's status and metrics have both from the start
         self._shards = GroupShards(broker)
         self.counters = self._shards.counters
         self.runtime = self._shards.runtime
