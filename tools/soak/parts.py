@@ -116,6 +116,7 @@ PARTS: Final = {
         "the purgatory's tests on native modules, those with a clock too", (_make("compiled", 'MARKS="not soak"'),)
     ),
     "wheels": Part("what is installed works on every Python, with every extra", (_marked("wheels"),)),
+    "environments": Part("a newcomer's commands in all kinds of environments", (_marked("environments"),)),
     "spark": Part("the pipeline in all its ways", (_make("setup-spark"), _marked("spark"))),
     "benchmarks": Part(
         "every benchmark runs, with its peers", ((sys.executable, "tests/bench/run.py", "--tiny", "--peers"),)
