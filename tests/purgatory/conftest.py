@@ -148,7 +148,7 @@ def clock():
 @pytest.fixture
 def logged(caplog):
     """Return a function that lists what the purgatory has logged, whatever else is in this process."""
-    return lambda: [record for record in caplog.records if record.name.startswith("purgatory.")]
+    return lambda: [record for record in caplog.records if record.name.startswith("broker_sim_purgatory.")]
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ async def _until_purged(purgatory):
 
 @pytest.mark.threads
 def test_a_purge_thread_purges_while_the_loop_expires(caplog):
-    caplog.set_level("DEBUG", "purgatory")
+    caplog.set_level("DEBUG", "broker_sim_purgatory")
     expired_on = []
 
     class Noting(PendingOperation):
