@@ -8,7 +8,7 @@ yet which versions the broker serves (KIP-511). A null client id stays null here
 """
 
 from struct import Struct, error
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.api_keys import ApiKey, request_class, response_class
@@ -111,7 +111,7 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, message
         prefix = _FLEXIBLE_RESPONSE_PREFIX.pack(size + 5, correlation_id, 0)
     else:
         prefix = _RESPONSE_PREFIX.pack(size + 4, correlation_id)
-    return cast("list[Chunk]", _with_prefix(prefix, chunks))
+    return _with_prefix(prefix, chunks)
 
 
 def decode_response(api_key: int, api_version: int, buffer: BytesLike) -> tuple[int, Message]:
@@ -134,7 +134,7 @@ def decode_response(api_key: int, api_version: int, buffer: BytesLike) -> tuple[
     return correlation_id, decode(response_class(api_key), api_version, buffer, offset)
 
 
-def _with_prefix(prefix: bytes, chunks: list[BytesLike]) -> list[BytesLike]:
+def _with_prefix(prefix: bytes, chunks: list[Any]) -> list[Any]:
     if chunks:
         chunks[0] = prefix + chunks[0]
         return chunks

@@ -176,16 +176,17 @@ class Partition:
                     if fetch.current_leader_epoch >= 0
                     else ErrorCode.NOT_LEADER_OR_FOLLOWER
                 )
-        high_watermark = local_log.high_watermark
-        last_stable_offset = local_log.last_stable_offset
-        log_start_offset = local_log.log_start_offset
+        offsets = local_log.offsets
+        high_watermark = offsets.high_watermark
+        last_stable_offset = offsets.last_stable_offset
+        log_start_offset = offsets.log_start_offset
         if fetch.last_fetched_epoch >= 0:
             diverging = self.diverging_epoch(fetch)
             if diverging is not None:
                 return FetchPartitionData(
                     _NO_ERROR, high_watermark, last_stable_offset, log_start_offset, diverging_epoch=diverging
                 )
-        leader_end_offset = local_log.log_end_offset
+        leader_end_offset = offsets.log_end_offset
         isolation = params.isolation
         end = high_watermark if isolation is _HIGH_WATERMARK else self.fetch_end_offset(isolation)
         data = local_log.read(
