@@ -12,25 +12,25 @@ from aiohttp import web
 
 from broker_sim.purgatory import AwaitableOperation, DelayedOperationPurgatory, LoopTimer, wait_until
 
-MAX_WAIT_MS = 30_000
+MAX_WAIT_S = 30.0
 NEWS = "news"
 
 
 class Board:
     """A list of texts that clients read from a position on."""
 
-    def __init__(self, max_wait_ms: int = MAX_WAIT_MS) -> None:
+    def __init__(self, max_wait_s: float = MAX_WAIT_S) -> None:
         self._texts: list[str] = []
-        self._max_wait_ms = max_wait_ms
-        self.polls: DelayedOperationPurgatory[AwaitableOperation] = DelayedOperationPurgatory(
+        self._max_wait_s = max_wait_s
+        self.polls: DelayedOperationPurgatory[AwaitableOperation[list[str]]] = DelayedOperationPurgatory(
             "polls", LoopTimer("polls")
         )
 
     async def read(self, request: web.Request) -> web.Response:
         """Answer with what there is after a position; wait for it if there is nothing."""
         after = int(request.query.get("after", "0"))
-        await wait_until(lambda: len(self._texts) > after, self.polls, [NEWS], self._max_wait_ms)
-        return web.json_response({"texts": self._texts[after:], "next": len(self._texts)})
+        texts = await wait_until(lambda: self._texts[after:], self.polls, [NEWS], self._max_wait_s)
+        return web.json_response({"texts": texts, "next": len(self._texts)})
 
     async def write(self, request: web.Request) -> web.Response:
         """Add a text, and answer the polls that wait for one."""
@@ -39,9 +39,9 @@ class Board:
         return web.json_response({"answered": answered})
 
 
-async def build_app(max_wait_ms: int = MAX_WAIT_MS) -> web.Application:
+async def build_app(max_wait_s: float = MAX_WAIT_S) -> web.Application:
     """Return the application; what waits when it is shut down is dropped."""
-    board = Board(max_wait_ms)
+    board = Board(max_wait_s)
 
     async def end(_: web.Application) -> None:
         board.polls.shutdown(complete_parked=True)

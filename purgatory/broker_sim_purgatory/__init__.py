@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker_sim_purgatory import _timing_wheel
 from broker_sim_purgatory.clock import Clock, SystemClock, VirtualClock
 from broker_sim_purgatory.delayed_operation import DelayedOperation
-from broker_sim_purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
+from broker_sim_purgatory.delayed_operation_purgatory import DelayedOperationPurgatory, PurgatoryFullError
 from broker_sim_purgatory.executor import Executor, InlineExecutor, SingleThreadExecutor
 from broker_sim_purgatory.key_set import KeySet
 from broker_sim_purgatory.observer import PurgatoryObserver
@@ -37,6 +37,7 @@ __all__ = [
     "ParkedOperation",
     "PendingOperation",
     "PlacedTask",
+    "PurgatoryFullError",
     "PurgatoryObserver",
     "PurgatoryStatistics",
     "SingleThreadExecutor",

@@ -60,6 +60,16 @@ class TimerTaskList:
         root.prev = entry
         owner.count += 1
 
+    def take(self, limit: int) -> list[TimerTask]:
+        """Remove and return the first tasks, at most `limit`."""
+        tasks: list[TimerTask] = []
+        for task in self:
+            if len(tasks) == limit:
+                break
+            task.remove()
+            tasks.append(task)
+        return tasks
+
     def flush(self) -> list[TimerTask]:
         """Empty the bucket and return its tasks; its next use enqueues it again."""
         tasks = list(self)

@@ -4,39 +4,43 @@ Kafka has no counterpart; its requests are answered from callbacks.
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Collection, Generator
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 from broker_sim_purgatory.delayed_operation import DelayedOperation
 from broker_sim_purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
 from broker_sim_purgatory.loop_timer import call_on_loop
 
+_ResultT = TypeVar("_ResultT")
 
-class AwaitableOperation(DelayedOperation):
+
+class AwaitableOperation(DelayedOperation, Generic[_ResultT]):
     """Completes when `condition()` is true; `await` it on the loop it was made on.
 
-    The result is True if the condition was found met, else False: the operation expired, or was
-    forced to complete. When the awaiting task is cancelled, the operation leaves its timer. Events may come
-    from any thread; `condition` is called there, by one thread at a time.
+    The result is the last value of the condition: the one that was true, such as a record or a list of them,
+    else one that was not, because the operation expired or was forced to complete. When the awaiting task is
+    cancelled, the operation leaves its timer. Events may come from any thread; `condition` is called there, by
+    one thread at a time.
 
     Subclasses may override `on_complete`, and have to call this one.
     """
 
-    __slots__ = ("_condition", "_future", "_loop", "_met")
+    __slots__ = ("_condition", "_future", "_loop", "_result")
 
-    def __init__(self, delay_ms: int, condition: Callable[[], bool]) -> None:
+    def __init__(self, delay_ms: int, condition: Callable[[], _ResultT]) -> None:
         super().__init__(delay_ms)
         self._condition = condition
-        self._met = False
+        self._result: _ResultT | None = None
         self._loop = asyncio.get_running_loop()
-        self._future: asyncio.Future[bool] = self._loop.create_future()
+        self._future: asyncio.Future[_ResultT] = self._loop.create_future()
 
     def try_complete(self) -> bool:
         """Complete if the condition is met."""
-        if not self._condition():
-            return False
-        self._met = True
-        return self.force_complete()
+        if self._result:
+            return False  # it has completed meanwhile, with this result
+        self._result = self._condition()
+        return bool(self._result) and self.force_complete()
 
     def on_complete(self) -> None:
         """Wake up the task that awaits it."""
@@ -45,7 +49,7 @@ class AwaitableOperation(DelayedOperation):
     def on_expiration(self) -> None:
         """Do nothing more: `on_complete` has woken up the task that awaits it."""
 
-    def __await__(self) -> Generator[Any, None, bool]:
+    def __await__(self) -> Generator[Any, None, _ResultT]:
         try:
             return (yield from self._future)
         except asyncio.CancelledError:
@@ -56,16 +60,20 @@ class AwaitableOperation(DelayedOperation):
 
     def _resolve(self) -> None:
         if not self._future.done():  # it is when the awaiting task was cancelled
-            self._future.set_result(self._met)
+            self._future.set_result(cast("_ResultT", self._result))
 
 
 async def wait_until(
-    condition: Callable[[], bool], purgatory: DelayedOperationPurgatory[Any], keys: Collection[object], timeout_ms: int
-) -> bool:
-    """Wait until an event on one of `keys` finds `condition()` true, at most `timeout_ms`.
+    condition: Callable[[], _ResultT],
+    purgatory: DelayedOperationPurgatory[Any],
+    keys: Collection[object],
+    timeout_s: float,
+) -> _ResultT:
+    """Wait until an event on one of `keys` finds `condition()` true, at most `timeout_s` seconds.
 
-    Returns whether it did; at once and without parking if the condition is met already.
+    Returns the last value of the condition, which is not true only if the time was over; at once and without
+    parking if it is true already.
     """
-    operation = AwaitableOperation(timeout_ms, condition)
+    operation = AwaitableOperation(math.ceil(timeout_s * 1_000), condition)
     purgatory.try_complete_else_watch(operation, keys)
     return await operation

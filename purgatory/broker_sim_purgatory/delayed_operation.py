@@ -12,7 +12,7 @@ from typing import Final, Protocol, cast, final
 
 from broker_sim_purgatory._timer_task_entry import TaskOwner
 from broker_sim_purgatory.native import mypyc_attr
-from broker_sim_purgatory.timer_task import TimerTask
+from broker_sim_purgatory.timer_task import TimerTask, whole_ms
 
 
 class OperationLock(Protocol):
@@ -48,6 +48,8 @@ class DelayedOperation(TimerTask):
 
     def __init__(self, delay_ms: int, lock: OperationLock | None = None, *, one_thread: bool = False) -> None:
         # As in TimerTask: saves a call per request.
+        if type(delay_ms) is not int:
+            delay_ms = whole_ms(delay_ms)
         self.delay_ms = delay_ms
         self.expiration_ms = -1
         self.cancelled = False

@@ -20,7 +20,7 @@ from broker_sim_purgatory.key_set import KeySet
 from broker_sim_purgatory.native import mypyc_attr
 from broker_sim_purgatory.observer import IMMEDIATE, SHUTDOWN, PurgatoryObserver
 from broker_sim_purgatory.snapshots import ParkedOperation, PurgatoryStatistics
-from broker_sim_purgatory.system_timer import Timer
+from broker_sim_purgatory.system_timer import NO_LIMIT, Timer
 
 if TYPE_CHECKING:
     from broker_sim_purgatory._expired_operation_reaper import Reaper
@@ -33,6 +33,11 @@ COMPLETED: Final = -1
 """Returned in place of a timer's DUE or WAITS for an operation that is completed."""
 
 
+@mypyc_attr(native_class=False)
+class PurgatoryFullError(RuntimeError):
+    """As many operations wait as may; the one that was to be parked is neither watched nor completed."""
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedOperationPurgatory(Generic[OperationT]):
     """Parks operations that cannot complete yet.
@@ -41,7 +46,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     of a SystemTimer a thread named `ExpirationReaper-<broker_id>-<name>`, of a LoopTimer the
     event loop, of a VirtualTimer the caller that moves the time. Without, the owner calls
     `advance_clock`. Completed operations are swept from the watch lists once there are more than
-    `purge_interval` of them.
+    `purge_interval` of them. With `max_delayed` at most so many operations wait at a time.
 
     Any thread may call anything. Keys are hashable values, such as topic partitions.
     """
@@ -99,8 +104,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     # The same holds for force_complete and for shutdown(complete_parked=True), which take it as well.
     # So: call them holding no exclusive lock. Queue the call and make it after.
 
-    __slots__ = ("_forgotten_total", "_journal", "_last_id", "_lock", "_owner", "_purge_interval", "_purged",
-                 "_purges", "_reaper", "_watchers", "is_observed", "name", "timer")  # fmt: skip
+    __slots__ = ("_forgotten_total", "_journal", "_last_id", "_lock", "_max_delayed", "_owner", "_purge_interval",
+                 "_purged", "_purges", "_reaper", "_watchers", "is_observed", "name", "timer")  # fmt: skip
 
     def __init__(
         self,
@@ -111,8 +116,10 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         purge_interval: int = 1_000,
         reaper_enabled: bool = True,
         observer: PurgatoryObserver | None = None,
+        max_delayed: int | None = None,
     ) -> None:
         self.name = name
+        self._max_delayed = NO_LIMIT if max_delayed is None else max_delayed
         self.timer = timer
         self._owner = timer.owner
         self._lock = timer.owner.lock
@@ -139,13 +146,16 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
         True iff it was completed by this call. An operation that becomes completable while it is
         being watched is watched under none of the keys. Raises ValueError if there are no keys,
-        RuntimeError after `shutdown` if the operation would have to wait.
+        TypeError if a str or bytes stands for the keys, RuntimeError after `shutdown` if the operation would
+        have to wait, PurgatoryFullError if `max_delayed` others do.
         """
         if not keys:
             raise ValueError(
                 f"{type(operation).__name__} has no keys: park it under at least one key, so that"
                 " an event can complete it"
             )
+        if type(keys) is str or type(keys) is bytes:
+            raise TypeError(f"keys is the one {type(keys).__name__} {keys!r}: give a collection of keys, [{keys!r}]")
         owner = self._owner
         if operation.owner is not owner:
             if operation.one_thread and operation.owner is UNPARKED:
@@ -332,6 +342,11 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         try:
             if operation.completed:
                 return WAITS
+            if owner.count >= self._max_delayed:
+                raise PurgatoryFullError(
+                    f"purgatory {self.name} is full: {owner.count} operations wait in it. Try again when some have"
+                    f" completed, or give it more than max_delayed={self._max_delayed}."
+                )
             placed = self.timer.locked_add(operation, expiration_ms)
             owner.purge_below += 1
             self._watchers.watch(operation, keys)

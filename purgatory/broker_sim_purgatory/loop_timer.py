@@ -40,6 +40,8 @@ class LoopTimer(SystemTimer):
     A purgatory's round, which expires and purges, runs when a task is due, and within 200 ms after so
     many operations have completed that a purge is due, as often as Kafka's reaper would.
 
+    With `max_per_round` the loop gets to its other callbacks after so many expired tasks.
+
     `run(callback)` calls each round and each task, now or later, or never: a process that can be paused
     keeps the round until it continues, and nothing leaves the wheel meanwhile; the kept round then
     expires all that is over, in order of time. Unless given, they are just called.
@@ -62,6 +64,7 @@ class LoopTimer(SystemTimer):
         tick_ms: int = 1,
         wheel_size: int = 20,
         *,
+        max_per_round: int | None = None,
         run: Run | None = None,
         purge_thread: bool = False,
         context: Context | None = None,
@@ -74,7 +77,7 @@ class LoopTimer(SystemTimer):
         if clock is None:
             clock = getattr(self._loop, "clock", None)
         executor = _LoopExecutor(self._loop, self._run, context)
-        super().__init__(name, clock, executor, tick_ms, wheel_size)
+        super().__init__(name, clock, executor, tick_ms, wheel_size, max_per_round=max_per_round)
         self.owner.on_purge_due = self._ask_for_purge
         self._work: Callable[[int], object] = self.advance_clock
         self._handle: asyncio.TimerHandle | None = None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PlacedTask(NamedTuple):
-    """A task and where in the wheel it waits: level from 1, bucket from 0."""
+    """A task and where in the wheel it waits: level from 1 (0: due, and kept for the next round), bucket from 0."""
 
     task: TimerTask
     wheel_level: int

@@ -8,7 +8,7 @@ says when it next has something to do, so that a simulator can step there.
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from broker_sim_purgatory._delay_queue import DelayQueue
 from broker_sim_purgatory._expired_operation_reaper import ExpiredOperationReaper, Reaper
@@ -23,6 +23,9 @@ from broker_sim_purgatory.snapshots import PlacedTask, TimerStatistics
 from broker_sim_purgatory.timer_task import TimerTask
 
 _ReadT = TypeVar("_ReadT")
+
+NO_LIMIT: Final = 1 << 60
+"""Number of tasks that no round reaches."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -42,6 +45,23 @@ class Timer:
     def add(self, task: TimerTask) -> None:
         """Run `task` when its delay is over."""
         raise NotImplementedError
+
+    def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> TimerTask:
+        """Call `callback(*args)` once when `delay_ms` have passed; return the task, which can be cancelled."""
+        call = _Call(delay_ms, callback, args)
+        self.add(call)
+        return call
+
+    def call_every(self, period_ms: int, callback: Callable[..., object], *args: Any) -> TimerTask:
+        """Call `callback(*args)` each time that `period_ms` have passed; return the task, to cancel the series.
+
+        The calls keep to the multiples of the period from now: one that is late moves none of the others, and of
+        several that are overdue only one is made. An exception does not end the series. ValueError for a period
+        below 1 ms.
+        """
+        call = _PeriodicCall(self, period_ms, callback, args)
+        self.add(call)
+        return call
 
     def postpone(
         self,
@@ -128,13 +148,60 @@ class Timer:
         raise NotImplementedError
 
 
+class _Call(TimerTask):
+    """A call of a function when the delay is over."""
+
+    __slots__ = ("_args", "_callback")
+
+    def __init__(self, delay_ms: int, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+        super().__init__(delay_ms)
+        self._callback = callback
+        self._args = args
+
+    def run(self) -> None:
+        """Call the function."""
+        self._callback(*self._args)
+
+
+class _PeriodicCall(TimerTask):
+    """Calls of a function, one per period; the next one is in the timer before this one is made."""
+
+    __slots__ = ("_args", "_callback", "_timer")
+
+    def __init__(self, timer: Timer, period_ms: int, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+        super().__init__(period_ms)
+        if period_ms < 1:
+            raise ValueError(f"A period is at least 1 ms, not {period_ms}.")
+        self._timer = timer
+        self._callback = callback
+        self._args = args
+
+    def run(self) -> None:
+        """Have the next call made at the next multiple of the period, then make this one."""
+        timer = self._timer
+        overdue_ms = timer.clock.now_ms() - self.expiration_ms
+        expiration_ms = self.expiration_ms + (max(overdue_ms, 0) // self.delay_ms + 1) * self.delay_ms
+        with timer.owner.lock:
+            # Cancelled after it was handed over, or dropped by a shutdown.
+            if self.cancelled or timer.owner.closed:
+                return
+            placed = timer.locked_add(self, expiration_ms)
+        if placed == WAITS_FIRST:
+            timer.first_changed()
+        elif placed == DUE:
+            timer.hand_over(self)
+        self._callback(*self._args)
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class SystemTimer(Timer):
     """The hierarchical timing wheel as a thread-safe timer.
 
     `name` names the default executor's thread (`executor-<name>`), `clock` is a SystemClock and
     `executor` one daemon thread unless given; the default wheel is 20 buckets of 1 ms. `advance_clock`
-    has to be called in a loop: a purgatory's reaper, an event loop or a simulator.
+    has to be called in a loop: a purgatory's reaper, an event loop or a simulator. With `max_per_round`
+    one call of it hands over at most so many tasks; the others that are due wait for the next call, which
+    does not wait.
 
     With the 1 ms tick a task never runs before its delay has truly passed; a coarser tick runs
     it at the start of the tick in which it is due, as Kafka's does. Any thread may call anything.
@@ -144,7 +211,8 @@ class SystemTimer(Timer):
     # delayed_operation_purgatory.py. Expired tasks are handed over after it has been released, so
     # an executor that runs them on the spot may add, cancel and complete.
 
-    __slots__ = ("_executor", "_lock", "_own_executor", "_queue", "_rate", "_wheel", "name")
+    __slots__ = ("_executor", "_lock", "_max_per_round", "_overdue", "_own_executor", "_queue", "_rate",
+                 "_wheel", "name")  # fmt: skip
 
     def __init__(
         self,
@@ -153,7 +221,11 @@ class SystemTimer(Timer):
         executor: Executor | None = None,
         tick_ms: int = 1,
         wheel_size: int = 20,
+        *,
+        max_per_round: int | None = None,
     ) -> None:
+        if max_per_round is not None and max_per_round < 1:
+            raise ValueError(f"max_per_round is {max_per_round}: a round needs room for at least 1 task")
         if tick_ms < 1 or wheel_size < 2:
             raise ValueError(f"a wheel needs tick >= 1 ms and size >= 2: {tick_ms}, {wheel_size}")
         self.name = name
@@ -165,6 +237,9 @@ class SystemTimer(Timer):
         now_ms = self.clock.now_ms()
         self._wheel = TimingWheel(tick_ms, wheel_size, now_ms, self.owner, self._queue)
         self._rate = RateWindow(now_ms)
+        self._max_per_round = NO_LIMIT if max_per_round is None else max_per_round
+        self._overdue = TimerTaskList(self.owner, level=0)
+        """Tasks that are due and had no room in the last round."""
 
     def add(self, task: TimerTask) -> None:
         """Run `task` on the executor once its `delay_ms` have passed from now.
@@ -245,10 +320,12 @@ class SystemTimer(Timer):
         same and then an ExceptionGroup is raised.
         """
         with self._lock:
-            bucket = self._queue.poll(timeout_ms)
-            if bucket is None:
-                return False
-            expired = self._drain(bucket)
+            expired = self._take_overdue()
+            if not expired:
+                bucket = self._queue.poll(timeout_ms)
+                if bucket is None:
+                    return False
+                expired = self._drain(bucket)
         if expired:
             self._expire(expired)
         return True
@@ -260,6 +337,8 @@ class SystemTimer(Timer):
         run or sink to a finer level. No task is due before it.
         """
         with self._lock:
+            if not self._overdue.is_empty():
+                return self._wheel.current_time_ms
             return self._queue.next_expiration_ms()
 
     def size(self) -> int:
@@ -267,7 +346,10 @@ class SystemTimer(Timer):
         return self.owner.count
 
     def placements(self) -> list[PlacedTask]:
-        """Return every waiting task with its level and bucket, finest level first. O(n)."""
+        """Return every waiting task with its level and bucket, finest level first. O(n).
+
+        On level 0 are those that are due and had no room in the last round.
+        """
         with self._lock:
             return self.locked_placements()
 
@@ -279,9 +361,8 @@ class SystemTimer(Timer):
     def locked_placements(self) -> list[PlacedTask]:
         """Return the same as `placements`; the caller holds `owner.lock`."""
         return [
-            PlacedTask(task, wheel.level, bucket.index)
-            for wheel in self._wheel.levels()
-            for bucket in wheel.used_buckets()
+            PlacedTask(task, bucket.level, bucket.index)
+            for bucket in (self._overdue, *self._buckets())
             for task in bucket
         ]
 
@@ -325,23 +406,39 @@ class SystemTimer(Timer):
         """
         with self._lock:
             self.owner.closed = True
-            buckets = [bucket for wheel in self._wheel.levels() for bucket in wheel.used_buckets()]
-            dropped = [bucket.flush() for bucket in buckets if bucket.expiration_ms != NOT_ENQUEUED]
+            dropped = [bucket.flush() for bucket in self._buckets() if bucket.expiration_ms != NOT_ENQUEUED]
+            dropped.append(self._overdue.flush())
             self._queue.clear()
             self._queue.wakeup()
         del dropped  # without the lock: what a task does when it is freed is the user's code
         if self._own_executor is not None:
             self._own_executor.shutdown()
 
+    def _buckets(self) -> list[TimerTaskList]:
+        return [bucket for wheel in self._wheel.levels() for bucket in wheel.used_buckets()]
+
+    def _take_overdue(self) -> list[TimerTask]:
+        """Return the tasks for which there was no room in the last round, as many as there is room for now."""
+        expired: list[TimerTask] = []
+        while not (expired or self._overdue.is_empty()):
+            # One that was postponed meanwhile goes back into the wheel.
+            expired = [task for task in self._overdue.take(self._max_per_round) if self._wheel.add(task) == DUE]
+        if expired:
+            self._rate.mark(self.clock.now_ms(), len(expired))
+        return expired
+
     def _drain(self, first: TimerTaskList) -> list[TimerTask]:
-        """Take all that is due out of the wheel; tasks that are not due yet sink a level."""
+        """Take what is due out of the wheel, as far as a round has room; tasks that are not due yet sink a level."""
         wheel = self._wheel
         expired: list[TimerTask] = []
         bucket: TimerTaskList | None = first
         while bucket is not None:
             wheel.advance_clock(bucket.expiration_ms)
             expired.extend(task for task in bucket.flush() if wheel.add(task) == DUE)
-            bucket = self._queue.poll_expired()
+            bucket = self._queue.poll_expired() if len(expired) < self._max_per_round else None
+        for task in expired[self._max_per_round :]:
+            self._overdue.add(task)
+        del expired[self._max_per_round :]
         if expired:
             self._rate.mark(self.clock.now_ms(), len(expired))
         return expired

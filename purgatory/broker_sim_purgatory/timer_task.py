@@ -16,6 +16,16 @@ from broker_sim_purgatory._timer_task_entry import TimerTaskEntry
 from broker_sim_purgatory.native import mypyc_attr
 
 
+def whole_ms(delay_ms: object) -> int:
+    """Return a delay that is an int of another class, such as a bool or an IntEnum; TypeError for all else."""
+    if isinstance(delay_ms, int):
+        return int(delay_ms)
+    raise TypeError(
+        f"A delay is a whole number of milliseconds, not the {type(delay_ms).__name__} {delay_ms!r}:"
+        " give an int, for 1.5 seconds 1500."
+    )
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class TimerTask(TimerTaskEntry):
     """Something to run when `delay_ms` have passed since it was added to a timer.
@@ -32,6 +42,8 @@ class TimerTask(TimerTaskEntry):
     def __init__(self, delay_ms: int) -> None:
         # The entry's fields are set here rather than by super().__init__(): every request makes
         # a task, and the call would be a third of its cost.
+        if type(delay_ms) is not int:
+            delay_ms = whole_ms(delay_ms)
         self.delay_ms = delay_ms
         self.expiration_ms = -1
         self.cancelled = False

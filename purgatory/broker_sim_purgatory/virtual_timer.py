@@ -30,9 +30,10 @@ class VirtualTimer(SystemTimer):
         *,
         tick_ms: int = 1,
         wheel_size: int = 20,
+        max_per_round: int | None = None,
     ) -> None:
         self._virtual_clock = VirtualClock(start_ms, wall_start_ms)
-        super().__init__(name, self._virtual_clock, InlineExecutor(), tick_ms, wheel_size)
+        super().__init__(name, self._virtual_clock, InlineExecutor(), tick_ms, wheel_size, max_per_round=max_per_round)
         self._work: Callable[[int], object] = self.advance_clock
         self._purge_at_ms: int | None = None
         self.owner.on_purge_due = self._ask_for_purge

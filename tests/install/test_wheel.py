@@ -6,6 +6,7 @@ In the soak it works with each extra alone on the oldest and the newest of them,
 import json
 import runpy
 import signal
+import subprocess
 import sys
 import zipfile
 from functools import cache
@@ -97,6 +98,27 @@ def test_wheel_is_small_where_it_is_installed(wheel):
     sizes = [info.file_size for info in zipfile.ZipFile(wheel).infolist()]
     assert sum(sizes) < 4_500_000
     assert wheel.stat().st_size < 1_500_000
+
+
+def test_purgatory_alone_has_the_same_files_and_needs_the_standard_library_only(wheel, build_wheel, tmp_path):
+    alone = build_wheel(tmp_path, ROOT / "purgatory")
+    archive, whole = zipfile.ZipFile(alone), zipfile.ZipFile(wheel)
+    files = [name for name in archive.namelist() if ".dist-info/" not in name]
+    assert files == [name for name in whole.namelist() if name.startswith("broker_sim_purgatory/")]
+    assert [name for name in files if archive.read(name) != whole.read(name)] == []
+    metadata = archive.read("broker_sim_purgatory-0.1.0.dist-info/METADATA").decode()
+    assert "Requires-Dist" not in metadata
+    example = metadata.partition("```python\n")[2].partition("```")[0]
+    program = f"import sys\nsys.path.insert(0, {str(alone)!r})\n{example}"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
 def test_packages_of_the_user_stay_what_they_are(installed):

@@ -32,7 +32,7 @@ def _now_ms():
 
 def test_a_condition_that_is_met_already_is_not_waited_for(run):
     async def main(purgatory):
-        assert await wait_until(lambda: True, purgatory, ["a"], 100) is True
+        assert await wait_until(lambda: True, purgatory, ["a"], 0.1) is True
         assert (_now_ms(), purgatory.watched()) == (0, 0)
 
     run(main)
@@ -42,7 +42,7 @@ def test_an_event_that_finds_the_condition_met_ends_the_wait(run):
     log = []
 
     async def main(purgatory):
-        waiter = asyncio.create_task(wait_until(lambda: len(log) >= 2, purgatory, ["a", "b"], 100))
+        waiter = asyncio.create_task(wait_until(lambda: len(log) >= 2, purgatory, ["a", "b"], 0.1))
         for _ in range(2):
             await asyncio.sleep(0.030)
             assert not waiter.done()
@@ -54,9 +54,46 @@ def test_an_event_that_finds_the_condition_met_ends_the_wait(run):
     run(main)
 
 
+def test_the_wait_returns_what_the_condition_found(run):
+    records = []
+
+    async def main(purgatory):
+        waiter = asyncio.create_task(wait_until(lambda: records[1:], purgatory, ["a"], 0.1))
+        await asyncio.sleep(0)
+        records.extend(["first", "second"])
+        purgatory.check_and_complete("a")
+        records.append("after the event")
+        assert await waiter == ["second"]
+
+    run(main)
+
+
+def test_an_attempt_after_it_has_completed_does_not_change_the_result(run):
+    values = [[], [], ["record"], []]
+
+    async def main(purgatory):
+        operation = AwaitableOperation(100, lambda: values.pop(0))
+        purgatory.try_complete_else_watch(operation, ["a"])
+        other = threading.Thread(target=purgatory.check_and_complete, args=["a"])
+        other.start()
+        other.join()
+        operation.safe_try_complete()
+        assert await operation == ["record"]
+
+    run(main)
+
+
+def test_without_it_the_wait_returns_the_last_value_at_the_deadline(run):
+    async def main(purgatory):
+        assert await wait_until(list, purgatory, ["a"], 0.0005) == []
+        assert _now_ms() == 1, "parts of a millisecond are rounded up"
+
+    run(main)
+
+
 def test_the_wait_ends_false_at_the_deadline(run):
     async def main(purgatory):
-        assert await wait_until(lambda: False, purgatory, ["a"], 30_000) is False
+        assert await wait_until(lambda: False, purgatory, ["a"], 30) is False
         assert _now_ms() == 30_000
 
     run(main)
@@ -74,7 +111,7 @@ def test_forced_operation_ends_false(run):
 
 def test_a_cancelled_waiter_takes_its_operation_out_of_the_timer(run):
     async def main(purgatory):
-        waiter = asyncio.create_task(wait_until(lambda: False, purgatory, ["a"], 30_000))
+        waiter = asyncio.create_task(wait_until(lambda: False, purgatory, ["a"], 30))
         await asyncio.sleep(0.010)
         assert purgatory.num_delayed() == 1
         waiter.cancel()
@@ -91,7 +128,7 @@ def test_a_timeout_around_the_wait_counts_if_it_is_shorter(run):
     async def main(purgatory):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):
-                await wait_until(lambda: False, purgatory, ["a"], 30_000)
+                await wait_until(lambda: False, purgatory, ["a"], 30)
         assert _now_ms() == 1_000
 
     run(main)
@@ -100,7 +137,7 @@ def test_a_timeout_around_the_wait_counts_if_it_is_shorter(run):
 def test_a_condition_that_fails_at_once_passes_its_exception_on(run):
     async def main(purgatory):
         with pytest.raises(KeyError):
-            await wait_until(lambda: {}["missing"], purgatory, ["a"], 100)
+            await wait_until(lambda: {}["missing"], purgatory, ["a"], 0.1)
 
     run(main)
 
@@ -110,7 +147,7 @@ def test_a_waiting_coroutine_may_be_freed_while_the_purgatorys_lock_is_held(jump
     """The garbage collector runs at any moment, and closes the coroutines that it frees."""
     loop = jumping_loop()
     purgatory = DelayedOperationPurgatory("test", LoopTimer("test", loop))
-    waiting = wait_until(lambda: False, purgatory, ["a"], 30_000)
+    waiting = wait_until(lambda: False, purgatory, ["a"], 30)
 
     async def begin():
         waiting.send(None)
@@ -140,7 +177,7 @@ def test_an_event_on_another_thread_wakes_the_loop():
             ready.append(True)
             return purgatory.check_and_complete("a")
 
-        waiter = asyncio.create_task(wait_until(lambda: bool(ready), purgatory, ["a"], 3_600_000))
+        waiter = asyncio.create_task(wait_until(lambda: bool(ready), purgatory, ["a"], 3_600))
         await asyncio.sleep(0)
         assert await asyncio.to_thread(announce) == 1
         assert await waiter is True
