@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark images pipeline demo compare run test test-fast soak test-pythons compiled bench lint format clean
+.PHONY: help setup setup-spark images pipeline demo compare run test test-fast soak test-pythons compiled bench site lint format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -102,7 +102,10 @@ images: setup ## Make the image of a real Kafka that the comparison starts, if D
 bench: setup ## Measure against the peers: make bench ARGS="client --kafka"
 	$(BIN)/python tests/bench/run.py $(ARGS)
 
-lint: setup ## Check style, types and layers
+site: setup ## Make the site of the documentation in out/site; a warning is an error
+	@$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --jobs auto docs out/site
+
+lint: setup site ## Check style, types, layers, and that the site can be made
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

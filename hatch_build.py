@@ -1,13 +1,14 @@
-"""Build hook of broker-sim: with BROKER_SIM_COMPILE=1 a wheel has the purgatory's hot modules as mypyc compiles them.
+"""Build hooks of broker-sim: native modules, and what the metadata say of the repository.
 
-Without that variable a wheel is pure Python: the files of the repository as they stand. The native modules lie
-beside their sources and behave the same; `broker_sim.purgatory.compiled` tells whether they are there. A native
+With BROKER_SIM_COMPILE=1 a wheel has the purgatory's hot modules as mypyc compiles them. Without that variable a
+wheel is pure Python: the files of the repository as they stand. The native modules lie beside their sources and behave the same; `broker_sim.purgatory.compiled` tells whether they are there. A native
 build needs a C compiler and Python's headers, and fails without them.
 
 `python hatch_build.py DIRECTORY` copies the package into a directory and compiles it there, for `make compiled`.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,22 @@ if __name__ == "__main__":
     compile_copy(Path(sys.argv[1]))
 else:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+    from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+    class RepositoryLinks(MetadataHookInterface):
+        """Makes the project's links of the repository's address, so that README's hold on a package index too."""
+
+        def update(self, metadata: dict[str, Any]) -> None:
+            """Add `readme` and `urls`; without an address README's links stay relative and there are no others."""
+            repository = self.config["repository"]
+            readme = (Path(self.root) / "README.md").read_text("utf-8")
+            if repository:
+                readme = re.sub(r"\]\((?![a-z]+:|#)", f"]({repository}/blob/main/", readme)
+                readme = re.sub(rf"(!\[[^\]]*\]\({re.escape(repository)})/blob/", r"\1/raw/", readme)
+            pages = {"Documentation": "docs/index.md", "Changelog": "CHANGELOG.md"}
+            links = {title: f"{repository}/blob/main/{page}" for title, page in pages.items()}
+            metadata["urls"] = {"Source": repository, **links} if repository else {}
+            metadata["readme"] = {"content-type": "text/markdown", "text": readme}
 
     class NativePurgatory(BuildHookInterface):  # type: ignore[type-arg]
         """Adds the native modules to the wheel."""

@@ -1,4 +1,4 @@
-"""Writes docs/api.md from the public names and their docstrings: `python -m tools.api_page`."""
+"""Writes docs/reference/api.md from the public names and their docstrings: `python -m tools.api_page`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from broker_sim.control.verb import Verb
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = Path(__file__).parents[1] / "docs" / "api.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
 HEAD = """# The Python API
 
 `from broker_sim import ...` gives these names. This page is made from their docstrings by
-`python -m tools.api_page`; see [cluster.md](cluster.md) for a tour with examples, and
-[control.md](control.md) for the same verbs over HTTP and in the terminal.
+`python -m tools.api_page`; see [cluster.md](../start/cluster.md) for a tour with examples, and
+[control.md](../operate/control.md) for the same verbs over HTTP and in the terminal.
 """
 VERBS = "broker_sim.cluster.verbs"
 INTERNAL = ("bind_verb", "nodes", "observer")

@@ -1,4 +1,4 @@
-"""Write the page of all configurations: `python -m tools.config_page` writes docs/configurations.md.
+"""Write the page of all configurations: `python -m tools.config_page` writes docs/reference/configurations.md.
 
 Everything comes from the definitions in `broker_sim/config/`.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from broker_sim.config import ConfigDef
 
-TARGET = Path(__file__).parents[1] / "docs" / "configurations.md"
+TARGET = Path(__file__).parents[1] / "docs" / "reference" / "configurations.md"
 
 INTRODUCTION = """\
 # Configurations

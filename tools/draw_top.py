@@ -1,4 +1,4 @@
-"""Draw `broker-sim top`: `python -m tools.draw_top` writes docs/top.svg.
+"""Draw `broker-sim top`: `python -m tools.draw_top` writes docs/operate/top.svg.
 
 A cluster in virtual time whose followers are paused while producers and consumers wait; the picture is
 what `broker-sim top` shows of it then.
@@ -19,7 +19,7 @@ from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, PRODUCE_VER
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-TARGET: Final = Path(__file__).parents[1] / "docs" / "top.svg"
+TARGET: Final = Path(__file__).parents[1] / "docs" / "operate" / "top.svg"
 WIDTH: Final = 84
 SEED: Final = 5
 TOPICS: Final = ("orders:2:3", "payments:1:3")

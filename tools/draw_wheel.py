@@ -1,4 +1,4 @@
-"""Draw the timing wheel from its live state: `python -m tools.draw_wheel` writes docs/wheel.svg.
+"""Draw the timing wheel from its live state: `python -m tools.draw_wheel` writes docs/how/wheel.svg.
 
 A timer in virtual time is stopped at a few moments; every picture is an `inspect_timer` of it.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from broker_sim_purgatory.inspect import BucketSnapshot, TimerSnapshot, WheelSnapshot
 
-TARGET = Path(__file__).parents[1] / "docs" / "wheel.svg"
+TARGET = Path(__file__).parents[1] / "docs" / "how" / "wheel.svg"
 
 DELAYS_MS = (8, 350, 446, 450, 473, 3_000)
 MOMENTS_MS = (0, 400, 440)

@@ -1,7 +1,7 @@
-"""Write the page of the served APIs: `python -m tools.kafka_apis_page` writes docs/apis.md.
+"""Write the page of the served APIs: `python -m tools.kafka_apis_page` writes docs/reference/apis.md.
 
 Versions are those of the API table and of the facts about Kafka's release. Why an API is not served is
-what the known differences (docs/differences.md) give as reason.
+what the known differences (docs/reference/differences.md) give as reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.api_table import ApiSpec
 
-TARGET: Final = Path(__file__).parents[1] / "docs" / "apis.md"
+TARGET: Final = Path(__file__).parents[1] / "docs" / "reference" / "apis.md"
 RELEASE: Final = "4.3"
 SCENARIO: Final = "the_advertised_apis_and_features_are_kafkas"
 """Scenario whose known differences name the missing APIs, by the field `api_keys.KEY`."""
@@ -35,7 +35,7 @@ A cluster answers ApiVersions with this table, so clients choose a version that 
 `broker-sim run --as-version 3.7` or `Cluster(as_version="3.7")` it serves the versions of an older
 release ({next(iter(releases()))} to {RELEASE}) only. A version or an API that is not in the table is
 answered as Kafka answers it. Which client methods work with them is tested with three versions of each
-client; see [README.md](../README.md#what-works).
+client; see [README.md](../../README.md#what-works).
 
 """
 SERVED_HEAD: Final = f"""\

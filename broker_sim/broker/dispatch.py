@@ -35,7 +35,7 @@ log = get_logger(__name__)
 
 INJECTED: Final = "injected fault"
 """Why a connection was closed, as its log line says."""
-DOCUMENT: Final = "docs/differences.md"
+DOCUMENT: Final = "docs/reference/differences.md"
 """The page for users about APIs that are not served, and why."""
 
 

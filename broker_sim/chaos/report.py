@@ -80,7 +80,7 @@ class Failure:
 
     def _course(self) -> str:
         small = self.small
-        course = "repeats" if self.repeats else "DOES NOT REPEAT: see docs/chaos.md"
+        course = "repeats" if self.repeats else "DOES NOT REPEAT: see docs/chaos/index.md"
         repairs = f"aiokafka is repaired for this run: {'; '.join(small.repairs)}\n" if small.repairs else ""
         return (
             f"{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}\n"

@@ -105,7 +105,7 @@ def command(
     """Run an application's test under crashes, cuts, pauses and failovers that seeds draw.
 
     FUNCTION is `async def test(chaos)`: it starts workers, lets the faults happen, and says what must
-    hold then; see docs/chaos.md. What its marker `chaos` of pytest says counts here too, unless an option
+    hold then; see docs/chaos/index.md. What its marker `chaos` of pytest says counts here too, unless an option
     says otherwise. Prints for each way to fail the faults that it needs, a time line, and a test to paste. Exit
     code 1 if any seed failed.
 
@@ -339,7 +339,7 @@ def _examined(test: NamedTest, failed: Iterable[SeedOutcome], shrinks: bool, con
             with console.status(f"shrinking the schedule of seed {outcome.seed}"):
                 failure = test.examine(test.draw(outcome.seed), shrinks=shrinks)
             if failure is None:
-                console.print(f"seed {outcome.seed} failed before and passes now: see docs/chaos.md")
+                console.print(f"seed {outcome.seed} failed before and passes now: see docs/chaos/index.md")
                 continue
             distinct.setdefault((failure.small.invariant, failure.kinds), failure)
     return list(distinct.values())

@@ -95,7 +95,7 @@ def _reason_of_elr(update: FeatureUpdate, current: int, proposed: Mapping[str, i
     if update.feature != ELIGIBLE_LEADER_REPLICAS_VERSION:
         return None
     if update.level < current:
-        return "The simulator does not lower this feature, see docs/differences.md."
+        return "The simulator does not lower this feature, see docs/reference/differences.md."
     if update.level > 0 and proposed.get(METADATA_VERSION, 0) < ELR_METADATA_VERSION:
         return (
             f"{ELIGIBLE_LEADER_REPLICAS_VERSION} could not be set to {update.level} because it depends on"

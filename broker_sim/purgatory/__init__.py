@@ -1,4 +1,4 @@
-"""The purgatory library under the name by which users import it; see docs/purgatory.md."""
+"""The purgatory library under the name by which users import it; see docs/how/purgatory.md."""
 
 from typing import TYPE_CHECKING
 

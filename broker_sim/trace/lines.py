@@ -2,7 +2,7 @@
 
 A line has all of `FIELDS`; a field that does not apply is null. Lines are made by a template, because
 structlog's own way from an event to a line takes several times as long, and the time of the thread
-that makes lines is taken from the brokers' (docs/benchmarks.md).
+that makes lines is taken from the brokers' (docs/verified/benchmarks.md).
 """
 
 from __future__ import annotations

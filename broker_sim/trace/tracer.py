@@ -2,7 +2,7 @@
 
 A step in an operation's life costs the event loop one tuple of numbers and of texts that exist
 already. The operation itself is not kept: it holds its request and its answer, and to keep those
-alive for longer is what costs most (docs/benchmarks.md).
+alive for longer is what costs most (docs/verified/benchmarks.md).
 """
 
 from __future__ import annotations

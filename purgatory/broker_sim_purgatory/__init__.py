@@ -2,7 +2,7 @@
 
 Operations that cannot complete yet are parked under keys, completed by events on those keys, and
 expired by a timer whose add and cancel cost O(1). Standard library only; thread-safe; time is
-injected, so it can be virtual. See docs/purgatory.md.
+injected, so it can be virtual. See docs/how/purgatory.md.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""docs/api.md is what the docstrings say."""
+"""docs/reference/api.md is what the docstrings say."""
 
 import builtins
 import collections.abc
@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[2]
 
 def test_page_of_the_python_api_is_up_to_date():
     page = runpy.run_path(str(ROOT / "tools" / "api_page.py"))["build_page"]
-    written = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    written = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     assert written == page(), "run: python -m tools.api_page"
 
 
 def test_names_in_signatures_are_public():
-    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python signature\n(.*?)```", page, re.DOTALL)
     lines = re.findall(r"^- `(?:async )?\w+(\(.*?)`: ", page, re.MULTILINE)
     named = set(re.findall(r"\b[A-Z]\w*[a-z]\w*\b", re.sub(r"'.*?'", "", "\n".join(blocks + lines))))
@@ -29,7 +29,7 @@ def test_names_in_signatures_are_public():
 
 
 def test_each_name_of_a_class_is_listed_once():
-    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     for section in page.split("\n## ")[1:]:
         names = re.findall(r"^- `(?:async )?(\w+)", section, re.MULTILINE)
         assert len(names) == len(set(names)), section.partition("\n")[0]

@@ -37,7 +37,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 FENCE = "```"
 VARIES = re.compile(r"<!-- varies: (.*) -->")
@@ -89,9 +90,14 @@ class Document(NamedTuple):
     blocks: list[Block]
 
 
+def name_of(page: Path) -> str:
+    """Return the name of a page, its folder in docs/ included."""
+    return page.relative_to(DOCS).as_posix() if page.is_relative_to(DOCS) else page.name
+
+
 def read_page(path: Path) -> Document:
     """Return what a page has. AssertionError for a fence that is not closed."""
-    return parse(path.name, path.read_text("utf-8"))
+    return parse(name_of(path), path.read_text("utf-8"))
 
 
 def parse(name: str, text: str) -> Document:

@@ -1,4 +1,4 @@
-"""The tour of docs/architecture.md goes where requests go."""
+"""The tour of docs/how/architecture.md goes where requests go."""
 
 import ast
 import asyncio
@@ -16,7 +16,7 @@ from broker_sim.runtime.virtual import run
 from tests.broker_sim.chaos.raw_connection import Connection
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "architecture.md").read_text()
+PAGE = (ROOT / "docs" / "how" / "architecture.md").read_text()
 STEP = re.compile(r"^\| \d+ \| `(.+?)` \| `(.+?)` \| .+ \|$", re.MULTILINE)
 TOURS = {
     title: STEP.findall(text) for title, text in re.findall(r"^### (.+?)\n(.*?)(?=^##)", PAGE, re.MULTILINE | re.DOTALL)

@@ -51,7 +51,7 @@ def _comments(block):
 def _pages_with_tests():
     for path in PAGES["PAGES"]:
         if tests := python_blocks(path)[1]:
-            yield pytest.param(tests, id=path.name, marks=_marks(tests))
+            yield pytest.param(tests, id=PAGES["name_of"](path), marks=_marks(tests))
 
 
 @pytest.mark.parametrize(("block", "output"), list(_programs()))

@@ -23,7 +23,7 @@ def _cases():
         if any(block.language == "console" for block in blocks):
             marks = [pytest.mark.clients] * any(block.needs_client for block in blocks)
             marks += [pytest.mark.spark] * any(block.needs_spark for block in blocks)
-            yield pytest.param(blocks, id=path.name, marks=marks)
+            yield pytest.param(blocks, id=PAGES["name_of"](path), marks=marks)
 
 
 def _give_up(reason):

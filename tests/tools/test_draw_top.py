@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).parents[2]
-WRITTEN = (ROOT / "docs" / "top.svg").read_text(encoding="utf-8")
+WRITTEN = (ROOT / "docs" / "operate" / "top.svg").read_text(encoding="utf-8")
 
 
 def test_the_picture_is_drawn_from_a_cluster_in_virtual_time():

@@ -131,7 +131,7 @@ class SecurityVerbs(BaseVerbs):
     def _check_guarded(self) -> None:
         """Raise WrongStateError without an authorizer."""
         if not self.nodes.has_authorizer:
-            raise WrongStateError("there is no authorizer; set authorizer.class.name, as docs/security.md shows")
+            raise WrongStateError("there is no authorizer; set authorizer.class.name (docs/operate/security.md)")
 
     async def _until_acls_are_known(self, what: str) -> None:
         await self._until_heard_of(self.nodes.controller.image.version, what)

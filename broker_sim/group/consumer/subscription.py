@@ -2,8 +2,8 @@
 
 Mirrors `ResolvedRegularExpression`, `TopicRegexResolver`, `UnionSet`, and `maybeUpdateRegularExpressions` and
 `handleRegularExpressionsResult` of `GroupMetadataManager`. What is refused differs a little
-(docs/differences.md). A heartbeat never waits for an expression: Kafka resolves on a thread of its own, here it
-is the loop's next step, or beside the loop where it may take long. The members learn the result from the new
+(docs/reference/differences.md). A heartbeat never waits for an expression: Kafka resolves on a thread of its own, here
+it is the loop's next step, or beside the loop where it may take long. The members learn the result from the new
 group epoch.
 """
 

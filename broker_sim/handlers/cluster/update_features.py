@@ -2,7 +2,7 @@
 
 Behaviour:
 * all features are changed or none
-* an upgrade of `kraft.version` changes nothing (docs/differences.md)
+* an upgrade of `kraft.version` changes nothing (docs/reference/differences.md)
 
 Version notes: 1 has `validate_only` and the type of the change; before, each is an upgrade, whatever
 `allow_downgrade` says. 2 tells no results of single features.

@@ -1,4 +1,4 @@
-"""The differences that are known and explained: the table in docs/differences.md.
+"""The differences that are known and explained: the table in docs/reference/differences.md.
 
 A row has patterns (`*`, `?`) of scenario, step, field and of what the simulator has there, and the
 reason. A difference that fits a row does not fail a comparison; it is shown as documented.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 DOCUMENT: Final = Path(__file__).with_name("differences.md")
-"""In the repository a link to docs/differences.md; a wheel has the page itself."""
+"""In the repository a link to docs/reference/differences.md; a wheel has the page itself."""
 HEADER: Final = ("scenario", "step", "field", "simulator", "reason")
 
 

@@ -66,7 +66,7 @@ class Difference:
     kafka: Any
     sim: Any
     reason: str | None
-    """The reason from docs/differences.md; None makes the comparison fail."""
+    """The reason from docs/reference/differences.md; None makes the comparison fail."""
 
     @property
     def is_lateness(self) -> bool:

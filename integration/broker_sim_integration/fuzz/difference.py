@@ -52,7 +52,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class KnownFuzzDifference:
-    """A row of the table in docs/differences.md; all but the reason are patterns."""
+    """A row of the table in docs/reference/differences.md; all but the reason are patterns."""
 
     area: str
     request: str

@@ -36,7 +36,7 @@ class Finding:
 
     sequence: Sequence
     differences: list[Difference] = field(default_factory=list)
-    """Differences that no row of docs/differences.md fits."""
+    """Differences that no row of docs/reference/differences.md fits."""
     by_chance: bool = False
     """Whether it differed once and agreed when it was played again."""
     once_different: list[Difference] = field(default_factory=list)

@@ -159,7 +159,7 @@ def stream(module: Any, spark: Any, output: str, for_s: int | None, **settings: 
     "--input",
     "path",
     type=click.Path(exists=True, dir_okay=False),
-    help="JSON from settings to lists of values (docs/pipeline.md); a small grid without it.",
+    help="JSON from settings to lists of values (docs/operate/pipeline.md); a small grid without it.",
 )
 @click.option("--sample", "sample_size", type=click.IntRange(1), help="How many settings to draw at random.")
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Seeds each.")

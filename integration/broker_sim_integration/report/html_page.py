@@ -83,7 +83,7 @@ def _summary(report: Report) -> Iterator[str]:
         yield f"<h2>{result}</h2><p>{counts}.</p>"
     for row in unused_rows(report.known, report.results):
         place = html.escape(f"{row.scenario}, {row.step}, {row.field}")
-        yield f"<p>This row of docs/differences.md fits nothing any more: {place}</p>"
+        yield f"<p>This row of docs/reference/differences.md fits nothing any more: {place}</p>"
 
 
 def _not_played(report: Report) -> Iterator[str]:

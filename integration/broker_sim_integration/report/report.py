@@ -51,7 +51,7 @@ class Report:
     simulator: dict[str, Any] = field(default_factory=dict)
     """Facts of the simulator: its command, why it was chosen, and its build."""
     known: Sequence[KnownDifference] = ()
-    """The rows of docs/differences.md."""
+    """The rows of docs/reference/differences.md."""
 
     @property
     def exit_code(self) -> int:
@@ -128,14 +128,14 @@ def undocumented(result: ScenarioResult) -> list[Difference]:
 
 
 def documented_reasons(report: Report) -> Counter[str]:
-    """Return how many differences each reason of docs/differences.md explains."""
+    """Return how many differences each reason of docs/reference/differences.md explains."""
     return Counter(
         found.reason for result in report.results for found in result.differences if found.reason is not None
     )
 
 
 def unused_rows(known: Iterable[KnownDifference], results: Iterable[ScenarioResult]) -> list[KnownDifference]:
-    """Return the rows of docs/differences.md that fit nothing, though their scenario was played."""
+    """Return the rows of docs/reference/differences.md that fit nothing, though their scenario was played."""
     played = {
         result.scenario.name: result
         for result in results

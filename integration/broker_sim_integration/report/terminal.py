@@ -60,7 +60,7 @@ def print_report(report: Report, console: Console) -> None:
         console.print(_differences(report.results))
     for row in unused_rows(report.known, report.results):
         place = f"{row.scenario}, {row.step}, {row.field}"
-        console.print(f"docs/differences.md: fits nothing any more: {place}", markup=False)
+        console.print(f"docs/reference/differences.md: fits nothing any more: {place}", markup=False)
     _print_not_played(report, console)
     _print_summary(report, console)
 

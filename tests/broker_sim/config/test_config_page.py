@@ -8,5 +8,5 @@ ROOT = Path(__file__).parents[3]
 
 def test_page_is_made_of_the_definitions():
     page = runpy.run_path(str(ROOT / "tools" / "config_page.py"))["page"]
-    written = (ROOT / "docs" / "configurations.md").read_text(encoding="utf-8")
+    written = (ROOT / "docs" / "reference" / "configurations.md").read_text(encoding="utf-8")
     assert written == page(), "run: python -m tools.config_page"

@@ -1,4 +1,4 @@
-"""What docs/virtual-time.md names exists; its examples are run by tests/documents."""
+"""What docs/virtual-time/index.md names exists; its examples are run by tests/documents."""
 
 import re
 from dataclasses import fields
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[3] / "docs" / "virtual-time.md"
+PAGE = Path(__file__).parents[3] / "docs" / "virtual-time" / "index.md"
 
 
 def test_arguments_of_the_marker_are_all_listed():

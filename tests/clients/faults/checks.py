@@ -67,7 +67,7 @@ def used_again(clients, committed, uncommitted):
     """Return the records that a broker took for others, those of aborted transactions.
 
     Each is of a committed transaction, but where its report says, an aborted record is. librdkafka gives
-    the sequence number of a record that it gave up at an abort to the next one (docs/transactions.md).
+    the sequence number of a record that it gave up at an abort to the next one (docs/recipes/transactions.md).
     """
     shown = {(place, offset) for place, found in committed.items() for offset, _ in found}
     there = {(place, offset) for place, found in uncommitted.items() for offset, _ in found}

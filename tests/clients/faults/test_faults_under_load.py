@@ -48,7 +48,7 @@ def run(tmp_path):
 
 
 def go_on(run):
-    """All clients go on by themselves, but for one that librdkafka has forgotten (docs/transactions.md)."""
+    """All clients go on by themselves, but for one that librdkafka has forgotten (docs/recipes/transactions.md)."""
     waiting = run.wait_until_all_go_on(GO_ON_WITHIN_S)
     if any(client.at == HANGS_IN and client.crash is None for client in waiting):
         print(f"{waiting} stand still in librdkafka: a broker is restarted")

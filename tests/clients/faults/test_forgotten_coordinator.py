@@ -1,4 +1,4 @@
-"""librdkafka stands still when the group's coordinator was gone for a while (docs/transactions.md).
+"""librdkafka stands still when the group's coordinator was gone for a while (docs/recipes/transactions.md).
 
 The soak of faults lets it pass: it restarts a broker. When a librdkafka that does better is used, this fails.
 """

@@ -263,7 +263,7 @@ class Copier(TransactionalClient):
                 self._read.append(message)
             else:
                 self.saw("consume", message.error())
-                # Its offsets were not told, and librdkafka does not ask again: docs/transactions.md.
+                # Its offsets were not told, and librdkafka does not ask again: docs/recipes/transactions.md.
                 self._consumer.assign(self._consumer.assignment())
             wait_s = 0
         records = list(self._read)

@@ -21,7 +21,7 @@ CLOSED_SOONER = [
     "a large bare token",
     "a large handshake",
 ]
-"""Sizes that are refused close the connection at once, in Kafka after the delay (docs/differences.md)."""
+"""Sizes that are refused close the connection at once, in Kafka after the delay (docs/reference/differences.md)."""
 
 
 @pytest.mark.parametrize("case", [case for case in TABLE if case not in CLOSED_SOONER])

@@ -1,4 +1,4 @@
-"""The rows of docs/differences.md against the recorded Kafka: each of them is still needed."""
+"""The rows of docs/reference/differences.md against the recorded Kafka: each of them is still needed."""
 
 import pytest
 from broker_sim_integration.comparison.both_sides import compare_sides

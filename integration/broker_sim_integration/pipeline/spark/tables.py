@@ -25,7 +25,7 @@ def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
     """Return a table; raises PipelineError with the job that makes it, if it is not there."""
     frame = read_or_none(spark, directory, table)
     if frame is None:
-        raise PipelineError(f"no table {table} in {directory}: run the job that writes it first (docs/pipeline.md)")
+        raise PipelineError(f"no table {table} in {directory}: run the job that writes it (docs/operate/pipeline.md)")
     return frame
 
 

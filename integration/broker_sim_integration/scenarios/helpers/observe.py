@@ -42,7 +42,7 @@ COMPARED_APIS = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     }
 )
-"""The simulator serves fewer APIs, see docs/differences.md; the versions of these must be equal."""
+"""The simulator serves fewer APIs, see docs/reference/differences.md; the versions of these must be equal."""
 SHOWN_VALUES = 20
 SHOWN_BYTES = 24
 

@@ -194,7 +194,7 @@ class TestKill:
 
 
 class TestStop:
-    """Controlled shutdown; docs/decisions.md has what was measured with Kafka 4.3.1."""
+    """Controlled shutdown; docs/how/decisions.md has what was measured with Kafka 4.3.1."""
 
     def test_leaderships_move_at_once_and_the_broker_still_serves(self, cluster, nodes):
         stopped_at_ms = stop(cluster, 1)

@@ -92,7 +92,7 @@ def test_metadata_version_does_not_go_down(broker):
 def test_eligible_leader_replicas_are_not_turned_off(broker):
     response = update(broker, ("eligible.leader.replicas.version", 0, SAFE))
     assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    assert response.error_message.endswith("see docs/differences.md.")
+    assert response.error_message.endswith("see docs/reference/differences.md.")
     assert broker.image.features["eligible.leader.replicas.version"] == 1
 
 
