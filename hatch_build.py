@@ -1,8 +1,9 @@
 """Build hooks of broker-sim: native modules, and what the metadata say of the repository.
 
-With BROKER_SIM_COMPILE=1 a wheel has the purgatory's hot modules as mypyc compiles them. Without that variable a
-wheel is pure Python: the files of the repository as they stand. The native modules lie beside their sources and behave the same; `broker_sim.purgatory.compiled` tells whether they are there. A native
-build needs a C compiler and Python's headers, and fails without them.
+With BROKER_SIM_COMPILE=1 a wheel has the purgatory's hot modules as mypyc compiles them. Without that variable a wheel
+is pure Python: the files of the repository as they stand. The native modules lie beside their sources and behave the
+same; `broker_sim.purgatory.compiled` tells whether they are there. A native build needs a C compiler and Python's
+headers, and fails without them.
 
 `python hatch_build.py DIRECTORY` copies the package into a directory and compiles it there, for `make compiled`.
 """
