@@ -23,8 +23,8 @@ from broker_sim.chaos.settings import Settings, settings_by_name
 from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.cli.progress import progress_bar
 from broker_sim.cli.settings_options import settings_options
-from broker_sim.cluster.cluster import new_event_loop
 from broker_sim.errors import ApiError, ConfigError, MissingExtraError
+from broker_sim.runtime.scheduler import new_event_loop
 from broker_sim.runtime.virtual import pin_hash_seed
 
 if TYPE_CHECKING:

@@ -24,12 +24,12 @@ from broker_sim.cli.ending import Ending
 from broker_sim.cli.logs import FORMATS, LEVELS, logs_on_stderr
 from broker_sim.cli.parameters import USERS_VARIABLE, check_topics, parse_configs, parse_memory, parse_users
 from broker_sim.cluster.async_cluster import AsyncCluster
-from broker_sim.cluster.cluster import new_event_loop
 from broker_sim.cluster.trace_topic import TraceTopic
 from broker_sim.control.client import TOKEN_VARIABLE
 from broker_sim.control.server import ControlServer
 from broker_sim.errors import ApiError, ConfigError, MissingExtraError
 from broker_sim.protocol.release import releases
+from broker_sim.runtime.scheduler import new_event_loop
 from broker_sim.runtime.sockets import LIMIT_ADVICE, OPEN_FILES_ERRORS
 
 if TYPE_CHECKING:

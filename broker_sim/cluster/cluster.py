@@ -15,6 +15,8 @@ from broker_sim.cluster.async_cluster import AsyncCluster, name_of
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.control.verb import BlockingFace
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
+from broker_sim.runtime.scheduler import new_event_loop
+from broker_sim.runtime.system import Thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -59,7 +61,7 @@ class Cluster(Verbs, BlockingFace):
         if self._loop is not None:
             raise WrongStateError("the cluster runs already")
         loop = self._loop = new_event_loop()
-        self._thread = threading.Thread(target=_run, args=(loop,), name="broker-sim", daemon=True)
+        self._thread = Thread(target=_run, args=(loop,), name="broker-sim", daemon=True)
         self._thread.start()
         try:
             self._await(self._cluster.open())
@@ -186,13 +188,3 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
     """Run the loop until it is stopped, and close it when no task is left."""
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.get_loop().run_forever()
-
-
-def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return uvloop's loop if it is installed (extra `fast`), otherwise asyncio's."""
-    with contextlib.suppress(ImportError):
-        import uvloop  # noqa: PLC0415 - an extra
-
-        loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-        return loop
-    return asyncio.new_event_loop()

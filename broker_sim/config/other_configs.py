@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 from types import MappingProxyType
 from typing import Final
 
@@ -75,8 +75,10 @@ _WORDS: Final = re.compile(r"\[(\w+(?:, \w+)*)\]")
 @cache
 def other_configs() -> Mapping[str, ConfigDef]:
     """Return the definitions in `other_configs.jsonl`, by name."""
-    lines = files(__package__).joinpath("other_configs.jsonl").read_text("utf-8").splitlines()
-    definitions = (_definition(*json.loads(line)) for line in lines)
+    # By the loader of the package: `open` and Path may be those of pyfakefs.
+    lines = get_data(__name__, "other_configs.jsonl")
+    assert lines is not None
+    definitions = (_definition(*json.loads(line)) for line in lines.splitlines())
     return MappingProxyType({definition.name: definition for definition in definitions})
 
 

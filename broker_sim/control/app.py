@@ -31,7 +31,6 @@ from broker_sim.runtime.acceptor import accept_connections
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Mapping
 
     from aiohttp.typedefs import Handler, Middleware
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from broker_sim.control.server import ControlledCluster
     from broker_sim.control.verb import Verb
     from broker_sim.runtime.acceptor import Accepting
+    from broker_sim.runtime.system import StandardSocket
 
 CLOSE_TIMEOUT_S = 1.0
 """Time the end of the cluster waits for requests under way, such as half a body."""
@@ -73,7 +73,7 @@ class Serving:
         await self._runner.cleanup()
 
 
-async def serve(cluster: ControlledCluster, listening: socket.socket, guard: Guard) -> Serving:
+async def serve(cluster: ControlledCluster, listening: StandardSocket, guard: Guard) -> Serving:
     """Serve the cluster on a listening socket."""
     runner = web.AppRunner(
         _build_app(cluster, guard), access_log=None, logger=_logger_of_the_server(), shutdown_timeout=CLOSE_TIMEOUT_S

@@ -17,8 +17,9 @@ from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.sockets import address_text, bare_host, bind
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Iterable
+
+    from broker_sim.runtime.system import StandardSocket
 
 
 LISTEN_BACKLOG = 128
@@ -86,7 +87,7 @@ class ControlServer:
         self._socket.close()
 
 
-async def _until_readable(listening: socket.socket) -> None:
+async def _until_readable(listening: StandardSocket) -> None:
     """Wait for the first client; return at once where the event loop cannot tell (Windows)."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()

@@ -6,8 +6,8 @@ resolves. Error messages are like Kafka's, because clients see them.
 
 from __future__ import annotations
 
-import socket
 from ipaddress import ip_address
+from socket import inet_aton
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.controller.requests import ClientQuotaAlteration, Outcome
@@ -118,7 +118,7 @@ def _is_address(text: str) -> bool:
     if text == "localhost":
         return True
     try:
-        socket.inet_aton(text)  # as Java, it takes 127.1 too
+        inet_aton(text)  # as Java, it takes 127.1 too
     except OSError:
         pass
     else:

@@ -31,6 +31,7 @@ from broker_sim.controller.image_changes import changed, difference
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
 from broker_sim.metadata import MetadataImage
 from broker_sim.runtime.event_log import get_logger
+from broker_sim.runtime.system import close_descriptor, open_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,16 +106,16 @@ class MetadataStore:
         line = _line(change)
         temporary = self._path.with_suffix(".tmp")
         temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        descriptor = open_descriptor(str(temporary), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
             _write_all(descriptor, line)
             temporary.rename(self._path)
         except OSError:
-            os.close(descriptor)
+            close_descriptor(descriptor)
             temporary.unlink(missing_ok=True)
             raise
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            close_descriptor(self._descriptor)
         self._descriptor = descriptor
         self._image = self._written = image
         self.next_producer_id = next_producer_id
@@ -192,7 +193,7 @@ class MetadataStore:
                 with suppress(OSError):
                     change = {"version": self._image.version, "closed": True}
                     self._append(_line(change | {"next_producer_id": self.next_producer_id}))
-            os.close(self._descriptor)
+            close_descriptor(self._descriptor)
             self._descriptor = -1
 
 

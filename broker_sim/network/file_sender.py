@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.protocol.file_view import FileView
 from broker_sim.runtime.process import ProcessState
+from broker_sim.runtime.system import Socket
 
 if TYPE_CHECKING:
     import asyncio
@@ -77,7 +78,7 @@ class FileSender:
         self._queue: deque[Chunk] = deque()
         self._sent_bytes = 0
         """Number of bytes already sent of the first chunk in the queue."""
-        self._socket: socket.socket | None = None
+        self._socket: Socket | None = None
         self._is_draining = False
         """Whether the transport has bytes that come first."""
         self._is_waiting = False
@@ -146,7 +147,7 @@ class FileSender:
         try:
             if self._socket is None:
                 descriptor = self._transport.get_extra_info("socket").fileno()
-                self._socket = socket.socket(fileno=os.dup(descriptor))
+                self._socket = Socket(fileno=os.dup(descriptor))
             while self._queue:
                 wanted_bytes = min(len(self._queue[0]) - self._sent_bytes, left_bytes)
                 sent_bytes = self._send_part(self._socket, self._queue[0], wanted_bytes)
@@ -168,7 +169,7 @@ class FileSender:
             self.is_busy = False
             self._on_done()
 
-    def _send_part(self, to: socket.socket, chunk: Chunk, wanted_bytes: int) -> int:
+    def _send_part(self, to: Socket, chunk: Chunk, wanted_bytes: int) -> int:
         """Send the next bytes of the first one in the queue, and return how many went.
 
         Raises EOFError where a file is shorter than its view, and OSError.
@@ -198,7 +199,7 @@ class FileSender:
             self._sent_bytes = start + sent_bytes
         return sent_bytes
 
-    def _wait(self, to: socket.socket) -> None:
+    def _wait(self, to: Socket) -> None:
         if not self._is_waiting:
             self._loop.add_writer(to.fileno(), self._on_writable)
             self._is_waiting = True

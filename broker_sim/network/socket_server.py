@@ -21,13 +21,13 @@ from broker_sim.runtime.read_turns import ReadTurns, read_turns
 from broker_sim.runtime.sockets import bind
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Mapping, Sequence
 
     from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.log import MemoryAccount
     from broker_sim.runtime.acceptor import Accepting
     from broker_sim.runtime.process import Process
+    from broker_sim.runtime.system import StandardSocket
     from broker_sim.security import KafkaPrincipal
 
 OPEN: Final = ListenerSecurity()
@@ -43,7 +43,7 @@ class SocketServer:
         Port 0 takes any free one. Raises OSError with advice if that fails.
         """
         loop = asyncio.get_running_loop()
-        self._sockets: list[socket.socket] = []
+        self._sockets: list[StandardSocket] = []
         self._servers: dict[str, Accepting] = {}
         """Accepting sockets by listener."""
         self._secured: frozenset[str] = frozenset()

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import os
 
+from broker_sim.runtime.system import close_descriptor
+
 
 class OpenFile:
-    """A descriptor, closed when nobody refers to this object any more."""
+    """A descriptor of `open_descriptor`, closed when nobody refers to this object any more."""
 
     __slots__ = ("descriptor",)
 
@@ -22,7 +24,7 @@ class OpenFile:
         self.descriptor = descriptor
 
     def __del__(self) -> None:
-        os.close(self.descriptor)
+        close_descriptor(self.descriptor)
 
 
 class FileView:

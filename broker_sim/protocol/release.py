@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
+from pkgutil import get_data
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,7 +19,7 @@ from broker_sim.protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_FACTS: Final = Path(__file__).with_name("releases.jsonl")
+_FACTS: Final = "releases.jsonl"
 
 
 class FeatureLevels(NamedTuple):
@@ -48,7 +48,9 @@ class Release(NamedTuple):
 def releases() -> Mapping[str, Release]:
     """Return the known releases by name, the oldest first."""
     found = {}
-    for line in _FACTS.read_text(encoding="utf-8").splitlines():
+    facts_of_releases = get_data(__name__, _FACTS)  # by the loader: `open` and Path may be those of pyfakefs
+    assert facts_of_releases is not None
+    for line in facts_of_releases.splitlines():
         facts = json.loads(line)
         found[facts["release"]] = Release(
             facts["release"],

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 from functools import partial
 from ssl import SSLError
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.handshakes import Handshakes
 from broker_sim.runtime.sockets import LIMIT_ADVICE, address_text
+from broker_sim.runtime.system import StandardSocket
 
 if TYPE_CHECKING:
     import asyncio
@@ -52,7 +52,7 @@ class Accepting(Protocol):
 
 async def accept_connections(
     loop: asyncio.AbstractEventLoop,
-    listening: socket.socket,
+    listening: StandardSocket,
     make_protocol: Callable[[], asyncio.BaseProtocol],
     backlog: int,
     tls: ssl.SSLContext | None = None,
@@ -62,7 +62,7 @@ async def accept_connections(
 
     With `turns` TLS handshakes begin in turns.
     """
-    if isinstance(listening, socket.socket):
+    if isinstance(listening, StandardSocket):
         acceptor = _Acceptor(loop, listening, make_protocol, tls, turns)
         try:
             acceptor.start(backlog)
@@ -99,7 +99,7 @@ class _Acceptor:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        listening: socket.socket,
+        listening: StandardSocket,
         make_protocol: Callable[[], asyncio.BaseProtocol],
         tls: ssl.SSLContext | None,
         turns: ReadTurns | None,
@@ -147,18 +147,18 @@ class _Acceptor:
             else:
                 self._handshakes.add(connection)
 
-    def _begin_to_serve(self, connection: socket.socket) -> asyncio.Task[None]:
+    def _begin_to_serve(self, connection: StandardSocket) -> asyncio.Task[None]:
         task = self._loop.create_task(self._serve(connection))
         self._tasks.add(task)
         task.add_done_callback(partial(self._served, connection))
         return task
 
-    def _served(self, connection: socket.socket, task: asyncio.Task[None]) -> None:
+    def _served(self, connection: StandardSocket, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if task.cancelled():  # maybe before its first step, so not in `_serve`
             connection.close()
 
-    async def _serve(self, connection: socket.socket) -> None:
+    async def _serve(self, connection: StandardSocket) -> None:
         try:
             await self._loop.connect_accepted_socket(self._make_protocol, connection, ssl=self._tls)
         except OSError as error:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import asyncio
-    import socket
     from collections.abc import Callable
 
     from broker_sim.runtime.read_turns import ReadTurns
+    from broker_sim.runtime.system import StandardSocket
 
 HANDSHAKES_AT_ONCE: Final = 4
 HANDSHAKE_WAIT_S: Final = 0.005
@@ -33,21 +33,21 @@ class Handshakes:
         self,
         loop: asyncio.AbstractEventLoop,
         turns: ReadTurns | None,
-        serve: Callable[[socket.socket], asyncio.Task[None]],
+        serve: Callable[[StandardSocket], asyncio.Task[None]],
     ) -> None:
         """Serve connections: a task of `serve` ends with the handshake. Without `turns` they begin at once."""
         self._loop = loop
         self._turns = turns
         self._serve = serve
         self._silent: dict[_Silent, asyncio.TimerHandle] = {}
-        self._waiting: deque[socket.socket] = deque()
+        self._waiting: deque[StandardSocket] = deque()
         self._under_way = 0
         self._has_begun = False
         """Whether one has begun in this turn of the loop."""
         self._next: asyncio.TimerHandle | None = None
         self._is_held = False
 
-    def add(self, connection: socket.socket) -> None:
+    def add(self, connection: StandardSocket) -> None:
         """Take over a connection that was accepted."""
         if self._turns is None:
             self._wait(connection)
@@ -68,7 +68,7 @@ class Handshakes:
             self._turns.leave(silent.connection.fileno(), silent)
         silent.connection.close()
 
-    def _wait(self, connection: socket.socket) -> None:
+    def _wait(self, connection: StandardSocket) -> None:
         self._waiting.append(connection)
         self._begin()
 
@@ -130,7 +130,7 @@ class _Silent:
 
     __slots__ = ("_handshakes", "connection")
 
-    def __init__(self, connection: socket.socket, handshakes: Handshakes) -> None:
+    def __init__(self, connection: StandardSocket, handshakes: Handshakes) -> None:
         self.connection = connection
         self._handshakes = handshakes
 

@@ -12,9 +12,9 @@ Only Linux has an epoll. On other systems, and in virtual time, these sockets ar
 from __future__ import annotations
 
 import select
-import socket
-import sys
 from typing import TYPE_CHECKING, Final, Protocol
+
+from broker_sim.runtime.system import StandardSocket, epoll
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,7 +38,7 @@ class ReadTurns:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open the epoll. Raises OSError if no file can be opened."""
         self._loop = loop
-        self._epoll = select.epoll()
+        self._epoll = epoll()
         self._waiting: dict[int, Reader] = {}
         loop.add_reader(self._epoll.fileno(), self._next_turn)
 
@@ -72,6 +72,6 @@ class ReadTurns:
 
 def read_turns(loop: asyncio.AbstractEventLoop, listening: object) -> ReadTurns | None:
     """Return turns for connections of the listening socket, None where their sockets are read as they come."""
-    if sys.platform != "linux" or not isinstance(listening, socket.socket):
+    if epoll is None or not isinstance(listening, StandardSocket):
         return None
     return ReadTurns(loop)

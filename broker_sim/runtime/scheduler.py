@@ -6,7 +6,7 @@ A loop in virtual time has a clock of its own; every other loop uses the system'
 from __future__ import annotations
 
 import asyncio
-import threading
+import sys
 from collections import deque
 from contextlib import suppress
 from contextvars import copy_context
@@ -14,6 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker_sim_purgatory import SystemClock
+from broker_sim_purgatory.machine_time import monotonic_ns
+
+from broker_sim.runtime.system import Thread, are_sockets_replaced, socket_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +24,36 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import Clock
 
 _NS_PER_MS = 1_000_000
+_NS_PER_SECOND = 1_000_000_000
+
+
+class _SelectorEventLoop(asyncio.SelectorEventLoop):
+    """asyncio's loop, which would otherwise wake itself by a pair of replaced sockets."""
+
+    def _make_self_pipe(self) -> None:
+        self._ssock, self._csock = socket_pair()
+        self._ssock.setblocking(False)
+        self._csock.setblocking(False)
+        self._internal_fds += 1  # type: ignore[attr-defined]
+        self._add_reader(self._ssock.fileno(), self._read_from_self)  # type: ignore[attr-defined]
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return uvloop's loop if it is installed (extra `fast`), otherwise asyncio's."""
+    # If uvloop were imported now, it would take the replaced sockets for those of the standard library, for good.
+    if "uvloop" in sys.modules or not are_sockets_replaced():
+        with suppress(ImportError):
+            import uvloop  # noqa: PLC0415 - an extra
+
+            loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+            return loop
+    return asyncio.new_event_loop() if sys.platform == "win32" else _SelectorEventLoop()
+
+
+def _real_time(loop: asyncio.AbstractEventLoop) -> None:
+    """Let a loop of asyncio count real time while `time.monotonic` is replaced: its timers would not run in time."""
+    if isinstance(loop, asyncio.BaseEventLoop) and type(loop).time is asyncio.BaseEventLoop.time:
+        loop.time = lambda: monotonic_ns() / _NS_PER_SECOND  # type: ignore[method-assign]
 
 
 class BesideLoop:
@@ -77,7 +110,7 @@ def wait_beside(loop: asyncio.AbstractEventLoop, work: Callable[[], Any], on_don
             loop.call_soon_threadsafe(on_done, result)
 
     # Not a thread of the loop's executor: the end of the loop waits for those.
-    threading.Thread(target=run, name="broker-sim-waits", daemon=True).start()
+    Thread(target=run, name="broker-sim-waits", daemon=True).start()
 
 
 class Scheduler:
@@ -91,6 +124,7 @@ class Scheduler:
         clock: Clock | None = getattr(loop, "clock", None)
         self.is_virtual = clock is not None
         self._clock = SystemClock() if clock is None else clock
+        _real_time(loop)
         # uvloop counts from a reading rounded down to whole milliseconds, asyncio from an exact one.
         self._rounding_ms = 0 if isinstance(loop, asyncio.BaseEventLoop) else 1
         self._beside = BesideLoop(loop)

@@ -6,9 +6,13 @@ import errno
 import socket
 from typing import TYPE_CHECKING
 
+from broker_sim.runtime.system import Socket
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
+
+    from broker_sim.runtime.system import StandardSocket
 
 PORT_ERRORS = {errno.EADDRINUSE, errno.EACCES}
 """Errors that another port avoids."""
@@ -27,7 +31,7 @@ def bare_host(host: str) -> str:
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
-def bind(loop: asyncio.AbstractEventLoop, host: str, port: int, *, port_option: str = "--port") -> socket.socket:
+def bind(loop: asyncio.AbstractEventLoop, host: str, port: int, *, port_option: str = "--port") -> StandardSocket:
     """Return a socket bound to `host` and `port`; it does not listen yet.
 
     `port` 0 takes any free one. A loop with a method `bind(host, port)`, such as the virtual
@@ -36,7 +40,7 @@ def bind(loop: asyncio.AbstractEventLoop, host: str, port: int, *, port_option: 
 
     Raises OSError with one line that says what to do; `port_option` names the option to change.
     """
-    in_network: Callable[[str, int], socket.socket] = getattr(loop, "bind", _bind)
+    in_network: Callable[[str, int], StandardSocket] = getattr(loop, "bind", _bind)
     try:
         return in_network(host, port)
     except OSError as error:
@@ -58,9 +62,9 @@ def _share_option() -> int:
     return getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int) -> Socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound = Socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, _share_option(), 1)
         bound.bind((host, port))

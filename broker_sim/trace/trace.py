@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from broker_sim.runtime.event_log import get_logger
+from broker_sim.runtime.system import Thread
 from broker_sim.trace.lines import PurgatoryLife, to_lines
 from broker_sim.trace.parquet_sink import ParquetSink
 from broker_sim.trace.sinks import sink_of
@@ -50,7 +51,7 @@ class Trace:
         self._sinks: list[TraceSink] = [sink_of(Path(sink)) if isinstance(sink, str | Path) else sink for sink in sinks]
         self._closed = threading.Event()
         self._write_lock = threading.Lock()
-        self._writer = threading.Thread(target=self._run, name="trace-writer", daemon=True)
+        self._writer = Thread(target=self._run, name="trace-writer", daemon=True)
         self._writer.start()
 
     def observer(self, purgatory: str, broker_id: int, clock: Clock) -> PurgatoryTracer:

@@ -6,14 +6,13 @@ because adding a delay to a reading that was rounded down ends up to a milliseco
 """
 
 import threading
-import time
 from abc import abstractmethod
-from time import time_ns
 from typing import Final
 
+from broker_sim_purgatory.machine_time import monotonic_ns, wall_clock_ns
 from broker_sim_purgatory.native import mypyc_attr
 
-_monotonic_ns: Final = time.monotonic_ns
+_monotonic_ns: Final = monotonic_ns
 _NS_PER_MS = 1_000_000
 _MS_PER_SECOND = 1_000
 _NS_PER_SECOND = _NS_PER_MS * _MS_PER_SECOND
@@ -71,7 +70,7 @@ class SystemClock(Clock):
 
     def wall_clock_ms(self) -> int:
         """Milliseconds since 1970 by the machine's wall clock."""
-        return time_ns() // _NS_PER_MS
+        return wall_clock_ns() // _NS_PER_MS
 
     def deadline_ms(self, delay_ms: int) -> int:
         """Round the present up, so that no delay ends before its full length has passed."""

@@ -202,7 +202,7 @@ def test_compressed_records_are_read_or_name_their_extra(installed):
 
 def test_the_extra_fast_brings_another_event_loop(installed):
     program = (
-        "from broker_sim.cluster.cluster import new_event_loop;"
+        "from broker_sim.runtime.scheduler import new_event_loop;"
         "loop = new_event_loop(); print(type(loop).__module__); loop.close()"
     )
     done = installed.environment.run("python", "-c", program)

@@ -8,7 +8,6 @@ DIR/broker-1/ ...         the log directory of each broker, as Kafka's
 from __future__ import annotations
 
 import errno
-import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,6 +18,7 @@ from broker_sim.log import LogDirectory, first_log, lock_directory
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID
+from broker_sim.runtime.system import close_descriptor
 from broker_sim.transaction.records import TransactionLogValue, serde
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class DataDirectory:
         for directory in logs.values():
             directory.close()
         if self._lock is not None:
-            os.close(self._lock)
+            close_descriptor(self._lock)
             self._lock = None
 
 

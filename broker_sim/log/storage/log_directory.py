@@ -33,6 +33,7 @@ from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.event_log import get_logger
+from broker_sim.runtime.system import close_descriptor, open_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -194,7 +195,7 @@ class LogDirectory:
         """Close all files and release the lock."""
         self.files.close_all()
         if self._lock is not None:
-            os.close(self._lock)
+            close_descriptor(self._lock)
 
 
 def lock_directory(directory: StoragePath) -> int:
@@ -207,13 +208,13 @@ def lock_directory(directory: StoragePath) -> int:
     import fcntl  # noqa: PLC0415 - only for data on disk: Windows does not have it
 
     path = directory / LOCK_FILE
-    descriptor = os.open(str(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = open_descriptor(str(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if sys.platform == "linux":
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        os.close(descriptor)
+        close_descriptor(descriptor)
         raise LogDirectoryError(
             f"cannot lock {path}: another process or cluster uses this directory; stop it, or take another directory"
         ) from None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.log.storage.file_system import DiskSpace
 from broker_sim.protocol.file_view import FileView, OpenFile
+from broker_sim.runtime.system import open_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ class OpenFiles:
             return file
         while len(self._opened) >= self._most:
             self.close(next(iter(self._opened)))
-        opened = self._opened[path] = OpenFile(os.open(str(path), os.O_RDWR))
+        opened = self._opened[path] = OpenFile(open_descriptor(str(path), os.O_RDWR))
         return opened
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:

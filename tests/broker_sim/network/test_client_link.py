@@ -7,6 +7,7 @@ import pytest
 
 from broker_sim.network.client_link import ClientLink
 from broker_sim.protocol.file_view import FileView, OpenFile
+from broker_sim.runtime.system import open_descriptor
 
 SEND_BUFFER_BYTES = 100 * 1024
 
@@ -115,7 +116,7 @@ def test_link_leaves_no_work_to_the_garbage_collector(link, transport):
 def test_everything_behind_a_file_goes_its_way_until_it_is_sent(transport, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"content")
-    view = FileView(OpenFile(os.open(path, os.O_RDONLY)), 0, 7)
+    view = FileView(OpenFile(open_descriptor(str(path), os.O_RDONLY)), 0, 7)
     link, files = ClientLink(), Files()
     link.attach(transport, files)
     link.write([b"one"])

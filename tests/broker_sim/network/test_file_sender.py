@@ -10,6 +10,7 @@ import pytest
 from broker_sim.network.file_sender import MOST_BYTES_AT_ONCE, FileSender
 from broker_sim.protocol.file_view import FileView, OpenFile
 from broker_sim.runtime.process import Process
+from broker_sim.runtime.system import open_descriptor
 from broker_sim.runtime.virtual.run import VirtualScheduler
 
 MB = 1 << 20
@@ -80,7 +81,7 @@ class Way:
         self.done += 1
 
     def view(self, position, size_bytes):
-        return FileView(OpenFile(os.open(self.path, os.O_RDONLY)), position, size_bytes)
+        return FileView(OpenFile(open_descriptor(str(self.path), os.O_RDONLY)), position, size_bytes)
 
     def part(self, position, size_bytes):
         return CONTENT[position : position + size_bytes]

@@ -15,6 +15,7 @@ from broker_sim.network import Connection, SocketServer
 from broker_sim.protocol.file_view import FileView, OpenFile
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.scheduler import Scheduler
+from broker_sim.runtime.system import open_descriptor
 
 HOST = "127.0.0.1"
 MB = 1 << 20
@@ -46,7 +47,7 @@ class FileBroker:
         self.connections.append(connection)
         self.on_request.set()
         position, size = map(int, bytes(frame).split())
-        view = FileView(OpenFile(os.open(self.path, os.O_RDONLY)), position, size)
+        view = FileView(OpenFile(open_descriptor(str(self.path), os.O_RDONLY)), position, size)
         self.views += connection.sends_files
         send_response([size.to_bytes(4, "big"), view if connection.sends_files else view.read()])
 

@@ -9,13 +9,13 @@ import time
 import pytest
 
 from broker_sim.cluster.async_cluster import AsyncCluster
-from broker_sim.cluster.cluster import new_event_loop
 from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 from broker_sim.protocol.records import build_batch
+from broker_sim.runtime.scheduler import new_event_loop
 
 FETCH_VERSION = 12
 PATIENCE_S = 60

@@ -1,0 +1,88 @@
+"""What brokers take from the operating system, whatever a test has put in its place.
+
+Tests replace sockets and threads of the standard library: HTTPretty, pytest-socket, `mock.patch("socket.socket")`. All
+modules of the package take them from here, and clocks from `broker_sim_purgatory.SystemClock`.
+
+A child that is forked from this process loses what was opened here: a port, a connection or a lock ends with its last
+descriptor.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import select
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    import socket
+
+    StandardSocket = socket.socket
+else:
+    # Found by its base, because `socket.socket` may be replaced already.
+    StandardSocket = next(each for each in _socket.socket.__subclasses__() if each.__module__ == "socket")
+
+Thread: Final = threading.Thread
+epoll: Final[Any] = getattr(select, "epoll", None)
+"""None on other systems than Linux."""
+
+
+class Socket(StandardSocket):
+    """A socket of brokers; connections that it accepts are such sockets too."""
+
+    __slots__ = ()
+
+    def __init__(self, family: int = -1, type: int = -1, proto: int = -1, fileno: int | None = None) -> None:  # noqa: A002 - its name in the standard library
+        super().__init__(family, type, proto, fileno)
+        _sockets.add(self)
+
+    def accept(self) -> tuple[Socket, Any]:
+        """Return a new connection and the address of its client. Raises OSError."""
+        descriptor, address = self._accept()  # type: ignore[attr-defined]
+        return Socket(fileno=descriptor), address
+
+
+_sockets: WeakSet[Socket] = WeakSet()
+_descriptors: set[int] = set()
+
+
+def are_sockets_replaced() -> bool:
+    """Return whether `socket.socket` is another class now, such as a mock."""
+    return sys.modules["socket"].socket is not StandardSocket
+
+
+def socket_pair() -> tuple[Socket, Socket]:
+    """Return two connected sockets. Raises OSError."""
+    one, other = _socket.socketpair()
+    return Socket(fileno=one.detach()), Socket(fileno=other.detach())
+
+
+def open_descriptor(path: str, flags: int, mode: int = 0o777) -> int:
+    """Open a file as `os.open` does; close it by `close_descriptor`. Raises OSError."""
+    descriptor = os.open(path, flags, mode)
+    _descriptors.add(descriptor)
+    return descriptor
+
+
+def close_descriptor(descriptor: int) -> None:
+    """Close a file of `open_descriptor`; in a forked child it is closed already. Raises OSError."""
+    if descriptor in _descriptors:
+        _descriptors.remove(descriptor)
+        os.close(descriptor)
+
+
+def _close_in_child() -> None:
+    for each in list(_sockets):
+        with suppress(OSError):
+            each.close()
+    for descriptor in list(_descriptors):
+        with suppress(OSError):
+            close_descriptor(descriptor)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_in_child)
