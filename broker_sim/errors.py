@@ -234,5 +234,17 @@ class MissingExtraError(RuntimeError):
     """A package is not installed; the text says which extra brings it."""
 
 
+REFUSALS: Final = (
+    ApiError,
+    ConfigError,
+    UnknownBrokerError,
+    UnknownPartitionError,
+    WrongStateError,
+    ClusterTimeoutError,
+    MissingExtraError,
+)
+"""The errors that tell the caller of a verb what is wrong with the call; any other one is a defect."""
+
+
 def _listed(names: Iterable[object]) -> str:
     return ", ".join(map(str, names)) or "none"

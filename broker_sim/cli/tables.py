@@ -195,7 +195,9 @@ def print_purgatory(purgatory: dict[str, Any]) -> None:
     """Print the sizes of all purgatories, then all parked operations, the next to expire first."""
     console = Console()
     sizes = new_table("purgatories", "broker", "purgatory", "watched", "delayed", right=("watched", "delayed"))
-    parked = new_table("parked", "broker", "operation", "keys", "age", "left", "level", "bucket", right=("age", "left"))
+    parked = new_table(
+        *("parked", "broker", "operation", "keys", "waits for", "age", "left", "level", "bucket"), right=("age", "left")
+    )
     rows = []
     for broker in purgatory["brokers"]:
         for one in broker["purgatories"]:
@@ -206,6 +208,7 @@ def print_purgatory(purgatory: dict[str, Any]) -> None:
             str(broker_id),
             f"{operation['operation']} {operation['operation_id']}",
             ", ".join(operation["keys"]),
+            operation["waits_for"],
             f"{operation['age_ms']} ms",
             f"{operation['time_left_ms']} ms",
             str(operation["wheel_level"]),

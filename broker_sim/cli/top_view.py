@@ -143,13 +143,24 @@ def _figures(earlier: Mapping[tuple[int, str], _Purgatory], elapsed_s: float) ->
         Column("watched", lambda each: str(each.facts["watched"]), 6, is_right=True),
         Column("completed/s", lambda each: rate(each, "completed"), 4, is_right=True),
         Column("expired/s", lambda each: rate(each, "expired"), 5, is_right=True),
-        Column("oldest", _oldest, 3, is_right=True),
+        Column("oldest", _age_of_oldest, 3, is_right=True),
+        Column("waits for", _waits_for, 7, is_long=True),
     )
 
 
-def _oldest(purgatory: _Purgatory) -> str:
-    ages_ms = [operation["age_ms"] for operation in purgatory.parked]
-    return age_text(max(ages_ms)) if ages_ms else UNKNOWN
+def _oldest(purgatory: _Purgatory) -> Mapping[str, Any] | None:
+    return max(purgatory.parked, key=lambda operation: operation["age_ms"], default=None)
+
+
+def _age_of_oldest(purgatory: _Purgatory) -> str:
+    oldest = _oldest(purgatory)
+    return UNKNOWN if oldest is None else age_text(oldest["age_ms"])
+
+
+def _waits_for(purgatory: _Purgatory) -> str:
+    """Return what the oldest operation waits for."""
+    oldest = _oldest(purgatory)
+    return UNKNOWN if oldest is None else str(oldest["waits_for"])
 
 
 def _rate(now: _Purgatory, before: _Purgatory | None, what: str, elapsed_s: float) -> str:

@@ -322,11 +322,13 @@ class AsyncCluster(Verbs, AsyncFace):
             limit_s = wait_limit_s(self.nodes.controller.image)
         await self._wait(condition, lambda: f"{what}; look at the cluster's status", limit_s)
 
-    async def _until_changed(self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float) -> None:
+    async def _until_changed(
+        self, condition: Callable[[], object], describe: Callable[[], str], limit_s: float
+    ) -> None:
         with self.watched():
             await self._wait(condition, describe, limit_s)
 
-    async def _wait(self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float) -> None:
+    async def _wait(self, condition: Callable[[], object], describe: Callable[[], str], limit_s: float) -> None:
         try:
             async with asyncio.timeout(checked_s("timeout_s", limit_s)):
                 while not condition():
@@ -350,10 +352,14 @@ class AsyncCluster(Verbs, AsyncFace):
     async def wait_until(self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S) -> None:
         """Wait until `predicate()` is true; it is called whenever something changes.
 
-        It may read any state of the cluster, and no other state. Raises ClusterTimeoutError after
-        `timeout_s` seconds.
+        It may read any state of the cluster, and no other state. Raises ClusterTimeoutError, with what `describe`
+        returns, after `timeout_s` seconds.
         """
-        await self._until_changed(lambda: bool(predicate()), lambda: name_of(predicate), timeout_s)
+
+        def describe() -> str:
+            return f"{name_of(predicate)}\n{self.describe()}".rstrip()
+
+        await self._until_changed(predicate, describe, timeout_s)
 
     # -- addresses --------------------------------------------------------------------------------
 

@@ -51,6 +51,10 @@ class Cluster(Verbs, BlockingFace):
         self._cluster = AsyncCluster(*args, **kwargs)
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    def __repr__(self) -> str:
+        state = "not running" if self._loop is None else f"at {self.bootstrap_servers}"
+        return f"<{type(self).__name__} {state}>"
+
     # -- open and close -------------------------------------------------------------------------
 
     def open(self) -> Self:
@@ -120,8 +124,8 @@ class Cluster(Verbs, BlockingFace):
     def wait_until(self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S) -> None:
         """Wait until `predicate()` is true; it is called on this thread whenever something changes.
 
-        It may read any state of the cluster, and no other state. Raises ClusterTimeoutError after
-        `timeout_s` seconds.
+        It may read any state of the cluster, and no other state. Raises ClusterTimeoutError, with what `describe`
+        returns, after `timeout_s` seconds.
         """
         clock = SystemClock()
         end_ms = clock.now_ms() + round(timeout_s * 1_000)
@@ -133,7 +137,8 @@ class Cluster(Verbs, BlockingFace):
                     return
                 left_s = (end_ms - clock.now_ms()) / 1_000
                 if left_s <= 0 or not self._await(self._changed_after(count, left_s)):
-                    raise ClusterTimeoutError(f"waited {timeout_s:g} s for {name_of(predicate)}")
+                    text = f"waited {timeout_s:g} s for {name_of(predicate)}\n{self.describe()}"
+                    raise ClusterTimeoutError(text.rstrip())
         finally:
             self._await(self._watch(watched, begin=False))
 

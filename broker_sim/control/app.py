@@ -154,7 +154,8 @@ async def _carry_out(cluster: ControlledCluster, verb: Verb[..., Any], request: 
     if inspect.isawaitable(result):
         result = await result
     if isinstance(result, str):
-        return web.Response(body=result.encode(), headers={"Content-Type": METRICS_CONTENT_TYPE})
+        content_type = METRICS_CONTENT_TYPE if verb.name == "metrics" else "text/plain; charset=utf-8"
+        return web.Response(body=result.encode(), headers={"Content-Type": content_type})
     if result is None:
         status = cluster.status()
         result = status.broker(arguments["broker_id"]) if verb.is_for_brokers else status

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
@@ -21,7 +22,7 @@ import pytest
 from broker_sim.testing import CHAOS_MARKER, KAFKA_MARKER, VIRTUAL_MARKER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from broker_sim.cluster.arguments import ClusterOptions
     from broker_sim.cluster.cluster import Cluster
@@ -40,6 +41,8 @@ MARKERS: Final = {
 VIRTUAL_PLUGIN: Final = "broker_sim.testing.pytest_plugin"
 OPTIONS: Final = {"kafka_bootstrap": "--kafka-bootstrap", "kafka_containers": "--kafka-containers"}
 """Options of the command line that put a real Kafka in place of the simulator."""
+_INSIDE: Final = ("broker_sim.", "asyncio.", "concurrent.")
+"""The modules through which a call of a verb goes."""
 _PACKAGES: Final = {"broker_sim", "broker_sim_purgatory"}
 
 
@@ -95,6 +98,65 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         and CHAOS_MARKER not in fixtures.name2fixturedefs
     ):
         _fail_without_plugin(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add a section `kafka` to the report of a test that failed: the state of its simulated cluster in real time.
+
+    Of an error with which a verb refuses its call the report ends at that call.
+    """
+    if call.excinfo is not None and "broker_sim.errors" in sys.modules:
+        _hide_verbs(call.excinfo.value)
+    report = yield
+    if call.when == "call" and report.failed and not _describes_cluster(call.excinfo):
+        for name, cluster in _clusters_of(item):
+            if text := _description(cluster):
+                report.sections.append((name, text))
+    return report
+
+
+def _describes_cluster(error: pytest.ExceptionInfo[BaseException] | None) -> bool:
+    """Whether the message of the error has the state of the cluster, as that of `wait_until` has."""
+    return error is not None and error.typename == "ClusterTimeoutError" and "\n" in str(error.value)
+
+
+def _hide_verbs(error: BaseException) -> None:
+    """Cut the traceback of such an error off behind the last frame that is not the simulator's."""
+    from broker_sim.errors import REFUSALS  # noqa: PLC0415 - it is imported already
+
+    if isinstance(error, REFUSALS):
+        last, traceback = None, error.__traceback__
+        while traceback is not None:
+            if not traceback.tb_frame.f_globals.get("__name__", "").startswith(_INSIDE):
+                last = traceback
+            traceback = traceback.tb_next
+        if last is not None:
+            last.tb_next = None
+
+
+def _clusters_of(item: pytest.Item) -> Iterator[tuple[str, Cluster]]:
+    """Yield each simulated cluster in real time that is a fixture of the test, with the fixture's name."""
+    if "broker_sim.cluster.cluster" in sys.modules:
+        from broker_sim.cluster.cluster import Cluster  # noqa: PLC0415 - a fixture has imported it
+
+        for name, value in getattr(item, "funcargs", {}).items():
+            if isinstance(value, Cluster):
+                yield name, value
+
+
+def _description(cluster: Cluster) -> str:
+    """Return the state of the cluster in words, why there is none, or nothing for one that is closed."""
+    from broker_sim.errors import WrongStateError  # noqa: PLC0415 - see the module
+
+    try:
+        return cluster.describe()
+    except WrongStateError:
+        return ""
+    except Exception as error:  # noqa: BLE001 - the failure of the test is what has to be reported
+        return f"The state of the cluster cannot be told: {error!r}"
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,6 @@ from broker_sim.runtime.virtual.run import ENDING_S, VirtualRun
 from broker_sim.runtime.virtual.stdlib import pinned_hash_seed
 from broker_sim.runtime.virtual.task_order import GivenOrder, deviation_text
 from broker_sim.testing import VIRTUAL_MARKER
-from broker_sim.testing.cluster_text import cluster_text
 from broker_sim.testing.failure_watch import FailureWatch
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ class SeededRun(VirtualRun):
 
     def _look(self) -> str:
         events = super().report()
-        return events if self._cluster is None else f"{events}\n{cluster_text(self._cluster)}"
+        return events if self._cluster is None else f"{events}\n{self._cluster.describe()}"
 
 
 def _cluster(loop: VirtualEventLoop, options: VirtualTimeOptions) -> SimulatedCluster:

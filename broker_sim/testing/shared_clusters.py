@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from broker_sim.cluster.cluster import Cluster
 from broker_sim.cluster.text_forms import parse_topic
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from broker_sim.cluster.arguments import ClusterOptions
 
 K = TypeVar("K")
+
+KEPT_REQUESTS: Final = 100
+"""Number of requests that a cluster for tests records."""
 
 
 class SharedClusters(ABC, Generic[K]):
@@ -68,16 +71,19 @@ class SharedClusters(ABC, Generic[K]):
 class SimulatedClusters(SharedClusters[Cluster]):
     """Clusters of the simulator."""
 
-    def _open(self, options: ClusterOptions) -> Cluster:
+    def _open(self, options: ClusterOptions) -> AbstractContextManager[Cluster]:
         return new_cluster(options)
 
 
-def new_cluster(options: ClusterOptions, *, topics: Sequence[str] = ()) -> Cluster:
-    """Return a cluster for tests in real time with these topics only, not open yet."""
-    return Cluster(
+@contextmanager
+def new_cluster(options: ClusterOptions, *, topics: Sequence[str] = ()) -> Iterator[Cluster]:
+    """Open a cluster for tests in real time with these topics only; the report of a failure has its last requests."""
+    with Cluster(
         options.brokers,
         configs=configs_for_tests(options),
         topics=topics,
         security=options.security,
         users=options.users,
-    )
+    ) as cluster:
+        cluster.keep_requests(KEPT_REQUESTS)
+        yield cluster

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.status.coordinator_status import GroupsStatus, GroupStatus, groups_status
 from broker_sim.cluster.status.transaction_status import (
@@ -18,6 +19,7 @@ from broker_sim.cluster.status.transaction_status import (
 from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.metadata import NO_LEADER
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.runtime.process import ProcessState
 from broker_sim.runtime.sockets import address_text
 
 if TYPE_CHECKING:
@@ -42,10 +44,15 @@ class PurgatoryStatus:
     purged: int
     """Completed entries that purges removed from the watch lists."""
     parked: tuple[ParkedOperation, ...]
+    waits_for: tuple[str, ...]
+    """What each of `parked` waits for, in words."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
-        parked = [{**asdict(one), "keys": [str(key) for key in one.keys]} for one in self.parked]
+        parked = [
+            {**asdict(one), "keys": [str(key) for key in one.keys], "waits_for": waits_for}
+            for one, waits_for in zip(self.parked, self.waits_for, strict=True)
+        ]
         return {
             "name": self.name,
             "watched": self.watched,
@@ -78,8 +85,27 @@ class PurgatoriesStatus(tuple[PurgatoryStatus, ...]):
         return {"brokers": [{"id": broker, "purgatories": rows} for broker, rows in brokers.items()]}
 
 
+_WAITS_FOR: Final = {
+    "DeleteRecords": "followers to delete the records too",
+    "ElectLeader": "new leaders",
+    "Fetch": "records",
+    "Heartbeat": "a heartbeat of the member",
+    "Produce": "the high watermark",
+    "Rebalance": "members to join or to sync",
+    "ShareFetch": "records that nobody has acquired",
+    "ThrottledChannel": "the end of its throttle time",
+}
+"""What the operations of a purgatory wait for where nothing more can be said."""
+
+
 def purgatories_status(nodes: Nodes) -> PurgatoriesStatus:
     """Return every purgatory of every live broker, with its parked operations."""
+    followers_behind = cache(partial(_followers_behind, nodes))
+
+    def waits_for(name: str, one: ParkedOperation) -> str:
+        behind = [text for key in one.keys for text in followers_behind(key)] if name == "Produce" else []
+        return ", ".join(behind) or _WAITS_FOR.get(name, "an event on its keys")
+
     return PurgatoriesStatus(
         PurgatoryStatus(
             broker_id,
@@ -89,12 +115,34 @@ def purgatories_status(nodes: Nodes) -> PurgatoriesStatus:
             statistics.completed,
             statistics.expired,
             statistics.purged,
-            tuple(purgatory.parked()),
+            parked,
+            tuple(waits_for(statistics.name, one) for one in parked),
         )
         for broker_id, broker in nodes.brokers.items()
         for purgatory in broker.purgatories
         for statistics in [purgatory.statistics()]
+        for parked in [tuple(purgatory.parked())]
     )
+
+
+def _followers_behind(nodes: Nodes, key: object) -> list[str]:
+    """Return a text for each in-sync follower of a partition whose log ends before the leader's."""
+    if not isinstance(key, TopicPartition):
+        return []
+    try:
+        status = partition_status(nodes, *key)
+    except UnknownPartitionError:
+        return []
+    ends = {replica.broker: replica.log_end_offset for replica in status.replicas}
+    leader_end = ends.get(status.leader or NO_LEADER, 0)
+    texts = []
+    for broker_id in status.isr:
+        if broker_id != status.leader and ends.get(broker_id, 0) < leader_end:
+            state = nodes.node(broker_id).state
+            what = "" if state is ProcessState.RUNNING else f" ({state.value})"
+            from_offset = f" from offset {ends[broker_id]} on" if broker_id in ends else ""
+            texts.append(f"broker {broker_id}{what} to fetch {key}{from_offset}")
+    return texts
 
 
 @dataclass(frozen=True, slots=True)

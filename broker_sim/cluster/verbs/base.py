@@ -70,7 +70,9 @@ class BaseVerbs(Face):
         """
         raise NotImplementedError
 
-    async def _until_changed(self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float) -> None:
+    async def _until_changed(
+        self, condition: Callable[[], object], describe: Callable[[], str], limit_s: float
+    ) -> None:
         """Wait for any condition on the cluster. Raises ClusterTimeoutError with its description."""
         raise NotImplementedError
 

@@ -74,6 +74,13 @@ class StatusVerbs(BaseVerbs):
 
         return purgatories_status(self.nodes)
 
+    @verb("GET", "/describe")
+    def describe(self) -> str:
+        """Return in words: unusual brokers, partitions, groups, what waits for whom, and the last requests."""
+        from broker_sim.cluster.status.cluster_text import cluster_text  # noqa: PLC0415 - see `Verbs`
+
+        return cluster_text(self.nodes)
+
     @verb("GET", "/metrics")
     def metrics(self) -> str:
         """Return Kafka's metrics in the text format of Prometheus; needs the extra `metrics`.

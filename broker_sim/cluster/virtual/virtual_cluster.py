@@ -188,12 +188,16 @@ class VirtualCluster(Verbs, BlockingFace):
                 raise TimeoutError(f"not reached within {timeout_ms} ms")
 
     def wait_until(self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S) -> None:
-        """Step until `predicate()` is true. Raises ClusterTimeoutError after that much virtual time."""
+        """Step until `predicate()` is true.
+
+        Raises ClusterTimeoutError, with what `describe` returns, after that much virtual time.
+        """
         end_ns = self.loop.clock.now_ns + round(timeout_s * 1_000) * NS_PER_MS
         with self._failures_name_the_seed():
             reached = self.loop.run_until(lambda: bool(predicate()), end_ns)
         if not reached:
-            raise ClusterTimeoutError(f"waited {timeout_s:g} s for {name_of(predicate)}")
+            text = f"waited {timeout_s:g} s for {name_of(predicate)}\n{self.describe()}"
+            raise ClusterTimeoutError(text.rstrip())
 
     def advance(self, duration_ms: int) -> None:
         """Advance the time by `duration_ms`, running everything that is due in it."""

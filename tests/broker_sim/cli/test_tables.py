@@ -80,6 +80,7 @@ def test_several_listeners_of_a_broker_are_named(lines):
 def test_purgatory_fits_and_keeps_every_key(lines):
     parked = {
         "operation": "DelayedDeleteRecords", "operation_id": 123456789, "keys": [f"{TOPIC}-11"],
+        "waits_for": "broker 2 (paused) to fetch orders-0 from offset 41 on",
         "age_ms": 123456, "time_left_ms": 123456, "wheel_level": 3, "wheel_bucket": 12,
     }  # fmt: skip
     one = {"name": "DeleteRecords", "watched": 1, "num_delayed": 1, "parked": [parked]}

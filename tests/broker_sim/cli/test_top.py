@@ -15,7 +15,8 @@ from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
 
 def _operation(keys, age_ms, level, bucket):
-    return {"keys": keys, "age_ms": age_ms, "wheel_level": level, "wheel_bucket": bucket}
+    place = {"wheel_level": level, "wheel_bucket": bucket}
+    return {"keys": keys, "age_ms": age_ms, "waits_for": f"broker {level} to fetch", **place}
 
 
 def _answer(completed=0, expired=0, parked=()):
@@ -54,12 +55,14 @@ def _rows(terminal, table):
 
 def test_first_update_shows_parked_operations_and_no_rates(terminal):
     terminal.print(render(_answer(parked=PARKED), None, 0.0))
-    assert _rows(terminal, "purgatories") == [["3", "Fetch", "4", "7", "-", "-", "480", "ms"]]
+    assert _rows(terminal, "purgatories") == [
+        ["3", "Fetch", "4", "7", "-", "-", "480", "ms", "broker", "2", "to", "fetch"]
+    ]
 
 
 def test_rates_are_the_changes_between_updates_per_second(terminal):
     terminal.print(render(_answer(110, 7), _answer(10, 2), 2.5))
-    assert _rows(terminal, "purgatories") == [["3", "Fetch", "0", "7", "40.0", "2.0", "-"]]
+    assert _rows(terminal, "purgatories") == [["3", "Fetch", "0", "7", "40.0", "2.0", "-", "-"]]
 
 
 def test_restarted_broker_has_no_negative_rates(terminal):

@@ -1,5 +1,6 @@
 """The fixtures `kafka` and `kafka_cluster`, as a user's suite has them without a conftest.py."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -63,6 +64,62 @@ class TestOther:
 
 def test_tests_share_a_cluster_and_leave_nothing_in_it(run_here):
     run_here(SHARED).assert_outcomes(passed=4)
+
+
+FAILING = """
+from broker_sim import WrongStateError
+
+@pytest.mark.kafka(topics=["orders:1:3"])
+def test_wait(kafka):
+    kafka.pause(kafka.followers("orders")[0])
+    kafka.wait_until(lambda: kafka.high_watermark("orders") == 3, timeout_s=0.01)
+
+@pytest.mark.kafka(topics=["orders:1:3"])
+def test_assertion(kafka):
+    kafka.produce("orders", "x")
+    assert kafka.high_watermark("orders") == 2
+
+def test_verb(kafka):
+    kafka.pause(9)
+
+def test_defect(kafka):
+    kafka.wait_until(lambda: kafka.unknown)
+
+def test_closed(kafka_cluster):
+    kafka_cluster.close()
+    kafka_cluster.leader("orders")
+
+@pytest.mark.kafka(brokers=1)
+def test_expected(kafka):
+    with pytest.raises(WrongStateError):
+        kafka.resume(1)
+"""
+
+
+def test_failures_show_the_cluster_and_no_frames_of_a_verb(run_here, pytester):
+    result = run_here(FAILING)
+    result.assert_outcomes(failed=5, passed=1)
+    reports = dict(zip(("wait", "assertion", "verb", "defect", "closed"), _failures(result), strict=True))
+    section = "-- kafka --"
+    assert section not in reports["wait"], "the message has it"
+    assert "E         orders-0: leader 1, epoch 0, ISR " in reports["wait"]
+    assert "is paused" in reports["wait"]
+    assert section in reports["assertion"]
+    assert "high watermark 1; logs: " in reports["assertion"]
+    for name, error in {
+        "wait": "ClusterTimeoutError",
+        "verb": "UnknownBrokerError",
+        "closed": "WrongStateError",
+    }.items():
+        assert reports[name].count(".py:") == 1, reports[name]
+        assert error in reports[name]
+    assert "cluster.py:" in reports["defect"], "frames that may show a defect are kept"
+
+
+def _failures(result):
+    """Return the text of each failure."""
+    text = result.stdout.str().partition("= FAILURES =")[2].partition("= short test summary")[0]
+    return re.split(r"^_{5,} test_\w+ _{5,}$", text, flags=re.MULTILINE)[1:]
 
 
 FRESH = """

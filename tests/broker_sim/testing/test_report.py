@@ -74,7 +74,7 @@ def test_report_tells_requests_parked_operations_partitions_and_groups(run_suite
     result.stdout.fnmatch_lines_random(
         [
             "E * Fetch of broker ?: * wait for records, the first for * ms more: orders-0",
-            "E * Heartbeat of broker ?: 1 wait for members to be heard of again, *",
+            "E * Heartbeat of broker ?: 1 waits for a heartbeat of the member, *",
         ]
     )
 

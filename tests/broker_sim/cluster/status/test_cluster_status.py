@@ -5,7 +5,7 @@ import json
 import pytest
 
 from broker_sim.cluster.status.cluster_status import LinkStatus
-from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, fetch_request
+from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.handlers.faults import Fault
@@ -98,8 +98,21 @@ def test_parked_operation_is_listed_in_the_purgatory_of_its_broker(cluster):
     request = fetch_request(("orders", 0), max_wait_ms=3_000)
     cluster.client().send(follower, request, FETCH_VERSION)
     cluster.advance(100)
-    (parked,) = cluster.purgatory().of(follower, "Fetch").parked
+    purgatory = cluster.purgatory().of(follower, "Fetch")
+    (parked,) = purgatory.parked
+    assert purgatory.to_json()["parked"][0]["waits_for"] == "records"
     assert (parked.operation, parked.age_ms, parked.time_left_ms) == ("DelayedFetch", 100, 2_900)
+
+
+def test_produce_request_waits_for_the_followers_that_have_not_fetched_it(cluster):
+    leader, (paused, killed) = cluster.leader("orders"), cluster.followers("orders")
+    cluster.pause(paused)
+    cluster.kill(killed)
+    cluster.client().send(leader, produce_request(("orders", 0), acks=-1, timeout_ms=5_000), PRODUCE_VERSION)
+    cluster.advance(100)
+    assert cluster.purgatory().of(leader, "Produce").waits_for == (
+        f"broker {paused} (paused) to fetch orders-0 from offset 0 on, broker {killed} (dead) to fetch orders-0",
+    )
 
 
 def test_unknown_purgatory_is_refused_with_those_that_there_are(cluster):

@@ -1,10 +1,9 @@
-"""What the report of a failed test tells of the cluster."""
+"""The state of a cluster in words."""
 
 import pytest
 
 from broker_sim import Fault, VirtualCluster
 from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, produce_request
-from broker_sim.testing.cluster_text import cluster_text
 
 RELEASE = 2
 SLOW = {"replica.lag.time.max.ms": 60_000, "broker.session.timeout.ms": 60_000}
@@ -19,7 +18,7 @@ def cluster():
 
 
 def lines(cluster):
-    return cluster_text(cluster.inside).splitlines()
+    return cluster.describe().splitlines()
 
 
 def send(cluster, **arguments):
@@ -42,8 +41,8 @@ def test_parked_request_names_whom_it_waits_for_and_is_not_answered(cluster):
     assert f"{other} to 1" in partition
     assert f"{paused} (paused) to 0" in partition
     assert (
-        f"  Produce of broker {leader}: orders-0 waits for brokers {paused} (paused) to fetch, "
-        "3000 of 30000 ms are over"
+        f"  Produce of broker {leader}: orders-0 waits for broker {paused} (paused) to fetch orders-0 "
+        "from offset 0 on, 3000 of 30000 ms are over"
     ) in told
     (request,) = [line for line in told if " s Produce" in line]
     assert request.endswith(f" s Produce orders-0 to broker {leader}, not answered yet")
@@ -54,7 +53,7 @@ def test_answers_tell_their_errors_and_injected_faults_and_links_are_shown(clust
     cluster.set_link(1, 2, delay_ms=7)
     send(cluster)
     cluster.advance(100)
-    text = cluster_text(cluster.inside)
+    text = cluster.describe()
     assert "answered after 0 ms: NOT_ENOUGH_REPLICAS" in text
     assert "  an injected fault has hit 1 requests of PRODUCE" in text
     assert "  the link from 1 to 2 takes 7 ms" in text

@@ -1,9 +1,12 @@
-"""The state of a cluster, in words for the report of a failed test."""
+"""The state of a cluster in words: what a failed test shows, and what the verb `describe` returns."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim_purgatory import SystemClock
+
+from broker_sim.cluster.status.cluster_status import cluster_status, purgatories_status
 from broker_sim.handlers.context import RequestContext
 from broker_sim.handlers.faults.targets import targets_of
 from broker_sim.protocol.api_keys import ApiKey
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
     from broker_sim_purgatory import ParkedOperation
 
-    from broker_sim.cluster.async_cluster import AsyncCluster
+    from broker_sim.cluster.nodes.nodes import Nodes
     from broker_sim.cluster.status.cluster_status import ClusterStatus, PartitionStatus, PurgatoryStatus
     from broker_sim.cluster.status.coordinator_status import GroupStatus
     from broker_sim.cluster.status.share_status import SharePartitionStatus
@@ -24,28 +27,18 @@ SHOWN_CLIENTS: Final = 8
 SHOWN_REQUESTS: Final = 5
 SHOWN_PARKED: Final = 5
 SHOWN_KEYS: Final = 4
-WHY: Final = {
-    "DeleteRecords": "for the followers to delete them too",
-    "ElectLeader": "for the new leaders",
-    "Fetch": "for records",
-    "Heartbeat": "for members to be heard of again",
-    "Rebalance": "for members to join or to sync",
-    "ShareFetch": "for records that nobody has",
-    "ThrottledChannel": "until their quota lets them go on",
-}
-"""What the operations of a purgatory wait for; those of produce requests wait for certain brokers."""
 
 
-def cluster_text(cluster: AsyncCluster) -> str:
+def cluster_text(nodes: Nodes) -> str:
     """Return brokers that do not run, partitions of the test, groups, what is parked and the last requests."""
-    status = cluster.status()
+    status = cluster_status(nodes)
     sections = {
         "brokers": _brokers(status),
         "partitions": _partitions(status),
         "groups": [_group(group) for group in status.groups],
-        "parked": [line for one in cluster.purgatory() for line in _parked(one, status)],
+        "parked": [line for one in purgatories_status(nodes) for line in _parked(one)],
     }
-    sections |= _requests(cluster)
+    sections |= _requests(nodes)
     return "\n".join(
         f"{title}:\n" + "\n".join(f"  {line}" for line in lines) for title, lines in sections.items() if lines
     )
@@ -124,19 +117,22 @@ def _names(keys: Iterable[object]) -> str:
     return ", ".join(_cut(sorted(map(str, keys)), SHOWN_KEYS)) or "nothing"
 
 
-def _parked(purgatory: PurgatoryStatus, status: ClusterStatus) -> Iterator[str]:
-    """Tell produce requests one by one, and how many others wait for what."""
+def _parked(purgatory: PurgatoryStatus) -> Iterator[str]:
+    """Return a line for each produce request, and one for all others that wait for the same."""
     where = f"{purgatory.name} of broker {purgatory.broker}"
     if purgatory.name == "Produce":
-        lines = [f"{where}: {_produce(one, status)}" for one in purgatory.parked]
+        lines = [
+            f"{where}: {_names(one.keys)} waits for {waits_for}, {one.age_ms} of {one.delay_ms} ms are over"
+            for one, waits_for in zip(purgatory.parked, purgatory.waits_for, strict=True)
+        ]
         yield from _cut(lines, SHOWN_PARKED)
         return
     parked = [one for one in purgatory.parked if _of_the_test(one)]
     if parked:
         keys = {key for one in parked for key in _of_the_test(one)}
         left_ms = min(one.time_left_ms for one in parked)
-        why = WHY.get(purgatory.name, "for what it is watched under")
-        yield f"{where}: {len(parked)} wait {why}, the first for {left_ms} ms more: {_names(keys)}"
+        waits = f"{len(parked)} {'waits' if len(parked) == 1 else 'wait'} for {purgatory.waits_for[0]}"
+        yield f"{where}: {waits}, the first for {left_ms} ms more: {_names(keys)}"
 
 
 def _of_the_test(one: ParkedOperation) -> list[str]:
@@ -144,46 +140,37 @@ def _of_the_test(one: ParkedOperation) -> list[str]:
     return [key for key in map(str, one.keys) if not key.startswith("__")]
 
 
-def _produce(one: ParkedOperation, status: ClusterStatus) -> str:
-    behind: set[str] = set()
-    states = {broker.id: broker.state for broker in status.brokers}
-    for topic in status.topics:
-        for partition in topic.partitions:
-            if f"{topic.name}-{partition.partition}" in map(str, one.keys):
-                ends = {each.broker: each.log_end_offset for each in partition.replicas}
-                end = ends.get(partition.leader or 0, 0)
-                behind |= {f"{broker} ({states[broker]})" for broker in partition.isr if ends.get(broker, -1) < end}
-    whom = f"brokers {', '.join(sorted(behind))} to fetch" if behind else "the high watermark"
-    return f"{_names(one.keys)} waits for {whom}, {one.age_ms} of {one.delay_ms} ms are over"
-
-
-def _requests(cluster: AsyncCluster) -> dict[str, list[str]]:
+def _requests(nodes: Nodes) -> dict[str, list[str]]:
     """Return a section for each of the clients that were heard of last."""
     by_client: dict[str, list[RequestStatus]] = {}
-    for one in cluster.nodes.requests.find(None, None):
+    for one in nodes.requests.find(None, None):
         name = one.client_id or "clients without a name"
         by_client[name] = [*by_client.pop(name, [])[1 - SHOWN_REQUESTS :], one]
     return {
-        f"last requests of {name}": [_request(one, cluster) for one in requests]
+        f"last requests of {name}": [_request(one, nodes) for one in requests]
         for name, requests in list(by_client.items())[-SHOWN_CLIENTS:]
     }
 
 
-def _request(one: RequestStatus, cluster: AsyncCluster) -> str:
-    clock = cluster.nodes.scheduler.clock
-    at_s = (one.received_ms - clock.wall_clock_ms() + clock.now_ms()) / 1000
+def _request(one: RequestStatus, nodes: Nodes) -> str:
+    clock = nodes.scheduler.clock
+    ago_ms = clock.wall_clock_ms() - one.received_ms
+    # In virtual time a moment has a name.
+    when = f"{ago_ms / 1000:.3f} s ago"
+    if not isinstance(clock, SystemClock):
+        when = f"{(clock.now_ms() - ago_ms) / 1000:.3f} s"
     errors = ", ".join(error.name for error in one.errors)
     outcome = "not answered yet"
     if one.elapsed_ms is not None:
         outcome = f"answered after {one.elapsed_ms} ms{f': {errors}' if errors else ''}"
-    names = ", ".join(_cut(_targets(one, cluster), SHOWN_KEYS))
+    names = ", ".join(_cut(_targets(one, nodes), SHOWN_KEYS))
     what = f" {names}" if names else ""
-    return f"{at_s:.3f} s {one.api}{what} to broker {one.broker}, {outcome}"
+    return f"{when} {one.api}{what} to broker {one.broker}, {outcome}"
 
 
-def _targets(one: RequestStatus, cluster: AsyncCluster) -> list[str]:
+def _targets(one: RequestStatus, nodes: Nodes) -> list[str]:
     """Return the partitions or topics that a request names; none if its broker is dead."""
-    broker = cluster.nodes.brokers.get(one.broker)
+    broker = nodes.brokers.get(one.broker)
     if broker is None:
         return []
     connection: Any = None  # nothing is asked of it
