@@ -19,7 +19,7 @@ TEN = 10
 STATE_STYLES = {"running": "green", "paused": "yellow", "dead": "red"}
 
 LONG = ("address", "api", "assignment", "client", "effect", "errors", "end offsets", "host", "ISR", "keys",
-        "member", "operation", "principal", "resource", "rule", "topic", "where")  # fmt: skip
+        "member", "operation", "principal", "resource", "rule", "topic", "waits for", "where")  # fmt: skip
 """Columns that are folded into several lines in a narrow terminal."""
 
 
@@ -192,11 +192,14 @@ def _node(node_id: int) -> str:
 
 
 def print_purgatory(purgatory: dict[str, Any]) -> None:
-    """Print the sizes of all purgatories, then all parked operations, the next to expire first."""
+    """Print the sizes of all purgatories, then all parked operations, the next to expire first.
+
+    The column `wheel` has level and bucket.
+    """
     console = Console()
     sizes = new_table("purgatories", "broker", "purgatory", "watched", "delayed", right=("watched", "delayed"))
     parked = new_table(
-        *("parked", "broker", "operation", "keys", "waits for", "age", "left", "level", "bucket"), right=("age", "left")
+        *("parked", "broker", "operation", "keys", "waits for", "age", "left", "wheel"), right=("age", "left")
     )
     rows = []
     for broker in purgatory["brokers"]:
@@ -211,8 +214,7 @@ def print_purgatory(purgatory: dict[str, Any]) -> None:
             operation["waits_for"],
             f"{operation['age_ms']} ms",
             f"{operation['time_left_ms']} ms",
-            str(operation["wheel_level"]),
-            str(operation["wheel_bucket"]),
+            f"{operation['wheel_level']}/{operation['wheel_bucket']}",
         )
     console.print(sizes)
     console.print(parked)
