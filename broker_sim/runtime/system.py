@@ -15,6 +15,7 @@ import select
 import sys
 import threading
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     StandardSocket = socket.socket
 else:
+    import_module("socket")  # makes the class
     # Found by its base, because `socket.socket` may be replaced already.
     StandardSocket = next(each for each in _socket.socket.__subclasses__() if each.__module__ == "socket")
 

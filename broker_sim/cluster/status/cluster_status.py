@@ -126,7 +126,7 @@ def purgatories_status(nodes: Nodes) -> PurgatoriesStatus:
 
 
 def _followers_behind(nodes: Nodes, key: object) -> list[str]:
-    """Return a text for each in-sync follower of a partition whose log ends before the leader's."""
+    """Return which in-sync followers have logs that end before the leader's; a text for each offset of theirs."""
     if not isinstance(key, TopicPartition):
         return []
     try:
@@ -135,14 +135,18 @@ def _followers_behind(nodes: Nodes, key: object) -> list[str]:
         return []
     ends = {replica.broker: replica.log_end_offset for replica in status.replicas}
     leader_end = ends.get(status.leader or NO_LEADER, 0)
-    texts = []
+    behind: dict[int | None, list[str]] = {}
     for broker_id in status.isr:
-        if broker_id != status.leader and ends.get(broker_id, 0) < leader_end:
+        end = ends.get(broker_id)  # None for a dead one
+        if broker_id != status.leader and (end or 0) < leader_end:
             state = nodes.node(broker_id).state
-            what = "" if state is ProcessState.RUNNING else f" ({state.value})"
-            from_offset = f" from offset {ends[broker_id]} on" if broker_id in ends else ""
-            texts.append(f"broker {broker_id}{what} to fetch {key}{from_offset}")
-    return texts
+            name = str(broker_id) if state is ProcessState.RUNNING else f"{broker_id} ({state.value})"
+            behind.setdefault(end, []).append(name)
+    return [
+        f"{'broker' if len(names) == 1 else 'brokers'} {' and '.join(names)} to fetch {key}"
+        f"{'' if end is None else f' from offset {end} on'}"
+        for end, names in behind.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)
