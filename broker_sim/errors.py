@@ -168,6 +168,15 @@ ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ("The coordinator is loading and hence can't process requests."),
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
     ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
+    ErrorCode.BROKER_NOT_AVAILABLE: "The broker is not available.",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "The request attempted to perform an operation on an invalid topic.",
+    ErrorCode.INVALID_CONFIG: "Configuration is invalid.",
+    ErrorCode.NOT_CONTROLLER: "This is not the correct controller for this cluster.",
+    ErrorCode.BROKER_ID_NOT_REGISTERED: "The given broker ID was not registered.",
+    ErrorCode.TRANSACTION_ABORTABLE: (
+        "The server encountered an error with the transaction. The client can abort the transaction to continue"
+        " using this transactional ID."
+    ),
     ErrorCode.NOT_ENOUGH_REPLICAS: ("Messages are rejected since there are fewer in-sync replicas than required."),
     ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",

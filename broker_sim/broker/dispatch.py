@@ -7,12 +7,12 @@ is `PendingResponse`.
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.context import RequestContext
-from broker_sim.handlers.faults import Loss, error_answer
+from broker_sim.handlers.error_answers import UNSUPPORTED_API_VERSIONS, whole_answer
+from broker_sim.handlers.faults import Loss
 from broker_sim.protocol.api_keys import ApiKey, request_class
 from broker_sim.protocol.codec import decode
 from broker_sim.protocol.errors import ProtocolError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from broker_sim.broker.throttling import ThrottledRequest, Throttling
     from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
     from broker_sim.handlers.context import Handler
-    from broker_sim.handlers.faults import FaultInjector
+    from broker_sim.handlers.faults import FaultInjector, RequestFaults
     from broker_sim.handlers.request_log import LogEntry, RequestLog
     from broker_sim.network import SendResponse
     from broker_sim.protocol.message import Chunk
@@ -75,7 +75,7 @@ class RequestDispatcher:
             return
         request: Any = decode(request_class(api_key), api_version, frame, offset)
         context = RequestContext(self._broker, connection, api_key, api_version, header.client_id)
-        pending = PendingResponse(header, request, context, send_response)
+        pending = PendingResponse(header, request, context, send_response, self._call_later)
         if self._requests.limit:
             pending.log_entry = self._requests.begin(request, context)
         if self._quotas.is_enabled:
@@ -105,22 +105,22 @@ class RequestDispatcher:
         if faults is None:
             return True
         context.faults = faults
+        if faults.loss is Loss.REQUEST:
+            context.connection.close(INJECTED)
+            return False
+        pending.faults = faults
+        answer = faults.answer(pending.request)
         if faults.throttle_ms:
             if pending.throttled is None:
                 pending.throttled = self._throttling.begin(context)
             pending.throttled.hold_up(faults.throttle_ms)
-        if faults.loss is Loss.REQUEST:
-            context.connection.close(INJECTED)
-            return False
-        if faults.loss is Loss.RESPONSE:
-            pending.is_lost = True
+        if answer is None:
             return True
-        if faults.delay_ms:
-            pending.delay = partial(self._call_later, faults.delay_ms)
-        answer = faults.answer(pending.request, context)
-        if answer is not None:
-            pending.respond(answer)
-        return answer is None
+        if answer.message is None:
+            context.connection.close(INJECTED)
+        else:
+            pending.respond(answer.message, answer.api_version)
+        return False
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
@@ -134,7 +134,7 @@ class RequestDispatcher:
                 f"client {header.client_id!r} should ask ApiVersions first"
             )
         response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
-        return encode_response(header.api_key, 0, header.correlation_id, response)
+        return encode_response(header.api_key, UNSUPPORTED_API_VERSIONS, header.correlation_id, response)
 
 
 class PendingResponse:
@@ -148,41 +148,55 @@ class PendingResponse:
     4. it is encoded and sent
     """
 
-    __slots__ = ("_header", "_send_response", "context", "delay", "is_lost", "log_entry", "request", "throttled")
+    __slots__ = (
+        "_call_later", "_header", "_send_response", "context", "faults", "log_entry", "request", "throttled",
+    )  # fmt: skip
 
     def __init__(
-        self, header: RequestHeader, request: Any, context: RequestContext, send_response: SendResponse
+        self,
+        header: RequestHeader,
+        request: Any,
+        context: RequestContext,
+        send_response: SendResponse,
+        call_later: Callable[..., object],
     ) -> None:
         self._header = header
         self._send_response = send_response
+        self._call_later = call_later
         self.request = request
         self.context = context
-        self.is_lost = False
-        """Whether an injected fault closes the connection in place of the response."""
-        self.delay: Callable[..., object] | None = None
-        """Calls a function later than now where an injected fault holds the response back, else None."""
+        self.faults: RequestFaults | None = None
+        """The injected faults that lose the response or hold it back, None without any."""
         self.throttled: ThrottledRequest | None = None
         self.log_entry: LogEntry | None = None
 
-    def respond(self, message: Any) -> None:
-        """Send the response, now or later; None ends a request that has no response (acks=0)."""
-        if self.is_lost:
-            self.context.connection.close(INJECTED)
-        elif self.delay is not None:
-            self.delay(self._send, message)
-        else:
-            self._send(message)
+    def respond(self, message: Any, api_version: int | None = None) -> None:
+        """Send the response, now or later; None ends a request that has no response (acks=0).
 
-    def _send(self, message: Any) -> None:
+        `api_version` is the version that it is written in, None for that of the request.
+        """
+        faults = self.faults
+        if faults is None:
+            self._send(message, api_version)
+        elif faults.loss:
+            self.context.connection.close(INJECTED)
+        elif delay_ms := faults.delay_ms:
+            self._call_later(delay_ms, self._send, message, api_version)
+        else:
+            self._send(message, api_version)
+
+    def _send(self, message: Any, api_version: int | None) -> None:
         if self.throttled is not None:
             self.throttled.settle(message)
         if self.log_entry is not None:
             self.log_entry.note_response(message)
         chunks: list[Chunk] | None = None
         if message is not None:
-            api_key, api_version, correlation_id, _ = self._header
+            api_key, version, correlation_id, _ = self._header
             try:
-                chunks = encode_response(api_key, api_version, correlation_id, message)
+                chunks = encode_response(
+                    api_key, version if api_version is None else api_version, correlation_id, message
+                )
             except ProtocolError as error:
                 chunks = self._encode_unfit(error)
         self._send_response(chunks)
@@ -197,7 +211,7 @@ class PendingResponse:
         log.bind(broker.clock, node=f"broker-{broker.broker_id}").error(
             "answer_unfit", api=api_key.api_name, peer=connection.peer, reason=str(error)
         )
-        answer = error_answer(api_key, self.request, api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+        answer = whole_answer(api_key, self.request, api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
         if answer is not None:
             with suppress(ProtocolError):
                 return encode_response(api_key, api_version, correlation_id, answer)

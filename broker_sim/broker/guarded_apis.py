@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.faults import error_answer
+from broker_sim.handlers.error_answers import whole_answer
 from broker_sim.handlers.support.authorization import is_authorized_on_cluster
 
 if TYPE_CHECKING:
@@ -29,6 +29,6 @@ def _guarded(spec: ApiSpec) -> ApiSpec:
             handler(request, context, respond)
         else:
             code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            respond(error_answer(context.api_key, request, context.api_version, code))
+            respond(whole_answer(context.api_key, request, context.api_version, code))
 
     return spec._replace(handler=handle)

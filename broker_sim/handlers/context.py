@@ -132,8 +132,11 @@ class RequestThrottle(Protocol):
 class InjectedErrors(Protocol):
     """The injected errors of one request."""
 
-    def error_for(self, topic: str, partition: int = -1) -> ErrorCode:
-        """Return the error that answers this partition, or this topic; NONE without one."""
+    def error_for(self, topic: str, partition: int = -1, *, acknowledges: bool = False) -> ErrorCode:
+        """Return the error that answers this partition, or this topic; NONE without one.
+
+        `acknowledges` is for the records of the partition that a share fetch acknowledges.
+        """
 
 
 class Permissions(Protocol):

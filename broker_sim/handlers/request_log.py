@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.errors import ErrorCode
-from broker_sim.protocol.message import Struct
+from broker_sim.protocol.message import error_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from broker_sim.handlers.context import RequestContext
     from broker_sim.protocol.api_keys import ApiKey
@@ -38,7 +38,7 @@ class RequestStatus:
     @property
     def errors(self) -> tuple[ErrorCode, ...]:
         """The different errors in the answer, wherever they stand."""
-        return tuple(sorted({ErrorCode(code) for code in _error_codes(self.response) if code}))
+        return tuple(sorted({ErrorCode(code) for code in error_codes(self.response) if code}))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values; messages as texts, in which long bytes are left out."""
@@ -136,15 +136,3 @@ class RequestLog:
             for entry in self._entries
             if api in (None, entry.context.api_key) and client_id in (None, entry.context.client_id)
         )
-
-
-def _error_codes(value: Any) -> Iterator[int]:
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from _error_codes(item)
-    elif isinstance(value, Struct):
-        for name in value.__slots__:
-            if name.endswith("error_code"):
-                yield getattr(value, name)
-            else:
-                yield from _error_codes(getattr(value, name))

@@ -4,7 +4,7 @@ Mirrors the `*Data` classes that Kafka's generator writes, with one class for al
 of a message. Deliberate difference: unknown tagged fields are skipped, not kept.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 from broker_sim.protocol.file_view import FileView
@@ -61,6 +61,19 @@ class Message(Struct):
 def to_dict(message: Struct) -> dict[str, Any]:
     """Return the fields as plain dicts, lists, numbers, strings and bytes."""
     return {name: _plain(getattr(message, name)) for name in message.__slots__}
+
+
+def error_codes(value: Any) -> Iterator[int]:
+    """Return the error codes in a response, wherever they stand; 0 where there is no error."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from error_codes(item)
+    elif isinstance(value, Struct):
+        for name in value.__slots__:
+            if name.endswith("error_code"):
+                yield getattr(value, name)
+            else:
+                yield from error_codes(getattr(value, name))
 
 
 def _plain(value: Any) -> Any:

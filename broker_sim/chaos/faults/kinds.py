@@ -61,7 +61,7 @@ _ERRORS: Final = (
     "Produce/NOT_ENOUGH_REPLICAS",
     "Produce/REQUEST_TIMED_OUT",
     "Fetch/NOT_LEADER_OR_FOLLOWER",
-    "Metadata/COORDINATOR_NOT_AVAILABLE",
+    "Metadata/LEADER_NOT_AVAILABLE",
     "FindCoordinator/COORDINATOR_NOT_AVAILABLE",
     "OffsetCommit/NOT_COORDINATOR",
     "OffsetCommit/COORDINATOR_LOAD_IN_PROGRESS",

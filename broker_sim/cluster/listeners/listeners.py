@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ConfigError
-from broker_sim.handlers.faults.error_answers import error_answer
+from broker_sim.handlers.error_answers import whole_answer
 from broker_sim.network import ListenerLogin, ListenerSecurity, SocketServer
 from broker_sim.security import DelegationTokenCache
 
@@ -192,7 +192,7 @@ def _login(sasl: SaslListener, broker: Broker) -> ListenerLogin:
                 broker.config.delegation_token_secret_key, lambda: broker.image, broker.random
             ).credential_of,
             broker.random,
-            error_answer,
+            whole_answer,
             broker.clock.wall_clock_ms,
         ),
         sasl.max_receive_bytes,

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.partition_errors import injected_error
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 
@@ -49,7 +50,9 @@ def handle_describe_log_dirs(
     if request.topics is not None:
         wanted = {TopicPartition(topic.topic, number) for topic in request.topics for number in topic.partitions}
         logs = [log for log in logs if log.topic_partition in wanted]
-    respond(messages.DescribeLogDirsResponse(results=[_describe(broker, logs)]))
+    error_code = injected_error(context, "")
+    directory = Directory(error_code, log_directory_name(broker.logs)) if error_code else _describe(broker, logs)
+    respond(messages.DescribeLogDirsResponse(results=[directory]))
 
 
 def _describe(broker: BrokerServices, logs: list[PartitionLog]) -> Directory:

@@ -1,6 +1,5 @@
 """Faults that users inject into clients' requests: errors, delays, lost requests and responses."""
 
-from broker_sim.handlers.faults.error_answers import error_answer
 from broker_sim.handlers.faults.fault import Fault, Loss, served_api
 from broker_sim.handlers.faults.fault_injector import FaultInjector, InjectedFault
 from broker_sim.handlers.faults.hook import Hook, HookedRequest
@@ -14,6 +13,5 @@ __all__ = [
     "InjectedFault",
     "Loss",
     "RequestFaults",
-    "error_answer",
     "served_api",
 ]

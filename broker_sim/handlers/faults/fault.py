@@ -8,6 +8,7 @@ from typing import Literal
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.api_table import ApiTable
+from broker_sim.handlers.error_table import check_error, find_told
 from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.runtime.arguments import checked_ms, names_checked
@@ -31,7 +32,8 @@ class Fault:
     `api` is Kafka's name, in any case and with or without underscores: "Produce", "LIST_OFFSETS".
     `broker`, `topic` and `partition` narrow the fault down; None stands for all. `error` is the name
     of an error code in any case, which is answered in place of the work: nothing is appended, nothing is read.
-    Where an API answers by topic or by partition, the others that the request names are served.
+    It stands where Kafka puts it: errors of a topic or partition answer that one, and the others that the request
+    names are served; others answer the whole request. Requests of versions that cannot tell it are not hit.
     `lose` breaks the connection, before the broker does anything ("request") or when it answers
     ("response"). `delay_ms` holds back the response, also one with the error. `throttle_ms` throttles the
     client as a quota does: the answer tells it to wait so long, a consumer's fetch is answered empty, and
@@ -80,10 +82,16 @@ class Fault:
             object.__setattr__(self, name, value)
         self._check_effect()
         self._check_scope()
+        if self.error:
+            check_error(self.api, self.error, _last_version(self.api))
 
     def names(self, topic: str, partition: int) -> bool:
         """Whether the fault hits this partition, in a request that it hits."""
         return self.topic in (None, topic) and self.partition in (None, partition)
+
+    def is_told_in(self, api_version: int) -> bool:
+        """Whether clients of that version can be told the error; True for a fault without one."""
+        return not self.error or find_told(self.api, api_version, self.error) is not None
 
     def _check_effect(self) -> None:
         if not (self.error or self.lose or self.delay_ms or self.throttle_ms):
@@ -101,6 +109,12 @@ class Fault:
         if self.partition is not None and api not in PARTITIONS:
             possible = _names_of(*PARTITIONS)
             raise ValueError(f"{api.api_name} cannot be narrowed to a partition; these can: {possible}")
+
+
+def _last_version(api: ApiKey) -> int:
+    spec = _API_TABLE.get(api)
+    assert spec is not None
+    return spec.max_version
 
 
 def served_api(api: object) -> ApiKey:

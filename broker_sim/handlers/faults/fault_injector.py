@@ -1,13 +1,14 @@
 """The faults that are injected into one cluster, and which of them hit a request.
 
 Kafka has no counterpart. The gate of `RequestDispatcher` asks for the faults that hit a request and
-loses or delays the whole of it. Handlers ask for errors where they make the answer, topic by topic or
-partition by partition (`context.faults.error_for`). Only clients are hit; for what brokers send to
-each other there are `Links`.
+loses or delays the whole of it, or answers it with an error. Handlers ask for errors of single topics and partitions
+where they make the answer (`context.faults.error_for`). A hit of a fault with an error is counted when the
+error is told. Only clients are hit; for what brokers send to each other there are `Links`.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
@@ -152,14 +153,16 @@ class FaultInjector:
         fault = hooked.as_fault()
         if fault is None and hooked.response is None:
             return None
-        return RequestFaults([] if fault is None else [fault], hooked.response)
+        if fault is not None and not fault.is_told_in(context.api_version):
+            raise ValueError(f"{fault.api.api_name} {context.api_version} cannot tell {fault.error!r}")
+        return RequestFaults([] if fault is None else [fault], context, lambda _: True, hooked.response)
 
     def _hit_by_name(
         self, possible: Sequence[InjectedFault], request: Any, context: RequestContext
     ) -> RequestFaults | None:
         """Return the faults that name what the request names."""
         with self._lock:
-            possible = [one for one in possible if one in self.injected]
+            possible = [one for one in possible if one in self.injected and one.fault.is_told_in(context.api_version)]
             hits: list[InjectedFault] = []
             for target in targets_of(request, context) or [NOTHING]:
                 first = next((one for one in possible if one.fault.names(*target)), None)
@@ -168,6 +171,18 @@ class FaultInjector:
             # Where the connection breaks, the others change nothing.
             hits = [one for one in hits if one.fault.lose][:1] or hits
             for injected in hits:
-                self._count(injected)
+                if not injected.fault.error:
+                    self._count(injected)
+        if not hits:
+            return None
         hits.sort(key=lambda injected: injected.id)
-        return RequestFaults([injected.fault for injected in hits]) if hits else None
+        return RequestFaults([injected.fault for injected in hits], context, partial(self._tell, hits))
+
+    def _tell(self, hits: Sequence[InjectedFault], fault: Fault) -> bool:
+        """Count the hit of a fault whose error is told; return False if it has ended."""
+        with self._lock:
+            injected = next(hit for hit in hits if hit.fault is fault)
+            if injected not in self.injected:
+                return False
+            self._count(injected)
+        return True

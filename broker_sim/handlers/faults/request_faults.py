@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.faults.error_answers import error_answer
+from broker_sim.handlers.error_answers import answer_version, error_answer
+from broker_sim.handlers.error_table import Place, Told, find_told
 from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
 from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.message import error_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from broker_sim.handlers.context import RequestContext
     from broker_sim.handlers.faults.fault import Fault, Loss
 
-SESSION_ERRORS: Final = frozenset(
-    {
-        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
-        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
-        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
-        ErrorCode.SHARE_SESSION_NOT_FOUND,
-        ErrorCode.INVALID_SHARE_SESSION_EPOCH,
-        ErrorCode.SHARE_SESSION_LIMIT_REACHED,
-    }
-)
-"""Errors of a session, which answer the request as a whole even where partitions have errors."""
-SESSION_APIS: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE})
+_BY_HANDLERS: Final = frozenset({*PARTITIONS, *TOPICS, ApiKey.DESCRIBE_LOG_DIRS})
+"""The APIs whose handlers tell the errors of single things, and serve the others."""
+
+
+class FaultAnswer(NamedTuple):
+    """What answers a request in place of its handler."""
+
+    message: Any
+    """The response; None for a request that gets none, whose connection is closed instead."""
+    api_version: int
+    """The version that the response is written in."""
 
 
 class RequestFaults:
     """At least one fault, in the order in which they were injected, or an answer.
 
-    With `answer` the request is answered by that, after the longest delay of the faults.
+    With `answer` the request is answered by that, after the longest delay of the faults. `on_told` is called with a
+    fault the first time that the request is told its error; it returns False for a fault that has ended.
     """
 
-    __slots__ = ("_answer", "_faults")
+    __slots__ = ("_answer", "_context", "_faults", "_on_told", "_told")
 
-    def __init__(self, faults: Sequence[Fault], answer: Any = None) -> None:
+    def __init__(
+        self, faults: Sequence[Fault], context: RequestContext, on_told: Callable[[Fault], bool], answer: Any = None
+    ) -> None:
         self._faults = faults
+        self._context = context
+        self._on_told = on_told
         self._answer = answer
+        self._told: dict[int, bool] = {}
+        """Whether the error of a fault was told, by the fault's place in the list."""
 
     @property
     def loss(self) -> Loss | None:
@@ -48,31 +56,54 @@ class RequestFaults:
 
     @property
     def delay_ms(self) -> int:
-        """Longest time in ms that the faults hold the response back."""
-        return max((fault.delay_ms for fault in self._faults), default=0)
+        """Longest time in ms that the faults hold the response back; those whose error was not told hold nothing."""
+        in_effect = (fault for number, fault in enumerate(self._faults) if not fault.error or self._told.get(number))
+        return max((fault.delay_ms for fault in in_effect), default=0)
 
     @property
     def throttle_ms(self) -> int:
         """Longest time in ms that the faults mute the client after the response."""
         return max((fault.throttle_ms for fault in self._faults), default=0)
 
-    def error_for(self, topic: str, partition: int = -1) -> ErrorCode:
-        """Return the error that answers this partition, or this topic; NONE without one."""
-        for fault in self._faults:
+    def error_for(self, topic: str, partition: int = -1, *, acknowledges: bool = False) -> ErrorCode:
+        """Return the error that answers this partition, or this topic; NONE without one.
+
+        `acknowledges` is for the records of the partition that a share fetch acknowledges.
+        """
+        for number, fault in enumerate(self._faults):
             if fault.names(topic, partition):
-                return fault.error or ErrorCode.NONE
+                told = self._find(fault)
+                if told is None or told.place is Place.WHOLE:
+                    return ErrorCode.NONE
+                if told.place is Place.ACKNOWLEDGEMENT and not acknowledges:
+                    return ErrorCode.NONE
+                return told.error_code if self._tell(number) else ErrorCode.NONE
         return ErrorCode.NONE
 
-    def answer(self, request: Any, context: RequestContext) -> Any:
-        """Return what answers the request as a whole in place of its handler, None if the handler answers."""
+    def answer(self, request: Any) -> FaultAnswer | None:
+        """Return what answers the request in place of its handler, None if the handler answers."""
+        context = self._context
         if self._answer is not None:
-            return self._answer
-        api, error = context.api_key, self._faults[0].error
-        return error_answer(api, request, context.api_version, error) if error and _answers_all(api, error) else None
+            return FaultAnswer(self._answer, context.api_version)
+        for number, fault in enumerate(self._faults):
+            told = self._find(fault)
+            if told is None or (told.place is not Place.WHOLE and context.api_key in _BY_HANDLERS):
+                continue
+            assert fault.error is not None
+            message = error_answer(context.api_key, request, context.api_version, fault.error)
+            # A request that names nothing may have no place for the error: its handler answers.
+            is_told = message is None or told.error_code in error_codes(message)
+            if is_told and self._tell(number):
+                version = answer_version(context.api_key, context.api_version, fault.error)
+                return FaultAnswer(message, version)
+        return None
 
+    def _find(self, fault: Fault) -> Told | None:
+        context = self._context
+        return find_told(context.api_key, context.api_version, fault.error) if fault.error else None
 
-def _answers_all(api: ApiKey, error: ErrorCode) -> bool:
-    """Whether the error answers the request, and not its topics or partitions."""
-    if error in SESSION_ERRORS and api in SESSION_APIS:
-        return True
-    return api not in PARTITIONS and api not in TOPICS
+    def _tell(self, number: int) -> bool:
+        """Tell a fault's error; return False if the fault has ended by hits on other requests."""
+        if number not in self._told:
+            self._told[number] = self._on_told(self._faults[number])
+        return self._told[number]

@@ -110,7 +110,7 @@ def _error(
         if batch.first_offset < end_of_last or not _is_valid(batch, allowed):
             return ErrorCode.INVALID_REQUEST
         end_of_last = batch.last_offset
-    error_code = denied_or_injected_error(context, *partition.topic_partition, denied)
+    error_code = denied_or_injected_error(context, *partition.topic_partition, denied, acknowledges=True)
     if error_code:
         return error_code
     if context.broker.image.partition(partition.topic_partition) is None:

@@ -62,12 +62,16 @@ def injected_error(context: RequestContext, topic: str, partition: int = -1) -> 
 
 
 def denied_or_injected_error(
-    context: RequestContext, topic: str, partition: int, denied: AbstractSet[str]
+    context: RequestContext, topic: str, partition: int, denied: AbstractSet[str], *, acknowledges: bool = False
 ) -> ErrorCode:
-    """Return the error of a partition of one of the `denied` topics, or that of an injected fault."""
+    """Return the error of a partition of one of the `denied` topics, or that of an injected fault.
+
+    `acknowledges` is for the records of the partition that a share fetch acknowledges.
+    """
     if topic in denied:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return injected_error(context, topic, partition)
+    faults = context.faults
+    return ErrorCode.NONE if faults is None else faults.error_for(topic, partition, acknowledges=acknowledges)
 
 
 def raise_injected_error(context: RequestContext, topic: str, partition: int = -1) -> None:

@@ -222,6 +222,22 @@ def test_error_of_a_fault_can_answer_late_without_the_handler(setup):
     assert (delay_ms, responses[0].error_code) == (7, ErrorCode.NOT_COORDINATOR)
 
 
+@pytest.mark.parametrize("version", [0, 3, 4])
+def test_unsupported_version_of_a_fault_is_answered_in_version_0(setup, version):
+    fault = setup.faults.inject(Fault(api="ApiVersions", error="UNSUPPORTED_VERSION"))
+    frame = frame_of(messages.ApiVersionsRequest("client", "1"), version)
+    (answer,) = setup.client.send_frame(frame, header(ApiKey.API_VERSIONS, 0))
+    assert (answer.error_code, fault.hits) == (ErrorCode.UNSUPPORTED_VERSION, 1)
+    (served,) = answer.api_keys
+    assert (served.api_key, served.min_version, served.max_version) == (ApiKey.API_VERSIONS, 0, 4)
+
+
+def test_error_of_a_whole_produce_without_acks_closes_the_connection(setup):
+    fault = setup.faults.inject(Fault(api="Produce", error="CLUSTER_AUTHORIZATION_FAILED"))
+    assert setup.client.send(produce_request(("t", 0), acks=0), 9) == []
+    assert (setup.client.closed, setup.log_end_offset, fault.hits) == (["injected fault"], 0, 1)
+
+
 def test_fault_of_another_broker_does_not_hit(setup):
     setup.faults.inject(Fault(api="Produce", broker=2, lose="request"))
     response = setup.client.ask(produce_request(("t", 0), acks=1), 9)

@@ -10,6 +10,7 @@ from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.errors import KafkaConnectionError, RequestTimedOutError
 from aiokafka.protocol.metadata import MetadataRequest
 
+from broker_sim import Fault
 from broker_sim.chaos import Schedule, run_chaos
 from broker_sim.chaos.search import NamedTest
 
@@ -38,6 +39,16 @@ async def committed_is_known_after_a_move(chaos):
         chaos.kafka.nodes.transfer_leadership("__consumer_offsets", 0, other)
         await asyncio.sleep(1)
         assert await consumer.committed(PLACE) == 1
+
+
+async def committed_is_known_after_an_injected_refusal(chaos):
+    servers = await place_order(chaos)
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers, group_id="shop", enable_auto_commit=False)
+    consumer.assign([PLACE])
+    async with consumer:
+        await consumer.commit({PLACE: 1})
+        with chaos.kafka.inject(Fault(api="OffsetFetch", error="NOT_COORDINATOR", count=1)):
+            assert await consumer.committed(PLACE) == 1
 
 
 async def record_comes_soon_after_a_move(chaos):
@@ -162,6 +173,7 @@ CORRECT = [
     requests_time_out_together,
     producer_asks_for_a_leader_with_pauses,
     committed_is_known_after_a_move,
+    committed_is_known_after_an_injected_refusal,
     record_comes_soon_after_a_move,
     consumer_is_stopped_while_it_leaves_its_group,
     consumer_is_stopped_when_its_coordinator_is_gone,

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from broker_sim.handlers.faults.error_answers import error_answer
+from broker_sim.handlers.error_answers import whole_answer
 from broker_sim.metadata import SCRAM_MECHANISMS
 from broker_sim.protocol import messages
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
@@ -50,7 +50,7 @@ class Login:
             failure_delay_ms=100,
         )
         self.server = listener.make_authenticator(
-            _credential_of, token_of, random.Random(1), error_answer, lambda: self.now_ms
+            _credential_of, token_of, random.Random(1), whole_answer, lambda: self.now_ms
         )
 
     @property

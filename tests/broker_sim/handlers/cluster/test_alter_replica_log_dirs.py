@@ -4,7 +4,7 @@ import pytest
 
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.faults import error_answer
+from broker_sim.handlers.error_answers import whole_answer
 from broker_sim.log import DiskOptions
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.messages import AlterReplicaLogDirsRequest
@@ -111,5 +111,5 @@ def test_replica_whose_log_is_offline_is_a_storage_error():
 def test_request_that_fails_as_a_whole_tells_of_each_partition_as_asked():
     request = request_of((HERE, {"b": [1, 0], "a": [0]}), (NOWHERE, {"b": [1]}))
     error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    response = error_answer(ApiKey.ALTER_REPLICA_LOG_DIRS, request, 2, error)
+    response = whole_answer(ApiKey.ALTER_REPLICA_LOG_DIRS, request, 2, error)
     assert rows(response) == [("b", [(1, error), (0, error)]), ("a", [(0, error)]), ("b", [(1, error)])]

@@ -93,7 +93,7 @@ def test_topic_and_partition_narrow_the_fault_down(scope, named, other):
 def test_every_served_api_can_fail_be_delayed_and_lost():
     for api in ApiKey:
         if ApiTable().get(api):
-            Fault(api=api, error=NOT_LEADER)
+            Fault(api=api, error="UNKNOWN_SERVER_ERROR")
             Fault(api=api, delay_ms=1)
             Fault(api=api, lose="response")
 

@@ -58,7 +58,7 @@ def test_count_limits_the_requests_that_are_hit_and_then_the_fault_ends(hit, fau
     assert injected.remaining == 2
     assert errors(hit(produce_request(0, 1)), 0, 1) == [NOT_LEADER, NOT_LEADER]
     assert (injected.hits, injected.remaining) == (1, 1)
-    assert hit(produce_request(0))
+    assert errors(hit(produce_request(0)), 0) == [NOT_LEADER]
     assert (injected.hits, injected.remaining) == (2, 0)
     assert hit(produce_request(0)) is None
     assert faults.injected == ()
@@ -110,6 +110,32 @@ def test_request_that_names_nothing_is_hit_by_faults_without_a_topic(hit, faults
     assert hit(produce_request())
 
 
+def test_error_that_is_not_told_is_not_counted(hit, faults):
+    injected = faults.inject(Fault(api="Produce", error=NOT_LEADER, count=1))
+    assert hit(produce_request(0))
+    assert (injected.hits, injected.remaining) == (0, 1)
+
+
+def test_request_is_not_told_the_error_of_a_fault_that_ended_on_another(hit, faults):
+    injected = faults.inject(Fault(api="Produce", error=NOT_LEADER, count=1))
+    first, second = hit(produce_request(0, 1)), hit(produce_request(0))
+    assert errors(first, 0, 1) == [NOT_LEADER, NOT_LEADER]
+    assert errors(second, 0) == [ErrorCode.NONE]
+    assert injected.hits == 1
+
+
+def test_version_that_cannot_be_told_an_error_is_not_hit_by_it(hit, faults):
+    faults.inject(Fault(api="Produce", error="UNKNOWN_TOPIC_ID"))
+    assert hit(produce_request(0), 12) is None
+    assert errors(hit(produce_request(0), 13), 0) == [ErrorCode.UNKNOWN_TOPIC_ID]
+
+
+def test_older_version_is_told_the_error_that_it_knows(hit, faults):
+    faults.inject(Fault(api="Produce", error="TRANSACTION_ABORTABLE"))
+    assert errors(hit(produce_request(0), 10), 0) == [ErrorCode.INVALID_TXN_STATE]
+    assert errors(hit(produce_request(0), 11), 0) == [ErrorCode.TRANSACTION_ABORTABLE]
+
+
 def test_heal_ends_one_fault_by_its_id_or_all(hit, faults):
     first, second, third = (faults.inject(Fault(api="Produce", delay_ms=1)) for _ in range(3))
     assert [fault.id for fault in faults.injected] == [1, 2, 3]
@@ -126,7 +152,7 @@ def test_handle_shows_the_fault_as_json(hit, faults):
     injected = faults.inject(
         Fault(api="Produce", broker=1, topic="t", partition=0, error=NOT_LEADER, delay_ms=5, count=3)
     )
-    hit(produce_request(0))
+    hit(produce_request(0)).error_for("t", 0)
     assert injected.to_json() == {
         "id": 1,
         "api": "PRODUCE",

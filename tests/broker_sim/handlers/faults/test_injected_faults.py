@@ -133,7 +133,7 @@ def test_fetch_and_list_offsets_fail_by_partition(cluster, client):
 
 
 def test_api_with_one_error_for_the_request_answers_it(cluster, client):
-    error = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+    error = ErrorCode.CONCURRENT_TRANSACTIONS
     cluster.inject(Fault(api="InitProducerId", error=error, count=1))
     request = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
     assert client.ask(request, 4).error_code == error

@@ -6,58 +6,81 @@ from broker_sim.errors import ErrorCode
 from broker_sim.handlers import RequestContext
 from broker_sim.handlers.faults import Fault, Loss
 from broker_sim.handlers.faults.request_faults import RequestFaults
-from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.protocol.messages import InitProducerIdResponse
+from broker_sim.protocol import messages
+from broker_sim.protocol.api_keys import ApiKey, request_class
 
 
-def answer_of(fault):
+def made(*faults, version=4):
+    """Return faults that hit a request of the first one's API."""
+    context = RequestContext(None, None, faults[0].api, version, "test")
+    return RequestFaults(faults, context, lambda _: True)
+
+
+def answer_of(fault, version=4, **fields):
     """Return what answers a request that the fault hits, None if its handler does."""
-    return RequestFaults([fault]).answer(None, RequestContext(None, None, fault.api, 4, "test"))
+    answer = made(fault, version=version).answer(request_class(fault.api)(**fields))
+    return None if answer is None else answer.message
 
 
 @pytest.mark.parametrize("loss", Loss)
 def test_loss_is_that_of_the_fault(loss):
-    assert RequestFaults([Fault(api="Produce", lose=loss)]).loss is loss
+    assert made(Fault(api="Produce", lose=loss)).loss is loss
 
 
 def test_longest_delay_holds():
-    faults = [Fault(api="Produce", topic="t", partition=0, delay_ms=3), Fault(api="Produce", topic="t", delay_ms=9)]
-    assert RequestFaults(faults).delay_ms == 9
-    assert RequestFaults(faults).loss is None
+    faults = made(Fault(api="Produce", topic="t", partition=0, delay_ms=3), Fault(api="Produce", topic="t", delay_ms=9))
+    assert faults.delay_ms == 9
+    assert faults.loss is None
 
 
-def test_error_of_an_api_that_answers_by_partition_is_left_to_its_handler():
+def test_error_that_is_not_told_delays_nothing():
+    faults = made(Fault(api="Produce", topic="t", error="CORRUPT_MESSAGE", delay_ms=9))
+    assert faults.delay_ms == 0
+    faults.error_for("t", 0)
+    assert faults.delay_ms == 9
+
+
+def test_error_of_a_partition_is_left_to_the_handler():
     assert answer_of(Fault(api="Produce", error="CORRUPT_MESSAGE")) is None
 
 
-def test_error_of_another_api_answers_all_of_the_request():
+def test_error_of_the_request_answers_all_of_it():
     response = answer_of(Fault(api="InitProducerId", error="NOT_COORDINATOR"))
-    assert isinstance(response, InitProducerIdResponse)
+    assert isinstance(response, messages.InitProducerIdResponse)
     assert response.error_code == ErrorCode.NOT_COORDINATOR
 
 
+def test_request_that_names_nothing_has_no_place_for_an_error_of_groups():
+    assert answer_of(Fault(api="DescribeGroups", error="NOT_COORDINATOR")) is None
+    assert answer_of(Fault(api="DescribeGroups", error="NOT_COORDINATOR"), groups=["g"]) is not None
+
+
 def test_topic_is_asked_for_without_a_partition():
-    faults = RequestFaults([Fault(api=ApiKey.METADATA, topic="t", error="INVALID_TOPIC_EXCEPTION")])
+    faults = made(Fault(api=ApiKey.METADATA, topic="t", error="INVALID_TOPIC_EXCEPTION"))
     assert faults.error_for("t") == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert faults.error_for("u") == ErrorCode.NONE
 
 
+def test_error_of_acknowledged_records_is_not_that_of_the_fetch():
+    faults = made(Fault(api="ShareFetch", error="INVALID_RECORD_STATE"))
+    assert faults.error_for("t", 0) == ErrorCode.NONE
+    assert faults.error_for("t", 0, acknowledges=True) == ErrorCode.INVALID_RECORD_STATE
+
+
 @pytest.mark.parametrize(
-    ("api", "error"),
+    ("api", "version", "error"),
     [
-        ("Fetch", "FETCH_SESSION_ID_NOT_FOUND"),
-        ("ShareFetch", "SHARE_SESSION_NOT_FOUND"),
-        ("ShareAcknowledge", "INVALID_SHARE_SESSION_EPOCH"),
+        ("Fetch", 7, "FETCH_SESSION_ID_NOT_FOUND"),
+        ("ShareFetch", 1, "SHARE_SESSION_NOT_FOUND"),
+        ("ShareFetch", 1, "GROUP_AUTHORIZATION_FAILED"),
+        ("ShareAcknowledge", 1, "INVALID_SHARE_SESSION_EPOCH"),
     ],
 )
-def test_error_of_a_session_answers_all_of_the_request(api, error):
-    response = answer_of(Fault(api=api, topic="orders", error=error))
+def test_error_of_a_session_or_group_answers_all_of_the_request(api, version, error):
+    response = answer_of(Fault(api=api, topic="orders", error=error), version)
     assert response.error_code is ErrorCode[error]
     assert not response.responses
 
 
-@pytest.mark.parametrize(
-    ("api", "error"), [("ShareFetch", "KAFKA_STORAGE_ERROR"), ("Produce", "SHARE_SESSION_NOT_FOUND")]
-)
-def test_other_errors_are_left_to_the_partitions(api, error):
-    assert answer_of(Fault(api=api, error=error)) is None
+def test_version_without_sessions_is_not_told_their_errors():
+    assert answer_of(Fault(api="Fetch", error="FETCH_SESSION_ID_NOT_FOUND"), 6) is None

@@ -62,6 +62,16 @@ def test_broken_acknowledgement_changes_nothing(bench, member, api):
     assert starts == [2, 0]
 
 
+def test_error_of_acknowledged_records_is_told_of_them_and_the_partition_is_fetched(bench, member):
+    bench.produce(2)
+    assert member.fetched() == {0: [acquired(0, 1)]}
+    bench.produce(1)
+    fault = bench.cluster.inject(Fault(api="ShareFetch", error="INVALID_RECORD_STATE"))
+    told = answers(bench.wait(member.fetch(acknowledges={0: [(0, 1, ACCEPT)]})))[0]
+    assert (told.error_code, told.acknowledge_error_code) == (NONE, ErrorCode.INVALID_RECORD_STATE)
+    assert fault.hits == 1
+
+
 def test_throttled_member_gets_nothing_and_keeps_its_session(bench, member):
     bench.produce(2)
     bench.cluster.inject(Fault(api="ShareFetch", throttle_ms=3_000, count=1))

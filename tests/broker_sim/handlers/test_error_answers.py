@@ -1,0 +1,199 @@
+"""Errors stand where Kafka puts them: what its own classes answer, and what an injected fault is told as."""
+
+import os
+import shutil
+
+import pytest
+
+from broker_sim import Fault, VirtualCluster
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.error_answers import answer_version, whole_answer
+from broker_sim.handlers.error_table import Place, errors_of, find_told
+from broker_sim.protocol import messages
+from broker_sim.protocol.api_keys import ApiKey, response_class
+from broker_sim.protocol.codec import decode, encode
+from tests.broker_sim.handlers.kafka_error_responses import (
+    ERROR,
+    RECORD,
+    kafka_responses,
+    record_lines,
+    recorded,
+)
+from tests.broker_sim.handlers.sample_requests import (
+    error_places,
+    in_any_order,
+    sample_request,
+    served_versions,
+)
+
+VERSIONS = served_versions()
+APIS = list(dict.fromkeys(api for api, _ in VERSIONS))
+KAFKA = recorded()
+FETCH_SESSION_ERRORS = ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "FETCH_SESSION_TOPIC_ID_ERROR")
+"""The handler answers them with a response of their own (`SessionErrorContext`)."""
+
+IN_PARTITIONS = "topics.partitions.error_code"
+IN_RESPONSES = "responses.partitions.error_code"
+NEED_SESSIONS = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
+"""APIs whose errors of partitions need a member with a session: `share/test_share_faults.py` has them."""
+OF_EACH = {
+    ApiKey.PRODUCE: {0: "responses.partition_responses.error_code"},
+    ApiKey.FETCH: {0: IN_RESPONSES},
+    ApiKey.LIST_OFFSETS: {0: IN_PARTITIONS},
+    ApiKey.METADATA: {0: "topics.error_code"},
+    ApiKey.OFFSET_COMMIT: {0: IN_PARTITIONS},
+    ApiKey.OFFSET_FETCH: {0: IN_PARTITIONS, 8: "groups.topics.partitions.error_code"},
+    ApiKey.OFFSET_DELETE: {0: IN_PARTITIONS},
+    ApiKey.DELETE_RECORDS: {0: IN_PARTITIONS},
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: {0: IN_PARTITIONS},
+    ApiKey.TXN_OFFSET_COMMIT: {0: IN_PARTITIONS},
+    ApiKey.CREATE_TOPICS: {0: "topics.error_code"},
+    ApiKey.DELETE_TOPICS: {0: "responses.error_code"},
+    ApiKey.CREATE_PARTITIONS: {0: "results.error_code"},
+    ApiKey.DESCRIBE_PRODUCERS: {0: IN_PARTITIONS},
+    ApiKey.SHARE_FETCH: {0: IN_RESPONSES},
+    ApiKey.SHARE_ACKNOWLEDGE: {0: IN_RESPONSES},
+    ApiKey.LEAVE_GROUP: {3: "members.error_code"},
+    ApiKey.ADD_PARTITIONS_TO_TXN: {
+        0: "results_by_topic_v3_and_below.results_by_partition.partition_error_code",
+        4: "results_by_transaction.topic_results.results_by_partition.partition_error_code",
+    },
+    ApiKey.ELECT_LEADERS: {0: "replica_election_results.partition_result.error_code"},
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: {0: IN_RESPONSES},
+    ApiKey.DESCRIBE_QUORUM: {0: IN_PARTITIONS},
+    ApiKey.DESCRIBE_LOG_DIRS: {0: "results.error_code"},
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: {0: "results.error_code"},
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: {0: "groups.topics.partitions.error_code"},
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: {0: IN_RESPONSES},
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: {0: "responses.error_code"},
+}
+"""Where errors of single things stand, from the first version on: by the handlers of `KafkaApis` 4.3.1."""
+
+
+def name_of(api):
+    return api.api_name
+
+
+def same_bytes(api, version, answer, theirs):
+    """Whether an answer is Kafka's response, but for the order of rows."""
+    cls = response_class(api)
+    ours = decode(cls, version, b"".join(encode(answer, version)))
+    return in_any_order(ours) == in_any_order(decode(cls, version, theirs))
+
+
+@pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda value: getattr(value, "api_name", value))
+def test_request_that_fails_is_answered_as_by_kafkas_request_class(api, version):
+    answer = whole_answer(api, sample_request(api, version), version, ERROR)
+    assert same_bytes(api, version, answer, KAFKA[api, version][1])
+
+
+@pytest.mark.real_kafka
+def test_kafkas_request_classes_still_answer_as_recorded_and_every_error_alike():
+    from broker_sim_integration.reference.errors import ReferenceUnavailableError
+    from broker_sim_integration.reference.jars import kafka_jars
+
+    give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
+    if shutil.which("java") is None:
+        give_up("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
+    try:
+        jars = kafka_jars()
+    except ReferenceUnavailableError as unavailable:
+        give_up(str(unavailable))
+    assert RECORD.read_text().splitlines() == record_lines(jars)
+    cases = [(api, version, error) for api, version in VERSIONS for error in told_errors(api)]
+    for (api, version, error), theirs in zip(cases, kafka_responses(jars, cases), strict=True):
+        if error.name not in FETCH_SESSION_ERRORS:
+            answer = whole_answer(api, sample_request(api, version), version, error)
+            assert same_bytes(api, version, answer, theirs), (api, version, error)
+
+
+def told_errors(api):
+    """Return all that an API tells."""
+    return list(dict.fromkeys(error for _, tellings in errors_of(api).places() for error in tellings))
+
+
+def expected_fields(api, version, error):
+    """Return the fields of a response in which an injected error stands."""
+    place = find_told(api, version, error).place
+    if place is Place.ACKNOWLEDGEMENT:
+        return ["responses.partitions.acknowledge_error_code"]
+    if place is Place.EACH:
+        by_version = OF_EACH[api]
+        return [by_version[max(first for first in by_version if first <= version)]]
+    if error.name in FETCH_SESSION_ERRORS:
+        return ["error_code"]
+    return KAFKA[api, answer_version(api, version, error)][0]
+
+
+def ask(cluster, client, request, version):
+    """Return the response."""
+    pending = client.send(1, request, version)
+    cluster.run_until(lambda: pending.done)
+    return pending.response
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    topics = [f"{field}-{number}:3:1" for field in ("name", "topic") for number in (0, 1)]
+    with VirtualCluster(1, topics=topics) as made:
+        client = made.client("shop")
+        commit = messages.OffsetCommitRequest
+        find = messages.FindCoordinatorRequest(key_type=0, coordinator_keys=["group_id-0"])
+        while ask(made, client, find, 4).coordinators[0].error_code:
+            made.advance(100)
+        offset = commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+        topic = commit.OffsetCommitRequestTopic(name="topic-0", partitions=[offset])
+        ask(made, client, commit("group_id-0", -1, "", topics=[topic]), 8)
+        yield made
+
+
+def told_cases(api):
+    """Return the versions of an API with the errors that each tells."""
+    return [
+        (version, error)
+        for version in (version for each, version in VERSIONS if each is api)
+        for error in told_errors(api)
+        if find_told(api, version, error) and answer_version(api, version, error) == version
+    ]
+
+
+@pytest.mark.parametrize("api", APIS, ids=name_of)
+def test_injected_error_stands_in_each_version_where_kafka_puts_it(cluster, api):
+    client = cluster.client("shop")
+    for version, error in told_cases(api):
+        told = find_told(api, version, error)
+        if api in NEED_SESSIONS and told.place is not Place.WHOLE:
+            continue
+        with cluster.inject(Fault(api=api, error=error)) as fault:
+            answer = ask(cluster, client, sample_request(api, version), version)
+        where = f"{api.api_name} {version} {error.name}"
+        fields = {(field, told.error_code) for field in expected_fields(api, version, error)}
+        assert error_places(answer) == fields, where
+        assert fault.hits == 1, where
+
+
+@pytest.mark.parametrize("api", APIS, ids=name_of)
+def test_error_that_an_api_cannot_tell_is_refused_with_what_it_can(api):
+    untold = next(error for error in ErrorCode if error and error not in told_errors(api))
+    with pytest.raises(ValueError, match=f"{api.api_name} cannot tell {untold.name}; it tells .*UNKNOWN_SERVER_ERROR"):
+        Fault(api=api, error=untold)
+
+
+def test_untellable_error_passes_a_request_by_and_counts_no_hit(cluster):
+    fault = cluster.inject(Fault(api="Metadata", error="REBOOTSTRAP_REQUIRED", count=1))
+    client = cluster.client("shop")
+    assert error_places(ask(cluster, client, messages.MetadataRequest(topics=None), 12)) == set()
+    assert (fault.hits, fault.remaining) == (0, 1)
+    assert error_places(ask(cluster, client, messages.MetadataRequest(topics=None), 13)) == {
+        ("error_code", ErrorCode.REBOOTSTRAP_REQUIRED)
+    }
+    assert (fault.hits, fault.remaining) == (1, 0)
+
+
+def test_error_of_the_request_answers_all_of_it_where_the_fault_names_a_topic(cluster):
+    with cluster.inject(Fault(api="OffsetFetch", topic="name-0", error="NOT_COORDINATOR")) as fault:
+        answer = ask(cluster, cluster.client("shop"), sample_request(ApiKey.OFFSET_FETCH, 8), 8)
+    assert [(group.group_id, group.error_code, group.topics) for group in answer.groups] == [
+        (group, ErrorCode.NOT_COORDINATOR, []) for group in ("group_id-0", "group_id-1")
+    ]
+    assert fault.hits == 1
