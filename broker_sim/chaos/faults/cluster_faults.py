@@ -301,17 +301,15 @@ class ClusterFaults:
 
     def error(self, broker_id: int | None, value: str) -> Undo:
         """Let some requests of an API be answered with an error."""
-        api, _, error = value.partition("/")
-        return self._inject(Fault(api=api, broker=broker_id, error=error, count=HITS))
+        return self._inject(request_fault("error", broker_id, value))
 
-    def lose(self, broker_id: int | None, api: str) -> Undo:
+    def lose(self, broker_id: int | None, value: str) -> Undo:
         """Let some requests of an API be done, and their answers be lost."""
-        return self._inject(Fault(api=api, broker=broker_id, lose="response", count=HITS))
+        return self._inject(request_fault("lose", broker_id, value))
 
     def delay(self, broker_id: int | None, value: str) -> Undo:
         """Let some requests of an API be answered late."""
-        api, _, delay_ms = value.partition("/")
-        return self._inject(Fault(api=api, broker=broker_id, delay_ms=int(delay_ms), count=HITS))
+        return self._inject(request_fault("delay", broker_id, value))
 
     def _inject(self, fault: Fault) -> Undo:
         return self._kafka.inject(fault).remove
@@ -427,3 +425,13 @@ def who_is(nodes: Nodes, role: str) -> int:
     if place >= len(others):
         raise WrongStateError(f"{key} has no such replica")
     return others[place]
+
+
+def request_fault(kind: str, broker_id: int | None, value: str) -> Fault:
+    """Return the fault of an action `error`, `lose` or `delay`. Raises ValueError for an impossible value."""
+    api, _, effect = value.partition("/")
+    if kind == "error":
+        return Fault(api=api, broker=broker_id, count=HITS, error=effect)
+    if kind == "lose":
+        return Fault(api=api, broker=broker_id, count=HITS, lose="response")
+    return Fault(api=api, broker=broker_id, count=HITS, delay_ms=int(effect))

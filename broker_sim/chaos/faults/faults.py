@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, ScheduleError, broker_name, is_broker
-from broker_sim.chaos.faults.cluster_faults import ROLES, who_is
+from broker_sim.chaos.faults.cluster_faults import ROLES, request_fault, who_is
 from broker_sim.chaos.faults.kinds import KINDS
 from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.runtime.links import CONTROLLER_ID
@@ -76,6 +76,8 @@ class Faults:
             if not _has_value(action, kind):
                 example = f"a value, as value={kind.values[0]}" if kind.values else "no value"
                 raise ScheduleError(f"{action}: give {example}")
+            if action.kind in ("error", "lose", "delay"):
+                _check_fault(action)
             self._loop.call_later(action.at_ms / 1000, self._begin, action, kind)
 
     def _begin(self, action: Action, kind: Kind) -> None:
@@ -130,6 +132,14 @@ def _has_value(action: Action, kind: Kind) -> bool:
     if kind.on == "worker":  # its times may have fractions
         digits = digits.replace(".", "", 1)
     return digits.isdecimal()
+
+
+def _check_fault(action: Action) -> None:
+    """Raise ScheduleError for an API that is not served, or an error that it cannot tell."""
+    try:
+        request_fault(action.kind, None, action.value)
+    except ValueError as impossible:
+        raise ScheduleError(f"{action}: {impossible}") from None
 
 
 def _is_a(name: str, place: str) -> bool:

@@ -7,6 +7,8 @@ from itertools import pairwise
 import pytest
 
 from broker_sim.chaos import Schedule, ScheduleError, run_chaos
+from broker_sim.chaos.faults.cluster_faults import request_fault
+from broker_sim.chaos.faults.kinds import KINDS
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
@@ -255,7 +257,10 @@ def test_leadership_moves_to_the_broker():
 @pytest.mark.parametrize(
     ("action", "error"),
     [
-        ("100 error broker-1 for=1000 value=ApiVersions/NOT_CONTROLLER", None),
+        ("100 error broker-1 for=1000 value=ApiVersions/INVALID_REQUEST", None),
+        ("100 error broker-1 for=1000 value=ApiVersions/NOT_CONTROLLER", "ApiVersions cannot tell NOT_CONTROLLER"),
+        ("100 lose broker-1 for=1000 value=Prodoose", "there is no API 'Prodoose'"),
+        ("100 delay broker-1 for=1000 value=Prodoose/5", "there is no API 'Prodoose'"),
         ("100 lose brokers for=1000 value=Produce", None),
         ("100 explode broker-1", "there is no kind 'explode'"),
         ("100 pause worker-1", "say on which broker, as broker-1"),
@@ -305,3 +310,10 @@ def test_what_does_not_fit_is_not_done():
         "rebalance 0 brokers",
         "roll brokers",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(kind, value) for kind in ("error", "lose", "delay") for value in KINDS[kind].values]
+)
+def test_only_faults_of_requests_that_can_happen_are_drawn(kind, value):
+    assert request_fault(kind, None, value).count
