@@ -17,88 +17,12 @@ def settle(*members, rounds=6):
             assert member.beat() == ErrorCode.NONE
 
 
-def test_first_member_joins_in_epoch_2_with_everything(bench):
-    bench.set_topic("a", 3)
-    member = bench.consumer("m1", "a")
-    assert member.join() == ErrorCode.NONE
-    assert (member.epoch, member.partitions) == (2, {"a": [0, 1, 2]})
-    assert member.answer.heartbeat_interval_ms == 5_000
-    assert bench.group.state_name == "Stable"
-
-
-def test_assignment_is_told_only_when_it_changes(bench):
-    bench.set_topic("a", 3)
-    member = bench.consumer("m1", "a")
-    member.join()
-    member.beat()
-    assert member.answer.assignment is None
-
-
 def test_full_request_is_told_the_assignment_again(bench):
     bench.set_topic("a", 3)
     member = bench.consumer("m1", "a")
     member.join()
     member.beat(rebalance_timeout_ms=60_000, subscribed_topic_names=["a"])
     assert len(member.answer.assignment.topic_partitions[0].partitions) == 3
-
-
-def test_second_member_waits_until_the_first_has_revoked(bench):
-    topic = bench.set_topic("a", 4)
-    first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
-    first.join()
-    second.join()
-    assert second.partitions == {}
-    first.beat(owned={topic: [0, 1, 2, 3]})
-    assert first.epoch == 2, "it has not revoked yet"
-    kept = first.partitions
-    assert len(kept["a"]) == 2
-    second.beat()
-    assert second.partitions == {}, "the first has not said that it has revoked"
-    first.beat()
-    assert first.epoch == 3
-    second.beat()
-    assert sorted(kept["a"] + second.partitions["a"]) == [0, 1, 2, 3]
-    assert bench.group.state_name == "Stable"
-
-
-def test_member_that_does_not_revoke_in_time_is_fenced(bench):
-    topic = bench.set_topic("a", 2)
-    first, second = (bench.consumer("m1", "a", rebalance_timeout_ms=10_000), bench.consumer("m2", "a"))
-    first.join()
-    second.join()
-    first.beat(owned={topic: [0, 1]})
-    bench.advance(9_999)
-    assert "m1" in bench.group.members
-    bench.advance(1)
-    assert "m1" not in bench.group.members
-    assert first.beat() == ErrorCode.UNKNOWN_MEMBER_ID
-    settle(second)
-    assert second.partitions == {"a": [0, 1]}
-
-
-def test_leaving_member_frees_its_partitions(bench):
-    bench.set_topic("a", 2)
-    first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
-    first.join()
-    second.join()
-    assert first.leave() == ErrorCode.NONE
-    assert (first.answer.member_id, first.answer.member_epoch) == ("m1", -1)
-    settle(second)
-    assert second.partitions == {"a": [0, 1]}
-
-
-def test_previous_epoch_is_accepted_when_nothing_else_is_owned(bench):
-    topic = bench.set_topic("a", 4)
-    first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
-    first.join()
-    second.join()
-    first.beat()
-    first.beat()
-    before = first.owned
-    assert first.epoch == 3
-    assert first.beat(member_epoch=2) == ErrorCode.NONE, "the answer with epoch 3 was lost"
-    assert first.beat(member_epoch=2, owned={topic: [0, 1, 2, 3]}) == ErrorCode.FENCED_MEMBER_EPOCH
-    assert before
 
 
 # -- static members -------------------------------------------------------------------------------
@@ -148,24 +72,6 @@ def test_static_member_that_stays_away_is_fenced(bench):
 
 
 # -- subscriptions ----------------------------------------------------------------------------------
-
-
-def test_new_partitions_are_assigned_with_the_next_heartbeat(bench):
-    bench.set_topic("a", 2)
-    member = bench.consumer("m1", "a")
-    member.join()
-    bench.set_topic("a", 3)
-    member.beat()
-    assert (member.epoch, member.partitions) == (3, {"a": [0, 1, 2]})
-
-
-def test_topic_that_comes_later_is_assigned(bench):
-    member = bench.consumer("m1", "a")
-    member.join()
-    assert member.partitions == {}
-    bench.set_topic("a", 1)
-    member.beat()
-    assert member.partitions == {"a": [0]}
 
 
 def test_expression_is_resolved_after_the_heartbeat(bench):
@@ -272,36 +178,6 @@ def test_members_choose_the_assignor_by_majority(bench):
 
 
 # -- the log --------------------------------------------------------------------------------------
-
-
-def test_next_coordinator_goes_on_where_the_last_one_was(bench):
-    bench.set_topic("a", 4)
-    first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
-    first.join()
-    second.join()
-    settle(first, second)
-    before = bench.describe()
-    bench.advance(30_000)
-    bench.fail_over()
-    after = bench.describe()
-    for described in (before, after):
-        described.members.sort(key=lambda member: member.member_id)
-    assert after == before
-    settle(first, second)
-    assert bench.group.state_name == "Stable"
-    bench.advance(SESSION_MS)
-    assert bench.group.is_empty, "their sessions began anew"
-
-
-def test_loaded_member_still_has_to_revoke_in_time(bench):
-    topic = bench.set_topic("a", 2)
-    first, second = (bench.consumer("m1", "a", rebalance_timeout_ms=10_000), bench.consumer("m2", "a"))
-    first.join()
-    second.join()
-    first.beat(owned={topic: [0, 1]})
-    bench.fail_over()
-    bench.advance(10_000)
-    assert list(bench.group.members) == ["m2"]
 
 
 # -- offsets --------------------------------------------------------------------------------------

@@ -54,6 +54,16 @@ class Groups:
             assert [member.beat() for member in members] == [NONE] * len(members)
         return members
 
+    def partitions(self, member):
+        """Return the partitions of `in` that the member owns."""
+        return member.partitions.get("in", []) if self.kind == "consumer" else member.active.get("0", [])
+
+    def owning(self, *partitions):
+        """Return the fields of a heartbeat that says which partitions of `in` the member owns."""
+        if self.kind == "consumer":
+            return {"owned": {self.bench.image.topics["in"].topic_id: list(partitions)}}
+        return {"owned": ({"0": list(partitions)}, {}, {})}
+
     def describe(self, group_id=None):
         group_id = self.group_id if group_id is None else group_id
         if self.kind == "consumer":
@@ -237,6 +247,120 @@ def test_group_configuration_goes_before_the_brokers(groups, kind):
     assert groups.members == ["m1"]
     groups.bench.advance(1)
     assert groups.members == []
+
+
+# -- partitions that one member gives up for another ------------------------------------------------
+
+
+@pytest.fixture(params=["consumer", "streams"])
+def exclusive(request, make_groups):
+    """Groups of a kind whose partitions have one owner each: it gives one up before another gets it."""
+    return make_groups(request.param)
+
+
+def test_first_member_gets_everything_in_epoch_2_and_is_told_once(exclusive):
+    member = exclusive.member("m1")
+    assert member.join() == NONE
+    assert (member.epoch, exclusive.partitions(member)) == (2, [0, 1])
+    assert member.answer.heartbeat_interval_ms == 5_000
+    assert exclusive.group.state_name == "Stable"
+    assert member.beat() == NONE
+    told = member.answer.assignment if exclusive.kind == "consumer" else member.answer.active_tasks
+    assert told is None
+
+
+def test_second_member_waits_until_the_first_has_revoked(exclusive):
+    first, second = exclusive.member("m1"), exclusive.member("m2")
+    first.join()
+    assert second.join() == NONE
+    assert (second.epoch, exclusive.partitions(second)) == (3, [])
+    first.beat(**exclusive.owning(0, 1))
+    assert (first.epoch, len(exclusive.partitions(first))) == (2, 1)
+    assert exclusive.group.state_name == "Reconciling"
+    remaining = exclusive.partitions(first)
+    second.beat()
+    assert exclusive.partitions(second) == [], "the first has not said that it has revoked"
+    first.beat(**exclusive.owning(0, 1))
+    assert first.epoch == 2, "it still owns both"
+    first.beat(**exclusive.owning(*remaining))
+    assert first.epoch == 3
+    second.beat()
+    assert sorted(remaining + exclusive.partitions(second)) == [0, 1]
+    assert exclusive.group.state_name == "Stable"
+
+
+def revoking(groups):
+    """Return a member that is to revoke in 10 s, and the one that waits for it."""
+    first, second = groups.member("m1"), groups.member("m2")
+    first.join(rebalance_timeout_ms=10_000)
+    second.join()
+    first.beat(**groups.owning(0, 1))
+    return first, second
+
+
+def test_member_that_does_not_revoke_in_time_is_fenced(exclusive):
+    first, second = revoking(exclusive)
+    exclusive.bench.advance(9_999)
+    assert "m1" in exclusive.members
+    exclusive.bench.advance(1)
+    assert exclusive.members == ["m2"]
+    assert first.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+    second.beat()
+    assert exclusive.partitions(second) == [0, 1]
+
+
+def test_member_that_revokes_in_time_stays(exclusive):
+    first, _ = revoking(exclusive)
+    first.beat()
+    assert first.epoch == 3
+    exclusive.bench.advance(10_000)
+    assert "m1" in exclusive.members
+
+
+def test_loaded_member_still_has_to_revoke_in_time(exclusive):
+    revoking(exclusive)
+    exclusive.bench.fail_over()
+    exclusive.bench.advance(9_999)
+    assert "m1" in exclusive.members
+    exclusive.bench.advance(1)
+    assert exclusive.members == ["m2"]
+
+
+def test_leaving_member_frees_its_partitions(exclusive):
+    first, second = exclusive.joined("m1", "m2")
+    assert first.leave() == NONE
+    second.beat()
+    assert exclusive.partitions(second) == [0, 1]
+
+
+def test_previous_epoch_is_accepted_while_its_answer_may_be_lost(exclusive):
+    first, second = exclusive.member("m1"), exclusive.member("m2")
+    first.join()
+    second.join()
+    first.beat()
+    first.beat()
+    assert first.epoch == 3
+    assert first.beat(member_epoch=2, **exclusive.owning(*exclusive.partitions(first))) == NONE
+    assert first.beat(member_epoch=2, **exclusive.owning(0, 1)) == ErrorCode.FENCED_MEMBER_EPOCH
+    nothing_said = {"topic_partitions": None} if exclusive.kind == "consumer" else {"owned": None}
+    assert first.beat(member_epoch=2, **nothing_said) == ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def test_new_partitions_are_assigned_with_the_next_heartbeat(exclusive):
+    (member,) = exclusive.joined("m1")
+    exclusive.bench.set_topic("in", 3)
+    member.beat()
+    assert (member.epoch, exclusive.partitions(member)) == (3, [0, 1, 2])
+
+
+def test_topic_that_comes_later_is_assigned(exclusive):
+    exclusive.bench.delete_topic("in")
+    member = exclusive.member("m1")
+    member.join()
+    assert exclusive.partitions(member) == []
+    exclusive.bench.set_topic("in", 1)
+    member.beat()
+    assert exclusive.partitions(member) == [0]
 
 
 # -- the log --------------------------------------------------------------------------------------

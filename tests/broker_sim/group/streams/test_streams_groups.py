@@ -15,80 +15,6 @@ def stateful(name="0"):
     return subtopology(name, "in", state_changelog_topics=CHANGELOG)
 
 
-def test_first_member_gets_all_tasks(streams):
-    streams.bench.set_topic("in", 2)
-    member = streams.member("a")
-    assert member.join() == NONE
-    assert (member.epoch, member.active, member.standby) == (2, {"0": [0, 1]}, {})
-    assert member.answer.heartbeat_interval_ms == HEARTBEAT_MS
-    assert member.statuses == {}
-    assert streams.group.state_name == "Stable"
-    assert member.beat() == NONE
-    assert member.answer.active_tasks is None
-
-
-def test_task_goes_to_another_member_once_it_is_given_up(streams):
-    streams.bench.set_topic("in", 2)
-    first, second = streams.member("a"), streams.member("b")
-    first.join()
-    assert second.join() == NONE
-    assert (second.epoch, second.active) == (3, {})
-    kept = dict(first.active)
-    first.beat(owned=(kept, {}, {}))
-    assert (first.epoch, first.active) == (2, {"0": [0]})
-    assert streams.group.state_name == "Reconciling"
-    second.beat()
-    assert second.active == {}
-    # It says that it still has both tasks, then only one.
-    first.beat(owned=(kept, {}, {}))
-    assert (first.epoch, first.answer.active_tasks) == (2, None)
-    first.beat()
-    assert first.epoch == 3
-    second.beat()
-    assert second.active == {"0": [1]}
-    assert streams.group.state_name == "Stable"
-
-
-def test_member_that_gives_nothing_up_in_time_is_fenced(streams):
-    streams.bench.set_topic("in", 2)
-    first, second = streams.member("a"), streams.member("b")
-    first.join(rebalance_timeout_ms=10_000)
-    second.join()
-    kept = (dict(first.active), {}, {})
-    first.beat(owned=kept)
-    streams.bench.advance(9_999)
-    assert "a" in streams.group.members
-    streams.bench.advance(1)
-    assert "a" not in streams.group.members
-    assert first.beat(owned=kept) == ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def test_member_that_gives_up_in_time_stays(streams):
-    streams.bench.set_topic("in", 2)
-    first, second = streams.member("a"), streams.member("b")
-    first.join(rebalance_timeout_ms=10_000)
-    second.join()
-    first.beat()
-    first.beat()
-    assert first.epoch == 3
-    streams.bench.advance(10_000)
-    assert "a" in streams.group.members
-
-
-def test_member_that_leaves_gives_its_tasks_to_others(streams):
-    streams.bench.set_topic("in", 2)
-    first, second = streams.member("a"), streams.member("b")
-    first.join()
-    second.join()
-    streams.settle(first, second)
-    assert first.leave() == NONE
-    assert (first.answer.member_epoch, first.answer.status) == (-1, [])
-    second.beat()
-    assert second.active == {"0": [0, 1]}
-    assert second.leave() == NONE
-    assert second.leave() == ErrorCode.UNKNOWN_MEMBER_ID
-
-
 def test_new_group_waits_for_more_members(make_streams):
     streams = make_streams(group_streams_assignment_interval_ms=0)
     streams.bench.set_topic("in", 2)
@@ -320,20 +246,6 @@ def test_epochs_and_tasks_of_heartbeats_are_checked(streams, epoch, owned, code)
     assert member.beat(member_epoch=epoch, owned=owned) == code
 
 
-def test_epoch_before_is_accepted_while_its_answer_may_be_lost(streams):
-    streams.bench.set_topic("in", 2)
-    first, second = streams.member("a"), streams.member("b")
-    first.join()
-    second.join()
-    first.beat()
-    first.beat()
-    assert first.epoch == 3
-    lost = {"member_epoch": 2}
-    assert first.beat(owned=({"0": [0]}, {}, {}), **lost) == NONE
-    assert first.beat(owned=({"0": [0, 1]}, {}, {}), **lost) == ErrorCode.FENCED_MEMBER_EPOCH
-    assert first.beat(owned=None, **lost) == ErrorCode.FENCED_MEMBER_EPOCH
-
-
 def test_group_is_the_same_after_a_failover(streams):
     streams.bench.set_topic("in", 3)
     members = [streams.member(name) for name in "ab"]
@@ -348,15 +260,3 @@ def test_group_is_the_same_after_a_failover(streams):
     assert members[0].answer.active_tasks is None
     streams.bench.advance(45_000)
     assert streams.group.state_name == "Empty"
-
-
-def test_revocation_is_timed_after_a_failover(streams):
-    streams.bench.set_topic("in", 2)
-    first, second = streams.member("a"), streams.member("b")
-    first.join(rebalance_timeout_ms=10_000)
-    second.join()
-    first.beat()
-    assert streams.group.state_name == "Reconciling"
-    streams.bench.fail_over()
-    streams.bench.advance(10_000)
-    assert "a" not in streams.group.members
