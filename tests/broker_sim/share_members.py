@@ -2,6 +2,7 @@
 
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.protocol import messages
+from tests.broker_sim.share.named_values import acquired
 
 GROUP, TOPIC = "billing", "orders"
 BEATS = 10
@@ -42,7 +43,7 @@ class ShareMember:
         raise AssertionError(answer)
 
     def fetch(self, max_records=10):
-        """Return what is acquired of partition 0: first and last offset, and how often it was delivered."""
+        """Return the ranges of records that are acquired of partition 0."""
         request = messages.ShareFetchRequest
         topic_id = self.cluster.nodes.controller.image.topics[TOPIC].topic_id
         asked = [request.FetchTopic(topic_id, [request.FetchPartition(0)])]
@@ -62,7 +63,7 @@ class ShareMember:
         assert not answer.error_code, answer
         self.share_epoch += 1
         return [
-            (one.first_offset, one.last_offset, one.delivery_count)
+            acquired(one.first_offset, one.last_offset, one.delivery_count)
             for topic in answer.responses
             for partition in topic.partitions
             for one in partition.acquired_records

@@ -1,5 +1,7 @@
 """The claims of Kafka's `LeaderEpochFileCacheTest`, and the worked example of the module."""
 
+from itertools import starmap
+
 import pytest
 
 from broker_sim.log import EpochEntry, LeaderEpochCache
@@ -11,10 +13,16 @@ def cache():
 
 
 def filled(*entries):
+    """Return a cache to which these epochs were assigned, each with its start offset."""
     cache = LeaderEpochCache()
     for epoch, start_offset in entries:
         cache.assign(epoch, start_offset)
     return cache
+
+
+def entries(start_offsets):
+    """Return what a cache with these start offsets, by epoch, has."""
+    return tuple(starmap(EpochEntry, start_offsets.items()))
 
 
 def test_empty_cache_knows_nothing(cache):
@@ -61,19 +69,19 @@ def test_same_epoch_later_in_the_log_does_not_move_its_start():
 
 
 def test_same_epoch_earlier_in_the_log_moves_its_start():
-    assert filled((1, 5), (2, 9), (2, 7)).entries == ((1, 5), (2, 7))
+    assert filled((1, 5), (2, 9), (2, 7)).entries == entries({1: 5, 2: 7})
 
 
 def test_older_epoch_truncates_the_newer_ones():
-    assert filled((2, 6), (3, 7), (4, 12), (3, 10)).entries == ((2, 6), (3, 10))
+    assert filled((2, 6), (3, 7), (4, 12), (3, 10)).entries == entries({2: 6, 3: 10})
 
 
 def test_newer_epoch_drops_entries_that_start_at_or_after_it():
-    assert filled((1, 10), (2, 20), (3, 30), (4, 15)).entries == ((1, 10), (4, 15))
+    assert filled((1, 10), (2, 20), (3, 30), (4, 15)).entries == entries({1: 10, 4: 15})
 
 
 def test_newer_epoch_at_the_same_start_replaces_the_empty_one():
-    assert filled((1, 0), (2, 6), (3, 6)).entries == ((1, 0), (3, 6))
+    assert filled((1, 0), (2, 6), (3, 6)).entries == entries({1: 0, 3: 6})
 
 
 @pytest.mark.parametrize("entry", [(-1, 0), (0, -1)])
@@ -86,37 +94,37 @@ def test_entries_below_zero_are_refused(cache, entry):
 @pytest.mark.parametrize(
     ("end_offset", "expected"),
     [
-        (12, ((2, 6), (3, 8), (4, 11))),
-        (11, ((2, 6), (3, 8))),
-        (9, ((2, 6), (3, 8))),
-        (8, ((2, 6),)),
-        (6, ()),
-        (0, ()),
-        (-1, ((2, 6), (3, 8), (4, 11))),
+        (12, {2: 6, 3: 8, 4: 11}),
+        (11, {2: 6, 3: 8}),
+        (9, {2: 6, 3: 8}),
+        (8, {2: 6}),
+        (6, {}),
+        (0, {}),
+        (-1, {2: 6, 3: 8, 4: 11}),
     ],
 )
 def test_truncation_from_the_end_drops_epochs_that_start_at_or_after(end_offset, expected):
     cache = filled((2, 6), (3, 8), (4, 11))
     cache.truncate_from_end(end_offset)
-    assert cache.entries == expected
+    assert cache.entries == entries(expected)
 
 
 @pytest.mark.parametrize(
     ("start_offset", "expected"),
     [
-        (1, ((2, 6), (3, 8), (4, 11))),
-        (6, ((2, 6), (3, 8), (4, 11))),
-        (7, ((2, 7), (3, 8), (4, 11))),
-        (8, ((3, 8), (4, 11))),
-        (9, ((3, 9), (4, 11))),
-        (11, ((4, 11),)),
-        (100, ((4, 100),)),
+        (1, {2: 6, 3: 8, 4: 11}),
+        (6, {2: 6, 3: 8, 4: 11}),
+        (7, {2: 7, 3: 8, 4: 11}),
+        (8, {3: 8, 4: 11}),
+        (9, {3: 9, 4: 11}),
+        (11, {4: 11}),
+        (100, {4: 100}),
     ],
 )
 def test_truncation_from_the_start_keeps_the_epoch_around_it(start_offset, expected):
     cache = filled((2, 6), (3, 8), (4, 11))
     cache.truncate_from_start(start_offset)
-    assert cache.entries == expected
+    assert cache.entries == entries(expected)
 
 
 @pytest.mark.parametrize(("offset", "epoch"), [(9, None), (10, 0), (12, 0), (13, 2), (16, 2), (17, 4), (99, 4)])
@@ -139,10 +147,10 @@ def test_epoch_without_records_is_written_with_its_first_record():
     cache.begin(5, 11)
     cache.begin(6, 11)
     assert kept == []
-    assert cache.entries == ((2, 6), (6, 11))
+    assert cache.entries == entries({2: 6, 6: 11})
     cache.assign(6, 11)
     cache.assign(6, 12)
-    assert kept == [((2, 6), (6, 11))]
+    assert kept == [entries({2: 6, 6: 11})]
 
 
 def test_truncation_is_kept_before_a_record_of_an_older_epoch():
@@ -150,7 +158,7 @@ def test_truncation_is_kept_before_a_record_of_an_older_epoch():
     cache = LeaderEpochCache([EpochEntry(2, 6), EpochEntry(4, 11)], kept.append)
     cache.truncate_from_end(9)
     cache.assign(2, 9)
-    assert kept == [((2, 6),)]
+    assert kept == [entries({2: 6})]
 
 
 def test_leader_that_begins_its_epoch_again_leaves_it_where_it_began():
@@ -158,4 +166,4 @@ def test_leader_that_begins_its_epoch_again_leaves_it_where_it_began():
     cache = filled((2, 6), (4, 11))
     cache.begin(4, 15)
     cache.begin(5, 15)
-    assert cache.entries == ((2, 6), (4, 11), (5, 15))
+    assert cache.entries == entries({2: 6, 4: 11, 5: 15})

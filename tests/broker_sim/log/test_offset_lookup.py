@@ -6,9 +6,17 @@ from broker_sim.log.offset_lookup import (
     LATEST_TIERED_TIMESTAMP,
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
+    TimestampAndOffset,
 )
 from broker_sim.protocol.compression import CompressionCodec
+from broker_sim.protocol.record_batch import NO_TIMESTAMP
 from broker_sim.protocol.records import Record, build_batch
+
+# The records that can be the first ones after a time in the log of the fixture.
+STAMPED_10 = TimestampAndOffset(10, offset=0, leader_epoch=0)
+STAMPED_30 = TimestampAndOffset(30, offset=1, leader_epoch=0)
+STAMPED_25 = TimestampAndOffset(25, offset=3, leader_epoch=3)
+STAMPED_60 = TimestampAndOffset(60, offset=4, leader_epoch=3)
 
 
 def append(log, *timestamps, epoch=0, codec=CompressionCodec.NONE):
@@ -30,14 +38,14 @@ def log(new_log, request):
 @pytest.mark.parametrize(
     ("timestamp", "expected"),
     [
-        (0, (10, 0, 0)),
-        (10, (10, 0, 0)),
-        (11, (30, 1, 0)),
-        (25, (30, 1, 0)),
-        (30, (30, 1, 0)),
-        (31, (60, 4, 3)),
-        (45, (60, 4, 3)),
-        (60, (60, 4, 3)),
+        (0, STAMPED_10),
+        (10, STAMPED_10),
+        (11, STAMPED_30),
+        (25, STAMPED_30),
+        (30, STAMPED_30),
+        (31, STAMPED_60),
+        (45, STAMPED_60),
+        (60, STAMPED_60),
         (61, None),
     ],
 )
@@ -50,38 +58,44 @@ def test_deleted_records_are_not_found(log):
     log.offsets.maybe_increment_log_start_offset(3)
     # Kafka searches only the first segment that is as new, though its records may be deleted.
     in_one_segment = len(log.segments) == 1
-    assert log.fetch_offset_by_timestamp(10) == ((25, 3, 3) if in_one_segment else None)
-    assert log.fetch_offset_by_timestamp(40) == (60, 4, 3)
+    assert log.fetch_offset_by_timestamp(10) == (STAMPED_25 if in_one_segment else None)
+    assert log.fetch_offset_by_timestamp(40) == STAMPED_60
 
 
 def test_largest_timestamp_is_found_at_its_first_record(log):
-    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (60, 4, 3)
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == STAMPED_60
     append(log, 60, 60, epoch=5)
-    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (60, 4, 3)
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == STAMPED_60
     append(log, 1, 70, 70, epoch=5)
-    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (70, 10, 5)
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == TimestampAndOffset(70, offset=10, leader_epoch=5)
 
 
 @pytest.mark.parametrize("timestamp", [EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP])
 def test_earliest_is_the_log_start_with_its_epoch(log, timestamp):
-    assert log.fetch_offset_by_timestamp(timestamp) == (-1, 0, 0)
+    assert log.fetch_offset_by_timestamp(timestamp) == TimestampAndOffset(NO_TIMESTAMP, offset=0, leader_epoch=0)
     log.offsets.update_high_watermark(7)
     log.offsets.maybe_increment_log_start_offset(3)
-    assert log.fetch_offset_by_timestamp(timestamp) == (-1, 3, 3)
+    assert log.fetch_offset_by_timestamp(timestamp) == TimestampAndOffset(NO_TIMESTAMP, offset=3, leader_epoch=3)
 
 
 def test_latest_is_the_log_end_with_the_newest_epoch(log):
-    assert log.fetch_offset_by_timestamp(LATEST_TIMESTAMP) == (-1, 7, 4)
+    assert log.fetch_offset_by_timestamp(LATEST_TIMESTAMP) == TimestampAndOffset(NO_TIMESTAMP, offset=7, leader_epoch=4)
 
 
 def test_latest_tiered_offset_is_unknown(log):
-    assert log.fetch_offset_by_timestamp(LATEST_TIERED_TIMESTAMP) == (-1, -1, -1)
+    assert log.fetch_offset_by_timestamp(LATEST_TIERED_TIMESTAMP) == TimestampAndOffset(
+        NO_TIMESTAMP, offset=-1, leader_epoch=-1
+    )
 
 
 def test_empty_log_has_earliest_and_latest_but_no_records(new_log):
     log = new_log()
-    assert log.fetch_offset_by_timestamp(EARLIEST_TIMESTAMP) == (-1, 0, -1)
-    assert log.fetch_offset_by_timestamp(LATEST_TIMESTAMP) == (-1, 0, -1)
+    assert log.fetch_offset_by_timestamp(EARLIEST_TIMESTAMP) == TimestampAndOffset(
+        NO_TIMESTAMP, offset=0, leader_epoch=-1
+    )
+    assert log.fetch_offset_by_timestamp(LATEST_TIMESTAMP) == TimestampAndOffset(
+        NO_TIMESTAMP, offset=0, leader_epoch=-1
+    )
     assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) is None
     assert log.fetch_offset_by_timestamp(0) is None
 
@@ -99,11 +113,11 @@ def test_log_append_time_belongs_to_the_first_record_of_the_batch(new_log, clock
     clock.advance(5)
     append(log, 1, 2)
     now_ms = clock.wall_clock_ms()
-    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (now_ms, 3, 0)
-    assert log.fetch_offset_by_timestamp(now_ms - 4) == (now_ms, 3, 0)
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == TimestampAndOffset(now_ms, offset=3, leader_epoch=0)
+    assert log.fetch_offset_by_timestamp(now_ms - 4) == TimestampAndOffset(now_ms, offset=3, leader_epoch=0)
 
 
 def test_truncated_records_are_not_found(log):
     log.truncate_to(4)
-    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (30, 1, 0)
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == STAMPED_30
     assert log.fetch_offset_by_timestamp(31) is None

@@ -1,5 +1,7 @@
 """ISR changes are proposed again after a refusal, and counted as Kafka's `IsrShrinksPerSec` counts them."""
 
+from typing import NamedTuple
+
 import pytest
 
 from broker_sim.errors import ErrorCode
@@ -31,24 +33,32 @@ def test_refused_change_is_proposed_again_after_50_ms(answer):
     assert sent == [0, RETRY_BACKOFF_MS, 2 * RETRY_BACKOFF_MS]
 
 
+class Changes(NamedTuple):
+    """The numbers of changes of ISRs by a broker."""
+
+    shrinks: int = 0
+    expands: int = 0
+    failed: int = 0
+
+
 def counts(bench):
     manager = bench.cluster.nodes.brokers[1].alter_partition
-    return manager.isr_shrinks, manager.isr_expands, manager.failed_isr_updates
+    return Changes(manager.isr_shrinks, manager.isr_expands, manager.failed_isr_updates)
 
 
 def test_follower_that_leaves_and_returns_counts_as_a_shrink_and_an_expansion(make_bench):
     """The lag ends long before the session: a fenced follower would leave without the leader."""
     bench = make_bench(configs={"replica.lag.time.max.ms": "2000"})
     bench.produced()
-    assert counts(bench) == (0, 0, 0)
+    assert counts(bench) == Changes()
     bench.cluster.pause(2)
     bench.wait(bench.produce(timeout_ms=30_000))
     assert bench.isr() == {1, 3}
-    assert counts(bench) == (1, 0, 0)
+    assert counts(bench) == Changes(shrinks=1)
     bench.cluster.resume(2)
     bench.cluster.run_until(lambda: bench.isr() == {1, 2, 3})
     bench.settle()
-    assert counts(bench) == (1, 1, 0)
+    assert counts(bench) == Changes(shrinks=1, expands=1)
 
 
 def test_refused_change_counts_as_failed(bench):

@@ -6,6 +6,7 @@ from broker_sim import Cluster
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
+from tests.broker_sim.share.named_values import acquired
 
 CONFIGS = {
     "offsets.topic.num.partitions": 1,
@@ -83,9 +84,9 @@ class Client:
         assert not answer.responses[0].partitions[0].error_code
 
     def fetch(self, epoch, max_wait_ms=0):
-        """Return what is acquired: first and last offset, and how often it was delivered."""
+        """Return the ranges of records that are acquired."""
         return [
-            (one.first_offset, one.last_offset, one.delivery_count)
+            acquired(one.first_offset, one.last_offset, one.delivery_count)
             for partition in self.fetched(epoch, max_wait_ms)
             for one in partition.acquired_records
         ]

@@ -12,6 +12,7 @@ import pytest
 
 from broker_sim.errors import ErrorCode
 from tests.broker_sim.cluster.nodes.group_client import APP, GROUP, TOPIC, Client, opened
+from tests.broker_sim.share.named_values import acquired
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 
@@ -30,7 +31,7 @@ def killed(tmp_path_factory):
         client.join()
         for number in range(10):
             cluster.produce(TOPIC, str(number))
-        assert client.fetch(0, max_wait_ms=60_000) == [(0, 9, 1)]
+        assert client.fetch(0, max_wait_ms=60_000) == [acquired(0, 9)]
         client.acknowledge(1, (0, 2, [ACCEPT]), (3, 4, [RELEASE]))
         client.acknowledge(2, (5, 5, [REJECT]), (6, 6, [RELEASE]))
         shutil.copytree(directory, copy)
@@ -65,13 +66,13 @@ def test_what_is_settled_is_not_delivered_again_and_counts_go_on(directory):
     with opened(directory) as cluster, Client(cluster) as client:
         (member,) = cluster.group(GROUP).members
         assert member.id == "member"
-        assert fetched_again(client) == [(3, 4, 2), (6, 6, 2), (7, 9, 1)]
+        assert fetched_again(client) == [acquired(3, 4, deliveries=2), acquired(6, 6, deliveries=2), acquired(7, 9)]
 
 
 def test_state_whose_last_batch_is_torn_is_that_of_before(directory):
     cut(directory, "__share_group_state")
     with opened(directory) as cluster, Client(cluster) as client:
-        assert fetched_again(client) == [(3, 4, 2), (5, 9, 1)]
+        assert fetched_again(client) == [acquired(3, 4, deliveries=2), acquired(5, 9)]
 
 
 def test_streams_group_goes_on_in_its_epoch_with_its_offsets(directory, killed):
@@ -89,7 +90,7 @@ def test_groups_whose_last_record_is_torn_are_as_before(directory, killed):
     with opened(directory) as cluster, Client(cluster) as client:
         assert client.beat_app(epoch).member_epoch == epoch
         assert client.committed() == 8
-        assert fetched_again(client)[0] == (3, 4, 2)
+        assert fetched_again(client)[0] == acquired(3, 4, deliveries=2)
 
 
 def test_group_whose_state_is_lost_is_refused_until_its_offsets_are_altered(directory):
@@ -102,13 +103,13 @@ def test_group_whose_state_is_lost_is_refused_until_its_offsets_are_altered(dire
         client.leave()
         client.alter(4)
         client.join()
-        assert client.fetch(0, max_wait_ms=60_000) == [(4, 9, 1)]
+        assert client.fetch(0, max_wait_ms=60_000) == [acquired(4, 9)]
 
 
 def test_group_that_is_lost_begins_anew(directory):
     lose(directory, "__consumer_offsets")
     with opened(directory) as cluster, Client(cluster) as client:
-        assert fetched_again(client) == [(0, 9, 1)]
+        assert fetched_again(client) == [acquired(0, 9)]
 
 
 def test_group_that_is_lost_has_nothing_until_its_epoch_is_that_of_the_state(directory):
@@ -119,7 +120,7 @@ def test_group_that_is_lost_has_nothing_until_its_epoch_is_that_of_the_state(dir
     lose(directory, "__consumer_offsets")
     with opened(directory) as cluster, Client(cluster) as client:
         assert not any(client.join_and_leave() for _ in range(3))
-        assert fetched_again(client) == [(0, 9, 1)]
+        assert fetched_again(client) == [acquired(0, 9)]
 
 
 def test_new_records_before_the_start_offset_are_not_delivered(directory):
@@ -132,7 +133,11 @@ def test_new_records_before_the_start_offset_are_not_delivered(directory):
         assert client.fetch(0, max_wait_ms=60_000) == []
         for number in range(2, 8):
             cluster.produce(TOPIC, str(number))
-        assert client.fetch(1, max_wait_ms=60_000) == [(3, 4, 2), (6, 6, 2), (7, 7, 1)]
+        assert client.fetch(1, max_wait_ms=60_000) == [
+            acquired(3, 4, deliveries=2),
+            acquired(6, 6, deliveries=2),
+            acquired(7, 7),
+        ]
 
 
 @pytest.mark.real_kafka

@@ -7,6 +7,7 @@ from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.protocol import messages
 from broker_sim.share.partition.record_state import AcknowledgeType
 from broker_sim.share.share_state import SharePartitionKey
+from tests.broker_sim.share.named_values import acquired
 
 UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
 LEADERS = "kafka_server_replicamanager_leadercount"
@@ -163,7 +164,7 @@ def test_share_groups_and_changes_of_their_state_are_counted(shares):
     assert before[f'{groups}consumer_group_count{{broker="1",state="Stable"}}'] == 0
     # One when the member came, one when the share partitions had their state.
     assert before[f'{groups}share_group_rebalance_count_total{{broker="1"}}'] == 2
-    assert member.fetch() == [(0, 0, 1)]
+    assert member.fetch() == [acquired(0, 0)]
     assert found()[writes] == 0
     member.acknowledge(0, 0, 1)
     assert found()[writes] == 1

@@ -6,6 +6,7 @@ from broker_sim import InFlightStatus, SharePartitionStatus
 from broker_sim.cluster.status.coordinator_status import GroupOffsetStatus
 from broker_sim.errors import ClusterTimeoutError
 from broker_sim.metadata.topic_partition import TopicPartition
+from tests.broker_sim.share.named_values import acquired
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 LOCK_MS = 30_000
@@ -17,7 +18,7 @@ def holder(shares):
     for _ in range(5):
         shares.cluster.produce("orders", "an order", partition=0)
     member = shares.member("holder").join()
-    assert member.fetch(max_records=2) == [(0, 1, 1)]
+    assert member.fetch(max_records=2) == [acquired(0, 1)]
     return member
 
 
@@ -58,7 +59,7 @@ def test_group_has_its_members_and_how_far_it_has_come(shares, holder):
 
 
 def test_records_in_flight_are_told_by_what_became_of_them(shares, holder):
-    assert holder.fetch(max_records=2) == [(2, 3, 1)]
+    assert holder.fetch(max_records=2) == [acquired(2, 3)]
     holder.acknowledge(1, 1, ACCEPT)
     holder.acknowledge(2, 2, REJECT)
     holder.acknowledge(3, 3, RELEASE)
@@ -82,7 +83,7 @@ def test_lock_that_is_over_is_seen(shares, holder):
     (records,) = shares.group.share_partition("orders").in_flight
     assert records == InFlightStatus(0, 1, "Available", 1, None, None)
     assert records.count == 2
-    assert holder.fetch(max_records=2) == [(0, 1, 2)]
+    assert holder.fetch(max_records=2) == [acquired(0, 1, deliveries=2)]
     (records,) = shares.group.share_partition("orders").in_flight
     assert (records.state, records.delivery_count) == ("Acquired", 2)
 
@@ -94,7 +95,7 @@ def test_what_is_done_is_in_flight_no_more(shares, holder):
 
 
 def test_batch_that_is_partly_done_is_told_from_the_start_offset_on(shares, holder):
-    assert holder.fetch() == [(2, 4, 1)]
+    assert holder.fetch() == [acquired(2, 4)]
     holder.acknowledge(0, 2, ACCEPT)
     partition = shares.group.share_partition("orders")
     assert (partition.start_offset, partition.lag) == (3, 2)

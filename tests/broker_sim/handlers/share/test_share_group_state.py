@@ -7,13 +7,14 @@ from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
-from broker_sim.share.share_state import ReadState, SharePartitionKey, StateBatch, WrittenState
+from broker_sim.share.share_state import ReadState, SharePartitionKey, WrittenState
 from broker_sim.share.state_apis import READ, WRITE, ReaderEpoch
+from tests.broker_sim.share.named_values import ACKNOWLEDGED, state_batch
 
 SHARE = 2
 KEYS_VERSION = 4
 PARTITIONS = 3
-ACKED = StateBatch(0, 4, 2, 1)
+ACKED = state_batch(0, 4, ACKNOWLEDGED)
 
 
 class User:

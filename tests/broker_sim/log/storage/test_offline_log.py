@@ -3,6 +3,7 @@
 import errno
 import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from broker_sim_purgatory import VirtualClock
@@ -70,8 +71,16 @@ def disk(tmp_path):
     disk.directory.close()
 
 
+class Offsets(NamedTuple):
+    """The three offsets of a log."""
+
+    start: int
+    high_watermark: int
+    end: int
+
+
 def offsets(log):
-    return (log.log_start_offset, log.high_watermark, log.log_end_offset)
+    return Offsets(log.log_start_offset, log.high_watermark, log.log_end_offset)
 
 
 def test_log_is_offline_until_the_next_start(disk):
@@ -85,7 +94,7 @@ def test_log_is_offline_until_the_next_start(disk):
     disk.bring_back()
     disk.restart()
     assert not disk.logs.offline
-    assert offsets(disk.log(BAD)) == (1, 2, 2)
+    assert offsets(disk.log(BAD)) == Offsets(start=1, high_watermark=2, end=2)
 
 
 @pytest.mark.parametrize("fails", [True, False])
@@ -101,7 +110,7 @@ def test_directory_with_an_offline_log_was_not_shut_down_cleanly(disk, fails):
     if fails:
         disk.bring_back()
     disk.start()
-    assert offsets(disk.log(BAD)) == offsets(disk.log(GOOD)) == (1, 2, 2)
+    assert offsets(disk.log(BAD)) == offsets(disk.log(GOOD)) == Offsets(start=1, high_watermark=2, end=2)
 
 
 def test_log_that_fails_while_the_broker_shuts_down_is_not_closed_cleanly(disk):
@@ -129,7 +138,7 @@ def test_log_that_cannot_be_opened_is_offline_and_others_are_served(disk, caplog
     path.mkdir()
     disk.start()
     assert disk.logs.offline.keys() == {BAD}
-    assert offsets(disk.log(GOOD)) == (1, 2, 2)
+    assert offsets(disk.log(GOOD)) == Offsets(start=1, high_watermark=2, end=2)
     assert caplog.text.count("action='open the log' why='Is a directory'") == 1
 
 
@@ -142,7 +151,7 @@ def test_partition_metadata_that_cannot_be_read_takes_one_log_offline(disk, capl
     disk.start()
     assert disk.logs.offline.keys() == {BAD}
     assert f"partition_metadata_damaged file='{path}'" in caplog.text
-    assert offsets(disk.log(GOOD)) == (1, 2, 2)
+    assert offsets(disk.log(GOOD)) == Offsets(start=1, high_watermark=2, end=2)
 
 
 def test_log_whose_batches_make_no_sense_is_offline_and_others_are_served(disk, caplog):
@@ -164,7 +173,7 @@ def test_log_whose_batches_make_no_sense_is_offline_and_others_are_served(disk, 
     assert disk.logs.offline.keys() == {BAD}
     assert "log_offline" in caplog.text
     assert "action='recover the log'" in caplog.text
-    assert offsets(disk.log(GOOD)) == (1, 2, 2)
+    assert offsets(disk.log(GOOD)) == Offsets(start=1, high_watermark=2, end=2)
 
 
 @pytest.mark.parametrize("how", ["same process", "killed", "closed"])
@@ -221,7 +230,7 @@ def test_log_that_could_not_be_deleted_is_not_that_of_the_next_topic(disk, caplo
     disk.logs.shutdown(7)
     disk.restart()
     log = disk.logs.get_or_create(BAD, OTHER_ID, TopicConfig())
-    assert offsets(log) == (0, 0, 0)
+    assert offsets(log) == Offsets(start=0, high_watermark=0, end=0)
     assert not disk.logs.offline
 
 
@@ -262,7 +271,7 @@ def test_log_without_a_known_topic_stays_offline(disk, caplog):
     assert caplog.text.count("partition_metadata_damaged") == 2
     path.write_bytes(content)
     disk.restart()
-    assert offsets(disk.log(BAD)) == (1, 2, 2)
+    assert offsets(disk.log(BAD)) == Offsets(start=1, high_watermark=2, end=2)
 
 
 def test_checkpoint_that_cannot_be_written_is_logged_and_written_the_next_time(disk, caplog):

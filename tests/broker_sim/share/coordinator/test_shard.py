@@ -18,8 +18,9 @@ from broker_sim.share.share_state import (
     WrittenState,
 )
 from broker_sim.share.state_apis import WRITE
+from tests.broker_sim.share.named_values import ACKNOWLEDGED, AVAILABLE, state_batch
 
-ACKED = StateBatch(0, 4, 2, 1)
+ACKED = state_batch(0, 4, ACKNOWLEDGED)
 OK = StateOutcome()
 OTHER = SharePartitionKey("other", bytes(16), 0)
 
@@ -54,33 +55,33 @@ def test_initialized_with_an_offset_has_nothing_done_with(bench):
 def test_writes_are_updates_that_add_up(bench):
     bench.initialize()
     assert bench.write(ACKED, complete=5) == OK
-    assert bench.write(StateBatch(5, 9, 0, 1), start_offset=-1, complete=5) == OK
-    assert bench.read() == ReadState(state_epoch=1, start_offset=0, state_batches=(ACKED, StateBatch(5, 9, 0, 1)))
+    assert bench.write(state_batch(5, 9, AVAILABLE), start_offset=-1, complete=5) == OK
+    assert bench.read() == ReadState(state_epoch=1, start_offset=0, state_batches=(ACKED, state_batch(5, 9, AVAILABLE)))
     assert bench.summary().delivery_complete_count == 5
     assert kinds(bench) == "Suu"
     bench.write(start_offset=5, complete=0)
-    assert bench.read().state_batches == (StateBatch(5, 9, 0, 1),)
+    assert bench.read().state_batches == (state_batch(5, 9, AVAILABLE),)
 
 
 def test_batch_that_ends_before_it_begins_is_refused(bench):
     """Combined with the batch before it, it would be cut into parts without end."""
     bench.initialize()
-    bench.write(StateBatch(8, 12, 0, 1))
-    outcome = bench.write(StateBatch(10, 3, 0, 2))
+    bench.write(state_batch(8, 12, AVAILABLE))
+    outcome = bench.write(state_batch(10, 3, AVAILABLE, deliveries=2))
     assert outcome == StateOutcome(ErrorCode.INVALID_REQUEST, "The batch from offset 10 to 3 ends before it begins.")
-    assert bench.read().state_batches == (StateBatch(8, 12, 0, 1),)
-    assert bench.write(StateBatch(10, 10, 0, 2)) == OK
+    assert bench.read().state_batches == (state_batch(8, 12, AVAILABLE),)
+    assert bench.write(state_batch(10, 10, AVAILABLE, deliveries=2)) == OK
 
 
 def test_after_enough_updates_comes_a_snapshot(make_bench):
     bench = make_bench(share_coordinator_snapshot_update_records_per_snapshot=2)
     bench.initialize()
     for offset in range(7):
-        bench.write(StateBatch(offset, offset, 2, 1))
+        bench.write(state_batch(offset, offset, ACKNOWLEDGED))
     assert kinds(bench) == "SuuSuuSu"
     assert [record.value.snapshot_epoch for record in bench.log.records] == [*(0, 0, 0), *(1, 1, 1), *(2, 2)]
     assert bench.log.records[6].value.state_batches[0].last_offset == 5
-    assert bench.read().state_batches == (StateBatch(0, 6, 2, 1),)
+    assert bench.read().state_batches == (state_batch(0, 6, ACKNOWLEDGED),)
 
 
 def test_every_write_is_a_snapshot_where_no_updates_are_allowed(make_bench):
@@ -114,7 +115,7 @@ def test_another_coordinator_loads_the_same_state(make_bench, key):
     bench.initialize()
     bench.initialize(key=gone)
     for offset in range(4):
-        bench.write(StateBatch(offset * 2, offset * 2, 2, 1), leader_epoch=3)
+        bench.write(state_batch(offset * 2, offset * 2, ACKNOWLEDGED), leader_epoch=3)
     bench.read(leader_epoch=5)
     bench.delete(key=gone)
     before = bench.shard
@@ -199,7 +200,10 @@ def test_topic_that_is_gone_is_neither_read_nor_written(bench, make_image):
 
 def alternating(first_offset, count):
     """Return batches of one record each, none of which stands as its neighbours."""
-    return [StateBatch(offset, offset, 2, 1 + offset % 2) for offset in range(first_offset, first_offset + count)]
+    return [
+        state_batch(offset, offset, ACKNOWLEDGED, deliveries=1 + offset % 2)
+        for offset in range(first_offset, first_offset + count)
+    ]
 
 
 def test_state_has_a_bound(bench, monkeypatch):

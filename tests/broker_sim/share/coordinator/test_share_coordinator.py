@@ -4,8 +4,9 @@ import pytest
 
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import changes_between
-from broker_sim.share.share_state import StateBatch, StateOutcome, StateSummary
+from broker_sim.share.share_state import StateOutcome, StateSummary
 from broker_sim.share.state_apis import DELETE, INITIALIZE, STATE_APIS, SUMMARY, InitialState
+from tests.broker_sim.share.named_values import ACKNOWLEDGED, state_batch
 
 NOTHING = (0, None)
 
@@ -104,7 +105,7 @@ def test_loading_coordinator_asks_to_come_again(bench, key):
 
 def test_state_of_deleted_topics_is_deleted(bench, key, make_image):
     bench.initialize()
-    bench.write(StateBatch(0, 4, 2, 1))
+    bench.write(state_batch(0, 4, ACKNOWLEDGED))
     before, bench.image = bench.image, make_image([], version=2)
     bench.coordinator.on_image(changes_between(before, bench.image), bench.image)
     assert bench.log.records[-1].value is None

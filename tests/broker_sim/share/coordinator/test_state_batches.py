@@ -101,5 +101,9 @@ def test_each_offset_has_its_highest_delivery(seed):
 
 def test_batch_that_is_whole_before_its_neighbour_stays_as_it_is():
     # As in Kafka: the first one was done with when the others became one that stands alike.
-    batches = [StateBatch(0, 7, 0, 3), StateBatch(8, 9, 0, 1), StateBatch(8, 10, 0, 3)]
+    batches = [
+        state_batch(0, 7, AVAILABLE, deliveries=3),
+        state_batch(8, 9, AVAILABLE),
+        state_batch(8, 10, AVAILABLE, deliveries=3),
+    ]
     assert combine_state_batches(batches, (), -1) == (batches[0], batches[2])

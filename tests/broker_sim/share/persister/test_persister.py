@@ -11,17 +11,17 @@ from broker_sim.share.persister.persister import Persister
 from broker_sim.share.share_state import (
     ReadState,
     SharePartitionKey,
-    StateBatch,
     StateOutcome,
     StateSummary,
     WrittenState,
 )
 from broker_sim.share.state_apis import INITIALIZE, READ, STATE_APIS, SUMMARY, WRITE
 from tests.broker_sim.broker_contexts import broker_context
+from tests.broker_sim.share.named_values import ACKNOWLEDGED, state_batch
 
 TOPIC_ID = Random(1).randbytes(16)
 KEY = SharePartitionKey("g", TOPIC_ID, 0)
-WRITTEN = WrittenState(1, 2, 3, 4, (StateBatch(3, 5, 2, 1),))
+WRITTEN = WrittenState(1, 2, 3, 4, (state_batch(3, 5, ACKNOWLEDGED),))
 OK = StateOutcome()
 
 
@@ -138,7 +138,7 @@ def test_calls_say_and_get_what_their_messages_have(bench):
         [(1, "g", [(0, arguments)])] for arguments in ((4, -1), (6,), (), (7,))
     ]
     bench.answer(INITIALIZE)
-    read = ReadState(state_epoch=4, start_offset=3, state_batches=(StateBatch(3, 5, 2, 1),))
+    read = ReadState(state_epoch=4, start_offset=3, state_batches=(state_batch(3, 5, ACKNOWLEDGED),))
     bench.answer(READ, outcome=read)
     summary = StateSummary(state_epoch=4, leader_epoch=6, start_offset=3, delivery_complete_count=9)
     bench.answer(SUMMARY, outcome=summary)
@@ -161,7 +161,7 @@ def test_what_comes_while_a_request_is_open_goes_with_the_next(bench):
 
 
 def batches_at(*offsets):
-    return tuple(StateBatch(offset, offset, 2, 1) for offset in offsets)
+    return tuple(state_batch(offset, offset, ACKNOWLEDGED) for offset in offsets)
 
 
 def test_writes_of_a_share_partition_that_wait_are_one(bench):
