@@ -6,15 +6,13 @@ what `broker-sim top` shows of it then.
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-from rich.console import Console
 
 from broker_sim import VirtualCluster
 from broker_sim.cli.top_view import render
 from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
+from tools.terminal_picture import picture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,39 +29,11 @@ INTERVAL_MS: Final = 1_000
 STEP_MS: Final = 210
 WAITS_MS: Final = (30_000, 1_400, 9_000, 2_600, 4_000, 30_000, 3_100, 2_900)
 
-FORMAT: Final = """\
-<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
-<style>
-{styles}
-.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, monospace;
-font-size: {char_height}px; line-height: {line_height}px; }}
-.{unique_id}-title {{ font-size: 18px; font-family: sans-serif; }}
-</style>
-<defs>
-<clipPath id="{unique_id}-clip-terminal">
-<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/>
-</clipPath>
-{lines}
-</defs>
-{chrome}
-<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
-{backgrounds}
-<g class="{unique_id}-matrix">
-{matrix}
-</g>
-</g>
-</svg>
-"""
-"""Rich's own, without the font that it fetches."""
-
 
 def draw() -> str:
     """Return the picture."""
     before, now = _looks()
-    console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="truecolor")
-    console.print(render(now, before, INTERVAL_MS / 1_000))
-    svg = console.export_svg(title="broker-sim top", code_format=FORMAT, unique_id="top")
-    return "".join(f"{line.rstrip()}\n" for line in svg.splitlines())
+    return picture(render(now, before, INTERVAL_MS / 1_000), "broker-sim top", "top", WIDTH)
 
 
 def _looks() -> tuple[Mapping[str, Any], Mapping[str, Any]]:

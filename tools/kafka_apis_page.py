@@ -35,7 +35,7 @@ A cluster answers ApiVersions with this table, so clients choose a version that 
 `broker-sim run --as-version 3.7` or `Cluster(as_version="3.7")` it serves the versions of an older
 release ({next(iter(releases()))} to {RELEASE}) only. A version or an API that is not in the table is
 answered as Kafka answers it. Which client methods work with them is tested with three versions of each
-client; see [README.md](../../README.md#what-works).
+client; see [Clients and features](clients.md).
 
 """
 SERVED_HEAD: Final = f"""\

@@ -59,13 +59,14 @@ def render(
 ) -> RenderableType:
     """Return the picture: figures per purgatory, the hottest keys, the wheels, groups, transactions, producers.
 
-    Rates are the change since `before`, per second. Where `height` lines are too few, tables show the
-    first of their rows, purgatories with most parked before others, and the last line says how many rows
-    are left out. Tables in which something waits have their place before the others. Where `width`
-    is too small, they leave columns out.
+    Rates are the change since `before`, per second. Purgatories in which nothing waits or happens are left out.
+    Where `height` lines are too few, tables show the first of their rows, purgatories with most parked before
+    others, and the last line says how many rows are left out. Tables in which something waits have their place
+    before the others. Where `width` is too small, they leave columns out.
     """
-    purgatories = list(_purgatories(now))
-    parts = _parts(purgatories, now, before, elapsed_s, width)
+    earlier = {} if before is None else {each[:2]: each for each in _purgatories(before)}
+    purgatories = [each for each in _purgatories(now) if _is_busy(each, earlier.get(each[:2]))]
+    parts = _parts(purgatories, now, earlier, elapsed_s, width)
     counts = [part.rows for part in parts]
     lines = sum(counts) + LINES_BESIDE_ROWS * len(parts) + 1
     if height is None or lines <= height:
@@ -80,12 +81,11 @@ def render(
 def _parts(
     purgatories: list[_Purgatory],
     now: Mapping[str, Any],
-    before: Mapping[str, Any] | None,
+    earlier: Mapping[tuple[int, str], _Purgatory],
     elapsed_s: float,
     width: int | None,
 ) -> list[_Part]:
     """Return the tables, from the top to the bottom; `purgatories` may be sorted before they are made."""
-    earlier = {} if before is None else {each[:2]: each for each in _purgatories(before)}
     figures = _figures(earlier, elapsed_s)
 
     def part(title: str, columns: Sequence[Column], rows: Sequence[Any], *, is_urgent: bool) -> _Part:
@@ -130,6 +130,13 @@ def _purgatories(answer: Mapping[str, Any]) -> Iterator[_Purgatory]:
     for broker in answer["brokers"]:
         for facts in broker["purgatories"]:
             yield _Purgatory(broker["id"], facts["name"], facts)
+
+
+def _is_busy(now: _Purgatory, before: _Purgatory | None) -> bool:
+    """Whether anything waits in a purgatory, is watched, or has ended since the last look."""
+    return bool(now.facts["num_delayed"] or now.facts["watched"]) or (
+        before is not None and any(now.facts[what] != before.facts[what] for what in ("completed", "expired"))
+    )
 
 
 def _figures(earlier: Mapping[tuple[int, str], _Purgatory], elapsed_s: float) -> tuple[Column, ...]:

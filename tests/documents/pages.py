@@ -18,6 +18,8 @@ Words behind the language say how; readers do not see them.
     ```python file=NAME     Not run by itself: a file that the commands of the page find. So is
     ```json file=NAME       this.
 
+    ```java from=FILE       A file of the repository as it stands; so are go, js, rust and yaml. Its own tests run it.
+    ```yaml                 Not run.
     ```text                 Not run.
       output                What the Python block before it prints.
 
@@ -47,6 +49,7 @@ FLAGS = {
     "python": {"signature", "file"},
     "json": {"file"},
     "text": {"output"},
+    **{language: {"from"} for language in ("java", "go", "js", "rust", "yaml")},
 }
 CLIENTS = re.compile(r"\bkcat\b|import (?:confluent_|aio)?kafka|from (?:confluent_|aio)?kafka")
 

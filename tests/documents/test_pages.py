@@ -43,6 +43,13 @@ def test_blocks_say_how_they_are_run(page):
 
 
 @every_page
+def test_blocks_from_a_file_are_that_file(page):
+    for block in read_page(page).blocks:
+        if "from" in block.words:
+            assert block.text == (ROOT / block.words["from"]).read_text("utf-8"), block.place
+
+
+@every_page
 def test_commands_stand_in_console_blocks_only(page):
     document = read_page(page)
     indented = re.findall(r"\n\n    .*", document.prose)
@@ -67,6 +74,7 @@ def test_every_page_stands_in_the_index():
 def test_versions_of_the_clients_are_those_that_are_tested():
     methods = runpy.run_path(str(ROOT / "tests" / "clients" / "test_every_method.py"))
     pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split() if "==" in line)
+    page = read_page(LIBRARY["DOCS"] / "reference" / "clients.md")
     for client, older in methods["OLDER"].items():
-        row = re.search(rf"^\| {client}\b[^|]*\| (.*) \|$", read_page(PAGES[0]).prose, re.MULTILINE)
+        row = re.search(rf"^\| {client}\b[^|]*\| (.*) \|$", page.prose, re.MULTILINE)
         assert row[1].split(", ") == [pinned[client], *older]

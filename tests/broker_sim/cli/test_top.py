@@ -98,10 +98,27 @@ def test_watch_updates_count_times_and_takes_rates_by_the_clock(terminal):
 
 
 def test_answer_of_a_cluster_can_be_shown(terminal):
-    cluster = VirtualCluster(brokers=2)
-    terminal.print(render(cluster.purgatory().to_json(), None, 0.0))
+    with VirtualCluster(brokers=2, topics=["orders:1:2"]) as cluster:
+        cluster.advance(1_000)
+        terminal.print(render(cluster.purgatory().to_json(), None, 0.0))
     names = {row[1] for row in _rows(terminal, "purgatories")}
-    assert {"Produce", "Fetch"} <= names
+    assert names == {"Fetch"}, "the follower's long poll; the other purgatories are idle"
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "shown"),
+    [
+        pytest.param({"watched": 0, "completed": 10}, {"completed": 10}, False, id="idle"),
+        pytest.param({"watched": 1, "completed": 10}, {"completed": 10}, True, id="watched"),
+        pytest.param({"watched": 0, "completed": 11}, {"completed": 10}, True, id="completed"),
+        pytest.param({"watched": 0, "completed": 10}, None, False, id="idle at the first look"),
+    ],
+)
+def test_purgatory_in_which_nothing_happens_is_left_out(terminal, now, before, shown):
+    looks = [None if facts is None else _answer(facts["completed"]) for facts in (now, before)]
+    looks[0]["brokers"][0]["purgatories"][0]["watched"] = now["watched"]
+    terminal.print(render(*looks, 1.0))
+    assert ("Fetch" in terminal.export_text()) == shown
 
 
 def test_unreachable_cluster_is_one_line_that_says_what_to_do():

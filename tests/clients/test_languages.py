@@ -1,0 +1,65 @@
+"""The suites of examples/languages, which the pages of other languages show: alone, and two of them under chaos."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.clients, pytest.mark.soak(part="clients")]
+
+ROOT = Path(__file__).parents[2]
+LANGUAGES = ROOT / "examples" / "languages"
+TIMEOUT_S = 900
+SUITES = {
+    "java": {"program": "mvn", "package": "maven", "command": ["mvn", "-B", "-q", "test"]},
+    "go": {"program": "go", "package": "golang-go", "command": ["go", "test", "-count=1", "./..."]},
+    "node": {"program": "npm", "package": "npm", "command": ["npm", "test"]},
+    "rust": {"program": "cargo", "package": "cargo", "command": ["cargo", "test", "-q"]},
+}
+ENVIRONMENT = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+@pytest.fixture
+def run(tmp_path, find_program):
+    """Return a function that runs words and the command of a language's suite, in a copy of it."""
+
+    def run(language, *before):
+        suite = SUITES[language]
+        find_program(suite["program"], suite["package"])
+        copy = shutil.copytree(LANGUAGES / language, tmp_path / language)
+        if language == "node":
+            subprocess.run(["npm", "install", "--no-audit", "--no-fund"], cwd=copy, check=True)
+        return subprocess.run(
+            [*before, *suite["command"]],
+            cwd=copy,
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("language", SUITES)
+def test_suite_of_a_language_passes(run, language):
+    done = run(language)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_suite_takes_the_cluster_of_chaos(run, tmp_path):
+    schedule = tmp_path / "schedule.txt"
+    schedule.write_text("seed=1 latency_ms=0 duration_ms=1000\n500 transfer broker-2 value=0\n")
+    outcome = tmp_path / "outcome.json"
+    options = ["--schedule", str(schedule), "--topic", "orders:1:3", "--json", str(outcome)]
+    done = run("go", sys.executable, "-m", "broker_sim", "chaos", *options, "--")
+    assert "TestOrderWaitsForEveryReplica" in done.stdout, (
+        "the topic is there already, which its own cluster would not have"
+    )
+    faults = [moment["what"] for moment in json.loads(outcome.read_text())["timeline"] if moment["who"] == "FAULT"]
+    assert faults[0].startswith("the schedule begins"), faults
