@@ -6,6 +6,8 @@ from broker_sim.cluster.kafka_container import KafkaContainer as KafkaContainer
 from broker_sim.cluster.nodes.node import LostRecords as LostRecords
 from broker_sim.cluster.records import TopicRecord as TopicRecord
 from broker_sim.cluster.records import TopicRecords as TopicRecords
+from broker_sim.cluster.status.clients_status import ClientsStatus as ClientsStatus
+from broker_sim.cluster.status.clients_status import ClientStatus as ClientStatus
 from broker_sim.cluster.status.cluster_status import (
     BrokerStatus as BrokerStatus,
 )
@@ -90,6 +92,7 @@ from broker_sim.errors import (
 from broker_sim.errors import (
     MissingExtraError as MissingExtraError,
 )
+from broker_sim.errors import OutlivingClientWarning as OutlivingClientWarning
 from broker_sim.errors import (
     UnknownBrokerError as UnknownBrokerError,
 )

@@ -9,6 +9,10 @@ from enum import IntEnum
 from typing import Final
 
 
+class OutlivingClientWarning(UserWarning):
+    """A client has outlived its test: it was still connected when the fixture `kafka` or `kafka_cluster` ended."""
+
+
 class ErrorCode(IntEnum):
     """The `error_code` numbers of the wire protocol."""
 

@@ -68,6 +68,7 @@ class RequestDispatcher:
         version that is not served, or bytes that do not decode as the request they claim to be.
         """
         header, offset = decode_request_header(frame)
+        connection.last_request = header
         api_key, api_version = header.api_key, header.api_version
         api = self._api_table.find(api_key, api_version)
         if api is None:

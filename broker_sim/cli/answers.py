@@ -50,6 +50,11 @@ def _link_sentence(arguments: Mapping[str, Any], _: Any) -> str:
     return f"the link from {arguments['source']} to {arguments['target']} is {state}"
 
 
+def _reset_sentence(arguments: Mapping[str, Any], status: Any) -> str:
+    addresses = ",".join(broker["address"] for broker in status["brokers"])
+    return f"reset: brokers are at {addresses}" if arguments.get("new_ports") else "reset: done"
+
+
 def _print_status(_: Any, status: Any) -> None:
     from broker_sim.cli.tables import print_status  # noqa: PLC0415 - brings rich along
 
@@ -108,6 +113,12 @@ def _print_requests(_: Any, answer: Any) -> None:
     print_requests(answer["requests"])
 
 
+def _print_clients(_: Any, answer: Any) -> None:
+    from broker_sim.cli.tables import print_clients  # noqa: PLC0415 - brings rich along
+
+    print_clients(answer["clients"])
+
+
 def _print_denials(_: Any, answer: Any) -> None:
     from broker_sim.cli.tables import print_denials  # noqa: PLC0415 - brings rich along
 
@@ -124,6 +135,7 @@ _TABLES: dict[str, Callable[[Mapping[str, Any], Any], None]] = {
     "transactions": lambda _, answer: _print_listings(answer),
     "producers": lambda _, answer: _print_listings(answer),
     "requests": _print_requests,
+    "clients": _print_clients,
     "denials": _print_denials,
     "group": _print_group,
     "wait_for_group": _print_group,
@@ -131,6 +143,7 @@ _TABLES: dict[str, Callable[[Mapping[str, Any], Any], None]] = {
 _SENTENCES: dict[str, Callable[[Mapping[str, Any], Any], str]] = {
     "set_link": _link_sentence,
     "inject": lambda _, fault: f"fault {fault['id']} hits {fault['api']}",
+    "reset": _reset_sentence,
     "heal": lambda _, status: f"{len(status['faults'])} faults left",
     "create_topic": lambda _, topic: f"topic {topic['name']} exists",
     "produce": lambda _, record: f"{record['topic']}-{record['partition']} has it at offset {record['offset']}",

@@ -86,6 +86,15 @@ def print_requests(requests: list[dict[str, Any]]) -> None:
     _print_tables([table])
 
 
+def print_clients(clients: list[dict[str, Any]]) -> None:
+    """Print a line for each connection of a client."""
+    table = new_table("clients", "client", "address", "broker", "listener", "last request", right=("broker",))
+    for client in clients:
+        row = (client["client_id"], client["address"], str(client["broker"]), client["listener"], client["api"])
+        table.add_row(*(text or "" for text in row))
+    _print_tables([table])
+
+
 def print_denials(denials: list[dict[str, Any]]) -> None:
     """Print a line for each denial, with the time since the first one."""
     columns = ("principal", "host", "api", "operation", "resource", "rule")

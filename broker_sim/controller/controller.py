@@ -7,6 +7,7 @@ through `publish`, and the image's version stands for the log's offset.
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -282,10 +283,16 @@ class Controller:
         with self._change() as delta:
             self._topics.create_one_by_one(delta, topics)
 
-    def reset(self, topics: Iterable[CreatableTopic] = (), keep: Container[str] = ()) -> None:
+    def reset(
+        self,
+        topics: Iterable[CreatableTopic] = (),
+        keep: Container[str] = (),
+        endpoints: Mapping[int, tuple[Endpoint, ...]] | None = None,
+    ) -> None:
         """Delete all topics but `keep`, dynamic configurations, users, tokens, ACLs, quotas; create `topics`.
 
-        Not in Kafka. Sessions begin anew. Raises ApiError, and does nothing, if a topic is refused.
+        Brokers that are in `endpoints` have moved there. Sessions begin anew. Not in Kafka. Raises ApiError, and does
+        nothing, if a topic is refused.
         """
         with self._change() as delta:
             for topic in delta.all_topics():
@@ -299,6 +306,8 @@ class Controller:
                 delta.remove_delegation_token(token_id)
             if self.image.acls:
                 delta.change_acls((), self.image.acls)
+            for broker_id, moved_to in (endpoints or {}).items():
+                delta.set_broker(replace(delta.brokers[broker_id], endpoints=moved_to))
             self._configs.reset(delta)
             self._topics.create_one_by_one(delta, topics)
             self._cluster.renew_sessions()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata.acl import AclOperation, ResourceType
     from broker_sim.protocol import messages
     from broker_sim.protocol.api_keys import ApiKey
+    from broker_sim.protocol.headers import RequestHeader
     from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.replica import ReplicaManager, TransactionalAppends
     from broker_sim.security import KafkaPrincipal
@@ -75,6 +76,9 @@ class RequestContext:
 
 class ClientConnection(Protocol):
     """The connection that a request came from."""
+
+    last_request: RequestHeader | None
+    """The header of its last request, for those who ask who is connected."""
 
     @property
     def ip(self) -> str:

@@ -29,6 +29,7 @@ from broker_sim.security import ANONYMOUS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from broker_sim.protocol.headers import RequestHeader
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.process import Process
     from broker_sim.runtime.read_turns import ReadTurns
@@ -103,6 +104,8 @@ class Connection(asyncio.BufferedProtocol):
         """Whether `_serve_requests` is running."""
         self._is_closed = False
         self._when_lost: list[Callable[[], object]] = []
+        self.last_request: RequestHeader | None = None
+        """The header of the last request that its broker has handled."""
         self.last_use = next(_USES)
         """The number of its last use: it is higher than those of all connections that were used before."""
         self.peer = "unknown"

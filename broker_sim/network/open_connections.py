@@ -20,6 +20,8 @@ from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.process import PeriodicTask
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from broker_sim.network.connection import Connection
     from broker_sim.quota import ConnectionQuotas
     from broker_sim.runtime.process import Process
@@ -163,7 +165,25 @@ class OpenConnections:
                 self._log.debug("connection_idle", peer=connection.peer, max_idle_ms=self._max_idle_ms)
                 connection.abort()
 
-    def abort(self) -> None:
+    @property
+    def all(self) -> Collection[Connection]:
+        """The connections that the broker has taken."""
+        return self._open.keys()
+
+    def of_listener(self, listener: str) -> list[Connection]:
+        """Return the connections of one listener that the broker has taken."""
+        return [each for each in self._open if each.listener == listener]
+
+    def abort(self, listener: str) -> None:
+        """Break all connections of one listener off, those too that the broker has not taken."""
+        if listener in self._queues:
+            self._queues[listener].abort()
+        refused = [each for each in self._refused if each.listener == listener]
+        self._refused.difference_update(refused)
+        for connection in (*refused, *self.of_listener(listener)):
+            connection.abort()
+
+    def abort_all(self) -> None:
         """Break all connections off and stop looking for idle ones."""
         if self._sweep_task is not None:
             self._sweep_task.cancel()

@@ -1,5 +1,9 @@
 """One broker's listeners and their connections; mirrors `kafka.network.SocketServer`.
 
+A listener can move to another port while the broker runs, which Kafka cannot: clients that know only the former
+port are cut off for good. The former port stays taken where clients were connected, so that no other cluster,
+whose clients would meet them, gets it from the operating system.
+
 Deliberate differences: a connection with TLS is held against the limits of connections when its handshake is
 done, by Kafka before it begins. Brokers do not connect to the listener between them here.
 """
@@ -7,6 +11,8 @@ done, by Kafka before it begins. Brokers do not connect to the listener between 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -21,7 +27,7 @@ from broker_sim.runtime.read_turns import ReadTurns, read_turns
 from broker_sim.runtime.sockets import bind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.log import MemoryAccount
@@ -32,6 +38,8 @@ if TYPE_CHECKING:
 
 OPEN: Final = ListenerSecurity()
 NO_SECURITY: Final[Mapping[str, ListenerSecurity]] = MappingProxyType({})
+FORMER_PORTS: Final = 16
+"""Maximum number of former ports that stay taken; each takes a file."""
 
 
 class SocketServer:
@@ -54,6 +62,10 @@ class SocketServer:
         self._read_turns: ReadTurns | None = None
         self._held: set[str] = set()
         """The listeners whose clients are held."""
+        self._accept: Callable[[Endpoint, StandardSocket], Awaitable[Accepting]] | None = None
+        """Accepts clients of an endpoint on a bound socket; None before `start`."""
+        self._former: deque[StandardSocket] = deque()
+        """Former ports: bound, but nobody listens, so that connections are refused."""
         try:
             for endpoint in endpoints:
                 bound = bind(loop, endpoint.host, endpoint.port)
@@ -88,7 +100,8 @@ class SocketServer:
         turns = LoginTurns(process)
         if any(each != OPEN for each in security.values()):
             self._read_turns = read_turns(asyncio.get_running_loop(), self._sockets[0])
-        for endpoint in self.endpoints:
+
+        async def accept(endpoint: Endpoint, bound: StandardSocket) -> Accepting:
             listener_security = security.get(endpoint.listener, OPEN)
             make_connection = partial(
                 self._make_connection,
@@ -102,19 +115,57 @@ class SocketServer:
                 turns,
                 self._read_turns,
             )
-            server = await accept_connections(
+            return await accept_connections(
                 asyncio.get_running_loop(),
-                self._sockets[0],
+                bound,
                 make_connection,
                 config.socket_listen_backlog_size,
                 None if listener_security.tls is None else listener_security.tls.context,
                 self._read_turns,
             )
+
+        self._accept = accept
+        for endpoint in self.endpoints:
+            server = await accept(endpoint, self._sockets[0])
             # The server owns the socket. Closed here too, its number could be another socket's.
             del self._sockets[0]
             self._servers[endpoint.listener] = server
         for listener in self._held:
             self.hold_clients(listener)
+
+    async def move(self, listeners: Collection[str]) -> None:
+        """Give these listeners other free ports, and break their connections off; needs `start` before.
+
+        Clients that know the former ports are refused from now on. Raises OSError with advice.
+        """
+        assert self._accept is not None
+        assert self._connections is not None
+        loop = asyncio.get_running_loop()
+        for index, endpoint in enumerate(self.endpoints):
+            if endpoint.listener not in listeners:
+                continue
+            bound = bind(loop, endpoint.host, 0)  # while the former port is taken, so that it is another one
+            self._servers.pop(endpoint.listener).close()
+            if self._connections.of_listener(endpoint.listener):
+                self._keep_taken(endpoint)
+            self._connections.abort(endpoint.listener)
+            self.endpoints[index] = endpoint._replace(port=bound.getsockname()[1])
+            try:
+                self._servers[endpoint.listener] = await self._accept(endpoint, bound)
+            except BaseException:
+                bound.close()
+                raise
+
+    def _keep_taken(self, endpoint: Endpoint) -> None:
+        with suppress(OSError):  # another process was faster
+            self._former.append(bind(asyncio.get_running_loop(), endpoint.host, endpoint.port))
+        if len(self._former) > FORMER_PORTS:
+            self._former.popleft().close()
+
+    @property
+    def connections(self) -> Collection[Connection]:
+        """The open connections of clients, on all listeners."""
+        return () if self._connections is None else self._connections.all
 
     @staticmethod
     def _make_connection(
@@ -178,11 +229,12 @@ class SocketServer:
         """Stop listening and break all connections off."""
         for server in self._servers.values():
             server.close()
-        for bound in self._sockets:
+        for bound in (*self._sockets, *self._former):
             bound.close()
         self._servers.clear()
         self._sockets.clear()
+        self._former.clear()
         if self._read_turns is not None:
             self._read_turns.close()
         if self._connections is not None:
-            self._connections.abort()
+            self._connections.abort_all()

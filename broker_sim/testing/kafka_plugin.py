@@ -22,13 +22,14 @@ import pytest
 from broker_sim.testing import CHAOS_MARKER, KAFKA_MARKER, VIRTUAL_MARKER
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from broker_sim.cluster.arguments import ClusterOptions
     from broker_sim.cluster.cluster import Cluster
+    from broker_sim.cluster.status.clients_status import ClientStatus
     from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
     from broker_sim.testing.real_kafka import RealKafka
-    from broker_sim.testing.shared_clusters import SharedClusters
+    from broker_sim.testing.shared_clusters import SessionKafka, SharedClusters
 
 MARKERS: Final = {
     KAFKA_MARKER: "the cluster of the fixtures `kafka` and `kafka_cluster`, and the topics that the test finds, "
@@ -43,6 +44,8 @@ OPTIONS: Final = {"kafka_bootstrap": "--kafka-bootstrap", "kafka_containers": "-
 """Options of the command line that put a real Kafka in place of the simulator."""
 _INSIDE: Final = ("broker_sim.", "asyncio.", "concurrent.")
 """The modules through which a call of a verb goes."""
+REPORTED: Final = 8
+"""Maximum number of connections in a warning."""
 _PACKAGES: Final = {"broker_sim", "broker_sim_purgatory"}
 
 
@@ -198,8 +201,27 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster | SimulatedCluster
         return
     options = _options(request)
     clusters: SharedClusters[Any] = request.getfixturevalue("_kafka_clusters")
-    with clusters.lend(options) as cluster:
+    with clusters.lend(options, _reporter(request)) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def kafka_session(_kafka_clusters: SharedClusters[Any]) -> Callable[..., SessionKafka]:
+    """Give addresses for clients that are meant to outlive tests, such as those of session-scoped fixtures.
+
+    `kafka_session(brokers=3, configs=None, ...)` takes the arguments of the marker `kafka` without `topics`, and
+    returns what has `bootstrap_servers` and `client_config` of the cluster that tests with these arguments share.
+    Clients that connect there keep their connections when it is reset, and are not reported.
+    """
+
+    def addresses(**arguments: Any) -> SessionKafka:
+        from broker_sim.cluster.arguments import ClusterOptions  # noqa: PLC0415 - see the module
+
+        if "topics" in arguments:
+            raise ValueError("kafka_session takes no topics: they are deleted after each test")
+        return _kafka_clusters.for_session(ClusterOptions.from_marker((), arguments))
+
+    return addresses
 
 
 @pytest.fixture
@@ -213,8 +235,33 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     options = _options(request)
     from broker_sim.testing.shared_clusters import new_cluster  # noqa: PLC0415 - see the module
 
+    report = _reporter(request)
     with new_cluster(options, topics=options.topics) as cluster:
         yield cluster
+        report(cluster.clients())
+
+
+def _reporter(request: pytest.FixtureRequest) -> Callable[[Iterable[ClientStatus]], None]:
+    """Return what warns of clients that are still connected at the end of the test.
+
+    A failed test is left alone: its traceback keeps its variables, and so its clients.
+    """
+    node, failures = request.node, request.session.testsfailed
+
+    def report(clients: Iterable[ClientStatus]) -> None:
+        connections = [f"{each.client_id!r} ({each.address}, last request {each.api})" for each in clients]
+        if connections and request.session.testsfailed == failures:
+            from broker_sim.errors import OutlivingClientWarning  # noqa: PLC0415 - see the module
+
+            more = f" and {len(connections) - REPORTED} more" if len(connections) > REPORTED else ""
+            node.warn(
+                OutlivingClientWarning(
+                    f"clients outlived {node.name} and were cut off: {', '.join(connections[:REPORTED])}{more}; close"
+                    " them in the test, or give those that are meant to live on the addresses of kafka_session"
+                )
+            )
+
+    return report
 
 
 def _in_virtual_time(request: pytest.FixtureRequest) -> SimulatedCluster:

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
 
 from broker_sim.cluster.cluster import Cluster
 from broker_sim.cluster.text_forms import parse_topic
+from broker_sim.errors import ConfigError
 from broker_sim.testing.options import configs_for_tests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from broker_sim.cluster.arguments import ClusterOptions
+    from broker_sim.cluster.status.clients_status import ClientStatus
 
 K = TypeVar("K")
+LASTING: Final = "LASTING"
+"""The listener of clients that are meant to outlive tests."""
+
+
+class SessionKafka(Protocol):
+    """What a client that outlives tests is made with."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port` of each broker, comma-separated; they stay until the end of the run."""
+
+    def client_config(self, client: str) -> dict[str, Any]:
+        """Return the configuration of a client, as `Cluster.client_config`."""
+
 
 KEPT_REQUESTS: Final = 100
 """Number of requests that a cluster for tests records."""
@@ -30,7 +46,7 @@ class SharedClusters(ABC, Generic[K]):
 
     def __init__(self) -> None:
         self._stack = ExitStack()
-        self._lendable: dict[object, Any] = {}
+        self._clusters: dict[object, K] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -39,25 +55,46 @@ class SharedClusters(ABC, Generic[K]):
         self._stack.close()
 
     @contextmanager
-    def lend(self, options: ClusterOptions) -> Iterator[K]:
+    def lend(self, options: ClusterOptions, report: Callable[[Iterable[ClientStatus]], object]) -> Iterator[K]:
         """Give a cluster with the topics, and reset it afterwards.
 
+        `report(clients)` hears of connections that are open at the end, as far as that is known.
         A cluster that cannot be reset is not lent again; the error is that of the test that had it.
         """
         options = self._fit(options)
-        configs = frozenset(configs_for_tests(options).items())
-        users = frozenset((options.users or {}).items())
-        key = options.brokers, configs, options.security, users
-        cluster = self._lendable.pop(key, None)
-        if cluster is None:
-            cluster = self._stack.enter_context(self._open(options))
+        cluster: Any = self._find(options)
         try:
             for topic in map(parse_topic, options.topics):
                 cluster.create_topic(*topic)
             yield cluster
         finally:
-            cluster.reset()
-            self._lendable[key] = cluster
+            del self._clusters[_key(options)]
+            clients = self._reset(cluster, options)
+            self._clusters[_key(options)] = cluster
+            report(clients)
+
+    def for_session(self, options: ClusterOptions) -> SessionKafka:
+        """Return the addresses of the cluster that tests with these options share; they stay for the whole run."""
+        options = self._fit(options)
+        return self._session_face(self._find(options), options)
+
+    def _find(self, options: ClusterOptions) -> K:
+        key = _key(options)
+        if key not in self._clusters:
+            self._clusters[key] = self._stack.enter_context(self._open(options))
+        return self._clusters[key]
+
+    def _reset(self, cluster: Any, options: ClusterOptions) -> Iterable[ClientStatus]:
+        """Reset a cluster after a test; return the connections that its clients have left open, if that is known."""
+        del options
+        cluster.reset()
+        return ()
+
+    def _session_face(self, cluster: Any, options: ClusterOptions) -> SessionKafka:
+        """Return the addresses for clients that outlive tests."""
+        del options
+        face: SessionKafka = cluster
+        return face
 
     def _fit(self, options: ClusterOptions) -> ClusterOptions:
         """Return what a cluster of this kind can be like; skip the test where that is not enough."""
@@ -68,20 +105,62 @@ class SharedClusters(ABC, Generic[K]):
         """Return a cluster with these brokers and configurations, without topics."""
 
 
+def _key(options: ClusterOptions) -> object:
+    configs = frozenset(configs_for_tests(options).items())
+    users = frozenset((options.users or {}).items())
+    return options.brokers, configs, options.security, users
+
+
 class SimulatedClusters(SharedClusters[Cluster]):
-    """Clusters of the simulator."""
+    """Clusters of the simulator, on other ports for each test, which only its clients are told."""
 
     def _open(self, options: ClusterOptions) -> AbstractContextManager[Cluster]:
-        return new_cluster(options)
+        return new_cluster(options, lasting=not _has_own_listeners(options))
+
+    def _reset(self, cluster: Cluster, options: ClusterOptions) -> Iterable[ClientStatus]:
+        clients = [client for client in cluster.clients() if client.listener != LASTING]
+        if _has_own_listeners(options):
+            cluster.reset()
+        else:
+            cluster.reset(new_ports=True, lasting=LASTING)
+        return clients
+
+    def _session_face(self, cluster: Cluster, options: ClusterOptions) -> SessionKafka:
+        if _has_own_listeners(options):
+            raise ConfigError("kafka_session needs the cluster's own listeners; leave those out of its configs")
+        return _LastingAddresses(cluster)
+
+
+class _LastingAddresses:
+    """The listener of a cluster that does not move between tests."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._cluster.bootstrap_servers_of(LASTING)
+
+    def client_config(self, client: str, *, user: str | None = None, mechanism: str | None = None) -> dict[str, Any]:
+        return self._cluster.client_config(client, user=user, mechanism=mechanism, listener=LASTING)
+
+
+def _has_own_listeners(options: ClusterOptions) -> bool:
+    return any("listener" in name or name == "security.inter.broker.protocol" for name in options.configs or {})
 
 
 @contextmanager
-def new_cluster(options: ClusterOptions, *, topics: Sequence[str] = ()) -> Iterator[Cluster]:
-    """Open a cluster for tests in real time with these topics only; the report of a failure has its last requests."""
+def new_cluster(options: ClusterOptions, *, topics: Sequence[str] = (), lasting: bool = False) -> Iterator[Cluster]:
+    """Open a cluster for tests in real time with these topics only; the report of a failure has its last requests.
+
+    With `lasting` it has a second listener, for clients that outlive tests.
+    """
+    first = (options.security or "plaintext").upper()
     with Cluster(
         options.brokers,
         configs=configs_for_tests(options),
         topics=topics,
+        listeners=f"{first}://127.0.0.1:0,{LASTING}://127.0.0.1:0" if lasting else None,
         security=options.security,
         users=options.users,
     ) as cluster:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.listeners.broker_listeners import BrokerListeners
     from broker_sim.config import Endpoint
     from broker_sim.metadata import ScramCredential
+    from broker_sim.network import Connection
     from broker_sim.security import KafkaPrincipal, SaslListener, SslListener
 
 
@@ -34,6 +35,8 @@ class Listeners:
     """
 
     def __init__(self, listeners: Mapping[int, BrokerListeners], on_accepting: Callable[[], object]) -> None:
+        self._arguments = listeners
+        """The listeners as they were given: port 0 is one that a broker may leave."""
         self._listeners = dict(listeners)
         self._on_accepting = on_accepting
         self._servers: dict[int, SocketServer] = {}
@@ -42,15 +45,46 @@ class Listeners:
 
     def bind(self, broker_id: int) -> None:
         """Bind the broker's ports. Raises OSError with advice if one is in use."""
-        listeners = self._listeners[broker_id]
-        server = SocketServer(listeners.bound)
+        server = SocketServer(self._listeners[broker_id].bound)
         self._servers[broker_id] = server
+        self._follow_ports(broker_id)
+
+    def _follow_ports(self, broker_id: int) -> None:
+        server, given = self._servers[broker_id], self._arguments[broker_id]
         ports = {each.listener: each.port for each in server.endpoints}
         self._listeners[broker_id] = replace(
-            listeners,
+            given,
             bound=tuple(server.endpoints),
-            advertised=tuple(each._replace(port=each.port or ports[each.listener]) for each in listeners.advertised),
+            advertised=tuple(each._replace(port=each.port or ports[each.listener]) for each in given.advertised),
         )
+
+    def check_new_ports(self, lasting: str | None) -> None:
+        """Raise ConfigError if a listener other than `lasting` has a fixed port, or if no broker has `lasting`."""
+        if lasting is not None and lasting.upper() not in self.names:
+            raise ConfigError(f"unknown listener {lasting!r}; listeners: {', '.join(self.names)}")
+        for given in self._arguments.values():
+            for endpoint in (*given.bound, *given.advertised):
+                if endpoint.port and not _is_named(endpoint, lasting):
+                    raise ConfigError(
+                        f"listener {endpoint.listener} has the fixed port {endpoint.port}, which former clients know;"
+                        " open the cluster with free ports (0), or reset it without new ports"
+                    )
+
+    async def move(self, broker_id: int, lasting: str | None) -> tuple[Endpoint, ...]:
+        """Give all listeners of the broker but `lasting` new free ports; return its advertised endpoints.
+
+        Their clients' connections are broken off, and former ports refuse clients. Raises OSError with advice.
+        """
+        server = self._servers[broker_id]
+        await server.move([each.listener for each in server.endpoints if not _is_named(each, lasting)])
+        self._follow_ports(broker_id)
+        return self.advertised(broker_id)
+
+    def connections(self) -> Iterator[tuple[int, Connection]]:
+        """Yield each connection of a client with its broker's id."""
+        for broker_id, server in sorted(self._servers.items()):
+            for connection in server.connections:
+                yield broker_id, connection
 
     def advertised(self, broker_id: int) -> tuple[Endpoint, ...]:
         """Return the broker's advertised endpoints, once its ports are bound."""
@@ -178,6 +212,10 @@ class Listeners:
         """Close the ports of all brokers."""
         for broker_id in list(self._servers):
             self.close(broker_id)
+
+
+def _is_named(endpoint: Endpoint, listener: str | None) -> bool:
+    return listener is not None and endpoint.listener == listener.upper()
 
 
 def _login(sasl: SaslListener, broker: Broker) -> ListenerLogin:

@@ -299,15 +299,17 @@ class Nodes:
         self.controller.make_topics(topics)
         return self.controller.image.version
 
-    def reset(self, topics: Iterable[CreatableTopic]) -> int:
+    def reset(self, topics: Iterable[CreatableTopic], endpoints: Mapping[int, tuple[Endpoint, ...]]) -> int:
         """Replace all topics by these and by empty topics of the coordinators.
 
-        Returns the metadata version. Raises ApiError.
+        Brokers that are in `endpoints` have moved there. Returns the metadata version. Raises ApiError.
         """
         topics = list(topics)
         own, image = {topic.name for topic in topics}, self.controller.image
         kept, anew = emptied_topics(self.brokers.values(), image, self._first_config, own)
-        self.controller.reset([*topics, *anew], kept)
+        self.controller.reset([*topics, *anew], kept, endpoints)
+        for broker_id, moved_to in endpoints.items():
+            self.nodes[broker_id].endpoints = moved_to
         return self.controller.image.version
 
     def delete_topic(self, name: str) -> int:

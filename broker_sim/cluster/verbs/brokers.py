@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.cluster.verbs.base import WAIT_LIMIT_S, BaseVerbs
 from broker_sim.control.verb import verb, waiting_verb
+from broker_sim.errors import ConfigError
 from broker_sim.runtime.arguments import checked_ms
 from broker_sim.runtime.process import ProcessState
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from broker_sim.broker.broker import Broker
+    from broker_sim.cluster.nodes.node import Node
 
 
 class BrokerVerbs(BaseVerbs):
@@ -118,7 +120,7 @@ class BrokerVerbs(BaseVerbs):
         self.nodes.metadata_delay.max_ms = checked_ms("max_ms", max_ms)
 
     @waiting_verb()
-    async def reset(self) -> None:
+    async def reset(self, *, new_ports: bool = False, lasting: str | None = None) -> None:
         """Restore the state in which the cluster was opened, without a restart.
 
         Removes faults, recorded requests and denials, mends links, resumes paused brokers and starts dead ones (their
@@ -126,36 +128,50 @@ class BrokerVerbs(BaseVerbs):
         configurations that were set since, and creates the initial topics, in one step: no client can create one in
         between. Groups and transactional ids are deleted; Kafka's own topics stay, empty. Returns when every broker
         has the new metadata and coordinators have loaded.
+
+        With `new_ports` former clients stay outside: before topics are deleted, brokers move to other free ports,
+        which only those hear of who ask for the bootstrap servers afterwards, and connections to the former ones are
+        broken off. The listener `lasting` stays where it is, with its clients. Raises ConfigError if another
+        listener has a fixed port.
         """
         nodes = self.nodes
+        if new_ports:
+            self.listeners.check_new_ports(lasting)
+        elif lasting is not None:
+            raise ConfigError("lasting names the listener that stays, so it needs new_ports")
         nodes.faults.clear()
         nodes.metadata_delay.max_ms = 0
-        nodes.requests.forget()
-        nodes.denials.forget()
         nodes.links.heal()
         for listeners in self.listeners.all:
             for sasl in listeners.sasl.values():
                 sasl.users.reset()
-        for broker_id, node in nodes.nodes.items():
-            if node.on_stopped is not None:
-                self.kill(broker_id)
-            if node.clients_cut_off:
-                self.reconnect_clients(broker_id)
-            if node.state is ProcessState.PAUSED:
-                nodes.resume(broker_id)
-            elif node.state is ProcessState.DEAD:
-                nodes.controller.end_session(broker_id)
-                self._start(broker_id)
+        for node in nodes.nodes.values():
+            self._revive(node)
         await self._until_ready("the brokers to be back")
         for listeners in self.listeners.all:
             for ssl in listeners.ssl.values():
                 ssl.reset()
-        nodes.reset(self._own_topics())
+        moved = {id_: await self.listeners.move(id_, lasting) for id_ in nodes.nodes} if new_ports else {}
+        nodes.requests.forget()
+        nodes.denials.forget()
+        nodes.reset(self._own_topics(), moved)
         version = self._make_users()
         await self._until_heard_of(version, "the brokers to hear of the topics")
         await self._until_changed(
             lambda: _are_loaded(nodes.brokers.values()), lambda: "the coordinators to load", WAIT_LIMIT_S
         )
+
+    def _revive(self, node: Node) -> None:
+        """Let the broker run and its clients reach it, whatever was done to it; returns at once."""
+        broker_id = node.broker_id
+        if node.on_stopped is not None:
+            self.kill(broker_id)
+        if node.clients_cut_off:
+            self.reconnect_clients(broker_id)
+        if node.state is ProcessState.PAUSED:
+            self.nodes.resume(broker_id)
+        elif node.state is ProcessState.DEAD:
+            self._start_dead(broker_id, end_session=True)
 
 
 def _are_loaded(brokers: Iterable[Broker]) -> bool:

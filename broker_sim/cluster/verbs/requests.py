@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.verbs.base import BaseVerbs
 from broker_sim.control.verb import verb, waiting_verb
@@ -11,9 +11,14 @@ from broker_sim.errors import WrongStateError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.cluster.status.clients_status import ClientsStatus
     from broker_sim.handlers.faults import Fault, HookedRequest, InjectedFault
     from broker_sim.handlers.request_log import RequestsStatus
     from broker_sim.protocol.api_keys import ApiKey
+
+
+TURNS_TO_SEE_AN_END: Final = 5
+"""Turns of the event loop in which the end of a connection that has arrived is read, twice with TLS, and told."""
 
 
 class RequestVerbs(BaseVerbs):
@@ -47,6 +52,20 @@ class RequestVerbs(BaseVerbs):
         from broker_sim.handlers.faults import Hook  # noqa: PLC0415 - see `Verbs`
 
         return self.inject(Hook(api, function, broker=broker, count=count))
+
+    @waiting_verb("GET", "/clients")
+    async def clients(self) -> ClientsStatus:
+        """Return the connections of clients to all brokers, with client id, address and last API.
+
+        A connection that its client has closed before the call is not among them.
+        """
+        import asyncio  # noqa: PLC0415 - see `Verbs`
+
+        from broker_sim.cluster.status.clients_status import clients_status  # noqa: PLC0415 - see `Verbs`
+
+        for _ in range(TURNS_TO_SEE_AN_END):
+            await asyncio.sleep(0)
+        return clients_status(self.listeners)
 
     @verb("DELETE", "/inject/{fault_id}")
     def heal(self, fault_id: int | None = None) -> None:

@@ -44,6 +44,7 @@ class _Connection:
     listener = "PLAINTEXT"
     may_ask_for_tokens = True
     sends_files = False
+    last_request: RequestHeader | None = None
 
     def __init__(self, principal: str) -> None:
         self.principal = KafkaPrincipal.parse(principal)

@@ -6,6 +6,8 @@ import socket
 import sys
 
 import pytest
+from broker_sim_integration.clients.groups import find_coordinator
+from broker_sim_integration.clients.raw_client import RawConnection
 
 from broker_sim import Cluster
 from broker_sim.cli import main
@@ -244,6 +246,15 @@ def test_topics_and_records(ctl):
     assert ctl("delete-topic", "orders") == (0, "delete-topic: done\n", "")
     assert ctl("records", "orders")[0] == 1
     assert ctl("reset") == (0, "reset: done\n", "")
+
+
+def test_connections_of_clients_and_new_ports(ctl, cluster):
+    with RawConnection(*cluster.address(1)) as client:
+        find_coordinator(client, "billing")
+        assert "broker-sim-compare" in ctl("clients")[1]
+        code, text, _ = ctl("reset", "--new-ports")
+        assert (code, text) == (0, f"reset: brokers are at {cluster.bootstrap_servers}\n")
+    assert "broker-sim-compare" not in ctl("clients")[1]
 
 
 def test_tombstone_is_produced_by_an_option(ctl, cluster):

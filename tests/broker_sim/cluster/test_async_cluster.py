@@ -1,9 +1,11 @@
 """A cluster on an event loop: its arguments, open and close."""
 
 import asyncio
+import socket
 import time
 
 import pytest
+import uvloop
 
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.errors import ConfigError, ErrorCode, WrongStateError
@@ -28,6 +30,19 @@ def test_bad_argument_is_refused_when_the_cluster_is_made(arguments, error, reas
 def test_verb_is_refused_before_the_cluster_is_open():
     with pytest.raises(WrongStateError, match="does not run"):
         AsyncCluster(1).status()
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_client_that_has_just_closed_its_connection_is_not_listed(new_loop):
+    async def main():
+        async with AsyncCluster(brokers=1) as cluster:
+            with socket.create_connection(cluster.address(1)):
+                while not await cluster.clients():
+                    pass  # each call lets the loop accept
+            return await cluster.clients()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(main()) == ()
 
 
 @pytest.mark.threads

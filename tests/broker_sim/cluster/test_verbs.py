@@ -8,8 +8,9 @@ from broker_sim import AsyncCluster, Cluster, VirtualCluster
 from broker_sim.cluster.status import cluster_status
 from broker_sim.cluster.verbs import Verbs
 from broker_sim.control.verb import verbs_of
-from broker_sim.errors import ApiError, ErrorCode, WrongStateError
+from broker_sim.errors import ApiError, ConfigError, ErrorCode, WrongStateError
 from broker_sim.metadata import GROUP_RESOURCE
+from broker_sim.protocol import messages
 
 SESSION_MS = 9_000
 
@@ -34,6 +35,42 @@ def test_same_parameters_make_a_cluster_on_a_thread_and_on_a_loop():
     assert inspect.signature(Cluster) == inspect.signature(AsyncCluster)
     with pytest.raises(TypeError, match="broker_count"):
         Cluster(broker_count=3)
+
+
+class TestNewPorts:
+    def test_brokers_that_were_dead_and_restart_later_stay_on_their_new_ports(self, cluster):
+        before = [broker.address for broker in cluster.status().brokers]
+        cluster.kill(2)
+        cluster.reset(new_ports=True)
+        moved = [broker.address for broker in cluster.status().brokers]
+        assert set(moved).isdisjoint(before)
+        cluster.kill(2)
+        cluster.start(2, end_session=True)
+        assert [broker.address for broker in cluster.status().brokers] == moved
+
+    def test_connections_of_former_clients_are_cut(self, cluster):
+        client = cluster.client()
+        answer = client.send(1, messages.ApiVersionsRequest(), 0)
+        cluster.run_until(lambda: answer.done)
+        assert [(each.broker, each.api) for each in cluster.clients()] == [(1, "ApiVersions")]
+        cluster.reset()
+        assert len(cluster.clients()) == 1
+        cluster.reset(new_ports=True)
+        assert cluster.clients() == ()
+
+    def test_fixed_ports_are_refused_before_anything_is_reset(self):
+        listeners = {"listeners": "TESTS://127.0.0.1:9092,LASTING://127.0.0.1:9192"}
+        protocols = {"listener.security.protocol.map": "TESTS:PLAINTEXT,LASTING:PLAINTEXT"}
+        between = {"inter.broker.listener.name": "TESTS"}
+        cluster = VirtualCluster(1, configs=listeners | protocols | between)
+        cluster.create_topic("orders", 1, 1)
+        with pytest.raises(ConfigError, match=r"listener TESTS has the fixed port 9092.*free ports"):
+            cluster.reset(new_ports=True, lasting="LASTING")
+        with pytest.raises(ConfigError, match="unknown listener 'NONE'; listeners: TESTS, LASTING"):
+            cluster.reset(new_ports=True, lasting="NONE")
+        with pytest.raises(ConfigError, match="needs new_ports"):
+            cluster.reset(lasting="LASTING")
+        assert [topic.name for topic in cluster.status().topics] == ["orders"]
 
 
 class TestStart:

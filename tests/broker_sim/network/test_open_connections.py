@@ -69,14 +69,14 @@ def test_ended_connection_is_forgotten(connect):
     connections.discard(wire.connection)
     connections.discard(wire.connection)
     assert len(connections) == 0
-    connections.abort()
+    connections.abort_all()
     assert not wire.transport.closing
 
 
 def test_abort_breaks_all_connections_off_and_leaves_no_sweep_behind(connect):
     wire = connect()
     connections = open_connection(wire)
-    connections.abort()
+    connections.abort_all()
     assert wire.transport.closing
     assert wire.scheduler.loop.next_due_ns() is None
 
@@ -124,7 +124,7 @@ def test_killed_while_paused_a_broker_breaks_off_the_connections_it_has_not_take
     wire.process.pause()
     connections.add(wire.connection)
     wire.process.kill()
-    connections.abort()
+    connections.abort_all()
     assert wire.transport.closing
 
 
@@ -272,5 +272,5 @@ def test_refused_and_waiting_connections_end_with_the_broker(connect):
     ips = {(("ip", None),): {"connection_creation_rate": 1.0}}
     connections = connections_with(wires, configs=TWO_A_SECOND, ips=ips)
     assert len(connections) == 1
-    connections.abort()
+    connections.abort_all()
     assert all(closing(wires))

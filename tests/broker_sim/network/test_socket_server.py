@@ -3,6 +3,7 @@
 import asyncio
 import select
 import socket
+import struct
 import sys
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import uvloop
 
 from broker_sim.config import BrokerConfig, Endpoint
-from broker_sim.network import SocketServer
+from broker_sim.network import SocketServer, socket_server
 from broker_sim.network.login import ListenerLogin, ListenerSecurity
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.scheduler import Scheduler
@@ -43,7 +44,11 @@ class Client:
 
     @classmethod
     async def connect(cls, server, ip=HOST):
-        return cls(*await asyncio.open_connection(HOST, port_of(server), local_addr=(ip, 0)))
+        return await cls.connect_to(port_of(server), ip)
+
+    @classmethod
+    async def connect_to(cls, port, ip=HOST):
+        return cls(*await asyncio.open_connection(HOST, port, local_addr=(ip, 0)))
 
     def send(self, data):
         self._writer.write(len(data).to_bytes(4, "big") + data)
@@ -58,9 +63,14 @@ class Client:
 
     async def is_closed_by_broker(self):
         try:
-            return await self._reader.read() == b""
+            async with asyncio.timeout(30):
+                return await self._reader.read() == b""
         except ConnectionError:
             return True
+
+    @property
+    def socket(self):
+        return self._writer.get_extra_info("socket")
 
     async def close(self):
         self._writer.close()
@@ -102,6 +112,67 @@ def test_requests_of_all_sizes_are_answered_in_order(run, size):
             return answers
 
     assert run(main()) == requests
+
+
+def test_listener_that_moves_leaves_its_clients_behind_and_those_of_others_connected(run):
+    async def main():
+        async with serving(listeners=("TESTS", "LASTING")) as server:
+            former, lasting = (endpoint.port for endpoint in server.endpoints)
+            client = await Client.connect_to(former)
+            stays = await Client.connect_to(lasting)
+            await client.request(b"before")
+            await stays.request(b"before")
+
+            await server.move(["TESTS"])
+
+            moved, still = (endpoint.port for endpoint in server.endpoints)
+            assert (moved != former, still) == (True, lasting)
+            assert await client.is_closed_by_broker()
+            assert await stays.request(b"after") == b"after"
+            with pytest.raises(ConnectionRefusedError):
+                await Client.connect_to(former)
+            again = await Client.connect_to(moved)
+            assert await again.request(b"after") == b"after"
+            assert {connection.listener for connection in server.connections} == {"TESTS", "LASTING"}
+            for each in (client, stays, again):
+                await each.close()
+
+    run(main())
+
+
+def is_free(port):
+    """Whether the system would give the port to a listener that takes any free one."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def test_former_ports_stay_taken_where_clients_know_them(run, monkeypatch):
+    monkeypatch.setattr(socket_server, "FORMER_PORTS", 2)
+    closes_at_once = struct.pack("ii", 1, 0)
+
+    async def move(server, *, has_client):
+        """Return the port that the server had, without a connection that the system still remembers."""
+        former = port_of(server)
+        client = await Client.connect(server) if has_client else None
+        if client is not None:
+            await client.request(b"x")
+        await server.move(["PLAINTEXT"])
+        if client is not None:
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, closes_at_once)
+            await client.close()
+        return former
+
+    async def main():
+        async with serving() as server:
+            unknown = await move(server, has_client=False)
+            known = [await move(server, has_client=True) for _ in range(3)]
+            return [is_free(port) for port in (unknown, *known)]
+
+    assert run(main()) == [True, True, False, False]
 
 
 def test_request_above_the_configured_size_closes_the_connection(run):

@@ -45,7 +45,8 @@ def test_first(kafka):
     seen.append((kafka, kafka.bootstrap_servers))
 
 def test_second(kafka):
-    assert (kafka, kafka.bootstrap_servers) == seen[0]
+    assert kafka is seen[0][0]
+    assert kafka.bootstrap_servers != seen[0][1]  # which clients of the first test know
     assert kafka.status().topics == ()
     assert kafka.broker(3).state == "running"
 
@@ -320,3 +321,65 @@ def test_pytest_does_not_rewrite_the_simulator(pytestconfig):
     """This run has the plugin too, and pytest rewrites what a package with a plugin has."""
     assert pytestconfig.pluginmanager.has_plugin(PLUGIN)
     assert not pytestconfig.pluginmanager.rewrite_hook._is_marked_for_rewrite("broker_sim.cluster.cluster", None)
+
+
+OUTLIVING = """
+import socket
+
+kept = []
+
+@pytest.mark.kafka(brokers=1)
+def test_left(kafka):
+    kept.append(socket.create_connection(kafka.address(1)))
+
+@pytest.mark.kafka(brokers=1)
+def test_own(kafka_cluster):
+    kept.append(socket.create_connection(kafka_cluster.address(1)))
+
+@pytest.mark.kafka(brokers=1)
+def test_failed(kafka):
+    kept.append(socket.create_connection(kafka.address(1)))
+    assert False
+
+@pytest.fixture(scope="session")
+def application(kafka_session):
+    host, port = kafka_session(brokers=1).bootstrap_servers.split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        yield connection
+
+@pytest.mark.kafka(brokers=1)
+def test_lasting(kafka, application):
+    pass
+
+@pytest.mark.kafka(brokers=1)
+def test_still_there(kafka, application):
+    application.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        application.recv(1)
+
+def test_topics(kafka_session):
+    with pytest.raises(ValueError, match="no topics"):
+        kafka_session(topics=["orders"])
+    for left in kept:
+        left.close()
+"""
+
+
+def test_clients_that_outlive_their_test_are_named_in_a_warning(run_here):
+    result = run_here(OUTLIVING, "-W", "always::broker_sim.errors.OutlivingClientWarning")
+    result.assert_outcomes(passed=5, failed=1, warnings=2)
+    line = (
+        "*OutlivingClientWarning: clients outlived {} and were cut off: None (127.0.0.1:*, last request None); close*"
+    )
+    result.stdout.fnmatch_lines([line.format("test_left"), line.format("test_own")])
+
+
+def test_outliving_clients_are_named_by_workers_of_xdist_too(run_here):
+    options = ("-p", "xdist.plugin", "-n", "1", "-W", "always::broker_sim.errors.OutlivingClientWarning")
+    result = run_here(OUTLIVING, *options)
+    result.assert_outcomes(passed=5, failed=1, warnings=2)
+
+
+def test_outliving_client_can_be_an_error(run_here):
+    result = run_here(OUTLIVING, "-k", "test_left")
+    result.assert_outcomes(passed=1, errors=1)
