@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
@@ -233,12 +234,14 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         if request.config.getoption(name):
             pytest.skip(f"kafka_cluster needs the simulator, and {option} was given")
     options = _options(request)
+    from broker_sim.errors import WrongStateError  # noqa: PLC0415 - see the module
     from broker_sim.testing.shared_clusters import new_cluster  # noqa: PLC0415 - see the module
 
     report = _reporter(request)
     with new_cluster(options, topics=options.topics) as cluster:
         yield cluster
-        report(cluster.clients())
+        with suppress(WrongStateError):  # the test has closed it
+            report(cluster.clients())
 
 
 def _reporter(request: pytest.FixtureRequest) -> Callable[[Iterable[ClientStatus]], None]:
