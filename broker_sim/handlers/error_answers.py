@@ -166,6 +166,14 @@ def _fetch(request: messages.FetchRequest, api_version: int, error_code: ErrorCo
     return form.answer(ApiKey.FETCH, request, error_code)
 
 
+def _metadata(request: messages.MetadataRequest, api_version: int, error_code: ErrorCode) -> Any:
+    form = _EACH[ApiKey.METADATA][0]._replace(is_at_top=api_version >= METADATA_TOP_ERROR)
+    response = form.answer(ApiKey.METADATA, request, error_code)
+    for topic in response.topics:
+        topic.name = topic.name or ""
+    return response
+
+
 def _api_versions(_: messages.ApiVersionsRequest, _version: int, error_code: ErrorCode) -> messages.ApiVersionsResponse:
     response = messages.ApiVersionsResponse(error_code=error_code)
     if error_code is ErrorCode.UNSUPPORTED_VERSION:
@@ -220,6 +228,7 @@ def _share_state(api: StateApi, *, has_text: bool) -> Answer:
 
 _SPECIAL: Final[Mapping[ApiKey, Answer]] = {
     ApiKey.FETCH: _fetch,
+    ApiKey.METADATA: _metadata,
     ApiKey.API_VERSIONS: _api_versions,
     ApiKey.ALTER_REPLICA_LOG_DIRS: _alter_replica_log_dirs,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
@@ -234,6 +243,7 @@ _SPECIAL: Final[Mapping[ApiKey, Answer]] = {
 # -- forms ------------------------------------------------------------------------------------------
 
 FETCH_TOPIC_IDS: Final = 13
+METADATA_TOP_ERROR: Final = 13
 _AT_TOP: Final[Mapping[int, _Form]] = {0: _Form()}
 _TEXT_AT_TOP: Final[Mapping[int, _Form]] = {0: _Form(has_text=True)}
 
@@ -364,10 +374,6 @@ _WHOLE: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
         )
     ),
     ApiKey.LIST_OFFSETS: _only(_partitions("name")),
-    ApiKey.METADATA: {
-        0: _EACH[ApiKey.METADATA][0],
-        13: _Form(rows=_Rows("topics", "topics", ("name", "topic_id"))),
-    },
     ApiKey.OFFSET_COMMIT: _COMMITTED,
     ApiKey.OFFSET_FETCH: {
         0: _EACH[ApiKey.OFFSET_FETCH][0],

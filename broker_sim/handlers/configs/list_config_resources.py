@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.controller import ConfigResourceType
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.error_answers import refuse
 from broker_sim.handlers.support.config_resources import BROKER_LOGGER
 from broker_sim.protocol import messages
 
@@ -45,7 +46,7 @@ def handle_list_config_resources(
     known = _TYPES[context.api_version]
     wanted = request.resource_types or known
     if any(each not in known for each in wanted):
-        respond(messages.ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+        respond(refuse(request, context, ErrorCode.UNSUPPORTED_VERSION))
         return
     resource = messages.ListConfigResourcesResponse.ConfigResource
     respond(

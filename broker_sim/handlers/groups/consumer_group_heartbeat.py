@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.error_answers import refuse
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
 from broker_sim.handlers.support.groups import group_client, has_consumer_protocol
 from broker_sim.metadata.acl import AclOperation, ResourceType
@@ -34,11 +35,11 @@ def handle_consumer_group_heartbeat(
 ) -> None:
     """Serve a member of a group of the consumer protocol."""
     if not has_consumer_protocol(context):
-        respond(messages.ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+        respond(refuse(request, context, ErrorCode.UNSUPPORTED_VERSION))
         return
     denial = _denial(request, context)
     if denial:
-        respond(messages.ConsumerGroupHeartbeatResponse(error_code=denial))
+        respond(refuse(request, context, denial))
         return
 
     def fail(error: ApiError) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.error_answers import refuse
 from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
@@ -38,6 +39,6 @@ def handle_heartbeat(
 
     denial = authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if denial:
-        answer(denial)
+        respond(refuse(request, context, denial))
         return
     context.broker.groups.heartbeat(request, answer, fail)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.error_answers import refuse
 from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.handlers.support.groups import group_client
 from broker_sim.metadata.acl import AclOperation, ResourceType
@@ -50,7 +51,7 @@ def handle_join_group(
         request.rebalance_timeout_ms = request.session_timeout_ms
     denial = authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if denial:
-        answer(messages.JoinGroupResponse(error_code=denial))
+        respond(refuse(request, context, denial))
         return
     error_code = _check(request, context.broker.config)
     if error_code:
@@ -58,7 +59,7 @@ def handle_join_group(
         return
 
     def fail(error: ApiError) -> None:
-        answer(messages.JoinGroupResponse(error_code=error.error_code))
+        respond(refuse(request, context, error.error_code))
 
     context.broker.groups.join_group(request, group_client(context), answer, fail)
 

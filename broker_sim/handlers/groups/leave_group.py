@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.handlers.error_answers import refuse
 from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
@@ -31,7 +32,7 @@ def handle_leave_group(
     """Remove members from a group."""
     denial = authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if denial:
-        respond(messages.LeaveGroupResponse(error_code=denial))
+        respond(refuse(request, context, denial))
         return
     is_batched = context.api_version >= BATCHED_VERSION
     members = request.members if is_batched else [request.MemberIdentity(request.member_id)]
@@ -43,6 +44,6 @@ def handle_leave_group(
             respond(messages.LeaveGroupResponse(error_code=left[0].error_code))
 
     def fail(error: ApiError) -> None:
-        respond(messages.LeaveGroupResponse(error_code=error.error_code))
+        respond(refuse(request, context, error.error_code))
 
     context.broker.groups.leave_group(request.group_id, members, answer, fail)

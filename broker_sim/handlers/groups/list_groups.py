@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError
 from broker_sim.group.java_text import java_trim
+from broker_sim.handlers.error_answers import refuse
 from broker_sim.handlers.support.authorization import is_authorized, unauthorized_names
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
@@ -37,7 +38,7 @@ def handle_list_groups(
     try:
         groups = context.broker.groups.list_groups(states, types)
     except ApiError as error:
-        respond(messages.ListGroupsResponse(error_code=error.error_code))
+        respond(refuse(request, context, error.error_code))
         return
     describe, cluster = AclOperation.DESCRIBE, ResourceType.CLUSTER
     if not is_authorized(context, describe, cluster, CLUSTER_NAME, logs_denial=False):

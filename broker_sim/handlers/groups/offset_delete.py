@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.error_answers import refuse
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
 from broker_sim.handlers.support.partition_errors import denied_or_injected_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
@@ -35,7 +36,7 @@ def handle_offset_delete(
     """Delete the offsets of the partitions that exist."""
     denial = authorization_error(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
     if denial:
-        respond(messages.OffsetDeleteResponse(error_code=denial))
+        respond(refuse(request, context, denial))
         return
     names = (topic.name for topic in request.topics)
     denied = unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, names)
@@ -62,6 +63,6 @@ def handle_offset_delete(
         respond(messages.OffsetDeleteResponse(topics=[Topic(*entry) for entry in topics.items()]))
 
     def fail(error: ApiError) -> None:
-        respond(messages.OffsetDeleteResponse(error_code=error.error_code))
+        respond(refuse(request, context, error.error_code))
 
     context.broker.groups.offset_delete(request.group_id, valid, done, fail)

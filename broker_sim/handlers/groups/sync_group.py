@@ -14,15 +14,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.error_answers import refuse
 from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
-from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
+    from broker_sim.protocol import messages
 
 PROTOCOL_VERSION: Final = 5
 
@@ -32,14 +33,14 @@ def handle_sync_group(
 ) -> None:
     """Answer with the member's assignment."""
     if context.api_version >= PROTOCOL_VERSION and (request.protocol_type is None or request.protocol_name is None):
-        respond(messages.SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        respond(refuse(request, context, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
         return
     denial = authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if denial:
-        respond(messages.SyncGroupResponse(error_code=denial))
+        respond(refuse(request, context, denial))
         return
 
     def fail(error: ApiError) -> None:
-        respond(messages.SyncGroupResponse(error_code=error.error_code))
+        respond(refuse(request, context, error.error_code))
 
     context.broker.groups.sync_group(request, respond, fail)

@@ -14,10 +14,10 @@ member, 4 knows TRANSACTION_ABORTABLE, 5 adds the group's partition to the trans
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from broker_sim.errors import ErrorCode
 from broker_sim.group.offsets import OffsetCommit
+from broker_sim.handlers.error_table import error_of_version
 from broker_sim.handlers.groups.offset_commit import check_offsets
 from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
@@ -27,11 +27,9 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.errors import ApiError
+    from broker_sim.errors import ApiError, ErrorCode
     from broker_sim.handlers.context import RequestContext
 
-LOAD_IN_PROGRESS_VERSION: Final = 2
-ABORTABLE_VERSION: Final = 4
 Topic = messages.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 Partition = messages.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 
@@ -48,9 +46,11 @@ def handle_txn_offset_commit(
     asked = [(topic.name, None, topic.partitions) for topic in request.topics]
     offsets, refused = check_offsets(asked, context, denial)
 
+    api, version = context.api_key, context.api_version
+
     def done(errors: Sequence[ErrorCode]) -> None:
         topics = by_topic(
-            (offset.topic, Partition(offset.partition, _told(error_code, context.api_version)))
+            (offset.topic, Partition(offset.partition, error_of_version(api, version, error_code)))
             for offset, error_code in [*refused, *zip(offsets, errors, strict=True)]
         )
         respond(messages.TxnOffsetCommitResponse(topics=[Topic(*entry) for entry in topics.items()]))
@@ -72,12 +72,3 @@ def handle_txn_offset_commit(
     context.broker.groups.txn_offset_commit(
         commit, request.transactional_id, request.producer_id, request.producer_epoch, done, fail_all
     )
-
-
-def _told(error_code: ErrorCode, api_version: int) -> ErrorCode:
-    """Return the error as clients of that version know it."""
-    if error_code is ErrorCode.TRANSACTION_ABORTABLE and api_version < ABORTABLE_VERSION:
-        return ErrorCode.INVALID_TXN_STATE
-    if error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and api_version < LOAD_IN_PROGRESS_VERSION:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return error_code

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.error_answers import whole_answer
 from broker_sim.handlers.support.authorization import (
     authorized_operations,
     cluster_operations,
@@ -50,7 +51,7 @@ def handle_metadata(
 ) -> None:
     """Describe the living brokers and the topics asked for (None: all of them)."""
     if any(topic.name is None and topic.topic_id == NO_TOPIC_ID for topic in request.topics or ()):
-        respond(_failed(request))
+        respond(whole_answer(context.api_key, request, context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
     image = context.broker.image
     alive = image.alive_brokers()
@@ -79,16 +80,6 @@ def handle_metadata(
             if topic.error_code not in WITHOUT_OPERATIONS:
                 topic.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, topic.name or "")
     respond(response)
-
-
-def _failed(request: messages.MetadataRequest) -> messages.MetadataResponse:
-    """Answer a request with a topic that has neither name nor id: every topic of it fails."""
-    return messages.MetadataResponse(
-        error_code=ErrorCode.UNKNOWN_SERVER_ERROR,
-        topics=[
-            Topic(ErrorCode.UNKNOWN_SERVER_ERROR, topic.name or "", topic.topic_id) for topic in request.topics or ()
-        ],
-    )
 
 
 def _named_topics(request: messages.MetadataRequest, context: RequestContext) -> list[Topic]:

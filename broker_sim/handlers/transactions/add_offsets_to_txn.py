@@ -8,10 +8,10 @@ TRANSACTION_ABORTABLE (KIP-890).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from broker_sim.handlers.error_answers import refuse
 from broker_sim.handlers.support.authorization import authorization_error
-from broker_sim.handlers.transactions.init_producer_id import error_of_version
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ErrorCode
     from broker_sim.handlers.context import RequestContext
 
-PRODUCER_FENCED_VERSION: Final = 2
-
 
 def handle_add_offsets_to_txn(
     request: messages.AddOffsetsToTxnRequest,
@@ -36,8 +34,7 @@ def handle_add_offsets_to_txn(
     """Add the group's partition to the producer's transaction."""
 
     def answer(error_code: ErrorCode) -> None:
-        error_code = error_of_version(error_code, context, PRODUCER_FENCED_VERSION)
-        respond(messages.AddOffsetsToTxnResponse(error_code=error_code))
+        respond(refuse(request, context, error_code) if error_code else messages.AddOffsetsToTxnResponse())
 
     denial = authorization_error(
         context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id

@@ -15,8 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.error_answers import refuse
+from broker_sim.handlers.error_table import error_of_version
 from broker_sim.handlers.support.authorization import authorization_error, is_authorized_on_cluster, unauthorized_names
-from broker_sim.handlers.transactions.init_producer_id import error_of_version
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import is_internal_topic
 from broker_sim.metadata.topic_partition import TopicPartition, by_topic
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     Transaction = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
     OnErrors = Callable[[Mapping[TopicPartition, ErrorCode]], object]
 
-PRODUCER_FENCED_VERSION: Final = 2
 BATCHED_VERSION: Final = 4
 
 TransactionResult = messages.AddPartitionsToTxnResponse.AddPartitionsToTxnResult
@@ -54,8 +54,7 @@ def handle_add_partitions_to_txn(
         if is_authorized_on_cluster(context, [AclOperation.CLUSTER_ACTION]):
             serve_transactions(request.transactions, broker.transactions, broker.image, respond)
         else:
-            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            respond(messages.AddPartitionsToTxnResponse(error_code=code))
+            respond(refuse(request, context, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
         return
     transaction = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
         request.v3_and_below_transactional_id,
@@ -66,7 +65,7 @@ def handle_add_partitions_to_txn(
 
     def answer(errors: Mapping[TopicPartition, ErrorCode]) -> None:
         told = {
-            partition: error_of_version(error_code, context, PRODUCER_FENCED_VERSION)
+            partition: error_of_version(context.api_key, context.api_version, error_code)
             for partition, error_code in errors.items()
         }
         topics = _by_topic(told)
@@ -76,7 +75,7 @@ def handle_add_partitions_to_txn(
         context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id
     )
     if denial:
-        answer(dict.fromkeys(_partitions(transaction), denial))
+        respond(refuse(request, context, denial))
         return
     names = (topic.name for topic in transaction.topics if not is_internal_topic(topic.name))
     denied = unauthorized_names(context, AclOperation.WRITE, ResourceType.TOPIC, names)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.handlers.error_answers import refuse
+from broker_sim.handlers.error_table import error_of_version
 from broker_sim.handlers.support.authorization import authorization_error
-from broker_sim.handlers.transactions.init_producer_id import error_of_version
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.transaction.end_transaction import EndOfTransaction
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from broker_sim.errors import ErrorCode
     from broker_sim.handlers.context import RequestContext
 
-PRODUCER_FENCED_VERSION: Final = 2
 EPOCH_BUMP_VERSION: Final = 5
 
 
@@ -35,12 +35,12 @@ def handle_end_txn(
     """Commit or abort a transaction."""
 
     def answer(error_code: ErrorCode, producer_id: int, producer_epoch: int) -> None:
-        error_code = error_of_version(error_code, context, PRODUCER_FENCED_VERSION)
+        error_code = error_of_version(context.api_key, context.api_version, error_code)
         respond(messages.EndTxnResponse(error_code=error_code, producer_id=producer_id, producer_epoch=producer_epoch))
 
     denial = authorization_error(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     if denial:
-        respond(messages.EndTxnResponse(error_code=denial))
+        respond(refuse(request, context, denial))
         return
     bumps_epoch = context.api_version >= EPOCH_BUMP_VERSION
     end = EndOfTransaction(

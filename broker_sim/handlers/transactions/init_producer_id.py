@@ -14,9 +14,10 @@ Left out: version 6 (two-phase commit, KIP-939), which Kafka 4.3 does not advert
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.error_answers import refuse
 from broker_sim.handlers.support.authorization import authorization_error, is_authorized, is_authorized_on_any
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
 
-PRODUCER_FENCED_VERSION: Final = 4
-
 
 def handle_init_producer_id(
     request: messages.InitProducerIdRequest,
@@ -39,27 +38,22 @@ def handle_init_producer_id(
     """Answer with a producer id and epoch, or say why not."""
 
     def answer(error_code: ErrorCode, producer_id: int, producer_epoch: int) -> None:
-        error_code = error_of_version(error_code, context, PRODUCER_FENCED_VERSION)
-        respond(
-            messages.InitProducerIdResponse(
-                error_code=error_code, producer_id=producer_id, producer_epoch=producer_epoch
-            )
-        )
-
-    def refuse(error_code: ErrorCode) -> None:
-        answer(error_code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+        if error_code:
+            respond(refuse(request, context, error_code))
+        else:
+            respond(messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch))
 
     denial = _denial(request.transactional_id, context)
     if denial:
-        refuse(denial)
+        respond(refuse(request, context, denial))
         return
     names_id = request.producer_id != NO_PRODUCER_ID
     if names_id != (request.producer_epoch != NO_PRODUCER_EPOCH):
-        refuse(ErrorCode.INVALID_REQUEST)
+        respond(refuse(request, context, ErrorCode.INVALID_REQUEST))
     elif request.transactional_id is None:
         producer_id = context.broker.producer_ids.next_id()
         if producer_id is None:
-            refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            respond(refuse(request, context, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         else:
             answer(ErrorCode.NONE, producer_id, 0)
     else:
@@ -83,10 +77,3 @@ def _denial(transactional_id: str | None, context: RequestContext) -> ErrorCode:
     if is_authorized_on_any(context, write, ResourceType.TOPIC):
         return ErrorCode.NONE
     return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-
-
-def error_of_version(error_code: ErrorCode, context: RequestContext, first_version: int) -> ErrorCode:
-    """Return the error, or INVALID_PRODUCER_EPOCH for PRODUCER_FENCED before `first_version` (KIP-588)."""
-    if error_code is ErrorCode.PRODUCER_FENCED and context.api_version < first_version:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    return error_code

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.coordinator.patterns import compile_pattern, match_at_once_or_beside
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.error_answers import refuse
 from broker_sim.handlers.support.authorization import is_authorized
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
@@ -42,12 +43,12 @@ def handle_list_transactions(
     """List the transactional ids of this broker."""
     states = context.broker.transactions.states
     if states.runtime.is_loading:
-        respond(messages.ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        respond(refuse(request, context, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         return
     try:
         pattern = _pattern(request)
     except re.error:
-        respond(messages.ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION))
+        respond(refuse(request, context, ErrorCode.INVALID_REGULAR_EXPRESSION))
         return
     passes = _filter(request, context.broker.clock.wall_clock_ms())
     listed = [
