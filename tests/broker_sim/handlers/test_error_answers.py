@@ -8,16 +8,17 @@ import pytest
 from broker_sim import Fault, VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.error_answers import answer_version, whole_answer
-from broker_sim.handlers.error_table import Place, errors_of, find_told
+from broker_sim.handlers.error_table import Place, find_told
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey, response_class
 from broker_sim.protocol.codec import decode, encode
+from tests.broker_sim.handlers import kafka_broker_errors
+from tests.broker_sim.handlers.error_fields import FETCH_SESSION_ERRORS, KAFKA, expected_fields, told_errors
 from tests.broker_sim.handlers.kafka_error_responses import (
     ERROR,
     RECORD,
     kafka_responses,
     record_lines,
-    recorded,
 )
 from tests.broker_sim.handlers.sample_requests import (
     error_places,
@@ -28,46 +29,8 @@ from tests.broker_sim.handlers.sample_requests import (
 
 VERSIONS = served_versions()
 APIS = list(dict.fromkeys(api for api, _ in VERSIONS))
-KAFKA = recorded()
-FETCH_SESSION_ERRORS = ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "FETCH_SESSION_TOPIC_ID_ERROR")
-"""The handler answers them with a response of their own (`SessionErrorContext`)."""
-
-IN_PARTITIONS = "topics.partitions.error_code"
-IN_RESPONSES = "responses.partitions.error_code"
 NEED_SESSIONS = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
 """APIs whose errors of partitions need a member with a session: `share/test_share_faults.py` has them."""
-OF_EACH = {
-    ApiKey.PRODUCE: {0: "responses.partition_responses.error_code"},
-    ApiKey.FETCH: {0: IN_RESPONSES},
-    ApiKey.LIST_OFFSETS: {0: IN_PARTITIONS},
-    ApiKey.METADATA: {0: "topics.error_code"},
-    ApiKey.OFFSET_COMMIT: {0: IN_PARTITIONS},
-    ApiKey.OFFSET_FETCH: {0: IN_PARTITIONS, 8: "groups.topics.partitions.error_code"},
-    ApiKey.OFFSET_DELETE: {0: IN_PARTITIONS},
-    ApiKey.DELETE_RECORDS: {0: IN_PARTITIONS},
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: {0: IN_PARTITIONS},
-    ApiKey.TXN_OFFSET_COMMIT: {0: IN_PARTITIONS},
-    ApiKey.CREATE_TOPICS: {0: "topics.error_code"},
-    ApiKey.DELETE_TOPICS: {0: "responses.error_code"},
-    ApiKey.CREATE_PARTITIONS: {0: "results.error_code"},
-    ApiKey.DESCRIBE_PRODUCERS: {0: IN_PARTITIONS},
-    ApiKey.SHARE_FETCH: {0: IN_RESPONSES},
-    ApiKey.SHARE_ACKNOWLEDGE: {0: IN_RESPONSES},
-    ApiKey.LEAVE_GROUP: {3: "members.error_code"},
-    ApiKey.ADD_PARTITIONS_TO_TXN: {
-        0: "results_by_topic_v3_and_below.results_by_partition.partition_error_code",
-        4: "results_by_transaction.topic_results.results_by_partition.partition_error_code",
-    },
-    ApiKey.ELECT_LEADERS: {0: "replica_election_results.partition_result.error_code"},
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: {0: IN_RESPONSES},
-    ApiKey.DESCRIBE_QUORUM: {0: IN_PARTITIONS},
-    ApiKey.DESCRIBE_LOG_DIRS: {0: "results.error_code"},
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: {0: "results.error_code"},
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: {0: "groups.topics.partitions.error_code"},
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: {0: IN_RESPONSES},
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: {0: "responses.error_code"},
-}
-"""Where errors of single things stand, from the first version on: by the handlers of `KafkaApis` 4.3.1."""
 
 
 def name_of(api):
@@ -105,24 +68,6 @@ def test_kafkas_request_classes_still_answer_as_recorded_and_every_error_alike()
         if error.name not in FETCH_SESSION_ERRORS:
             answer = whole_answer(api, sample_request(api, version), version, error)
             assert same_bytes(api, version, answer, theirs), (api, version, error)
-
-
-def told_errors(api):
-    """Return all that an API tells."""
-    return list(dict.fromkeys(error for _, tellings in errors_of(api).places() for error in tellings))
-
-
-def expected_fields(api, version, error):
-    """Return the fields of a response in which an injected error stands."""
-    place = find_told(api, version, error).place
-    if place is Place.ACKNOWLEDGEMENT:
-        return ["responses.partitions.acknowledge_error_code"]
-    if place is Place.EACH:
-        by_version = OF_EACH[api]
-        return [by_version[max(first for first in by_version if first <= version)]]
-    if error.name in FETCH_SESSION_ERRORS:
-        return ["error_code"]
-    return KAFKA[api, answer_version(api, version, error)][0]
 
 
 def ask(cluster, client, request, version):
@@ -170,6 +115,15 @@ def test_injected_error_stands_in_each_version_where_kafka_puts_it(cluster, api)
         fields = {(field, told.error_code) for field in expected_fields(api, version, error)}
         assert error_places(answer) == fields, where
         assert fault.hits == 1, where
+
+
+def test_errors_of_running_brokers_are_in_the_table_at_their_places():
+    misplaced = [
+        (api.api_name, version, field, error.name)
+        for api, version, field, error in kafka_broker_errors.recorded()
+        if field not in expected_fields(api, version, error)
+    ]
+    assert not misplaced
 
 
 @pytest.mark.parametrize("api", APIS, ids=name_of)
