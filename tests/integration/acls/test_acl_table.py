@@ -8,8 +8,15 @@ from broker_sim_integration.acls.recorded import RECORDING, read_recording, to_t
 from broker_sim_integration.acls.simulated import SimulatedBroker
 from broker_sim_integration.acls.table import TABLE
 
+from broker_sim.errors import ErrorCode
 from broker_sim.handlers import ApiTable
 from broker_sim.protocol.api_keys import ApiKey
+from tests.broker_sim.handlers.error_fields import expected_fields
+
+ANYWHERE = "UNKNOWN_SERVER_ERROR"
+"""Anything in a broker may fail, at any place."""
+NO_FAILURE = ("topic_config_error_code",)
+"""The topic is created, and its configurations are not shown."""
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +45,34 @@ def test_every_api_that_is_served_is_in_the_table():
     served = {key for key in ApiKey if ApiTable().get(key)}
     # Who logs in has no rights yet.
     assert served - {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE} == asked
+
+
+def told_places(outcome, path=""):
+    """Return the fields of an outcome that have an error, with the errors' names."""
+    if isinstance(outcome, list):
+        return {place for each in outcome for place in told_places(each, path)}
+    if not isinstance(outcome, dict):
+        return set()
+    places = set()
+    for name, value in outcome.items():
+        if name.endswith("error_code") and name not in NO_FAILURE:
+            places |= {(f"{path}{name}", value)} - {(f"{path}{name}", "NONE")}
+        else:
+            places |= told_places(value, f"{path}{name}.")
+    return places
+
+
+def test_every_error_that_kafka_told_is_in_the_table_of_errors_at_its_place():
+    versions = {asked.name: (ApiKey(asked.make(bytes(16)).API_KEY), asked.version) for asked in TABLE}
+    misplaced = {
+        (name, field, error)
+        for name, _, outcome in read_recording()
+        if name in versions
+        for field, error in told_places(outcome)
+        if error != ANYWHERE
+        and field.replace("acknowledge_", "") not in expected_fields(*versions[name], ErrorCode[error])
+    }
+    assert not misplaced
 
 
 @pytest.mark.real_kafka
