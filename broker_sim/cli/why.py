@@ -1,0 +1,82 @@
+"""`broker-sim why`: why acks=all requests were slow, from a trace."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from broker_sim.errors import ErrorCode, MissingExtraError
+from broker_sim.trace.slow_acks import read_events, slow_acks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker_sim.trace.slow_acks import SlowRequest
+
+MOST_OF_IT: Final = 0.8
+"""A follower that was silent for this part of a wait, or more, has caused it."""
+SHORT_MS: Final = 20
+"""A request that waited no longer was not slow because of the brokers."""
+
+
+@click.command("why")
+@click.argument("trace", type=click.Path(exists=True, path_type=Path))
+@click.option("--count", type=click.IntRange(1), default=3, show_default=True, help="Number of requests to explain.")
+def command(*, trace: Path, count: int) -> None:
+    """Explain the slowest acks=all requests of TRACE: which follower did not fetch while they waited.
+
+    TRACE is what `broker-sim run --trace`, `Cluster(trace=...)` or a comparison has written: lines, lines in a
+    .gz file, or a directory of Parquet files (extra `parquet`).
+    """
+    try:
+        result = slow_acks(read_events(trace), count)
+    except (ValueError, MissingExtraError) as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"{trace}: {error.strerror or error}") from error
+    if not result.requests:
+        click.echo(f"No acks=all request has ended in {trace}: send one while the trace is written.")
+        return
+    slowest = result.slowest()
+    click.echo(f"{result.requests} acks=all requests have ended, and the slowest waited {slowest[0].waited_ms} ms.")
+    # Beside a slow one, those that were not are of no interest.
+    for request in [each for each in slowest if each.waited_ms > SHORT_MS] or slowest[:1]:
+        click.echo()
+        for line in _explanation(request):
+            click.echo(line)
+
+
+def _explanation(request: SlowRequest) -> Iterator[str]:
+    when = datetime.fromtimestamp(request.ended_ms / 1_000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    error = f" with {ErrorCode(request.error_code).name}" if request.error_code else ""
+    yield (
+        f"{', '.join(request.keys)} on broker {request.broker}: {request.outcome}{error} after {request.waited_ms} ms,"
+        f" at {when} UTC"
+    )
+    for broker_id, silent_ms in request.silent_ms.items():
+        yield f"  broker {broker_id} sent no fetch for {silent_ms} ms of that"
+    yield f"  {_verdict(request)}"
+
+
+def _verdict(request: SlowRequest) -> str:
+    """Return the cause, as far as a trace tells it."""
+    if request.waited_ms <= SHORT_MS:
+        return "The brokers were not slow: look at the client's batching (linger.ms), its connections and its retries."
+    silent = [broker for broker, ms in request.silent_ms.items() if ms >= MOST_OF_IT * request.waited_ms]
+    names = " and ".join(f"broker {broker}" for broker in silent)
+    if not silent:
+        return (
+            "Every follower fetched meanwhile, but not far enough: fetches are small or throttled, or the machine is"
+            f" busy; timers were up to {request.lateness_ms} ms late until then."
+        )
+    if len(silent) == len(request.silent_ms) > 1:
+        return (
+            "All followers were silent: the leader was slow or paused, or the whole machine was; timers were up to"
+            f" {request.lateness_ms} ms late until then."
+        )
+    if request.outcome == "completed" and request.has_left.issuperset(silent):
+        return f"It ended without {names}, which had left the ISR: see replica.lag.time.max.ms."
+    return f"It waited for {names}, whose link or disk is slow, or which hangs."
