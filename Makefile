@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark images pipeline demo compare run test test-fast soak test-pythons compiled bench site lint format clean
+.PHONY: help setup setup-spark images pipeline demo compare run test test-fast soak test-pythons compiled bench dist site lint format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -101,6 +101,13 @@ images: setup ## Make the image of a real Kafka that the comparison starts, if D
 
 bench: setup ## Measure against the peers: make bench ARGS="client --kafka"
 	$(BIN)/python tests/bench/run.py $(ARGS)
+
+dist: setup ## Build the distributions of a release into dist and check their metadata; refuses if the address is empty
+	@grep -q '^repository = "http' pyproject.toml || { \
+	    echo "fill in the repository's address in pyproject.toml: [tool.hatch.metadata.hooks.custom] repository" >&2; exit 1; }
+	rm -rf dist && $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build twine
+	$(BIN)/python -m build --outdir dist . && $(BIN)/python -m build --outdir dist integration
+	$(BIN)/python -m twine check --strict dist/*
 
 site: setup ## Make the site of the documentation in out/site; a warning is an error
 	@$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --jobs auto docs out/site
