@@ -16,7 +16,9 @@ COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE NOTICE ./
 COPY purgatory purgatory
 COPY broker_sim broker_sim
 RUN python3 -m venv /opt/broker-sim \
-    && /opt/broker-sim/bin/pip install --no-cache-dir -c constraints.txt '.[compression,fast,metrics]'
+    && /opt/broker-sim/bin/pip install --no-cache-dir -c constraints.txt '.[compression,fast,metrics]' \
+    && find /opt/broker-sim -name __pycache__ -prune -exec rm -rf {} + \
+    && /opt/broker-sim/bin/python -m pip uninstall --quiet --yes pip setuptools
 
 FROM ${PYTHON_IMAGE}
 COPY --from=build /opt/broker-sim /opt/broker-sim
