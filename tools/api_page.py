@@ -1,4 +1,7 @@
-"""Writes docs/reference/api.md from the public names and their docstrings: `python -m tools.api_page`."""
+"""Writes two pages from the public names and their docstrings: `python -m tools.api_page`.
+
+They are docs/reference/api.md and, for the library in `purgatory`, docs/reference/purgatory.md.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import broker_sim_purgatory
+
 import broker_sim
 from broker_sim.cluster.verbs.base import BaseVerbs
 from broker_sim.control.verb import Verb
@@ -17,15 +22,30 @@ from broker_sim.control.verb import Verb
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
+PAGES = Path(__file__).parents[1] / "docs" / "reference"
 HEAD = """# The Python API
 
 `from broker_sim import ...` gives these names. This page is made from their docstrings by
 `python -m tools.api_page`; see [cluster.md](../start/cluster.md) for a tour with examples, and
 [control.md](../operate/control.md) for the same verbs over HTTP and in the terminal.
 """
+PURGATORY_HEAD = """# The purgatory's API
+
+`from broker_sim.purgatory import ...` gives these names, `from broker_sim_purgatory import ...` where the library is
+installed alone. This page is made from their docstrings by `python -m tools.api_page`; see
+[the purgatory and the timing wheel](../how/purgatory.md) for what they are for, with examples.
+"""
+PURGATORY_INTERNAL = (
+    "locked_add",
+    "locked_placements",
+    "locked_statistics",
+    "first_changed",
+    "hand_over",
+    "read_wheels",
+    "remove",
+)
 VERBS = "broker_sim.cluster.verbs"
-INTERNAL = ("bind_verb", "nodes", "observer")
+INTERNAL = ("bind_verb", "nodes", "observer", *PURGATORY_INTERNAL)
 HANDLES = (
     *("ClientHost", "HookedRequest", "InjectedFault", "PendingResponse", "Scope", "SimulatedCluster"),
     *("SimulatedDisk", "TraceSink", "VirtualClient"),
@@ -42,19 +62,32 @@ def build_page() -> str:
     others = sorted(set(names) - set(FACES), key=_order)
     parts = [HEAD]
     for name in FACES:
-        parts += _class(name, with_verbs=name == "Cluster")
+        parts += _class(name, getattr(broker_sim, name), with_verbs=name == "Cluster")
     for name in others:
-        parts += _class(name, with_verbs=False)
+        parts += _class(name, getattr(broker_sim, name), with_verbs=False)
     parts.append(f"## GivenValue\n\nThe value of a configuration: `{broker_sim.GivenValue}`.\n")
     return "\n".join(parts)
+
+
+def build_purgatory_page() -> str:
+    """Return the text of the purgatory's page."""
+    parts = [PURGATORY_HEAD]
+    for name in broker_sim_purgatory.__all__:
+        value = getattr(broker_sim_purgatory, name)
+        if isinstance(value, type):
+            parts += _class(name, value, with_verbs=False)
+        elif inspect.isfunction(value):
+            parts.append(f"## {_member_signature(name, value)}\n\n{inspect.getdoc(value)}\n")
+    # Its modules evaluate their annotations; the page has the names as they are written there.
+    prefixes = r"\b(?:broker_sim_purgatory|collections|threading|asyncio|contextvars)\.[a-z_.]*(?=[A-Z])|~_?"
+    return re.sub(prefixes, "", "\n".join(parts))
 
 
 def _order(name: str) -> tuple[bool, str]:
     return issubclass(getattr(broker_sim, name), Exception), name
 
 
-def _class(name: str, *, with_verbs: bool) -> Iterator[str]:
-    cls = getattr(broker_sim, name)
+def _class(name: str, cls: type, *, with_verbs: bool) -> Iterator[str]:
     yield f"## {name}\n"
     if not issubclass(cls, (Exception, Enum)) and name not in HANDLES:
         yield f"```python signature\n{_signature(name, cls)}\n```\n"
@@ -111,8 +144,15 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
         yield (
             str(parameter).replace("'", "")
             if parameter.default is inspect.Parameter.empty
-            else (f"{parameter.name}: {parameter.annotation} = {parameter.default!r}")
+            else f"{parameter.name}: {_annotation(parameter)} = {parameter.default!r}"
         )
+
+
+def _annotation(parameter: inspect.Parameter) -> str:
+    annotation = parameter.annotation
+    if annotation is inspect.Parameter.empty:
+        return "object"
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def _first_paragraph(value: Any) -> str:
@@ -121,5 +161,6 @@ def _first_paragraph(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(build_page(), encoding="utf-8")
-    sys.stdout.write(f"wrote {PAGE.name}\n")
+    for page, text in {"api.md": build_page(), "purgatory.md": build_purgatory_page()}.items():
+        (PAGES / page).write_text(text, encoding="utf-8")
+        sys.stdout.write(f"wrote {page}\n")

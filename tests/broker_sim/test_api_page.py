@@ -1,4 +1,4 @@
-"""docs/reference/api.md is what the docstrings say."""
+"""The pages of the Python API are what the docstrings say."""
 
 import builtins
 import collections.abc
@@ -7,14 +7,17 @@ import runpy
 import typing
 from pathlib import Path
 
+import pytest
+
 import broker_sim
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_page_of_the_python_api_is_up_to_date():
-    page = runpy.run_path(str(ROOT / "tools" / "api_page.py"))["build_page"]
-    written = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "build"), [("api.md", "build_page"), ("purgatory.md", "build_purgatory_page")])
+def test_page_is_up_to_date(name, build):
+    page = runpy.run_path(str(ROOT / "tools" / "api_page.py"))[build]
+    written = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
     assert written == page(), "run: python -m tools.api_page"
 
 
@@ -28,8 +31,9 @@ def test_names_in_signatures_are_public():
     assert named - known - set(broker_sim.__all__) == set()
 
 
-def test_each_name_of_a_class_is_listed_once():
-    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["api.md", "purgatory.md"])
+def test_each_name_of_a_class_is_listed_once(name):
+    page = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
     for section in page.split("\n## ")[1:]:
         names = re.findall(r"^- `(?:async )?(\w+)", section, re.MULTILINE)
         assert len(names) == len(set(names)), section.partition("\n")[0]
