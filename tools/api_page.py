@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import broker_sim_purgatory
+from broker_sim_purgatory._timer_task_entry import TimerTaskEntry
 
 import broker_sim
 from broker_sim.cluster.verbs.base import BaseVerbs
@@ -42,7 +43,6 @@ PURGATORY_INTERNAL = (
     "first_changed",
     "hand_over",
     "read_wheels",
-    "remove",
 )
 VERBS = "broker_sim.cluster.verbs"
 INTERNAL = ("bind_verb", "nodes", "observer", *PURGATORY_INTERNAL)
@@ -104,7 +104,7 @@ def _class(name: str, cls: type, *, with_verbs: bool) -> Iterator[str]:
 def _members(cls: type, *, with_verbs: bool) -> Iterator[tuple[str, Any]]:
     seen = set(INTERNAL)
     for base in cls.__mro__:
-        if base.__module__.partition(".")[0] not in {"broker_sim", "broker_sim_purgatory"}:
+        if base.__module__.partition(".")[0] not in {"broker_sim", "broker_sim_purgatory"} or base is TimerTaskEntry:
             continue
         if issubclass(base, BaseVerbs) and base.__module__.startswith(VERBS) and not with_verbs:
             continue
