@@ -2,8 +2,12 @@
 
 import threading
 import time
+from contextlib import ExitStack, contextmanager
+from unittest import mock
 
+import freezegun
 import pytest
+import time_machine
 from broker_sim_purgatory import SystemClock, VirtualClock
 
 
@@ -65,3 +69,31 @@ def test_system_wait_lasts_until_the_deadline():
         assert clock.wait_until(condition, deadline_ms) is True
         assert clock.now_ms() >= deadline_ms
         assert clock.wait_until(condition, deadline_ms) is True  # past deadlines do not wait
+
+
+def frozen_by_freezegun():
+    return freezegun.freeze_time("2024-01-01")
+
+
+def frozen_by_time_machine():
+    return time_machine.travel("2024-01-01", tick=False)
+
+
+@contextmanager
+def frozen_by_mocks():
+    names = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(mock.patch(f"time.{name}", return_value=0))
+        yield
+
+
+@pytest.mark.parametrize("frozen", [frozen_by_freezegun, frozen_by_time_machine, frozen_by_mocks])
+def test_system_clock_goes_on_where_a_test_freezes_time(frozen):
+    clock = SystemClock()
+    before_ms, wall_before_ms = clock.now_ms(), clock.wall_clock_ms()
+    with frozen():
+        frozen_ms, frozen_deadline_ms, wall_ms = clock.now_ms(), clock.deadline_ms(0), clock.wall_clock_ms()
+    after_ms, wall_after_ms = clock.now_ms(), clock.wall_clock_ms()
+    assert before_ms <= frozen_ms <= frozen_deadline_ms <= after_ms + 1
+    assert wall_before_ms - 1 <= wall_ms <= wall_after_ms + 1

@@ -16,6 +16,7 @@ from broker_sim.runtime.virtual.loop import VirtualEventLoop
 from broker_sim.runtime.virtual.stdlib.hash_seed import require_pinned_hash_seed
 from broker_sim.runtime.virtual.stdlib.install import install
 from broker_sim.runtime.virtual.stdlib.kafka_clients import prepare_aiokafka
+from broker_sim.runtime.virtual.stdlib.other_clocks import require_real_clocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -75,6 +76,7 @@ class VirtualRun:
     def __init__(self, seed: int = 0, *, hash_seed: Literal["pinned", "any"] = "pinned", **options: Any) -> None:
         if hash_seed == "pinned":
             require_pinned_hash_seed()
+        require_real_clocks()
         install()
         prepare_aiokafka()
         self.loop = VirtualEventLoop(seed, **options)

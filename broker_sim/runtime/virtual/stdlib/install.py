@@ -10,21 +10,23 @@ import concurrent.futures
 import os
 import queue
 import random
-import socket
 import subprocess
 import threading
 import time
 import uuid
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.runtime.system import StandardSocket
 from broker_sim.runtime.virtual.stdlib import blocking, chance, sockets, times
 from broker_sim.runtime.virtual.stdlib.kafka_clients import refuse_confluent_kafka
+from broker_sim.runtime.virtual.stdlib.other_clocks import prepare_other_clocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _ATTRIBUTES: list[tuple[Any, dict[str, Any]]] = [
     (time, times.REPLACEMENTS),
@@ -39,8 +41,10 @@ _ATTRIBUTES: list[tuple[Any, dict[str, Any]]] = [
     (threading, {"_time": times.monotonic()}),
     (queue, {"time": times.monotonic()}),
     (subprocess, {"time": times.real_time()}),
-    (socket.socket, sockets.REPLACEMENTS),
+    (StandardSocket, sockets.REPLACEMENTS),
 ]
+_MEMBERS: list[tuple[type, dict[str, Any]]] = [(datetime, times.DATETIME_REPLACEMENTS)]
+"""As above, of types written in C. A name of the module would be freezegun's class while time is frozen."""
 _undo: list[Callable[[], object]] = []
 """Calls that take the replacements out again; empty while none is in."""
 
@@ -49,13 +53,28 @@ def install() -> None:
     """Put the replacements in. Idempotent."""
     if _undo:
         return
+    times.look_beneath()
     for owner, replacements in _ATTRIBUTES:
         for name, replacement in replacements.items():
             _put(owner, name, replacement)
     refuse_confluent_kafka()
-    for name, member in times.DATETIME_REPLACEMENTS.items():
-        before = times.replace_member(datetime, name, member)
-        _undo.append(partial(times.replace_member, datetime, name, before))
+    prepare_other_clocks(_without_replacements)
+    for kind, replacements in _MEMBERS:
+        for name, member in replacements.items():
+            before = times.replace_member(kind, name, member)
+            _undo.append(partial(times.replace_member, kind, name, before))
+
+
+@contextmanager
+def _without_replacements() -> Iterator[None]:
+    """Take the replacements out for the duration of the block, if they are in."""
+    was_in = bool(_undo)
+    uninstall()
+    try:
+        yield
+    finally:
+        if was_in:
+            install()
 
 
 def _put(owner: Any, name: str, replacement: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.util
 import sys
+from contextlib import nullcontext
 from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,7 @@ from broker_sim.runtime.virtual.loop import current_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, KeysView
+    from contextlib import AbstractContextManager
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -30,21 +32,28 @@ CONFLUENT_ADVICE: Final = (
 # -- preparing a module as soon as the program has imported it -------------------------------------
 
 
-def when_imported(name: str, prepare: Callable[[Any], None]) -> None:
-    """Call `prepare` with the module: now if it is imported, otherwise once it is executed."""
+def when_imported(
+    name: str,
+    prepare: Callable[[Any], object] = lambda _: None,
+    during: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> None:
+    """Call `prepare` with the module: now if it is imported, otherwise once it is executed, in the context `during`."""
     module = sys.modules.get(name)
     if module is not None:
         prepare(module)
     elif not any(isinstance(each, _Finder) and each.name == name for each in sys.meta_path):
-        sys.meta_path.insert(0, _Finder(name, prepare))
+        sys.meta_path.insert(0, _Finder(name, prepare, during))
 
 
 class _Finder:
     """Finds one module as the other finders do, once."""
 
-    def __init__(self, name: str, prepare: Callable[[Any], None]) -> None:
+    def __init__(
+        self, name: str, prepare: Callable[[Any], object], during: Callable[[], AbstractContextManager[None]]
+    ) -> None:
         self.name = name
         self._prepare = prepare
+        self._during = during
 
     def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
         """Return how to import the module; None for all others."""
@@ -54,20 +63,28 @@ class _Finder:
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._prepare)
+            spec.loader = _Loader(spec.loader, self._prepare, self._during)
         return spec
 
 
 class _Loader(importlib.abc.Loader):
-    def __init__(self, loader: importlib.abc.Loader, prepare: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        loader: importlib.abc.Loader,
+        prepare: Callable[[Any], object],
+        during: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         self._loader = loader
         self._prepare = prepare
+        self._during = during
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
+        with self._during():
+            return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
+        with self._during():
+            self._loader.exec_module(module)
         self._prepare(module)
 
     def __getattr__(self, name: str) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.runtime.system import StandardSocket
 from broker_sim.runtime.virtual.loop import current_loop
 
 if TYPE_CHECKING:
@@ -17,16 +18,16 @@ if TYPE_CHECKING:
 _INTERNET = {socket.AF_INET, socket.AF_INET6}
 
 
-def _is_tcp(sock: socket.socket) -> bool:
+def _is_tcp(sock: StandardSocket) -> bool:
     return sock.family in _INTERNET and sock.type == socket.SOCK_STREAM
 
 
-_real_bind = socket.socket.bind
-_real_getsockname = socket.socket.getsockname
-_real_listen = socket.socket.listen
+_real_bind = StandardSocket.bind
+_real_getsockname = StandardSocket.getsockname
+_real_listen = StandardSocket.listen
 
 
-def _bind(self: socket.socket, address: Any, /) -> None:
+def _bind(self: StandardSocket, address: Any, /) -> None:
     loop = current_loop()
     if loop is None or not _is_tcp(self):
         _real_bind(self, address)
@@ -34,13 +35,13 @@ def _bind(self: socket.socket, address: Any, /) -> None:
         loop.tcp.bind_socket(self, address)
 
 
-def _getsockname(self: socket.socket, /) -> Any:
+def _getsockname(self: StandardSocket, /) -> Any:
     loop = current_loop()
     address = None if loop is None else loop.tcp.address_of(self)
     return _real_getsockname(self) if address is None else address
 
 
-def _listen(self: socket.socket, *backlog: int) -> None:
+def _listen(self: StandardSocket, *backlog: int) -> None:
     loop = current_loop()
     if loop is None or loop.tcp.address_of(self) is None:
         _real_listen(self, *backlog)
@@ -48,9 +49,9 @@ def _listen(self: socket.socket, *backlog: int) -> None:
 
 def _blocking(name: str) -> Callable[..., Any]:
     """Return a method that is refused in the code of a virtual loop."""
-    real = getattr(socket.socket, name)
+    real = getattr(StandardSocket, name)
 
-    def call(self: socket.socket, *args: Any) -> Any:
+    def call(self: StandardSocket, *args: Any) -> Any:
         loop = current_loop()
         if loop is not None and _is_tcp(self):
             self.close()  # nobody closes it after an error that is no OSError

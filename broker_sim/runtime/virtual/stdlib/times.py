@@ -17,7 +17,7 @@ from broker_sim.runtime.virtual.loop import current_loop
 from broker_sim.runtime.virtual.threads import current_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
@@ -30,14 +30,24 @@ def _wall_ns(loop: VirtualEventLoop) -> int:
     return loop.wall_clock_ns()
 
 
-def _clock(name: str, read_ns: Callable[[VirtualEventLoop], int], *, in_seconds: bool) -> Callable[[], Any]:
+_beneath: dict[str, Callable[..., Any]] = dict(vars(time))
+"""What real code gets, by name: the functions of `time`, or what another tool has put in their place."""
+
+
+def look_beneath() -> None:
+    """Take over what is in `time` now; to be called while nothing of this module is in there."""
+    _beneath.update(vars(time))
+
+
+def _clock(
+    name: str, read_ns: Callable[[VirtualEventLoop], int], *, in_seconds: bool, beneath: Mapping[str, Any] = _beneath
+) -> Callable[[], Any]:
     """Return a clock of `time`, in seconds or nanoseconds."""
-    real = getattr(time, name)
 
     def clock() -> float:
         loop = current_loop()
         if loop is None:
-            reading: float = real()
+            reading: float = beneath[name]()
             return reading
         return read_ns(loop) / NS_PER_SECOND if in_seconds else read_ns(loop)
 
@@ -46,7 +56,7 @@ def _clock(name: str, read_ns: Callable[[VirtualEventLoop], int], *, in_seconds:
 
 def monotonic() -> Callable[[], Any]:
     """Return a clock as `time.monotonic`, for a module that has taken the real one."""
-    return _clock("monotonic", _now_ns, in_seconds=True)
+    return _clock("monotonic", _now_ns, in_seconds=True, beneath={"monotonic": time.monotonic})
 
 
 def real_time() -> Any:
@@ -59,7 +69,6 @@ def real_time() -> Any:
 
 def _clock_by_id(name: str, *, in_seconds: bool) -> Callable[[int], Any]:
     """Return `clock_gettime` or `clock_gettime_ns`; clocks of the processor stay real."""
-    real = getattr(time, name)
     wall_clocks = {getattr(time, "CLOCK_REALTIME", None), getattr(time, "CLOCK_TAI", None)}
     names = ("CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME")
     clocks = {getattr(time, name, None) for name in names}
@@ -67,7 +76,7 @@ def _clock_by_id(name: str, *, in_seconds: bool) -> Callable[[int], Any]:
     def clock_gettime(clk_id: int, /) -> float:
         loop = current_loop()
         if loop is None or clk_id not in clocks | wall_clocks:
-            reading: float = real(clk_id)
+            reading: float = _beneath[name](clk_id)
             return reading
         now_ns = _wall_ns(loop) if clk_id in wall_clocks else _now_ns(loop)
         return now_ns / NS_PER_SECOND if in_seconds else now_ns
@@ -77,27 +86,25 @@ def _clock_by_id(name: str, *, in_seconds: bool) -> Callable[[int], Any]:
 
 def _show_seconds(name: str) -> Callable[..., Any]:
     """Return a function that shows a given time, or without one the present."""
-    real = getattr(time, name)
 
     def show(seconds: float | None = None, /) -> Any:
         loop = current_loop()
         if loop is not None and seconds is None:
             seconds = _wall_ns(loop) / NS_PER_SECOND
-        return real(seconds)
+        return _beneath[name](seconds)
 
     return show
 
 
 def _show_fields(name: str) -> Callable[..., Any]:
     """Return a function whose last argument is a time in fields, or without one the present."""
-    real = getattr(time, name)
     count = 2 if name == "strftime" else 1
 
     def show(*args: Any) -> Any:
         loop = current_loop()
         if loop is not None and len(args) < count:
             args = (*args, _real_localtime(_wall_ns(loop) / NS_PER_SECOND))
-        return real(*args)
+        return _beneath[name](*args)
 
     return show
 
