@@ -7,7 +7,11 @@ import gc
 import sys
 import threading
 from asyncio.events import _get_running_loop, _set_running_loop
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def _swap_current_task(
@@ -21,6 +25,25 @@ def _swap_current_task(
         before: asyncio.Task[Any] | None = vars(asyncio.tasks)["_swap_current_task"](loop, task)
         return before
     return None
+
+
+@contextmanager
+def outside_of(outer: asyncio.AbstractEventLoop | None) -> Iterator[None]:
+    """Let another loop run for the duration of the block, although the loop `outer` of this thread waits for it.
+
+    asyncio refuses that, because the outer loop stands still meanwhile. A run in virtual time takes no longer than
+    any other call.
+    """
+    if outer is None:
+        yield
+        return
+    task = _swap_current_task(outer, None)
+    _set_running_loop(None)
+    try:
+        yield
+    finally:
+        _set_running_loop(outer)
+        _swap_current_task(outer, task)
 
 
 class Entering:

@@ -31,7 +31,7 @@ from broker_sim.runtime.virtual.core.futures import NumberedFuture, NumberedTask
 from broker_sim.runtime.virtual.core.places import label
 from broker_sim.runtime.virtual.core.processes import PROCESS
 from broker_sim.runtime.virtual.core.queue import failure_of
-from broker_sim.runtime.virtual.entering import Entering
+from broker_sim.runtime.virtual.entering import Entering, outside_of
 from broker_sim.runtime.virtual.escapes import refuses_escapes
 from broker_sim.runtime.virtual.guards import Guards
 from broker_sim.runtime.virtual.network.network import Network
@@ -318,7 +318,8 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
     def run_until_complete(self, future: Generator[Any, None, Result] | Awaitable[Result]) -> Result:
         """Run until the future is done and return its result. Raises as `run_forever`."""
         try:
-            return super().run_until_complete(cast("Awaitable[Result]", future))
+            with outside_of(_outer_loop()):
+                return super().run_until_complete(cast("Awaitable[Result]", future))
         except BaseException:
             self._cancel_stop()
             raise
@@ -482,6 +483,12 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
     def raise_failure(self) -> None:
         """Raise the failure that ends the run, if there is one; the loop does so by itself."""
         self.core.raise_failure()
+
+
+def _outer_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the real loop that runs in this thread, such as that of a notebook's cell; None without one."""
+    loop = _get_running_loop()
+    return None if isinstance(loop, VirtualEventLoop) else loop
 
 
 def current_loop() -> VirtualEventLoop | None:

@@ -258,3 +258,18 @@ def test_no_garbage_of_before_is_found_in_a_run_where_objects_are_frozen():
         gc.unfreeze()
         if was_on:
             gc.enable()
+
+
+def test_run_in_a_running_loop_leaves_that_loop_as_it_was():
+    async def cell():
+        async def main(loop):
+            await asyncio.sleep(5)
+            return loop.time()
+
+        task = asyncio.current_task()
+        virtual_s = run(main, hash_seed="any")
+        assert asyncio.current_task() is task
+        await asyncio.sleep(0)
+        return virtual_s
+
+    assert asyncio.run(cell()) == 5.0
