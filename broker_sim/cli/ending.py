@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 import signal
-import threading
 from typing import TYPE_CHECKING, Any
+
+from broker_sim.runtime.system import Thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -56,7 +57,7 @@ class Ending:
                     pass
             self.come()
 
-        threading.Thread(target=read_to_the_end, name="stdin", daemon=True).start()
+        Thread(target=read_to_the_end, name="stdin", daemon=True).start()
 
     async def or_done(self, work: Coroutine[Any, Any, object]) -> bool:
         """Await the work, or cancel it if the end comes first; return whether it was completed."""

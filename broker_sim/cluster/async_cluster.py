@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import random
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,7 @@ from broker_sim.runtime.memory import parse_memory_limit
 from broker_sim.runtime.purgatories import PurgatoryFactory
 from broker_sim.runtime.scheduler import Scheduler
 from broker_sim.runtime.sockets import address_text, bare_host
+from broker_sim.runtime.system import green_threads
 from broker_sim.security import Certificates, TokenIssuer
 
 if TYPE_CHECKING:
@@ -66,6 +68,24 @@ def name_of(predicate: Callable[[], object]) -> str:
         return repr(predicate)
     place = f"{Path(code.co_filename).name}, line {code.co_firstlineno}"
     return f"{code.co_qualname} ({place})"
+
+
+def check_threads() -> None:
+    """Raise WrongStateError if threads and sockets of this process are no real ones."""
+    library = green_threads()
+    if library is not None:
+        raise WrongStateError(
+            f"{library} has replaced the threads and sockets of this process, which brokers need: start them as a "
+            "process of their own, broker-sim run, and give clients its address"
+        )
+
+
+def forked_error(pid: int) -> WrongStateError:
+    """Return the error of a call in a child that was forked from the process with the cluster."""
+    return WrongStateError(
+        f"the cluster runs in process {pid}, from which this one was forked: clients may connect to it from here, but "
+        "call it there, or with control=True over its control port; or open another cluster here"
+    )
 
 
 class Changes:
@@ -161,6 +181,7 @@ class AsyncCluster(Verbs, AsyncFace):
         self._control: ControlServer | None = None
         self._nodes: Nodes | None = None
         self._was_opened = False
+        self._pid = os.getpid()
         self._is_for_clients = False
         """Whether clients may connect; when `open` returns, the cluster has its initial topics."""
         self.changes = Changes()
@@ -195,7 +216,9 @@ class AsyncCluster(Verbs, AsyncFace):
         """The simulated disks of brokers, by id; set them before `open`."""
 
     def bind_verb(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method, bound to this cluster."""
+        """Return the method, bound to this cluster. Raises WrongStateError in a forked child."""
+        if self._pid != os.getpid():
+            raise forked_error(self._pid)
         return MethodType(method, self)
 
     # -- open and close -------------------------------------------------------------------------
@@ -208,6 +231,7 @@ class AsyncCluster(Verbs, AsyncFace):
         if self._was_opened:
             raise WrongStateError("a cluster is opened only once; make a new one")
         self._was_opened = True
+        self._pid = os.getpid()
         try:
             await self._open()
         except BaseException:
@@ -216,6 +240,9 @@ class AsyncCluster(Verbs, AsyncFace):
         return self
 
     async def _open(self) -> None:
+        scheduler = Scheduler(asyncio.get_running_loop())
+        if not scheduler.is_virtual:
+            check_threads()
         if self._trace_path is not None:
             from broker_sim.trace import Trace  # noqa: PLC0415 - rarely used
 
@@ -228,7 +255,7 @@ class AsyncCluster(Verbs, AsyncFace):
         if self._data is not None:
             self._open_data(self._data)
         self._nodes = Nodes(
-            scheduler := Scheduler(asyncio.get_running_loop()),
+            scheduler,
             self._configs,
             {broker_id: self.listeners.advertised(broker_id) for broker_id in self._configs},
             cluster_id=base64.urlsafe_b64encode(self._rng.randbytes(16)).decode().rstrip("="),
@@ -283,7 +310,9 @@ class AsyncCluster(Verbs, AsyncFace):
         return [topic for topic in self._topics if topic.name not in present]
 
     async def close(self) -> None:
-        """Stop all brokers and close their ports; does nothing the second time."""
+        """Stop all brokers and close their ports; does nothing the second time, and in a forked child."""
+        if self._pid != os.getpid():
+            return
         control, self._control = self._control, None
         if control is not None:
             await control.close()

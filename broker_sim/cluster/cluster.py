@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import os
 import threading
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from broker_sim_purgatory import SystemClock
 
-from broker_sim.cluster.async_cluster import AsyncCluster, name_of
+from broker_sim.cluster.async_cluster import AsyncCluster, check_threads, forked_error, name_of
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.control.verb import BlockingFace
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
@@ -50,6 +51,7 @@ class Cluster(Verbs, BlockingFace):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._cluster = AsyncCluster(*args, **kwargs)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = os.getpid()
 
     def __repr__(self) -> str:
         state = "not running" if self._loop is None else f"at {self.bootstrap_servers}"
@@ -64,6 +66,8 @@ class Cluster(Verbs, BlockingFace):
         """
         if self._loop is not None:
             raise WrongStateError("the cluster runs already")
+        check_threads()
+        self._pid = os.getpid()
         loop = self._loop = new_event_loop()
         self._thread = Thread(target=_run, args=(loop,), name="broker-sim", daemon=True)
         self._thread.start()
@@ -78,6 +82,9 @@ class Cluster(Verbs, BlockingFace):
         """Stop the cluster and its thread; does nothing if it does not run."""
         loop = self._loop
         if loop is None:
+            return
+        if self._pid != os.getpid():  # the thread and its brokers stay with the other process
+            self._loop = None
             return
         try:
             self._await(self._cluster.close())
@@ -108,6 +115,9 @@ class Cluster(Verbs, BlockingFace):
         if self._loop is None:
             coroutine.close()
             raise WrongStateError("the cluster does not run; use it as a context manager, or call open() first")
+        if self._pid != os.getpid():
+            coroutine.close()
+            raise forked_error(self._pid)
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise WrongStateError(

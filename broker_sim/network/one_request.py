@@ -16,6 +16,8 @@ from broker_sim.protocol.message import Message
 if TYPE_CHECKING:
     from io import BufferedReader
 
+    from broker_sim.runtime.system import StandardSocket
+
 R = TypeVar("R", bound=Message)
 
 _SIZE: Final = struct.Struct(">i")
@@ -40,7 +42,7 @@ def ask(
     return answer
 
 
-def _connected(servers: str, timeout_s: float) -> socket.socket:
+def _connected(servers: str, timeout_s: float) -> StandardSocket:
     wrong: OSError | None = None
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")

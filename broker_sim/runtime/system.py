@@ -12,19 +12,16 @@ from __future__ import annotations
 import _socket
 import os
 import select
+import socket
 import sys
 import threading
 from contextlib import suppress
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 if TYPE_CHECKING:
-    import socket
-
     StandardSocket = socket.socket
 else:
-    import_module("socket")  # makes the class
     # Found by its base, because `socket.socket` may be replaced already.
     StandardSocket = next(each for each in _socket.socket.__subclasses__() if each.__module__ == "socket")
 
@@ -54,7 +51,18 @@ _descriptors: set[int] = set()
 
 def are_sockets_replaced() -> bool:
     """Return whether `socket.socket` is another class now, such as a mock."""
-    return sys.modules["socket"].socket is not StandardSocket
+    return socket.socket is not StandardSocket
+
+
+def green_threads() -> str | None:
+    """Return the library that has made threads and sockets of this process its own: gevent or eventlet."""
+    gevent, eventlet = sys.modules.get("gevent.monkey"), sys.modules.get("eventlet.patcher")
+    names = ("socket", "thread")
+    if gevent is not None and any(map(gevent.is_module_patched, names)):
+        return "gevent"
+    if eventlet is not None and any(map(eventlet.is_monkey_patched, names)):
+        return "eventlet"
+    return None
 
 
 def socket_pair() -> tuple[Socket, Socket]:
@@ -79,8 +87,9 @@ def close_descriptor(descriptor: int) -> None:
 
 def _close_in_child() -> None:
     for each in list(_sockets):
-        with suppress(OSError):
-            each.close()
+        descriptor = each.detach()  # `close` would wait for uvloop, which holds it too
+        if descriptor >= 0:
+            _socket.close(descriptor)
     for descriptor in list(_descriptors):
         with suppress(OSError):
             close_descriptor(descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
@@ -47,6 +48,7 @@ class SharedClusters(ABC, Generic[K]):
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._clusters: dict[object, K] = {}
+        self._pid = os.getpid()
 
     def __enter__(self) -> Self:
         return self
@@ -79,6 +81,7 @@ class SharedClusters(ABC, Generic[K]):
         return self._session_face(self._find(options), options)
 
     def _find(self, options: ClusterOptions) -> K:
+        self._forget_those_of_the_parent()
         key = _key(options)
         if key not in self._clusters:
             self._clusters[key] = self._stack.enter_context(self._open(options))
@@ -95,6 +98,13 @@ class SharedClusters(ABC, Generic[K]):
         del options
         face: SessionKafka = cluster
         return face
+
+    def _forget_those_of_the_parent(self) -> None:
+        """Begin without clusters in a forked child, as with pytest-forked."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._stack.pop_all()
+            self._clusters.clear()
 
     def _fit(self, options: ClusterOptions) -> ClusterOptions:
         """Return what a cluster of this kind can be like; skip the test where that is not enough."""

@@ -1,5 +1,7 @@
 """Clusters that tests share, and what is left of a test in them."""
 
+import os
+
 import pytest
 from broker_sim_integration.clients.groups import Offset, commit, find_coordinator
 from broker_sim_integration.clients.raw_client import RawConnection
@@ -150,3 +152,15 @@ def test_cluster_with_listeners_of_its_own_keeps_its_addresses(clusters):
     assert addresses[0] == addresses[1]
     with pytest.raises(ConfigError, match="kafka_session"):
         clusters.for_session(ClusterOptions(brokers=1, configs=configs))
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_forked_child_gets_clusters_of_its_own(clusters):
+    mine = lent(clusters, brokers=1)
+    child = os.fork()
+    if not child:
+        try:
+            with clusters.lend(ONE_BROKER, ignore) as cluster:
+                os._exit(0 if cluster is not mine and cluster.produce("orders", "x").offset == 0 else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert lent(clusters, brokers=1) is mine
