@@ -152,6 +152,8 @@ def test_cluster_with_listeners_of_its_own_keeps_its_addresses(clusters):
     assert addresses[0] == addresses[1]
     with pytest.raises(ConfigError, match="kafka_session"):
         clusters.for_session(ClusterOptions(brokers=1, configs=configs))
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_forked_child_gets_clusters_of_its_own(clusters):
     mine = lent(clusters, brokers=1)
