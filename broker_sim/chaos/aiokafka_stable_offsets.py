@@ -48,8 +48,8 @@ class StableOffsets:
             is_fetch = isinstance(request, commit.OffsetFetchRequest)
             if not (is_fetch and self._readers.get(vars(coordinator)["_client"])):
                 return await send_req(coordinator, request)
-            asked = vars(request)
-            stable = _request_type()(asked["_consumer_group"], asked["_partitions"])
+            fields = vars(request)
+            stable = _request_type()(fields["_consumer_group"], fields["_partitions"])
             return _without_version(commit, await send_req(coordinator, stable))
 
         return sent
@@ -107,9 +107,9 @@ def _request_type() -> Any:
             self._group, self._partitions = group, partitions
 
         def build(self, request_struct_class: Any) -> Any:
-            asked = self._partitions
+            requested = self._partitions
             tags: dict[int, bytes] = {}
-            topics = None if asked is None else [(topic, indexes, tags) for topic, indexes in asked]
+            topics = None if requested is None else [(topic, indexes, tags) for topic, indexes in requested]
             return request_struct_class(self._group, topics, True, tags)
 
     return StableOffsetFetchRequest

@@ -284,8 +284,8 @@ def _signals_passed_on(loop: asyncio.AbstractEventLoop, on_signal: Callable[...,
 
     def interrupted() -> None:
         nonlocal is_known
-        known, is_known = is_known, False
-        on_signal(signal.SIGINT, is_known=known)
+        was_known, is_known = is_known, False
+        on_signal(signal.SIGINT, is_known=was_known)
 
     handled = []
     with suppress(NotImplementedError):  # Windows

@@ -92,15 +92,15 @@ class _Losses:
     def __init__(self, kafka: AsyncCluster, timeline: Timeline) -> None:
         self._nodes = kafka.nodes.nodes
         self._timeline = timeline
-        self._told = dict.fromkeys(self._nodes, 0)
+        self._reported = dict.fromkeys(self._nodes, 0)
 
     def look(self) -> None:
         """Note what is lost since the last look."""
         for broker_id, node in self._nodes.items():
-            lost = node.lost[self._told[broker_id] :]
-            if lost:
-                self._told[broker_id] += len(lost)
-                ranges = (f"{one.topic_partition} {one.first_offset}-{one.end_offset - 1}" for one in lost)
+            losses = node.lost[self._reported[broker_id] :]
+            if losses:
+                self._reported[broker_id] += len(losses)
+                ranges = (f"{one.topic_partition} {one.first_offset}-{one.end_offset - 1}" for one in losses)
                 text = f"broker {broker_id} has lost with its power: {', '.join(ranges)}"
                 self._timeline.note(CLUSTER, text)
 

@@ -117,10 +117,10 @@ def shrunk_text(first: Outcome, small: Outcome) -> str:
     if not first.deviations:
         return f"{before} faults -> {after}"
     deviations = f"{_counted(len(first.deviations), 'deviation')} from first in, first out"
-    left = _counted(len(small.deviations), "deviation")
+    size = _counted(len(small.deviations), "deviation")
     if not before:
-        return f"{deviations} -> {left}"
-    return f"{_counted(before, 'fault')} and {deviations} -> {_counted(after, 'fault')}, {left}"
+        return f"{deviations} -> {size}"
+    return f"{_counted(before, 'fault')} and {deviations} -> {_counted(after, 'fault')}, {size}"
 
 
 def _counted(count: int, what: str) -> str:

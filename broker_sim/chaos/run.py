@@ -204,11 +204,11 @@ class ScheduledRun(VirtualRun):
         order = self.loop.task_order
         deviations = () if order is None else order.deviations
         arrivals = () if self._arrivals is None else self._arrivals.deviations
-        taken = *deviations, *arrivals
+        all_deviations = *deviations, *arrivals
         digest = self.loop.trace.digest()
-        if taken:  # what two workers share in memory is in no message
-            digest = sha256(f"{digest} {taken!r}".encode()).hexdigest()
-        return digest, self.loop.time(), taken
+        if all_deviations:  # what two workers share in memory is in no message
+            digest = sha256(f"{digest} {all_deviations!r}".encode()).hexdigest()
+        return digest, self.loop.time(), all_deviations
 
     def run_whole(self, test: Callable[[Chaos], Coroutine[Any, Any, object]]) -> Outcome:
         """Open, test and close; return how it ended. Raises as `open_chaos`."""

@@ -106,10 +106,10 @@ class NamedTest(ApplicationTest):
         marks = getattr(load_test(name), "pytestmark", ())
         mark = next((mark for mark in marks if mark.name == MARKER), None)
         args, marked = ((), {}) if mark is None else (mark.args, mark.kwargs)
-        written = {key: value for key, value in arguments.items() if value is not None}
-        if written.get("exhaustive"):  # in all orders, whatever the marker lets chance choose
+        options = {key: value for key, value in arguments.items() if value is not None}
+        if options.get("exhaustive"):  # in all orders, whatever the marker lets chance choose
             marked = {key: value for key, value in marked.items() if key not in {"faults", "order"}}
-        return cls(name, Settings.from_marker(args, {**(usual or {}), **marked, **written}))
+        return cls(name, Settings.from_marker(args, {**(usual or {}), **marked, **options}))
 
     def play(self, begin: Callable[[], ScheduledRun]) -> Outcome:
         """Run the function of that name."""

@@ -122,8 +122,8 @@ class Worker:
         process, self.process = self.process, None
         if process is not None:
             process.kill()
-        held, self._gives_back = self._gives_back, []
-        for give_back in reversed(held):
+        returns, self._gives_back = self._gives_back, []
+        for give_back in reversed(returns):
             give_back()
 
     def _start_again(self) -> None:

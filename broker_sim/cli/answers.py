@@ -73,8 +73,8 @@ def _print_listings(answer: Mapping[str, Any], most: int | None = None) -> None:
     for listing in LISTINGS:
         rows = listing.sorted(answer)
         if rows or (most is None and listing.name in answer):
-            shown, columns = rows[:most], listing.columns
-            console.print(fitted_table(listing.name, columns, shown, console.width, folds=True))
+            rows_shown, columns = rows[:most], listing.columns
+            console.print(fitted_table(listing.name, columns, rows_shown, console.width, folds=True))
         if most is not None and len(rows) > most:
             click.echo(f"{len(rows) - most} more: broker-sim ctl {listing.verb}")
 

@@ -55,12 +55,12 @@ def fitted_table(
         for column, its in zip(columns, cells, strict=True)
     ]
     table = empty_table(title)
-    shown = []
+    fitting = []
     for index, column_width in sorted(_widths(columns, needed, width).items()):
         column = columns[index]
         table.add_column(column.title, justify=_justify(column), no_wrap=not folds, overflow="fold", width=column_width)
-        shown.append(cells[index] if folds else [_shortened(each, column_width) for each in cells[index]])
-    for row in zip(*shown, strict=True):
+        fitting.append(cells[index] if folds else [_shortened(each, column_width) for each in cells[index]])
+    for row in zip(*fitting, strict=True):
         table.add_row(*row)
     return table
 
@@ -69,21 +69,21 @@ def _widths(columns: Sequence[Column], needed: Sequence[int], width: int | None)
     """Return the widths of the columns that fit, by index."""
     if width is None:
         return dict(enumerate(needed))
-    left = width - BESIDE_TABLE
+    free_width = width - BESIDE_TABLE
     by_rank = sorted(range(len(columns)), key=lambda index: columns[index].rank)
     widths: dict[int, int] = {}
     for index in by_rank:
         column, least = columns[index], needed[index]
         if column.is_long:
             least = max(cell_len(column.title), min(least, LEAST_OF_LONG))
-        if least + BESIDE_CELL <= left or not widths:
+        if least + BESIDE_CELL <= free_width or not widths:
             widths[index] = least
-            left -= least + BESIDE_CELL
+            free_width -= least + BESIDE_CELL
     for index in by_rank:
         if index in widths:
-            more = max(0, min(needed[index] - widths[index], left))
+            more = max(0, min(needed[index] - widths[index], free_width))
             widths[index] += more
-            left -= more
+            free_width -= more
     return widths
 
 

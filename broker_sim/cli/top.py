@@ -106,13 +106,13 @@ def watch(
     """
     console = console or Console()
     before, looked_ms = look(), clock.now_ms()
-    shown = 1
+    screens = 1
     picture = render(before, None, 0.0, console.height, console.width)
     with Live(picture, console=console, auto_refresh=False, transient=False) as live:
-        while (count is None or shown < count) and not pause():
+        while (count is None or screens < count) and not pause():
             now, now_ms = look(), clock.now_ms()
             elapsed_s = (now_ms - looked_ms) / MS_PER_SECOND
             picture = render(now, before, elapsed_s, console.height, console.width)
             live.update(picture, refresh=True)
             before, looked_ms = now, now_ms
-            shown += 1
+            screens += 1

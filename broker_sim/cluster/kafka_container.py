@@ -114,7 +114,7 @@ class KafkaContainer:
         """
         name = key.removeprefix(PREFIX)
         if name != key and not OF_THE_CONTAINER.fullmatch(name):
-            config = re.sub("_{1,3}", lambda found: SEPARATORS[found[0]], name).lower()
+            config = re.sub("_{1,3}", lambda match: SEPARATORS[match[0]], name).lower()
             self._configs[config] = value
         return self
 

@@ -90,8 +90,8 @@ class Body:
         kinds = (int, float) if kind is float else kind
         if value is None or (isinstance(value, kinds) and (kind is bool) is isinstance(value, bool)):
             return value
-        shown = HIDDEN if name in SECRET_ARGUMENTS else json.dumps(value)
-        raise BadRequestError(f"{name!r} must be {kind.__name__}, not {shown}")
+        shown_value = HIDDEN if name in SECRET_ARGUMENTS else json.dumps(value)
+        raise BadRequestError(f"{name!r} must be {kind.__name__}, not {shown_value}")
 
     def take_parameter(self, name: str, annotation: str, *, required: bool) -> object:
         """Return a field for a parameter with that annotation; None if it is absent and may be.
@@ -135,5 +135,5 @@ class Body:
         """Raise BadRequestError if a field was not taken: no parameter has that name."""
         if self._fields:
             unknown = ", ".join(sorted(self._fields))
-            known = ", ".join(self._known) or "none"
-            raise BadRequestError(f"unknown fields: {unknown}; the verb has: {known}")
+            names = ", ".join(self._known) or "none"
+            raise BadRequestError(f"unknown fields: {unknown}; the verb has: {names}")

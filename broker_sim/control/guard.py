@@ -103,8 +103,8 @@ class Guard:
         assert self._token is not None
         scheme, _, token = authorization.partition(" ")
         # aiohttp shows bytes that are no UTF-8 as surrogates.
-        given = token.strip().encode(errors="surrogateescape")
-        is_right = hmac.compare_digest(given, self._token.encode())
+        token_bytes = token.strip().encode(errors="surrogateescape")
+        is_right = hmac.compare_digest(token_bytes, self._token.encode())
         if scheme.lower() != "bearer" or not is_right:
             raise RefusedRequestError(
                 UNAUTHORIZED,

@@ -111,12 +111,12 @@ class Verb(Generic[P, T]):
     def request(self, values: Mapping[str, Any]) -> HttpRequest:
         """Return the request that calls it with these arguments by name."""
         address = self.address
-        path, left = address.path, dict(values)
+        path, remaining = address.path, dict(values)
         for name in self.parameters:
             if f"{{{name}}}" in path:
-                value = left.pop(name, None)
+                value = remaining.pop(name, None)
                 path = path.replace(f"/{{{name}}}", "" if value is None else f"/{quote(str(value), safe='')}")
-        body = {address.fields.get(name, name): value for name, value in left.items()}
+        body = {address.fields.get(name, name): value for name, value in remaining.items()}
         return HttpRequest(address.method, path, body)
 
 
@@ -153,7 +153,7 @@ def waiting_verb(
 
 def verbs_of(face: type) -> dict[str, Verb[..., Any]]:
     """Return all verbs of a class by name, in the order in which they are written."""
-    found: dict[str, Verb[..., Any]] = {}
+    verbs: dict[str, Verb[..., Any]] = {}
     for base in reversed(face.__mro__):
-        found |= {name: item for name, item in vars(base).items() if isinstance(item, Verb)}
-    return found
+        verbs |= {name: item for name, item in vars(base).items() if isinstance(item, Verb)}
+    return verbs

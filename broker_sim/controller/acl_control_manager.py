@@ -29,19 +29,19 @@ def create_acls(delta: MetadataDelta, acls: Sequence[Acl]) -> list[Outcome]:
 
 def delete_acls(delta: MetadataDelta, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
     """Remove the rules that the filters match; each result lists all matches, also those of other filters."""
-    results = [_find(delta, wanted) for wanted in filters]
+    results = [_find(delta, acl_filter) for acl_filter in filters]
     removed = {acl for result in results for acl in result.acls}
     if removed:
         delta.change_acls((), removed)
     return results
 
 
-def _find(delta: MetadataDelta, wanted: AclFilter) -> DeletedAcls:
-    if ResourceType.UNKNOWN is wanted.resource_type or PatternType.UNKNOWN is wanted.pattern_type:
+def _find(delta: MetadataDelta, acl_filter: AclFilter) -> DeletedAcls:
+    if ResourceType.UNKNOWN is acl_filter.resource_type or PatternType.UNKNOWN is acl_filter.pattern_type:
         return DeletedAcls(_invalid("Unknown patternFilter."))
-    if AclOperation.UNKNOWN is wanted.operation or Permission.UNKNOWN is wanted.permission:
+    if AclOperation.UNKNOWN is acl_filter.operation or Permission.UNKNOWN is acl_filter.permission:
         return DeletedAcls(_invalid("Unknown entryFilter."))
-    return DeletedAcls(Outcome(), tuple(delta.base.acls.matching(wanted)))
+    return DeletedAcls(Outcome(), tuple(delta.base.acls.matching(acl_filter)))
 
 
 def _check(acl: Acl) -> Outcome:

@@ -90,9 +90,9 @@ def _reason_against(names: Mapping[str, str | None], operations: Sequence[tuple[
     reason = _reason_against_entity(names)
     if reason is not None:
         return reason
-    known = _IP_QUOTAS if IP in names else _USER_AND_CLIENT_QUOTAS
+    quotas_of_kind = _IP_QUOTAS if IP in names else _USER_AND_CLIENT_QUOTAS
     for name, value in operations:
-        if value is not None and (reason := _reason_against_value(known, name, value)):
+        if value is not None and (reason := _reason_against_value(quotas_of_kind, name, value)):
             return reason
     return None
 
@@ -130,13 +130,13 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _reason_against_value(known: Mapping[str, tuple[str, int | None]], name: str, value: float) -> str | None:
+def _reason_against_value(quotas: Mapping[str, tuple[str, int | None]], name: str, value: float) -> str | None:
     """Mirror `validateQuotaKeyValue`."""
-    if name not in known:
+    if name not in quotas:
         return f"Invalid configuration key {name}"
     if value <= 0:
         return f"Quota {name} must be greater than 0"
-    type_name, largest = known[name]
+    type_name, largest = quotas[name]
     if largest is None:
         return None
     if value > float(largest):

@@ -99,11 +99,11 @@ class ConfigurationControlManager:
         self, delta: MetadataDelta, changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]]
     ) -> list[tuple[ConfigResource, Outcome]]:
         """Apply all alterations of a resource or none; returns one outcome per resource."""
-        named = Counter(resource for resource, _ in changes)
+        counts = Counter(resource for resource, _ in changes)
         outcomes = []
         for resource, alterations in dict(changes).items():
             try:
-                if named[resource] > 1:
+                if counts[resource] > 1:
                     _refuse("Each resource must appear at most once.")
                 self._alter_one(delta, resource, alterations)
                 outcome = Outcome()
@@ -118,8 +118,8 @@ class ConfigurationControlManager:
         """Set these configurations and remove all others, as AlterConfigs does."""
         alterations = []
         for resource, configs in changes:
-            kept = {name for name, _ in configs}
-            removed = (name for name in self._existing(delta, resource) if name not in kept)
+            names = {name for name, _ in configs}
+            removed = (name for name in self._existing(delta, resource) if name not in names)
             added = [ConfigAlteration(name, AlterOp.SET, value) for name, value in configs]
             dropped = [ConfigAlteration(name, AlterOp.DELETE) for name in removed]
             alterations.append((resource, [*added, *dropped]))
@@ -137,19 +137,19 @@ class ConfigurationControlManager:
         if resource.type is ConfigResourceType.BROKER:
             _check_broker_name(delta, resource.name)
         current = self._existing(delta, resource)
-        wanted = dict(current)
+        configs = dict(current)
         for alteration in alterations:
-            self._apply(wanted, resource, alteration)
+            self._apply(configs, resource, alteration)
         self._check_min_isr_rules(delta, resource, alterations)
         _check_name(resource)
-        self._validator.check(delta, resource, wanted)
+        self._validator.check(delta, resource, configs)
         # A topic that is not there is told last, after all that is wrong with the change.
         if resource.type is ConfigResourceType.TOPIC and not delta.has_topic(resource.name):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
         is_set_again = resource.type is ConfigResourceType.BROKER and bool(alterations)
         # Brokers read the files of key stores again when a configuration is set to what it is (KAFKA-14136).
-        if current != wanted or is_set_again:
-            self._write(delta, resource, current, wanted)
+        if current != configs or is_set_again:
+            self._write(delta, resource, current, configs)
 
     def _effective(self, delta: MetadataDelta, topic: TopicState, name: str) -> object:
         """Return the topic's value, else the cluster's, else the static one; all have the same name."""
@@ -217,17 +217,17 @@ class ConfigurationControlManager:
                 )
 
     def _write(
-        self, delta: MetadataDelta, resource: ConfigResource, current: Mapping[str, str], wanted: Mapping[str, str]
+        self, delta: MetadataDelta, resource: ConfigResource, current: Mapping[str, str], configs: Mapping[str, str]
     ) -> None:
-        minimum_changes = current.get(MIN_INSYNC_REPLICAS) != wanted.get(MIN_INSYNC_REPLICAS)
+        minimum_changes = current.get(MIN_INSYNC_REPLICAS) != configs.get(MIN_INSYNC_REPLICAS)
         if resource.type is ConfigResourceType.TOPIC:
-            delta.set_topic_configs(resource.name, wanted)
+            delta.set_topic_configs(resource.name, configs)
             topics = [resource.name]
         elif resource.type is ConfigResourceType.BROKER:
-            delta.set_broker_configs(resource.name, wanted)
+            delta.set_broker_configs(resource.name, configs)
             topics = list(delta.base.topics)
         else:
-            delta.set_resource_configs(resource.type, resource.name, wanted)
+            delta.set_resource_configs(resource.type, resource.name, configs)
             return
         if minimum_changes and has_eligible_leader_replicas(delta.features):
             for name in topics:

@@ -58,8 +58,8 @@ class FeatureControlManager:
         reason = self._reason_of_level(update, current) or _reason_of_elr(update, current, proposed)
         if reason is not None:
             return f"Invalid update version {level} for feature {name}. {reason}"
-        lost = METADATA_CHANGES.intersection(range(level + 1, current + 1))
-        if name == METADATA_VERSION and lost:
+        lost_levels = METADATA_CHANGES.intersection(range(level + 1, current + 1))
+        if name == METADATA_VERSION and lost_levels:
             return (
                 f"Unsupported metadata.version downgrade from {current} to {level}. Refusing to"
                 " perform the requested downgrade because it might delete metadata information."

@@ -85,9 +85,9 @@ def check_finalized_features(features: Mapping[str, int], release: str | None, d
     for name, level in features.items():
         feature = supported.get(name)
         if feature is None or not (feature.min_version <= level <= feature.max_version):
-            known = "do not know it" if feature is None else f"know {feature.text}"
+            knowledge = "do not know it" if feature is None else f"know {feature.text}"
             raise ConfigError(
-                f"The cluster in {directory} has {name} {level}, but its brokers {known}: "
+                f"The cluster in {directory} has {name} {level}, but its brokers {knowledge}: "
                 f"{_ADVICE_ON_RELEASE if release is None else _ADVICE_ON_AS_VERSION}, or take another "
                 "directory"
             )

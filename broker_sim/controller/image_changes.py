@@ -59,14 +59,14 @@ def _access_difference(before: MetadataImage, after: MetadataImage) -> dict[str,
 
 
 def _topic_difference(before: TopicState | None, after: TopicState) -> dict[str, Any]:
-    known = before.partitions if before is not None and before.topic_id == after.topic_id else ()
+    states_before = before.partitions if before is not None and before.topic_id == after.topic_id else ()
     return {
         "id": after.topic_id.hex(),
         "configs": dict(after.configs),
         "partitions": {
             number: _partition_row(state)
             for number, state in enumerate(after.partitions)
-            if number >= len(known) or known[number] is not state
+            if number >= len(states_before) or states_before[number] is not state
         },
     }
 

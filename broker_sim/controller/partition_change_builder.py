@@ -123,8 +123,8 @@ class PartitionChangeBuilder:
         if len(target.isr) >= self.min_isr:
             return replace(target, elr=()) if target.elr else target
         candidates = {*self.partition.elr, *self.partition.isr}
-        gone = {*target.isr, self.unclean_shutdown_replica}
-        elr = tuple(sorted(candidates - gone))
+        leaving = {*target.isr, self.unclean_shutdown_replica}
+        elr = tuple(sorted(candidates - leaving))
         return target if elr == target.elr else replace(target, elr=elr)
 
     def _elect(self, target: PartitionState) -> tuple[int, bool]:
@@ -175,5 +175,5 @@ class PartitionChangeBuilder:
             return last_known
         if leader != NO_LEADER:
             return ()
-        lost = self.partition.leader
-        return last_known or ((lost,) if lost != NO_LEADER else ())
+        former_leader = self.partition.leader
+        return last_known or ((former_leader,) if former_leader != NO_LEADER else ())

@@ -29,35 +29,36 @@ class ReassignmentControlManager:
     ) -> list[PartitionOutcome]:
         """Start or cancel each reassignment; returns one outcome each in order."""
         outcomes = []
-        for wanted in reassignments:
+        for reassignment in reassignments:
             outcome = Outcome()
             try:
-                self._alter_one(delta, wanted, allow_replication_factor_change)
+                self._alter_one(delta, reassignment, allow_replication_factor_change)
             except ApiError as error:
                 outcome = Outcome(error.error_code, error.error_message)
-            outcomes.append(PartitionOutcome(wanted.topic, wanted.partition, outcome))
+            outcomes.append(PartitionOutcome(reassignment.topic, reassignment.partition, outcome))
         return outcomes
 
-    def _alter_one(self, delta: MetadataDelta, wanted: Reassignment, allow_factor_change: bool) -> None:
-        topic = delta.topic(wanted.topic)
+    def _alter_one(self, delta: MetadataDelta, reassignment: Reassignment, allow_factor_change: bool) -> None:
+        topic = delta.topic(reassignment.topic)
         if topic is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {wanted.topic}.")
-        partition = topic.partition(wanted.partition)
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {reassignment.topic}.")
+        partition = topic.partition(reassignment.partition)
         if partition is None:
             raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {wanted.topic}:{wanted.partition}."
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"Unable to find partition {reassignment.topic}:{reassignment.partition}.",
             )
-        builder = self._replication.change_builder(delta, topic, wanted.partition, partition)
-        if wanted.replicas is None:
-            self._cancel(delta, topic, wanted.partition, builder)
+        builder = self._replication.change_builder(delta, topic, reassignment.partition, partition)
+        if reassignment.replicas is None:
+            self._cancel(delta, topic, reassignment.partition, builder)
         else:
-            validate_manual_assignment(delta, wanted.replicas)
+            validate_manual_assignment(delta, reassignment.replicas)
             if not allow_factor_change:
-                _check_replication_factor(partition, len(wanted.replicas))
-            _retarget(builder, tuple(wanted.replicas))
+                _check_replication_factor(partition, len(reassignment.replicas))
+            _retarget(builder, tuple(reassignment.replicas))
         state = builder.build()
         if state is not None:
-            self._replication.put_partition(delta, topic.name, wanted.partition, state)
+            self._replication.put_partition(delta, topic.name, reassignment.partition, state)
 
     def _cancel(self, delta: MetadataDelta, topic: TopicState, number: int, builder: PartitionChangeBuilder) -> None:
         partition = builder.partition
@@ -114,21 +115,22 @@ def _without(replicas: tuple[int, ...], removed: tuple[int, ...]) -> tuple[int, 
     return tuple(replica for replica in replicas if replica not in removed)
 
 
-def _retarget(builder: PartitionChangeBuilder, wanted: tuple[int, ...]) -> None:
+def _retarget(builder: PartitionChangeBuilder, replicas: tuple[int, ...]) -> None:
     """Target the wanted replicas; those to be removed stay at the end of the list until then."""
     present = builder.partition.replicas
-    removing = tuple(sorted(set(present) - set(wanted)))
-    adding = tuple(sorted(set(wanted) - set(present)))
-    builder.target_replicas = wanted + removing
+    removing = tuple(sorted(set(present) - set(replicas)))
+    adding = tuple(sorted(set(replicas) - set(present)))
+    builder.target_replicas = replicas + removing
     if removing:
         builder.target_removing = removing
     if adding:
         builder.target_adding = adding
 
 
-def _check_replication_factor(partition: PartitionState, wanted: int) -> None:
+def _check_replication_factor(partition: PartitionState, replica_count: int) -> None:
     lasting = set(partition.replicas) - set(partition.removing_replicas)
-    if len(lasting) != wanted:
+    if len(lasting) != replica_count:
         raise ApiError(
-            ErrorCode.INVALID_REPLICATION_FACTOR, f"The replication factor is changed from {len(lasting)} to {wanted}"
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {len(lasting)} to {replica_count}",
         )

@@ -142,11 +142,11 @@ class ReplicationControlManager:
 
         With None all partitions are meant, and those that needed no election are left out.
         """
-        wanted = partitions
-        if wanted is None:
-            wanted = [TopicPartition(t.name, number) for t, number, _ in _partitions(delta)]
+        keys = partitions
+        if keys is None:
+            keys = [TopicPartition(t.name, number) for t, number, _ in _partitions(delta)]
         outcomes = [
-            PartitionOutcome(tp.topic, tp.partition, self._elect_leader(delta, election_type, tp)) for tp in wanted
+            PartitionOutcome(tp.topic, tp.partition, self._elect_leader(delta, election_type, tp)) for tp in keys
         ]
         if partitions is None:
             return [o for o in outcomes if o.outcome is not _NOT_NEEDED]
@@ -194,8 +194,8 @@ class ReplicationControlManager:
         elections = 0
         for topic, number, _ in _partitions(delta, lambda p: not p.has_leader):
             if self._configs.unclean_election_enabled(delta, topic):
-                wanted = TopicPartition(topic.name, number)
-                elections += self._elect_leader(delta, ElectionType.UNCLEAN, wanted).ok
+                key = TopicPartition(topic.name, number)
+                elections += self._elect_leader(delta, ElectionType.UNCLEAN, key).ok
                 if elections >= MAX_ELECTIONS_PER_IMBALANCE:
                     return True
         return False
@@ -263,30 +263,30 @@ class ReplicationControlManager:
             return _refused(change, ErrorCode.NEW_LEADER_ELECTED)
         return AlterPartitionResult(change.topic_id, change.partition, ErrorCode.NONE, state)
 
-    def _elect_leader(self, delta: MetadataDelta, election_type: ElectionType, wanted: TopicPartition) -> Outcome:
+    def _elect_leader(self, delta: MetadataDelta, election_type: ElectionType, key: TopicPartition) -> Outcome:
         try:
-            topic, partition = _existing_partition(delta, wanted)
+            topic, partition = _existing_partition(delta, key)
         except ApiError as error:
             return Outcome(error.error_code, error.error_message)
         preferred = election_type is ElectionType.PREFERRED
         if partition.leader == partition.preferred_replica if preferred else partition.has_leader:
             return _NOT_NEEDED
-        builder = self.change_builder(delta, topic, wanted.partition, partition)
+        builder = self.change_builder(delta, topic, key.partition, partition)
         builder.election = Election.PREFERRED if preferred else Election.UNCLEAN
-        if not self._put_built(delta, topic, wanted.partition, builder):
+        if not self._put_built(delta, topic, key.partition, builder):
             return _NOT_AVAILABLE[election_type]
         return Outcome()
 
 
-def _existing_partition(delta: MetadataDelta, wanted: TopicPartition) -> tuple[TopicState, PartitionState]:
+def _existing_partition(delta: MetadataDelta, key: TopicPartition) -> tuple[TopicState, PartitionState]:
     """Return the partition with its topic. Raises ApiError with UNKNOWN_TOPIC_OR_PARTITION."""
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    topic = delta.topic_head(wanted.topic)
+    topic = delta.topic_head(key.topic)
     if topic is None:
-        raise ApiError(unknown, f"No such topic as {wanted.topic}")
-    partition = delta.partition(wanted.topic, wanted.partition)
+        raise ApiError(unknown, f"No such topic as {key.topic}")
+    partition = delta.partition(key.topic, key.partition)
     if partition is None:
-        raise ApiError(unknown, f"No such partition as {wanted}")
+        raise ApiError(unknown, f"No such partition as {key}")
     return topic, partition
 
 

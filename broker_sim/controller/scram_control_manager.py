@@ -70,7 +70,7 @@ def alter_scram_credentials(
 
 
 def _reason_against(
-    alteration: ScramDeletion | ScramUpsertion, known: Mapping[str, Mapping[int, ScramCredential]]
+    alteration: ScramDeletion | ScramUpsertion, credentials: Mapping[str, Mapping[int, ScramCredential]]
 ) -> Outcome | None:
     """Mirror `validateDeletion` and `validateUpsertion`."""
     if not alteration.user:
@@ -79,7 +79,7 @@ def _reason_against(
     if mechanism is None:
         return _NO_MECHANISM
     if isinstance(alteration, ScramDeletion):
-        is_known = alteration.mechanism in known.get(alteration.user, ())
+        is_known = alteration.mechanism in credentials.get(alteration.user, ())
         return None if is_known else _NOT_FOUND
     if alteration.iterations < mechanism.min_iterations:
         return _TOO_FEW

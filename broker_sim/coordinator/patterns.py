@@ -209,8 +209,8 @@ def _edge(name: str, flags: int) -> Callable[[str, str], bool]:
     if name in {"AT_END", "AT_END_STRING"}:
         lines = by_line and name == "AT_END"
         return lambda _, after: after == EDGE or (lines and after == "\n")
-    wanted = name == "AT_BOUNDARY"
-    return lambda before, after: ((before in WORD) != (after in WORD)) == wanted
+    at_boundary = name == "AT_BOUNDARY"
+    return lambda before, after: ((before in WORD) != (after in WORD)) == at_boundary
 
 
 def _test(name: str, argument: Any, flags: int) -> Callable[[str], bool]:
@@ -246,8 +246,8 @@ def _item(name: str, value: Any) -> Callable[[str], bool]:
         return lambda one: first <= one <= last
     category = str(value).removeprefix("CATEGORY_")
     characters = CATEGORIES[category.removeprefix("NOT_")]
-    wanted = not category.startswith("NOT_")
-    return lambda one: (one in characters) == wanted
+    is_in_category = not category.startswith("NOT_")
+    return lambda one: (one in characters) == is_in_category
 
 
 def compile_pattern(text: str) -> Pattern:

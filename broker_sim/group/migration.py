@@ -162,9 +162,9 @@ class Migration:
 
         Raises `ApiError` GROUP_ID_NOT_FOUND if a member's metadata cannot be read.
         """
-        gone = {member.member_id for member in leaving}
+        leaving_ids = {member.member_id for member in leaving}
         staying = (group.members[member_id] for member_id in group.members.in_order())
-        members = [(m, m.member_id) for m in staying if m.member_id not in gone]
+        members = [(m, m.member_id) for m in staying if m.member_id not in leaving_ids]
         return self._downgrade(group, members, group.tombstones(), response, rebalances=True)
 
     def downgrade_with(

@@ -35,7 +35,7 @@ class ErrorOfPartition(Protocol):
 class OffsetQuery(NamedTuple):
     """The question of OffsetFetch for one group."""
 
-    asked: AskedGroup
+    group: AskedGroup
     require_stable: bool
     by_topic_id: bool
     error_of: ErrorOfPartition
@@ -53,7 +53,7 @@ class OffsetView:
         image: MetadataImage,
     ) -> None:
         self._query = query
-        self._group_id = query.asked.group_id
+        self._group_id = query.group.group_id
         self._offsets = offsets
         self._transactional = transactional
         self._high_watermark = EVERYTHING if query.require_stable else high_watermark
@@ -61,12 +61,12 @@ class OffsetView:
 
     def answer(self, *, has_offsets: bool) -> Group:
         """Return the answer for the group; without offsets to show all topics are none."""
-        asked, by_id = self._query.asked, self._query.by_topic_id
-        if asked.topics is None:
-            found = self._offsets.committed_of(self._group_id, self._high_watermark)
-            topics = self._all_topics(found if has_offsets else ())
+        requested_group, by_id = self._query.group, self._query.by_topic_id
+        if requested_group.topics is None:
+            offsets = self._offsets.committed_of(self._group_id, self._high_watermark)
+            topics = self._all_topics(offsets if has_offsets else ())
         else:
-            topics = [self._named_topic(topic) for topic in asked.topics]
+            topics = [self._named_topic(topic) for topic in requested_group.topics]
             # As in Kafka, topics of unknown ids come last.
             topics.sort(key=lambda topic: not topic.name and by_id)
         return Group(group_id=self._group_id, topics=topics)
@@ -77,10 +77,10 @@ class OffsetView:
 
     def _all_topics(self, offsets: Iterable[tuple[str, int, CommittedOffset]]) -> list[Topic]:
         """Return all offsets by topic; by id, without those of topics that are gone."""
-        known = self._image.topics
+        image_topics = self._image.topics
         topics: dict[str, Topic] = {}
         for name, partition, committed in offsets:
-            topic_id = known[name].topic_id if name in known else NO_TOPIC_ID
+            topic_id = image_topics[name].topic_id if name in image_topics else NO_TOPIC_ID
             if self._query.by_topic_id and topic_id == NO_TOPIC_ID:
                 continue
             topic = topics.setdefault(name, Topic(name=name, topic_id=topic_id))
@@ -91,11 +91,11 @@ class OffsetView:
             )
         return list(topics.values())
 
-    def _named_topic(self, asked: AskedTopic) -> Topic:
+    def _named_topic(self, requested_topic: AskedTopic) -> Topic:
         by_id = self._query.by_topic_id
-        name = self._image.topic_names.get(asked.topic_id, "") if by_id else asked.name
-        topic = Topic(name=name, topic_id=asked.topic_id)
-        for index in asked.partition_indexes:
+        name = self._image.topic_names.get(requested_topic.topic_id, "") if by_id else requested_topic.name
+        topic = Topic(name=name, topic_id=requested_topic.topic_id)
+        for index in requested_topic.partition_indexes:
             error_code = self._query.error_of(name, index)
             if not error_code and by_id and not name:
                 error_code = ErrorCode.UNKNOWN_TOPIC_ID
@@ -104,7 +104,7 @@ class OffsetView:
             committed = None
             if not error_code:
                 committed = self._offsets.get_committed(self._group_id, name, index, self._high_watermark)
-            if committed is None or not is_of_topic(committed, asked.topic_id):
+            if committed is None or not is_of_topic(committed, requested_topic.topic_id):
                 topic.partitions.append(no_offset(index, error_code))
             else:
                 topic.partitions.append(_partition(index, committed))

@@ -131,7 +131,7 @@ class OffsetMetadataManager:
 
     def fetch(self, query: OffsetQuery) -> Result[messages.OffsetFetchResponse.OffsetFetchResponseGroup]:
         """Return what the group has. Raises ApiError of the group's check."""
-        requested_group = query.asked
+        requested_group = query.group
         newest, committed = self._groups.get, self._groups.committed
         group = (newest if query.require_stable else committed)(requested_group.group_id)
         has_offsets = group is not None

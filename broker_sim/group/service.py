@@ -243,7 +243,7 @@ class GroupCoordinatorService:
 
     def offset_fetch(self, query: OffsetQuery, on_group: Callable[[FetchedGroup], object], on_error: OnError) -> None:
         """Show a group's offsets: what is committed at once, or the newest when they are committed."""
-        group_id = query.asked.group_id
+        group_id = query.group.group_id
         if query.require_stable:
             self.runtime.write(group_id, lambda shard: shard.offset_metadata.fetch(query), on_group, on_error)
             return
@@ -290,16 +290,16 @@ class GroupCoordinatorService:
         def states_deleted(refusals: dict[str, ErrorCode]) -> None:
             deletable = [group_id for group_id in group_ids if group_id not in refusals]
             # The orders are those of the set and of the maps that Kafka makes of them.
-            left = hash_order(deletable, string_hash, copied_capacity(len(group_ids)))
+            deletable_in_order = hash_order(deletable, string_hash, copied_capacity(len(group_ids)))
             errors_of_refused = {group_id: refusals[group_id] for group_id in hash_order(refusals, string_hash)}
-            if not left:
+            if not deletable_in_order:
                 on_errors(errors_of_refused)
                 return
             self.runtime.write(
-                left[0],
-                lambda shard: shard.offset_metadata.delete_groups(left),
+                deletable_in_order[0],
+                lambda shard: shard.offset_metadata.delete_groups(deletable_in_order),
                 lambda errors: on_errors({**errors_of_refused, **errors}),
-                lambda error: on_errors({**errors_of_refused, **dict.fromkeys(left, error.error_code)}),
+                lambda error: on_errors({**errors_of_refused, **dict.fromkeys(deletable_in_order, error.error_code)}),
             )
 
         self.shares.delete_states(

@@ -102,9 +102,9 @@ class ShareGroupService:
 
         self._shards.write(group_id, lambda shard: shard.share.heartbeat(request, client), answer, on_error)
 
-    def _initialize(self, group_id: str, asked: StateToInitialize) -> None:
+    def _initialize(self, group_id: str, state: StateToInitialize) -> None:
         """Begin the state of share partitions; they may be assigned once all of them have it."""
-        numbers = {topic_id: asked.topics[topic_id].partitions for topic_id in topics_in_order(asked.topics)}
+        numbers = {topic_id: state.topics[topic_id].partitions for topic_id in topics_in_order(state.topics)}
 
         def begun(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
             if any(outcome.error_code for outcome in outcomes.values()):
@@ -115,7 +115,7 @@ class ShareGroupService:
         ask_all(
             keys_of(group_id, numbers),
             lambda key, on_done: self._persister.initialize_state(
-                key, asked.group_epoch, UNINITIALIZED_START_OFFSET, on_done
+                key, state.group_epoch, UNINITIALIZED_START_OFFSET, on_done
             ),
             begun,
         )
@@ -141,7 +141,7 @@ class ShareGroupService:
 
     def describe_offsets(
         self,
-        asked: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup,
+        requested: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup,
         on_group: Callable[[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup], object],
         on_error: OnError,
     ) -> None:
@@ -153,23 +153,23 @@ class ShareGroupService:
         4. Answer with a row for each.
         """
         try:
-            described = self._described_partitions(asked)
+            described = self._described_partitions(requested)
         except ApiError as error:
             on_error(error)
             return
         ask_all(
-            keys_of(asked.group_id, described.numbers),
+            keys_of(requested.group_id, described.numbers),
             lambda key, on_done: self._persister.read_summary(key, UNINITIALIZED_EPOCH, on_done),
             partial(self._ask_for_latest_offsets, described, on_group),
         )
 
     def _described_partitions(
-        self, asked: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+        self, requested: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
     ) -> DescribedPartitions:
         """Return the share partitions of a description. Raises ApiError."""
-        image, group_id = self._broker.image(), asked.group_id
-        if asked.topics is not None:
-            return named_partitions(group_id, asked.topics, image)
+        image, group_id = self._broker.image(), requested.group_id
+        if requested.topics is not None:
+            return named_partitions(group_id, requested.topics, image)
         shard = self._shards.runtime.find(group_id).shard
         return partitions_with_state(group_id, shard.share_states.initialized_partitions(group_id), image)
 
@@ -270,18 +270,18 @@ class ShareGroupService:
 
         def noted(outcomes_by_group: dict[str, ErrorCode | Numbers]) -> None:
             errors: dict[str, ErrorCode] = {}
-            asked: dict[str, Numbers] = {}
+            numbers_by_group: dict[str, Numbers] = {}
             for group_id, outcome in outcomes_by_group.items():
                 if isinstance(outcome, ErrorCode):
                     errors[group_id] = outcome
                 elif not is_refused(group_id, outcome):
-                    asked[group_id] = outcome
+                    numbers_by_group[group_id] = outcome
                 elif any(outcome.values()):
                     # As in Kafka, it is told of partitions, so not of topics without any.
                     errors[group_id] = ErrorCode.UNKNOWN_SERVER_ERROR
 
             def gone(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
-                for group_id, numbers in asked.items():
+                for group_id, numbers in numbers_by_group.items():
                     of_group = {key: outcomes[key] for key in keys_of(group_id, numbers)}
                     by_topic = errors_by_topic(of_group)
                     failed = [each for each in topics_in_order(numbers) if each in by_topic]
@@ -290,7 +290,7 @@ class ShareGroupService:
                         errors[group_id] = by_topic[failed[-1]]
                 on_errors(errors)
 
-            keys = chain.from_iterable(keys_of(*each) for each in asked.items())
+            keys = chain.from_iterable(keys_of(*each) for each in numbers_by_group.items())
             ask_all(keys, self._persister.delete_state, gone)
 
         self._shards.runtime.write(

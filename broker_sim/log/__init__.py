@@ -13,7 +13,7 @@ from broker_sim.log.append_info import (
 from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from broker_sim.log.log_manager import LogManager
 from broker_sim.log.memory import MemoryAccount
-from broker_sim.log.offset_lookup import WantedRecord, find_record
+from broker_sim.log.offset_lookup import RecordQuery, find_record
 from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry, VerificationGuard
 from broker_sim.log.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
@@ -49,13 +49,13 @@ __all__ = [
     "ProducerStateManager",
     "ProducerStateManagerConfig",
     "RecordError",
+    "RecordQuery",
     "RecordValidationError",
     "SimulatedDisk",
     "TimestampAndOffset",
     "UnexpectedAppendOffsetError",
     "ValidatedRecords",
     "VerificationGuard",
-    "WantedRecord",
     "batch_of",
     "find_record",
     "first_log",

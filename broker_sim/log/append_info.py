@@ -140,13 +140,13 @@ def record_validation_error(errors: list[RecordError], bad_timestamp: bool) -> R
             "One or more records have been rejected due to invalid timestamp",
             tuple(errors),
         )
-    shown = ", ".join(
+    first_errors = ", ".join(
         f"RecordError(batchIndex={error.batch_index}, message='{error.message}')" for error in errors[:_SHOWN_ERRORS]
     )
     return RecordValidationError(
         ErrorCode.INVALID_RECORD,
         f"One or more records have been rejected due to {len(errors)} record errors in total, "
-        f"and only showing the first three errors at most: [{shown}]",
+        f"and only showing the first three errors at most: [{first_errors}]",
         tuple(errors),
     )
 

@@ -311,12 +311,12 @@ class LogManager:
 
     def checkpoint_offsets(self) -> bool:
         """Write all checkpoints; return whether all files are up to date."""
-        written = (
+        outcomes = (
             self.checkpoint_recovery_points(),
             self.checkpoint_log_start_offsets(),
             self.checkpoint_high_watermarks(),
         )
-        return all(written)
+        return all(outcomes)
 
     def _checkpoint_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Checkpoint the first dirty offsets, without those of deleted partitions."""

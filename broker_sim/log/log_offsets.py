@@ -197,9 +197,9 @@ class ChangedLogs:
             self.moved.clear()
         elif not unread:
             return []
-        taken = list(unread)
+        logs_moved = list(unread)
         unread.clear()
-        return taken
+        return logs_moved
 
     def discard(self, log: LogOffsets) -> None:
         """Forget a deleted log."""

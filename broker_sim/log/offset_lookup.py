@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from broker_sim.log.leader_epoch_cache import LeaderEpochCache
     from broker_sim.log.local_log import LocalLog
 
-    Search = Callable[[BatchHeader, bytes | memoryview, "WantedRecord"], tuple[int, int] | None]
+    Search = Callable[[BatchHeader, bytes | memoryview, "RecordQuery"], tuple[int, int] | None]
 
 
-class WantedRecord(NamedTuple):
+class RecordQuery(NamedTuple):
     """The first record of a batch at this offset or after it, with this timestamp or a later one."""
 
     timestamp: int
@@ -35,10 +35,10 @@ class WantedRecord(NamedTuple):
 
 
 def find_record(
-    batch: bytes | memoryview, wanted: WantedRecord, limit_bytes: int = MAX_DECOMPRESSED_BYTES
+    batch: bytes | memoryview, query: RecordQuery, limit_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> tuple[int, int] | None:
     """Return timestamp and offset of the wanted record, or None. Raises `ApiError` as `iter_records`."""
-    timestamp, first_offset, is_exact = wanted
+    timestamp, first_offset, is_exact = query
     for record in iter_records(batch, limit_bytes):
         if record.offset >= first_offset and (
             record.timestamp == timestamp if is_exact else record.timestamp >= timestamp
@@ -47,9 +47,9 @@ def find_record(
     return None
 
 
-def search_at_once(_header: BatchHeader, batch: bytes | memoryview, wanted: WantedRecord) -> tuple[int, int] | None:
+def search_at_once(_header: BatchHeader, batch: bytes | memoryview, query: RecordQuery) -> tuple[int, int] | None:
     """Return what `find_record` does, however long it takes."""
-    return find_record(batch, wanted)
+    return find_record(batch, query)
 
 
 def fetch_offset_by_timestamp(
@@ -79,7 +79,7 @@ def fetch_offset_by_timestamp(
     if timestamp == MAX_TIMESTAMP:
         return _newest_record(local_log, search)
     for header, batch in local_log.first_of_timestamp(timestamp, max(log_start_offset, from_offset)):
-        record = search(header, batch, WantedRecord(timestamp, log_start_offset))
+        record = search(header, batch, RecordQuery(timestamp, log_start_offset))
         if record is not None:
             return _found(header, *record)
     return None
@@ -97,7 +97,7 @@ def _newest_record(local_log: LocalLog, search: Search) -> TimestampAndOffset | 
     header, batch = place
     if header.is_log_append_time:
         return _found(header, timestamp, header.base_offset)
-    record = search(header, batch, WantedRecord(timestamp, header.base_offset, is_exact=True))
+    record = search(header, batch, RecordQuery(timestamp, header.base_offset, is_exact=True))
     return None if record is None else _found(header, *record)
 
 

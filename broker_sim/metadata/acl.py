@@ -172,15 +172,15 @@ class _Writer:
     def principals_of(self, acl: Acl) -> _ByPrincipal:
         """Return the rules of the same pattern, for changes."""
         key = (acl.resource_type, acl.pattern_type, acl.resource_name)
-        found = self._copies.get(key)
-        if found is None:
+        principals = self._copies.get(key)
+        if principals is None:
             table = self._tables.get(key[:2])
             if table is None:
                 of_type = self._base.get(acl.resource_type, _NONE_OF_TYPE)
                 table = self._tables[key[:2]] = dict(of_type.table(acl.pattern_type))
-            found = self._copies[key] = dict(table.get(acl.resource_name, {}))
-            table[acl.resource_name] = found
-        return found
+            principals = self._copies[key] = dict(table.get(acl.resource_name, {}))
+            table[acl.resource_name] = principals
+        return principals
 
     def written(self) -> dict[ResourceType, _OfType]:
         """Return the types that were written to, without what is empty now."""
@@ -243,39 +243,39 @@ class Acls:
 
         First those of its name, then those of its prefixes, the longest first, then the wildcard's.
         """
-        found = self._of_type.get(resource_type)
-        if found is None:
+        rules = self._of_type.get(resource_type)
+        if rules is None:
             return []
         groups: list[Mapping[str, tuple[Acl, ...]]] = []
-        group = found.literal.get(name)
+        group = rules.literal.get(name)
         if group is not None:
             groups.append(group)
-        for length in found.lengths:
+        for length in rules.lengths:
             if length <= len(name):
-                group = found.prefixed.get(name[:length])
+                group = rules.prefixed.get(name[:length])
                 if group is not None:
                     groups.append(group)
         if name != WILDCARD:
-            group = found.literal.get(WILDCARD)
+            group = rules.literal.get(WILDCARD)
             if group is not None:
                 groups.append(group)
         return groups
 
     def of_principals(self, resource_type: ResourceType, principals: tuple[str, ...]) -> Iterator[Acl]:
         """Return the rules of these principals for any resource of the type."""
-        found = self._of_type.get(resource_type, _NONE_OF_TYPE)
-        for table in (found.literal, found.prefixed):
+        rules = self._of_type.get(resource_type, _NONE_OF_TYPE)
+        for table in (rules.literal, rules.prefixed):
             for group in table.values():
                 for principal in principals:
                     yield from group.get(principal, ())
 
-    def matching(self, wanted: AclFilter) -> list[Acl]:
+    def matching(self, acl_filter: AclFilter) -> list[Acl]:
         """Return the rules that a filter means, in their order."""
-        return sorted(acl for acl in self if wanted.matches(acl))
+        return sorted(acl for acl in self if acl_filter.matches(acl))
 
     def __iter__(self) -> Iterator[Acl]:
-        for found in self._of_type.values():
-            for table in (found.literal, found.prefixed):
+        for rules in self._of_type.values():
+            for table in (rules.literal, rules.prefixed):
                 for group in table.values():
                     for acls in group.values():
                         yield from acls

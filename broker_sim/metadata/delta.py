@@ -329,9 +329,9 @@ def changes_between(old: MetadataImage, new: MetadataImage) -> ImageChanges:
                 continue
             if previous is not None and previous.topic_id != topic.topic_id:
                 previous = None
-            known = () if previous is None else previous.partitions
+            states_before = () if previous is None else previous.partitions
             for number, state in enumerate(topic.partitions):
-                if number >= len(known) or known[number] is not state:
+                if number >= len(states_before) or states_before[number] is not state:
                     partitions.append((TopicPartition(name, number), topic, state))
             if previous is not None and previous.configs != topic.configs:
                 configured.append(topic)

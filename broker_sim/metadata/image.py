@@ -186,8 +186,8 @@ class MetadataImage:
 
     def alive_endpoints(self, listener: str) -> list[tuple[BrokerState, Endpoint]]:
         """Return the unfenced brokers that have that listener by id, each with where it is."""
-        found = ((broker, broker.endpoint(listener)) for broker in self.alive_brokers())
-        return [(broker, endpoint) for broker, endpoint in found if endpoint is not None]
+        endpoints = ((broker, broker.endpoint(listener)) for broker in self.alive_brokers())
+        return [(broker, endpoint) for broker, endpoint in endpoints if endpoint is not None]
 
     def dynamic_broker_configs(self, broker_id: int) -> Mapping[str, str]:
         """Return the configurations set on that one broker at run time."""

@@ -139,14 +139,14 @@ class ClientLink:
 
     # -- reading --------------------------------------------------------------------------------
 
-    def set_reading(self, *, wanted: bool) -> None:
+    def set_reading(self, *, reads: bool) -> None:
         """Read on, or leave what comes to the operating system; a held link is never read."""
         transport = self._transport
-        if wanted == self.is_reading or self._held is not None or transport is None:
+        if reads == self.is_reading or self._held is not None or transport is None:
             return
         if transport.is_closing():
             return
-        if not wanted:
+        if not reads:
             self.stop_reading()
             return
         self.is_reading = True
@@ -176,7 +176,7 @@ class ClientLink:
     def hold(self) -> None:
         """Let nothing pass until `release`."""
         if self._held is None:
-            self.set_reading(wanted=False)
+            self.set_reading(reads=False)
             self._held = []
             self.is_held = True
             self.reads_freely = False
@@ -185,14 +185,14 @@ class ClientLink:
 
     def release(self) -> None:
         """Send what has waited; reading goes on with the next `set_reading`."""
-        held, self._held = self._held, None
+        chunks, self._held = self._held, None
         self.is_held = False
         self.reads_freely = self._turns is None
         self._held_bytes = 0
         if self._files is not None:
             self._files.release()
-        if held:
-            self.write(held)
+        if chunks:
+            self.write(chunks)
 
     # -- the end --------------------------------------------------------------------------------
 

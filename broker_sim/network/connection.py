@@ -257,9 +257,9 @@ class Connection(asyncio.BufferedProtocol):
         if framer.held_bytes + self._served_bytes >= COUNTED_BYTES or self._memory.is_counting:
             self._count_memory()
         # Read on only while it helps: behind a request in flight a little, then no more.
-        wanted = framer.buffered_bytes < READ_AHEAD_BYTES or not (self._is_muted or self._throttles or link.is_full)
-        if wanted != link.is_reading:
-            link.set_reading(wanted=wanted)
+        reads = framer.buffered_bytes < READ_AHEAD_BYTES or not (self._is_muted or self._throttles or link.is_full)
+        if reads != link.is_reading:
+            link.set_reading(reads=reads)
 
     def fail(self, error: Exception) -> None:
         """End the connection, because its request in flight cannot be answered."""

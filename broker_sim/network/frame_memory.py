@@ -32,8 +32,8 @@ class FrameMemory:
 
     def count(self, held_bytes: int) -> bool:
         """Count so many bytes from now on; returns whether there is room for them."""
-        wanted = held_bytes if held_bytes >= COUNTED_BYTES else 0
-        if not self._account.grow_requests(wanted - self._counted_bytes):
+        counted_bytes = held_bytes if held_bytes >= COUNTED_BYTES else 0
+        if not self._account.grow_requests(counted_bytes - self._counted_bytes):
             return False
-        self._counted_bytes = wanted
+        self._counted_bytes = counted_bytes
         return True

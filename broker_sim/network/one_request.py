@@ -55,7 +55,7 @@ def _connected(servers: str, timeout_s: float) -> StandardSocket:
 
 
 def _read(stream: BufferedReader, size: int) -> bytes:
-    found = stream.read(size)
-    if len(found) < size:
+    data = stream.read(size)
+    if len(data) < size:
         raise ConnectionResetError("the broker closed the connection instead of answering")
-    return found
+    return data

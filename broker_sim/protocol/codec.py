@@ -31,8 +31,8 @@ class _CompiledFunctions(dict[tuple[type[Message], int], CompiledFunction]):
     def __missing__(self, key: tuple[type[Message], int]) -> CompiledFunction:
         cls, version = key
         if version not in cls.SPEC.versions:
-            known = f"{cls.MIN_VERSION} to {cls.MAX_VERSION}" if cls.SPEC.versions else "none"
-            raise ProtocolError(f"{cls.__name__} has no version {version}, only {known}")
+            versions = f"{cls.MIN_VERSION} to {cls.MAX_VERSION}" if cls.SPEC.versions else "none"
+            raise ProtocolError(f"{cls.__name__} has no version {version}, only {versions}")
         self[key] = compiled = self._compiler(cls, version)
         return compiled
 

@@ -120,7 +120,7 @@ def _too_large(codec: CompressionCodec, limit_bytes: int) -> ApiError:
 
 def _gunzip(data: bytes | memoryview, limit_bytes: int) -> Iterator[bytes]:
     gzip = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
-    size, left = _FIRST_GUESS_BYTES, limit_bytes
+    size, remaining_bytes = _FIRST_GUESS_BYTES, limit_bytes
     packed: bytes | memoryview = data
     while not gzip.eof:
         try:
@@ -128,8 +128,8 @@ def _gunzip(data: bytes | memoryview, limit_bytes: int) -> Iterator[bytes]:
         except zlib.error as error:
             raise _unreadable(CompressionCodec.GZIP, str(error)) from error
         packed = gzip.unconsumed_tail
-        left -= len(plain)
-        if left < 0:
+        remaining_bytes -= len(plain)
+        if remaining_bytes < 0:
             raise _too_large(CompressionCodec.GZIP, limit_bytes)
         if not plain and not gzip.eof:
             raise _unreadable(CompressionCodec.GZIP, "cut short")
@@ -163,10 +163,10 @@ def _unpack_frame(
 
 def _unsnappy(cramjam: Any, data: memoryview, limit_bytes: int) -> Iterator[bytes]:
     """Decompress snappy: Java clients send the frames of xerial, other clients one raw block."""
-    left = limit_bytes
+    remaining_bytes = limit_bytes
 
     def unpack(block: memoryview) -> bytes:
-        if cramjam.snappy.decompress_raw_len(block) > left:
+        if cramjam.snappy.decompress_raw_len(block) > remaining_bytes:
             raise _too_large(CompressionCodec.SNAPPY, limit_bytes)
         return bytes(cramjam.snappy.decompress_raw(block))
 
@@ -180,7 +180,7 @@ def _unsnappy(cramjam: Any, data: memoryview, limit_bytes: int) -> Iterator[byte
         if not 0 < size <= len(data) - position:
             raise _unreadable(CompressionCodec.SNAPPY, f"a block of {size} bytes does not fit")
         plain = unpack(data[position : position + size])
-        left -= len(plain)
+        remaining_bytes -= len(plain)
         position += size
         yield plain
 

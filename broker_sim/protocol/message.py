@@ -36,12 +36,12 @@ class Struct:
 
     def __repr__(self) -> str:
         default = type(self)()
-        shown = (
+        fields_text = (
             f"{name}={_HIDDEN if name in _SECRETS else _text(value)}"
             for name in self.__slots__
             if (value := getattr(self, name)) != getattr(default, name)
         )
-        return f"{type(self).__qualname__}({', '.join(shown)})"
+        return f"{type(self).__qualname__}({', '.join(fields_text)})"
 
 
 class Message(Struct):

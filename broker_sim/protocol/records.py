@@ -79,14 +79,14 @@ def build_batch(
     is_control: bool = False,
 ) -> bytes:
     """Return a batch of records, or of values only, with offsets from `base_offset` on."""
-    given = list(records)
-    values = [value for value in given if isinstance(value, bytes)]
-    if len(values) == len(given):
+    records_in_order = list(records)
+    values = [value for value in records_in_order if isinstance(value, bytes)]
+    if len(values) == len(records_in_order):
         packed = _pack_values(values)
         last_offset_delta = len(values) - 1
         base_timestamp = max_timestamp = NO_TIMESTAMP
     else:
-        items = [r if isinstance(r, Record) else Record(r) for r in given]
+        items = [r if isinstance(r, Record) else Record(r) for r in records_in_order]
         base_timestamp = items[0].timestamp
         packed, last_offset_delta = _pack(items, base_offset, base_timestamp)
         max_timestamp = max([item.timestamp for item in items])
@@ -109,7 +109,7 @@ def build_batch(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
-        records_count=len(given),
+        records_count=len(records_in_order),
     )
     return encode_batch(header, compress(codec, packed) if codec else packed)
 
@@ -130,13 +130,13 @@ def rebuild_batch(header: BatchHeader, records: Sequence[Record], delete_horizon
         attributes |= DELETE_HORIZON_FLAG
         base_timestamp = delete_horizon_ms
     packed, _ = _pack(records, header.base_offset, base_timestamp)
-    kept = header._replace(
+    header_of_rest = header._replace(
         attributes=attributes,
         base_timestamp=base_timestamp,
         max_timestamp=max(record.timestamp for record in records),
         records_count=len(records),
     )
-    return encode_batch(kept, compress(header.codec, packed))
+    return encode_batch(header_of_rest, compress(header.codec, packed))
 
 
 def build_end_txn_marker(

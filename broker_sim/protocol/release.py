@@ -47,22 +47,22 @@ class Release(NamedTuple):
 @cache
 def releases() -> Mapping[str, Release]:
     """Return the known releases by name, the oldest first."""
-    found = {}
+    releases_by_name = {}
     facts_of_releases = get_data(__name__, _FACTS)  # by the loader: `open` and Path may be those of pyfakefs
     assert facts_of_releases is not None
     for line in facts_of_releases.splitlines():
         facts = json.loads(line)
-        found[facts["release"]] = Release(
+        releases_by_name[facts["release"]] = Release(
             facts["release"],
             {ApiKey[name]: (low, high) for name, (low, high) in facts["apis"].items()},
             {name: FeatureLevels(*levels) for name, levels in facts["features"].items()},
         )
-    return MappingProxyType(found)
+    return MappingProxyType(releases_by_name)
 
 
 def find_release(name: str) -> Release:
     """Return the release of that name. Raises ConfigError, one line with the known ones."""
-    found = releases().get(name)
-    if found is None:
+    release = releases().get(name)
+    if release is None:
         raise ConfigError(f"Unknown Kafka release {name!r}: must be one of {', '.join(releases())}")
-    return found
+    return release

@@ -212,8 +212,8 @@ def _parse_field(definition: Mapping[str, Any], struct: StructSpec | None) -> Fi
     )
 
 
-def _parse_default(kind: str, is_array: bool, written: Any) -> Default:
-    text = "" if written is None else str(written)
+def _parse_default(kind: str, is_array: bool, default: Any) -> Default:
+    text = "" if default is None else str(default)
     if text == "null" or (kind == "records" and not is_array):
         return None
     if is_array or kind == "struct":

@@ -89,7 +89,7 @@ class CompiledFunction:
 
         def index(match: re.Match[str]) -> str:
             element, array = (variables.get(name) for name in match.groups())
-            found = (i for i, item in enumerate(array or ()) if item is element)
-            return f"[{next(found, len(array or ()))}]"
+            places = (i for i, item in enumerate(array or ()) if item is element)
+            return f"[{next(places, len(array or ()))}]"
 
         return re.sub(r"\[(\w+) in (\w+)\]", index, self._paths[traceback.tb_lineno - 1])

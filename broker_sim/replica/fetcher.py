@@ -383,11 +383,11 @@ class ReplicaFetcher:
 
     def _reset_offset(self, topic_partition: TopicPartition, state: FetchState) -> None:
         """Move the log into the leader's range; mirrors `fetchOffsetAndTruncate`."""
-        sent = state.fetch
+        fetch = state.fetch
         self._delay([topic_partition])
 
         def on_bounds(error_code: ErrorCode, leader_start_offset: int, leader_end: int) -> None:
-            if self._states.get(topic_partition) is not state or state.fetch is not sent:
+            if self._states.get(topic_partition) is not state or state.fetch is not fetch:
                 return
             if error_code is not ErrorCode.NONE:
                 return
@@ -404,7 +404,7 @@ class ReplicaFetcher:
             self._end_backoff()
 
         self._leaders.fetch_log_bounds(
-            self.leader_id, topic_partition, sent.current_leader_epoch, on_bounds, lambda: None
+            self.leader_id, topic_partition, fetch.current_leader_epoch, on_bounds, lambda: None
         )
 
 

@@ -89,9 +89,9 @@ def drawn_latency(rng: random.Random, most_ms: int) -> Callable[[int, int], int]
     bits = width.bit_length()
 
     def draw(_source: int, _target: int) -> int:
-        while (drawn := getrandbits(bits)) >= width:
+        while (bits_drawn := getrandbits(bits)) >= width:
             pass
-        return drawn
+        return bits_drawn
 
     return draw
 
@@ -211,9 +211,9 @@ class Links:
 
     def _put_in_front(self, place: int) -> None:
         arriving = self._arriving
-        chosen = arriving[place]
+        message = arriving[place]
         del arriving[place]
-        arriving.appendleft(chosen)
+        arriving.appendleft(message)
 
     def _arrive_delayed(self, link: tuple[int, int]) -> None:
         """Deliver the oldest message: timers that are due in the same millisecond may run in any order."""

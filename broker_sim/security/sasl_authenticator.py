@@ -162,14 +162,14 @@ class SaslServerAuthenticator:
             token = self._evaluate(bytes(request.auth_bytes))
         except SaslError as error:
             # What the client is told hides whether there is such a user.
-            told = (
+            message = (
                 str(error)
                 if isinstance(error, SaslAuthenticationError)
                 else f"Authentication failed during {self._what} due to invalid credentials with SASL"
                 f" mechanism {self._mechanism}"
             )
             failure = messages.SaslAuthenticateResponse(
-                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=told
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=message
             )
             raise LoginFailedError(str(error), _encode(header, failure)) from None
         lifetime_ms = self.session_lifetime_ms if self._state is _State.COMPLETE else None

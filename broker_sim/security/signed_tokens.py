@@ -124,11 +124,11 @@ def _seconds(claims: Mapping[str, Any], name: str) -> int | None:
 def _check_scopes(value: object) -> None:
     """Raise IllegalTokenError for scopes that are empty or given twice, ProtocolError where Kafka fails."""
     scopes = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    seen: set[str] = set()
+    names: set[str] = set()
     for scope in scopes:
         if scope is not None and not isinstance(scope, str):
             raise ProtocolError("a scope is no text")
         trimmed = (scope or "").strip()
-        if not trimmed or trimmed in seen:
+        if not trimmed or trimmed in names:
             raise IllegalTokenError("a scope is empty, or given twice")
-        seen.add(trimmed)
+        names.add(trimmed)

@@ -184,8 +184,8 @@ class SslListener:
         """
         pair, trusted = _key_store(self._static), _trust_store(self._static) or None
         if pair is None:
-            made = self._certificates.for_hosts(self._hosts)
-            return Stores(made, trusted or self._certificates.authority.certificate)
+            certificate = self._certificates.for_hosts(self._hosts)
+            return Stores(certificate, trusted or self._certificates.authority.certificate)
         return Stores(pair, trusted, self._static.ssl_key_password)
 
     def _modified_now(self, values: Mapping[str, str]) -> list[int]:

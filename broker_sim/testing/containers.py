@@ -68,7 +68,7 @@ class KafkaInContainers(SharedClusters[RealKafka]):
 
 
 def _starter() -> Callable[[Mapping[str, str]], _Containers]:
-    for found in entry_points(group=GROUP):
-        starter: Callable[[Mapping[str, str]], _Containers] = found.load()
+    for entry_point in entry_points(group=GROUP):
+        starter: Callable[[Mapping[str, str]], _Containers] = entry_point.load()
         return starter
     raise RuntimeError(f"what starts the containers is not installed: {REMEDY}")

@@ -48,12 +48,12 @@ class FailureWatch(Generator[Any, Any, Any]):
     def at(self, error: BaseException) -> str:
         """Return what was seen when that error was raised; a look at the present if nothing waited since."""
         before = self.leaving or error.__cause__ or error.__context__
-        seen = {id(one): text for one, text in reversed(self._seen)}
-        if before is self.leaving and id(before) in seen:
-            return seen[id(before)]  # what surrounds it did not end
-        if isinstance(before, CancelledError) and id(before) in seen:
-            return seen[id(before)]  # a timeout or a group of tasks has made the error of it
-        return seen[id(error)] if id(error) in seen else self._look()
+        texts = {id(one): text for one, text in reversed(self._seen)}
+        if before is self.leaving and id(before) in texts:
+            return texts[id(before)]  # what surrounds it did not end
+        if isinstance(before, CancelledError) and id(before) in texts:
+            return texts[id(before)]  # a timeout or a group of tasks has made the error of it
+        return texts[id(error)] if id(error) in texts else self._look()
 
     # -- a generator, for `await` -----------------------------------------------------------------
 

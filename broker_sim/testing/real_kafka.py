@@ -83,9 +83,9 @@ class RealKafka:
         answer = self._ask(
             request(topics=[topic], timeout_ms=TIMEOUT_S * 1_000), CREATE_TOPICS_VERSION, messages.CreateTopicsResponse
         )
-        (made,) = answer.topics
-        _raise_error(f"create {name}", made.error_code, made.error_message)
-        self._made[name] = bytes(made.topic_id)
+        (result,) = answer.topics
+        _raise_error(f"create {name}", result.error_code, result.error_message)
+        self._made[name] = bytes(result.topic_id)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic that `create_topic` made. Raises KeyError for others, and ApiError."""
@@ -113,8 +113,8 @@ class RealKafka:
         configured, self._configured = self._configured, {}
         for group_id, names in configured.items():
             self._alter_group(group_id, AlterOp.DELETE, dict.fromkeys(names))
-        made, self._made = self._made, {}
-        self._delete(self._all_topics() if self._is_ours else made.values())
+        topic_ids, self._made = self._made, {}
+        self._delete(self._all_topics() if self._is_ours else topic_ids.values())
 
     def _all_topics(self) -> list[bytes]:
         answer = self._ask(
@@ -132,9 +132,9 @@ class RealKafka:
         answer = self._ask(
             request(topics=topics, timeout_ms=TIMEOUT_S * 1_000), DELETE_TOPICS_VERSION, messages.DeleteTopicsResponse
         )
-        for gone in answer.responses:
-            if gone.error_code != ErrorCode.UNKNOWN_TOPIC_ID:  # the test has deleted it by a client
-                _raise_error(f"delete {gone.name}", gone.error_code, gone.error_message)
+        for topic in answer.responses:
+            if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:  # the test has deleted it by a client
+                _raise_error(f"delete {topic.name}", topic.error_code, topic.error_message)
 
     def _ask(self, message: Message, version: int, expected: type[R]) -> R:
         servers = self.bootstrap_servers

@@ -237,8 +237,8 @@ class TransactionMetadata:
     def remove_partitions(self, partitions: Collection[TopicPartition]) -> None:
         """Note that the partitions have their markers, or need none."""
         assert self.state.is_prepared
-        left = {key: None for key in self.partitions if key not in partitions}
-        self.values = self.values._replace(partitions=left)
+        remaining_partitions = {key: None for key in self.partitions if key not in partitions}
+        self.values = self.values._replace(partitions=remaining_partitions)
 
     def complete_transition_to(self, values: TxnTransitMetadata) -> None:
         """Apply a change that has been written."""

@@ -127,13 +127,13 @@ def broker_listeners(
         for each in bound
         if each.security_protocol in SASL_PROTOCOLS
     }
-    made = certificates or Certificates()
+    certificates_of_cluster = certificates or Certificates()
     hosts = {each.host for each in (*bound, *advertised)}
     ssl = {
         each.listener: SslListener(
             config,
             each.listener,
-            made,
+            certificates_of_cluster,
             hosts,
             has_logins=each.listener in sasl,
             is_inter_broker=each.listener == inter_broker,

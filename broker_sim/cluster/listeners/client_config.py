@@ -63,19 +63,21 @@ def choose_login(sasl: SaslListener, user: str | None, mechanism: str | None) ->
     Raises ConfigError for an unknown user or mechanism, and for tokens that others sign.
     """
     mechanisms = sorted(sasl.mechanisms)
-    chosen = mechanism or (PLAIN if PLAIN in mechanisms else mechanisms[0])
-    if chosen not in mechanisms:
-        raise ConfigError(f"mechanism {chosen!r} is not enabled on this listener; enabled: {', '.join(mechanisms)}")
+    chosen_mechanism = mechanism or (PLAIN if PLAIN in mechanisms else mechanisms[0])
+    if chosen_mechanism not in mechanisms:
+        raise ConfigError(
+            f"mechanism {chosen_mechanism!r} is not enabled on this listener; enabled: {', '.join(mechanisms)}"
+        )
     passwords = sasl.users.passwords
-    if chosen == OAUTHBEARER:
+    if chosen_mechanism == OAUTHBEARER:
         name = user or (next(iter(passwords)) if len(passwords) == 1 else CLIENT)
-        return Login(chosen, name, _signed_token(sasl, name))
+        return Login(chosen_mechanism, name, _signed_token(sasl, name))
     if user is None and len(passwords) != 1:
         raise ConfigError(f"pass user= (users of the listener: {', '.join(passwords) or 'none'})")
     name = next(iter(passwords)) if user is None else user
     if name not in passwords:
         raise ConfigError(f"unknown user {name!r}; users: {', '.join(passwords) or 'none'}")
-    return Login(chosen, name, passwords[name])
+    return Login(chosen_mechanism, name, passwords[name])
 
 
 def _signed_token(sasl: SaslListener, user: str) -> str:

@@ -63,7 +63,7 @@ def _batches(log: PartitionLog) -> list[tuple[int, int, bytes]]:
 def lost_records(broker_id: int, before: KeptBatches, logs: LogManager) -> list[LostRecords]:
     """Return the lost records of each partition: the first batch that differs, to the former end."""
     now = {log.topic_partition: log for log in logs.logs}
-    lost = []
+    losses = []
     for key, batches in before.items():
         log = now.get(key)
         start = 0 if log is None else log.log_start_offset
@@ -72,9 +72,9 @@ def lost_records(broker_id: int, before: KeptBatches, logs: LogManager) -> list[
             if base < start and log is not None and log.log_end_offset > start:
                 continue  # deleted, not lost
             if present.get(base) != batch:
-                lost.append(LostRecords(broker_id, key, base, batches[-1][1]))
+                losses.append(LostRecords(broker_id, key, base, batches[-1][1]))
                 break
-    return lost
+    return losses
 
 
 MEMORY_RETURN_MS: Final = 1_000

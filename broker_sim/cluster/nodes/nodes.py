@@ -306,8 +306,8 @@ class Nodes:
         """
         topics = list(topics)
         own, image = {topic.name for topic in topics}, self.controller.image
-        kept, anew = emptied_topics(self.brokers.values(), image, self._first_config, own)
-        self.controller.reset([*topics, *anew], kept, endpoints)
+        surviving, anew = emptied_topics(self.brokers.values(), image, self._first_config, own)
+        self.controller.reset([*topics, *anew], surviving, endpoints)
         for broker_id, moved_to in endpoints.items():
             self.nodes[broker_id].endpoints = moved_to
         return self.controller.image.version
@@ -403,18 +403,18 @@ def emptied_topics(
 
     Unused ones stay, because creating 50 partitions takes 15 ms. Topics in `others` are left out.
     """
-    kept, anew = [], []
+    topics, anew = [], []
     for name in _TOPICS:
         topic = image.topics.get(name)
         if topic is None or name in others:
             continue
         configs = creatable_topic(name, config).configs
         if topic.configs == configs and not _is_used(brokers, topic):
-            kept.append(name)
+            topics.append(name)
             continue
         count, replicas = len(topic.partitions), len(topic.partitions[0].replicas)
         anew.append(CreatableTopic(name, count, replicas, configs=configs))
-    return kept, anew
+    return topics, anew
 
 
 def _is_used(brokers: Collection[Broker], topic: TopicState) -> bool:

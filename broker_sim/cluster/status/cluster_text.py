@@ -180,5 +180,5 @@ def _targets(one: RequestStatus, nodes: Nodes) -> list[str]:
     return sorted({str(key) if key.partition >= 0 else key.topic for key in targets})
 
 
-def _cut(lines: list[str], shown: int) -> list[str]:
-    return lines if len(lines) <= shown else [*lines[:shown], f"and {len(lines) - shown} more"]
+def _cut(lines: list[str], row_count: int) -> list[str]:
+    return lines if len(lines) <= row_count else [*lines[:row_count], f"and {len(lines) - row_count} more"]

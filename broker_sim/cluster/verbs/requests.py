@@ -130,7 +130,7 @@ class RequestVerbs(BaseVerbs):
         """
         from broker_sim.handlers.faults import served_api  # noqa: PLC0415 - see `Verbs`
 
-        kept = self.nodes.requests
-        if not kept.limit:
+        requests = self.nodes.requests
+        if not requests.limit:
             raise WrongStateError("requests are not recorded; call keep_requests() first")
-        return kept.find(None if api is None else served_api(api), client_id)
+        return requests.find(None if api is None else served_api(api), client_id)

@@ -33,23 +33,23 @@ class Scope(Generic[T]):
         self._enter = enter
         self._leave = leave
         self._leave_at_once = leave_at_once or leave
-        self._made: list[T] = []
+        self._entered: list[T] = []
 
     def __enter__(self) -> T:
-        self._made.append(self._enter())
-        return self._made[-1]
+        self._entered.append(self._enter())
+        return self._entered[-1]
 
     def __exit__(self, *_: object) -> None:
-        self._leave_at_once(self._made.pop())
+        self._leave_at_once(self._entered.pop())
 
     async def __aenter__(self) -> T:
-        self._made.append(self._enter())
-        return self._made[-1]
+        self._entered.append(self._enter())
+        return self._entered[-1]
 
     async def __aexit__(self, *_: object) -> None:
-        left: Any = self._leave(self._made.pop())
-        if inspect.isawaitable(left):
-            await left
+        result: Any = self._leave(self._entered.pop())
+        if inspect.isawaitable(result):
+            await result
 
 
 class ScopeVerbs(StatusVerbs, RequestVerbs, BrokerVerbs):

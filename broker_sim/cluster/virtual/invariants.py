@@ -72,7 +72,7 @@ class InvariantChecker:
         self._leader_lso: dict[tuple[TopicPartition, bytes, int, int], int] = {}
         self._leader_of_epoch: dict[tuple[TopicPartition, bytes, int], int] = {}
         self._node_list = list(nodes.nodes.values())
-        self._seen: dict[Broker, MetadataImage] = {}
+        self._images: dict[Broker, MetadataImage] = {}
         """The brokers that lived at the last step, with their metadata."""
         self.renewed: tuple[Broker, ...] = ()
         """The brokers that were started in the last step, or received new metadata."""
@@ -91,10 +91,10 @@ class InvariantChecker:
         changed = self._take_changed()
         brokers = self._nodes.brokers.values()
         if everything:
-            seen = {broker: broker.metadata.image for broker in brokers}
-            before = self._seen
-            self.renewed = tuple([one for one, image in seen.items() if before.get(one) is not image])
-            self._seen = seen
+            images = {broker: broker.metadata.image for broker in brokers}
+            before = self._images
+            self.renewed = tuple([one for one, image in images.items() if before.get(one) is not image])
+            self._images = images
         for broker in brokers:
             partitions = broker.replica_manager.partitions
             for key in list(partitions) if everything else changed:
@@ -107,10 +107,10 @@ class InvariantChecker:
 
     def _has_news(self) -> bool:
         """Whether a broker was started or has died, or has heard of new metadata."""
-        seen, brokers = self._seen, self._nodes.brokers
-        has_news = len(seen) != len(brokers)
+        images, brokers = self._images, self._nodes.brokers
+        has_news = len(images) != len(brokers)
         for broker in brokers.values():
-            has_news = has_news or seen.get(broker) is not broker.metadata.image
+            has_news = has_news or images.get(broker) is not broker.metadata.image
         return has_news
 
     def _take_changed(self) -> set[TopicPartition]:
@@ -217,7 +217,7 @@ class OperationWatch:
         self._clock = clock
         self._open: set[int] = set()
         self._deadlines_ms: dict[int, int] = {}
-        self._told: dict[KeySet[Any], int] = {}
+        self._reported_sizes: dict[KeySet[Any], int] = {}
         """The version of each key set whose keys have been recorded."""
 
     @property
@@ -232,10 +232,10 @@ class OperationWatch:
         """Record that an operation is tried for the first time."""
         self._open.add(operation.operation_id)
         if isinstance(keys, KeySet):
-            if self._told.get(keys) == keys.version:
+            if self._reported_sizes.get(keys) == keys.version:
                 self._record(self._label, operation.operation_id, "tried", "same keys", len(keys))
                 return
-            self._told[keys] = keys.version
+            self._reported_sizes[keys] = keys.version
         self._record(self._label, operation.operation_id, "tried", *map(str, keys))
 
     def parked(self, operation: DelayedOperation, keys: Collection[object], /) -> None:

@@ -166,7 +166,7 @@ class VirtualCluster(Verbs, BlockingFace):
     @property
     def lost_records(self) -> list[LostRecords]:
         """The records that brokers have lost with their power, as noticed when they were started again."""
-        return [lost for node in self.nodes.nodes.values() for lost in node.lost]
+        return [loss for node in self.nodes.nodes.values() for loss in node.lost]
 
     # -- time -----------------------------------------------------------------------------------
 

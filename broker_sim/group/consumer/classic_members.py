@@ -103,15 +103,15 @@ class ClassicMembers:
             return Result(_joined(step.member), step.records, on_settled=settled)
         subscription = self._groups.subscribe(change)
         is_stale = group.assignment_epoch < subscription.group_epoch
-        updated, written = change.updated, list(subscription.records)
+        updated, member_records = change.updated, list(subscription.records)
         if not is_stale:
             target = group.target_of(updated)
             updated, steps = self._groups.reconcile(
                 change, group.assignment_epoch, target, has_changed=subscription.has_changed
             )
-            written += steps
+            member_records += steps
         result = conversions.downgrade_with(group, replaced, updated, _joined(updated), is_stale=is_stale)
-        result.records = [*written, *result.records]
+        result.records = [*member_records, *result.records]
         result.on_settled = self._when_joined(request, updated, is_downgraded=True)
         return result
 
@@ -229,7 +229,7 @@ class ClassicMembers:
 
     def leave(self, group: ConsumerGroup, identities: Sequence[Identity]) -> Result[list[Left]]:
         """Remove members of either protocol; tells what became of each."""
-        left: list[Left] = []
+        members_left: list[Left] = []
         leaving: dict[str, ConsumerMember] = {}
         for identity in identities:
             error_code = ErrorCode.NONE
@@ -238,8 +238,8 @@ class ClassicMembers:
                 leaving[member.member_id] = member
             except ApiError as error:
                 error_code = error.error_code
-            left.append(Left(identity.member_id, identity.group_instance_id, error_code))
-        return self._groups.fence(group, list(leaving.values()), left)
+            members_left.append(Left(identity.member_id, identity.group_instance_id, error_code))
+        return self._groups.fence(group, list(leaving.values()), members_left)
 
 
 def _joined(member: ConsumerMember) -> messages.JoinGroupResponse:

@@ -163,10 +163,10 @@ class ConsumerGroups(
     def subscribe(self, change: Change) -> Subscription:
         """Do B. Raises `ApiError` INVALID_REGULAR_EXPRESSION."""
         group, member, updated = change.group, change.member, change.updated
-        written = [records.member_metadata(group.group_id, updated)] if updated != member else []
+        member_records = [records.member_metadata(group.group_id, updated)] if updated != member else []
         names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
         regex_change, forgotten = self._regexes.update(change)
-        written += forgotten
+        member_records += forgotten
         # Members of the classic protocol never wait for an expression.
         is_resolved = regex_change is RegexChange.UPDATED_AND_RESOLVED or (
             updated.uses_classic_protocol and regex_change is not RegexChange.NONE
@@ -175,7 +175,7 @@ class ConsumerGroups(
         has_changed = names_changed or regex_change is not RegexChange.NONE
         if not bumps and not group.has_metadata_expired:
             homogeneous = group.is_homogeneous
-            return Subscription(group.group_epoch, written, has_changed, is_homogeneous=homogeneous)
+            return Subscription(group.group_epoch, member_records, has_changed, is_homogeneous=homogeneous)
         is_new = updated.member_id not in group.members and group.static_member_id(updated.instance_id) is None
         refreshed = self.refresh(
             group,
@@ -184,10 +184,10 @@ class ConsumerGroups(
             size=len(group.members) + is_new,
             bumps=bumps,
         )
-        written += refreshed.records
+        member_records += refreshed.records
         if group.has_subscription_metadata_record:
-            written.append(records.subscription_metadata_tombstone(group.group_id))
-        return replace(refreshed, records=written, has_changed=has_changed)
+            member_records.append(records.subscription_metadata_tombstone(group.group_id))
+        return replace(refreshed, records=member_records, has_changed=has_changed)
 
     def assign(
         self, group: ConsumerGroup, updated: ConsumerMember | None, subscription: Subscription
@@ -273,8 +273,8 @@ class ConsumerGroups(
         if request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
             away = records.current_assignment(group.group_id, member.left_for_a_while())
             return Result(Response(member_id=member.member_id, member_epoch=LEAVE_GROUP_STATIC_EPOCH), [away])
-        left = Response(member_id=request.member_id, member_epoch=request.member_epoch)
-        return self.fence(group, [member], left)
+        response = Response(member_id=request.member_id, member_epoch=request.member_epoch)
+        return self.fence(group, [member], response)
 
     def fence(self, group: ConsumerGroup, members: Sequence[ConsumerMember], response: R) -> Result[R]:
         """Remove the members; their timers end when the leader has the records.

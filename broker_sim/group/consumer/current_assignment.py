@@ -83,13 +83,13 @@ class Reconciliation:
 
     def _without_left_topics(self, member: ConsumerMember) -> ConsumerMember:
         """Take topics away that it no longer subscribes to, and leave the rest as it is."""
-        left = [topic for topic in member.assigned if topic not in self.subscribed_topic_ids]
+        topics_to_leave = [topic for topic in member.assigned if topic not in self.subscribed_topic_ids]
         gives_all_up = self.subscribes_to_nothing and not member.pending_revocation
-        if not left and not gives_all_up:
+        if not topics_to_leave and not gives_all_up:
             return member
-        assigned = {t: epochs for t, epochs in member.assigned.items() if t not in left}
+        assigned = {t: epochs for t, epochs in member.assigned.items() if t not in topics_to_leave}
         pending = dict(member.pending_revocation)
-        for topic_id in left:
+        for topic_id in topics_to_leave:
             pending[topic_id] = {**pending.get(topic_id, {}), **member.assigned[topic_id]}
         if pending and self._still_owns(pending):
             return replace(
@@ -110,19 +110,19 @@ class Reconciliation:
             subscribed = topic_id in self.subscribed_topic_ids
             target = self.target.get(topic_id, ()) if subscribed else ()
             target_numbers = frozenset(target)
-            kept = {number: epoch for number, epoch in current.items() if number in target_numbers}
+            retained = {number: epoch for number, epoch in current.items() if number in target_numbers}
             revoked = {number: epoch for number, epoch in current.items() if number not in target_numbers}
             own_pending = member.pending_revocation.get(topic_id, {})
             free = []
             for number in target:
-                if number in kept:
+                if number in retained:
                     continue
                 if number not in own_pending and self.partition_epoch(topic_id, number) != NOT_OWNED:
                     has_unreleased = True
                 else:
                     free.append(number)
-            if kept:
-                assigned[topic_id] = kept
+            if retained:
+                assigned[topic_id] = retained
             if revoked:
                 to_revoke[topic_id] = revoked
             if free:

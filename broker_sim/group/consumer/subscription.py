@@ -174,7 +174,7 @@ class Regexes:
         broker = self._parts.broker
         image, now_ms = broker.image(), broker.clock.wall_clock_ms()
         hidden = client.hidden_topics(image.topics)
-        shown = [name for name in image.topics if name not in hidden]
+        visible_topics = [name for name in image.topics if name not in hidden]
 
         def done(matches: Mapping[str, frozenset[str]]) -> None:
             self._scheduled.discard(group_id)
@@ -182,14 +182,14 @@ class Regexes:
             self._parts.runtime.perform(lambda: self._resolved(group_id, resolved, image))
 
         if sum(map(len, regexes)) > MAX_CHARACTERS:
-            broker.process.run_beside(lambda: matching_topics(read_regexes(regexes), shown), done)
+            broker.process.run_beside(lambda: matching_topics(read_regexes(regexes), visible_topics), done)
             return
         patterns = read_regexes(regexes)
         match_at_once_or_beside(
-            partial(matching_topics, patterns, shown),
+            partial(matching_topics, patterns, visible_topics),
             done,
             filter(None, patterns.values()),
-            shown,
+            visible_topics,
             broker.process.run_beside,
         )
 
@@ -198,16 +198,16 @@ class Regexes:
             group = self._find(group_id)
         except ApiError:
             return Result()  # it is gone
-        written, group_epoch = self._records(group, resolved, image)
+        records_of_result, group_epoch = self._records(group, resolved, image)
         if group_epoch is not None:
             group.metadata_refreshed(group_epoch)
-        return Result(records=written)
+        return Result(records=records_of_result)
 
     def _records(
         self, group: ConsumerGroup, resolved: Mapping[str, ResolvedRegex], image: MetadataImage
     ) -> tuple[list[GroupRecord], int | None]:
         """Return the records of the result, and the new group epoch if there is one."""
-        written = []
+        regex_records = []
         topics = group.topics.copied()
         has_changed = False
         for regex, new in resolved.items():
@@ -219,14 +219,14 @@ class Regexes:
                 has_changed = True
                 topics.add_regex(before, -1)
                 topics.add_regex(new.topics, 1)
-            written.append(records.regex(group.group_id, regex, new))
+            regex_records.append(records.regex(group.group_id, regex, new))
         metadata_hash = self._parts.hashes.of(topics, image)
         if not has_changed and metadata_hash == group.metadata_hash:
-            return written, None
+            return regex_records, None
         group_epoch = group.group_epoch + 1
-        written.append(epoch_record(group.kind, group.group_id, group_epoch, metadata_hash))
+        regex_records.append(epoch_record(group.kind, group.group_id, group_epoch, metadata_hash))
         self._parts.counters.count_rebalance(group.kind.name)
-        return written, group_epoch
+        return regex_records, group_epoch
 
 
 def _change(group: ConsumerGroup, old: str | None, new: str | None) -> RegexChange:

@@ -65,17 +65,17 @@ class TopicHashes:
 
     def of(self, names: Iterable[str], image: MetadataImage) -> int:
         """Return the group hash of those topics that exist."""
-        found = []
+        hashes = []
         for name in names:
             topic = image.topics.get(name)
             if topic is not None:
-                found.append((name, self._of_topic(topic, image)))
-        return group_hash(found)
+                hashes.append((name, self._of_topic(topic, image)))
+        return group_hash(hashes)
 
     def _of_topic(self, topic: TopicState, image: MetadataImage) -> int:
-        known = self._hashes.get(topic.name)
-        if known is not None and known[0] is topic:
-            return known[1]
+        entry = self._hashes.get(topic.name)
+        if entry is not None and entry[0] is topic:
+            return entry[1]
         value = topic_hash(topic, image)
         self._hashes[topic.name] = (topic, value)
         return value

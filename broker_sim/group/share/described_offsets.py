@@ -64,15 +64,15 @@ def named_partitions(group_id: str, topics: Sequence[AskedTopic], image: Metadat
     """
     numbers: dict[bytes, list[int]] = {}
     unknown_topics: list[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic] = []
-    for asked in topics:
-        topic = image.topics.get(asked.topic_name)
+    for requested_topic in topics:
+        topic = image.topics.get(requested_topic.topic_name)
         if topic is None:
-            rows = [Row(number, UNINITIALIZED_START_OFFSET) for number in asked.partitions]
-            unknown_topics.append(Topic(asked.topic_name, partitions=rows))
-        elif is_refused(group_id, {topic.topic_id: asked.partitions}):
+            rows = [Row(number, UNINITIALIZED_START_OFFSET) for number in requested_topic.partitions]
+            unknown_topics.append(Topic(requested_topic.topic_name, partitions=rows))
+        elif is_refused(group_id, {topic.topic_id: requested_topic.partitions}):
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, ERROR_TEXTS[ErrorCode.UNKNOWN_SERVER_ERROR])
         else:
-            numbers.setdefault(topic.topic_id, []).extend(asked.partitions)
+            numbers.setdefault(topic.topic_id, []).extend(requested_topic.partitions)
     return DescribedPartitions(group_id, numbers, unknown_topics, image.topic_names)
 
 

@@ -91,13 +91,13 @@ class ShareGroups(
     def subscribe(self, change: Change) -> Subscription:
         """Do B: the epoch is also bumped if other share partitions may be assigned."""
         group, member, updated = change.group, change.member, change.updated
-        written = [records.member_metadata(group.group_id, updated)] if updated != member else []
+        member_records = [records.member_metadata(group.group_id, updated)] if updated != member else []
         bumps = updated.subscribed_topic_names != member.subscribed_topic_names
         if group.assignment_epoch >= group.group_epoch:
             bumps = bumps or group.has_unassigned_state
         if not bumps and not group.has_metadata_expired:
             topics, homogeneous = group.topics, group.is_homogeneous
-            return Subscription(group.group_epoch, written, topics=topics, is_homogeneous=homogeneous)
+            return Subscription(group.group_epoch, member_records, topics=topics, is_homogeneous=homogeneous)
         refreshed = self.refresh(
             group,
             group.topics_with(member, updated),
@@ -106,7 +106,7 @@ class ShareGroups(
             bumps=bumps,
         )
         has_changed = refreshed.group_epoch > group.group_epoch
-        return replace(refreshed, records=[*written, *refreshed.records], has_changed=has_changed)
+        return replace(refreshed, records=[*member_records, *refreshed.records], has_changed=has_changed)
 
     def assign(
         self, group: ShareGroup, updated: ShareMember | None, subscription: Subscription
@@ -172,8 +172,8 @@ class ShareGroups(
     def leave(self, group_id: str, member_id: str) -> Result[HeartbeatAnswer]:
         """Remove a member. Raises `ApiError`: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
         group = self.find(group_id)
-        left = Response(member_id=member_id, member_epoch=LEAVE_GROUP_EPOCH)
-        return self.fence(group, [group.member(member_id)], HeartbeatAnswer(left))
+        response = Response(member_id=member_id, member_epoch=LEAVE_GROUP_EPOCH)
+        return self.fence(group, [group.member(member_id)], HeartbeatAnswer(response))
 
     def removal(self, group: ShareGroup, members: Sequence[ShareMember]) -> list[GroupRecord]:
         """Return the records that remove the members."""

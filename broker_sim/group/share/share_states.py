@@ -123,11 +123,11 @@ class ShareStates:
                 numbers = frozenset(number for number in named_numbers if number < count)
                 initializing[topic.topic_id] = Partitions(topic.name, numbers, now_ms)
             response.responses.append(topic_response)
-        written = []
+        state_records = []
         if initializing:
             state = group.known_state.with_initializing(initializing)
-            written.append(self._record(group.group_id, state))
-        return Result(AlteredOffsets(response, group.group_epoch, offsets), written)
+            state_records.append(self._record(group.group_id, state))
+        return Result(AlteredOffsets(response, group.group_epoch, offsets), state_records)
 
     # -- DeleteShareGroupOffsets ----------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class ShareStates:
         of other kinds are not in it.
         """
         outcomes: dict[str, ErrorCode | Numbers] = {}
-        written = []
+        state_records = []
         for group_id in group_ids:
             group = self._groups.get(group_id)
             if not isinstance(group, ShareGroup):
@@ -194,17 +194,17 @@ class ShareStates:
                 continue
             topics = group.state_partitions.to_delete(self._broker.image())
             deleting = StatePartitions(deleting=frozenset(topics))
-            written.append(self._record(group_id, deleting))
+            state_records.append(self._record(group_id, deleting))
             if topics:
                 outcomes[group_id] = {topic_id: sorted(topic.partitions) for topic_id, topic in topics.items()}
-        return Result(outcomes, written)
+        return Result(outcomes, state_records)
 
     def topics_deleted(self, topic_ids: Collection[bytes]) -> Result[None]:
         """Forget topics that are gone; the share coordinator deletes their state by itself."""
-        written = []
+        state_records = []
         for group in self._groups.values():
             if isinstance(group, ShareGroup) and group.state_partitions is not None:
-                left = group.state_partitions.without_topics(topic_ids)
-                if left is not group.state_partitions:
-                    written.append(self._record(group.group_id, left))
-        return Result(records=written)
+                remaining_state = group.state_partitions.without_topics(topic_ids)
+                if remaining_state is not group.state_partitions:
+                    state_records.append(self._record(group.group_id, remaining_state))
+        return Result(records=state_records)

@@ -120,13 +120,13 @@ class StatePartitions:
 
     def to_delete(self, image: MetadataImage) -> Topics:
         """Return all that there may be state of, with what an earlier deletion has left."""
-        left = {}
+        topics_being_deleted = {}
         for topic_id in self.deleting:
             topic = image.topic_by_id(topic_id)
             if topic is not None:
                 partitions = frozenset(range(len(topic.partitions)))
-                left[topic_id] = TopicStatePartitions(topic.name, partitions, -1)
-        return _combined(_combined(self.initialized, self.initializing), left)
+                topics_being_deleted[topic_id] = TopicStatePartitions(topic.name, partitions, -1)
+        return _combined(_combined(self.initialized, self.initializing), topics_being_deleted)
 
 
 NO_STATE: Final = StatePartitions()
@@ -159,15 +159,15 @@ def _combined(older: Topics, newer: Topics) -> dict[bytes, TopicStatePartitions]
 
 def _without(topics: Topics, numbers: Numbers) -> dict[bytes, TopicStatePartitions]:
     """Return the topics without these partitions; none is left without any."""
-    left = {}
+    remaining_topics = {}
     for topic_id, topic in topics.items():
         if topic_id not in numbers:
-            left[topic_id] = topic
+            remaining_topics[topic_id] = topic
             continue
         partitions = topic.partitions.difference(numbers[topic_id])
         if partitions:
-            left[topic_id] = topic._replace(partitions=partitions)
-    return left
+            remaining_topics[topic_id] = topic._replace(partitions=partitions)
+    return remaining_topics
 
 
 def _without_topics(topics: Topics, topic_ids: Collection[bytes]) -> dict[bytes, TopicStatePartitions]:

@@ -128,11 +128,11 @@ class _Step:
             self._add(subtopology, current.get(subtopology, ()), target.get(subtopology, ()), is_free)
 
     def _add(self, subtopology: str, current: Collection[int], target: Collection[int], is_free: IsFree) -> None:
-        kept = frozenset(current) & frozenset(target)
-        missing = frozenset(target) - kept
+        retained = frozenset(current) & frozenset(target)
+        missing = frozenset(target) - retained
         new = frozenset(number for number in missing if is_free(subtopology, number))
         self.waits = self.waits or new != missing
-        for tasks, numbers in ((self.kept, kept), (self.revoked, frozenset(current) - kept), (self.new, new)):
+        for tasks, numbers in ((self.kept, retained), (self.revoked, frozenset(current) - retained), (self.new, new)):
             if numbers:
                 tasks[subtopology] = numbers
 

@@ -130,10 +130,10 @@ class StreamsGroups(
     def subscribe(self, change: Change) -> Subscription:
         """Do B. Raises `ApiError` INVALID_REQUEST, too."""
         group, request, updated = change.group, change.report, change.updated
-        written = [records.member_metadata(group.group_id, updated)] if updated != change.member else []
+        written_records = [records.member_metadata(group.group_id, updated)] if updated != change.member else []
         topology = _topology(group, request)  # B1
         if group.topology is None and request.topology is not None:
-            written.append(records.topology_record(group.group_id, topology_record_value(request.topology)))
+            written_records.append(records.topology_record(group.group_id, topology_record_value(request.topology)))
         configured, metadata_hash = self._configure(group, topology)  # B2
         validated_epoch = UNVALIDATED_EPOCH
         if configured.is_ready:
@@ -149,12 +149,14 @@ class StreamsGroups(
             or configs != group.last_assignment_configs
         ):
             group_epoch += 1
-            written.append(records.group_metadata(group.group_id, group_epoch, metadata_hash, validated_epoch, configs))
+            written_records.append(
+                records.group_metadata(group.group_id, group_epoch, metadata_hash, validated_epoch, configs)
+            )
             self.parts.counters.count_rebalance(self.kind.name)
             group.metadata_refreshed(group_epoch)
         if group.is_empty:
             self._wait_for_members(group.group_id)  # B4
-        return Subscription(group_epoch, written)
+        return Subscription(group_epoch, written_records)
 
     def _configure(self, group: StreamsGroup, topology: StreamsTopology) -> tuple[ConfiguredTopology, int]:
         """Do B2: return the topology as the topics make it, and their hash."""
@@ -196,8 +198,8 @@ class StreamsGroups(
             or not self.may_compute_target(group)
         ):
             return Result()
-        _, written = self.compute_target(group, None, Subscription(group.group_epoch))
-        return Result(records=written)
+        _, target_records = self.compute_target(group, None, Subscription(group.group_epoch))
+        return Result(records=target_records)
 
     def is_target_due(self, group: StreamsGroup, group_epoch: int) -> bool:
         """Return whether a target is to be computed for that epoch now: not while the group waits for members."""
@@ -284,8 +286,8 @@ class StreamsGroups(
         group = self.find(group_id)
         if stops_all:
             group.request_shutdown(member_id)
-        left = Response(member_id=member_id, member_epoch=LEAVE_GROUP_EPOCH, status=[])
-        return self.fence(group, [group.member(member_id)], HeartbeatAnswer(left, {}))
+        response = Response(member_id=member_id, member_epoch=LEAVE_GROUP_EPOCH, status=[])
+        return self.fence(group, [group.member(member_id)], HeartbeatAnswer(response, {}))
 
     def removal(self, group: StreamsGroup, members: Sequence[StreamsMember]) -> list[GroupRecord]:
         """Return the records that remove the members."""

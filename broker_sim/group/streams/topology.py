@@ -76,10 +76,10 @@ class StreamsTopology:
 
         As Kafka it fails with UNKNOWN_SERVER_ERROR for a negative epoch and for an id that comes twice.
         """
-        found = {subtopology.subtopology_id: subtopology for subtopology in value.subtopologies}
-        if value.epoch < 0 or len(found) < len(value.subtopologies):
+        subtopologies = {subtopology.subtopology_id: subtopology for subtopology in value.subtopologies}
+        if value.epoch < 0 or len(subtopologies) < len(value.subtopologies):
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        return cls(value.epoch, {key: found[key] for key in hash_order(found, string_hash)})
+        return cls(value.epoch, {key: subtopologies[key] for key in hash_order(subtopologies, string_hash)})
 
     @classmethod
     def from_request(cls, topology: messages.StreamsGroupHeartbeatRequest.Topology) -> StreamsTopology:
@@ -97,11 +97,11 @@ class StreamsTopology:
 
     def source_topic_map(self) -> dict[str, str]:
         """Return the id of the subtopology that reads a topic, by the names of source and repartition topics."""
-        found: dict[str, str] = {}
+        subtopology_ids: dict[str, str] = {}
         for subtopology_id, subtopology in self.subtopologies.items():
-            found.update(dict.fromkeys(subtopology.source_topics, subtopology_id))
-            found.update((topic.name, subtopology_id) for topic in subtopology.repartition_source_topics)
-        return found
+            subtopology_ids.update(dict.fromkeys(subtopology.source_topics, subtopology_id))
+            subtopology_ids.update((topic.name, subtopology_id) for topic in subtopology.repartition_source_topics)
+        return subtopology_ids
 
     def describe(self) -> Described.Topology:
         """Return the topology as it is described as long as its topics are not as they have to be."""

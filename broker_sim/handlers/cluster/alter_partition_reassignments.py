@@ -32,7 +32,7 @@ def handle_alter_partition_reassignments(
     respond: Callable[[messages.AlterPartitionReassignmentsResponse], None],
 ) -> None:
     """Start to move partitions to other replicas, or cancel moves (replicas None)."""
-    wanted = [
+    moves = [
         Reassignment(topic.name, partition.partition_index, partition.replicas)
         for topic in request.topics
         for partition in topic.partitions
@@ -54,7 +54,7 @@ def handle_alter_partition_reassignments(
     forward(
         context.broker,
         request.timeout_ms,
-        lambda controller: controller.alter_partition_reassignments(wanted, request.allow_replication_factor_change),
+        lambda controller: controller.alter_partition_reassignments(moves, request.allow_replication_factor_change),
         lambda results: answer((result.outcome for result in results), Outcome()),
         lambda outcome: answer(repeat(outcome), outcome),
     )

@@ -42,20 +42,20 @@ def handle_alter_replica_log_dirs(
     respond: Callable[[messages.AlterReplicaLogDirsResponse], None],
 ) -> None:
     """Check the directory of each replica; none of them moves."""
-    wanted = {
+    paths = {
         TopicPartition(topic.name, number): directory.path
         for directory in request.dirs
         for topic in directory.topics
         for number in topic.partitions
     }
     by_topic: dict[str, list[TopicPartition]] = {}
-    for key in wanted:
+    for key in paths:
         by_topic.setdefault(key.topic, []).append(key)
     results = [
         Topic(
             name,
             [
-                Partition(key.partition, _error_of(context.broker, key, wanted[key]))
+                Partition(key.partition, _error_of(context.broker, key, paths[key]))
                 for key in mutable_map_order(by_topic[name], _hash_of)
             ],
         )
@@ -69,12 +69,12 @@ def _error_of(broker: BrokerServices, key: TopicPartition, path: str) -> ErrorCo
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if path != log_directory_name(broker.logs):
         return ErrorCode.LOG_DIR_NOT_FOUND
-    found = broker.replica_manager.get_partition_or_error(key)
-    if not isinstance(found, ErrorCode):
+    partition = broker.replica_manager.get_partition_or_error(key)
+    if not isinstance(partition, ErrorCode):
         return ErrorCode.NONE
-    if found is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+    if partition is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         return ErrorCode.REPLICA_NOT_AVAILABLE
-    return found
+    return partition
 
 
 def _hash_of(key: TopicPartition) -> int:

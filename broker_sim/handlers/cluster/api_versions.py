@@ -34,7 +34,7 @@ def handle_api_versions(
     ranges: Iterable[tuple[int, int, int]], features: Sequence[SupportedFeature] = SUPPORTED_FEATURES
 ) -> Handler:
     """Make the handler that advertises `ranges` of (API key, lowest, highest version)."""
-    listed = build_api_versions(ranges).api_keys
+    api_keys = build_api_versions(ranges).api_keys
 
     def handle(
         request: messages.ApiVersionsRequest,
@@ -48,7 +48,7 @@ def handle_api_versions(
         if not valid:
             respond(messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
             return
-        response = messages.ApiVersionsResponse(api_keys=listed)
+        response = messages.ApiVersionsResponse(api_keys=api_keys)
         key = messages.ApiVersionsResponse.SupportedFeatureKey
         response.supported_features = [
             key(*feature)

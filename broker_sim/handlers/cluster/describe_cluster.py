@@ -37,9 +37,9 @@ def handle_describe_cluster(
         return
     image = context.broker.image
     alive = image.alive_brokers()
-    listed = alive
+    brokers = alive
     if request.include_fenced_brokers:
-        listed = [broker for _, broker in sorted(image.brokers.items())]
+        brokers = [broker for _, broker in sorted(image.brokers.items())]
     response = messages.DescribeClusterResponse(
         cluster_id=image.cluster_id,
         controller_id=context.broker.random.choice(alive).broker_id if alive else -1,
@@ -47,7 +47,7 @@ def handle_describe_cluster(
             messages.DescribeClusterResponse.DescribeClusterBroker(
                 broker.broker_id, endpoint.host, endpoint.port, broker.rack, broker.fenced
             )
-            for broker in listed
+            for broker in brokers
             if (endpoint := broker.endpoint(context.listener)) is not None
         ],
     )

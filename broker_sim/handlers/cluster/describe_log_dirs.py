@@ -48,8 +48,8 @@ def handle_describe_log_dirs(
     broker = context.broker
     logs = list(broker.logs.logs)
     if request.topics is not None:
-        wanted = {TopicPartition(topic.topic, number) for topic in request.topics for number in topic.partitions}
-        logs = [log for log in logs if log.topic_partition in wanted]
+        keys = {TopicPartition(topic.topic, number) for topic in request.topics for number in topic.partitions}
+        logs = [log for log in logs if log.topic_partition in keys]
     error_code = injected_error(context, "")
     directory = Directory(error_code, log_directory_name(broker.logs)) if error_code else _describe(broker, logs)
     respond(messages.DescribeLogDirsResponse(results=[directory]))

@@ -41,10 +41,10 @@ def handle_describe_quorum(
     respond: Callable[[messages.DescribeQuorumResponse], None],
 ) -> None:
     """Describe the quorum of the metadata."""
-    wanted = [(topic.topic_name, [p.partition_index for p in topic.partitions])
+    requested_topics = [(topic.topic_name, [p.partition_index for p in topic.partitions])
               for topic in request.topics]  # fmt: skip
-    if wanted != [(METADATA_TOPIC, [METADATA_PARTITION])]:
-        respond(_unknown_partitions(wanted))
+    if requested_topics != [(METADATA_TOPIC, [METADATA_PARTITION])]:
+        respond(_unknown_partitions(requested_topics))
         return
     context.broker.controller.call(
         lambda controller: controller.describe_quorum(),
@@ -53,7 +53,7 @@ def handle_describe_quorum(
     )
 
 
-def _unknown_partitions(wanted: list[tuple[str, list[int]]]) -> messages.DescribeQuorumResponse:
+def _unknown_partitions(requested_topics: list[tuple[str, list[int]]]) -> messages.DescribeQuorumResponse:
     return Response(
         topics=[
             Response.TopicData(
@@ -63,7 +63,7 @@ def _unknown_partitions(wanted: list[tuple[str, list[int]]]) -> messages.Describ
                     for partition in partitions
                 ],
             )
-            for topic, partitions in wanted
+            for topic, partitions in requested_topics
         ]
     )
 

@@ -87,8 +87,8 @@ def _elect(controller: Controller, request: messages.ElectLeadersRequest) -> _El
         election_type = ElectionType(request.election_type)
     except ValueError:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}") from None
-    asked = request.topic_partitions
-    if asked is None:
+    topics = request.topic_partitions
+    if topics is None:
         outcomes = controller.elect_leaders(election_type, None)
         # Every topic is listed, also those in which no partition needed an election.
         by_name = {name: TopicResult(name) for name in controller.image.topics}
@@ -97,12 +97,12 @@ def _elect(controller: Controller, request: messages.ElectLeadersRequest) -> _El
             by_name[outcome.topic].partition_result.append(result)
         results = list(by_name.values())
     else:
-        wanted = [TopicPartition(topic.topic, p) for topic in asked for p in topic.partitions]
-        outcomes = controller.elect_leaders(election_type, wanted)
+        partitions = [TopicPartition(topic.topic, p) for topic in topics for p in topic.partitions]
+        outcomes = controller.elect_leaders(election_type, partitions)
         in_order = iter(outcomes)
         results = [
             TopicResult(topic.topic, [_partition_result(p, next(in_order).outcome) for p in topic.partitions])
-            for topic in asked
+            for topic in topics
         ]
     return _Elections(results, _new_leaders(controller, outcomes))
 

@@ -28,11 +28,11 @@ def handle_list_partition_reassignments(
     respond: Callable[[messages.ListPartitionReassignmentsResponse], None],
 ) -> None:
     """List the moves under way, of the partitions named (None: of all)."""
-    wanted: dict[str, list[int]] | None = None
+    partitions_by_topic: dict[str, list[int]] | None = None
     if request.topics is not None:
-        wanted = {}
+        partitions_by_topic = {}
         for topic in request.topics:
-            wanted.setdefault(topic.name, []).extend(topic.partition_indexes)
+            partitions_by_topic.setdefault(topic.name, []).extend(topic.partition_indexes)
 
     def answer(ongoing: list[OngoingReassignment]) -> None:
         topics: dict[str, Response.OngoingTopicReassignment] = {}
@@ -47,7 +47,7 @@ def handle_list_partition_reassignments(
         respond(Response(error_message=None, topics=list(topics.values())))
 
     context.broker.controller.call(
-        lambda controller: controller.list_partition_reassignments(wanted),
+        lambda controller: controller.list_partition_reassignments(partitions_by_topic),
         answer,
         lambda error: respond(Response(error_code=error.error_code, error_message=error.error_message)),
     )

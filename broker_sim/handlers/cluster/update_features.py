@@ -55,6 +55,6 @@ def handle_update_features(
 
 
 def _update(update: messages.UpdateFeaturesRequest.FeatureUpdateKey) -> FeatureUpdate:
-    known = update.upgrade_type in _KNOWN_TYPES
-    upgrade_type = UpgradeType(update.upgrade_type) if known else UpgradeType.UNKNOWN
+    is_known = update.upgrade_type in _KNOWN_TYPES
+    upgrade_type = UpgradeType(update.upgrade_type) if is_known else UpgradeType.UNKNOWN
     return FeatureUpdate(update.feature, update.max_version_level, upgrade_type)

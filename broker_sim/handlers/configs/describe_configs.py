@@ -81,16 +81,16 @@ def _entries(broker: BrokerServices, resource: Resource) -> list[ConfigEntry]:
     """Return the resource's configurations. Raises ApiError for one that does not exist."""
     image = broker.image
     name = resource.resource_name
-    wanted = resource.configuration_keys or None
+    keys = resource.configuration_keys or None
     type_name = KNOWN_RESOURCE_TYPES[resource.resource_type]
     if type_name == "CLIENT_METRICS":
         if not name:
             _refuse("Client metrics subscription name must not be empty")
         own = image.configs_of_resource(ConfigResourceType.CLIENT_METRICS, name)
-        return describe_client_metrics(own, wanted)
+        return describe_client_metrics(own, keys)
     if type_name == "BROKER_LOGGER":
         _check_own_id(broker.broker_id, name, "Broker id must not be empty")
-        return describe_loggers(wanted)
+        return describe_loggers(keys)
     configs = BrokerConfigs(
         broker.config, image.dynamic_cluster_configs(), image.dynamic_broker_configs(broker.broker_id)
     )
@@ -98,7 +98,7 @@ def _entries(broker: BrokerServices, resource: Resource) -> list[ConfigEntry]:
         if not name:
             _refuse("Group name must not be empty")
         own = image.configs_of_resource(ConfigResourceType.GROUP, name)
-        return describe_group(configs, own, wanted)
+        return describe_group(configs, own, keys)
     if resource.resource_type == ConfigResourceType.TOPIC:
         wrong = invalid_topic_name(name)
         if wrong is not None:
@@ -106,11 +106,11 @@ def _entries(broker: BrokerServices, resource: Resource) -> list[ConfigEntry]:
         topic = image.topics.get(name)
         if topic is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return configs.describe_topic(topic.configs, wanted)
+        return configs.describe_topic(topic.configs, keys)
     if not name:
-        return configs.describe_cluster(wanted)
+        return configs.describe_cluster(keys)
     _check_own_id(broker.broker_id, name)
-    return replace(configs, static=_with_listeners(broker)).describe_broker(wanted)
+    return replace(configs, static=_with_listeners(broker)).describe_broker(keys)
 
 
 def _with_listeners(broker: BrokerServices) -> BrokerConfig:
@@ -118,10 +118,10 @@ def _with_listeners(broker: BrokerServices) -> BrokerConfig:
     me = broker.image.brokers.get(broker.broker_id)
     if me is None:
         return broker.config
-    given = broker.config.originals
-    found = ",".join(f"{each.listener}://{address_text(each.host, each.port)}" for each in me.endpoints)
-    own = {} if LISTENERS in given else {LISTENERS: found, ADVERTISED_LISTENERS: found}
-    return broker.config.with_overrides({**own, **given, "process.roles": "broker"})
+    originals = broker.config.originals
+    addresses = ",".join(f"{each.listener}://{address_text(each.host, each.port)}" for each in me.endpoints)
+    own = {} if LISTENERS in originals else {LISTENERS: addresses, ADVERTISED_LISTENERS: addresses}
+    return broker.config.with_overrides({**own, **originals, "process.roles": "broker"})
 
 
 def _refuse(reason: str) -> NoReturn:
@@ -133,10 +133,10 @@ def _check_own_id(broker_id: int, name: str, no_name: str = "") -> None:
     expected = f"{broker_id}" if no_name else f"{broker_id} or empty string,"
     if no_name and not name:
         _refuse(no_name)
-    asked = id_named(name)
-    if asked is None:
+    requested_id = id_named(name)
+    if requested_id is None:
         _refuse(f"Broker id must be an integer, but it is: {name}")
-    if asked != broker_id:
+    if requested_id != broker_id:
         _refuse(f"Unexpected broker id, expected {expected} but received {name}")
 
 

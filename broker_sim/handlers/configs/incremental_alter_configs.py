@@ -56,13 +56,13 @@ def _alterations(
 
 def _wanted(present: Mapping[str, str], change: list[ConfigAlteration]) -> Mapping[str, str]:
     """Return what is set then; APPEND and SUBTRACT concern no store, and are the controller's."""
-    wanted = dict(present)
+    configs = dict(present)
     for alteration in change:
         if alteration.op is AlterOp.DELETE:
-            wanted.pop(alteration.name, None)
+            configs.pop(alteration.name, None)
         elif alteration.op is AlterOp.SET and alteration.value is not None:
-            wanted[alteration.name] = alteration.value
-    return wanted
+            configs[alteration.name] = alteration.value
+    return configs
 
 
 def _check_each(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:

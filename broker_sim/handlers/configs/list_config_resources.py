@@ -43,16 +43,16 @@ def handle_list_config_resources(
     respond: Callable[[messages.ListConfigResourcesResponse], None],
 ) -> None:
     """List the resources of the wanted types."""
-    known = _TYPES[context.api_version]
-    wanted = request.resource_types or known
-    if any(each not in known for each in wanted):
+    known_types = _TYPES[context.api_version]
+    types = request.resource_types or known_types
+    if any(each not in known_types for each in types):
         respond(refuse(request, context, ErrorCode.UNSUPPORTED_VERSION))
         return
     resource = messages.ListConfigResourcesResponse.ConfigResource
     respond(
         messages.ListConfigResourcesResponse(
             config_resources=[
-                resource(name, kind) for kind in known if kind in wanted for name in _names(context, kind)
+                resource(name, kind) for kind in known_types if kind in types for name in _names(context, kind)
             ]
         )
     )
@@ -64,4 +64,4 @@ def _names(context: RequestContext, kind: int) -> Iterator[str]:
         return iter(image.topics)
     if kind in (ConfigResourceType.BROKER, BROKER_LOGGER):
         return (str(broker.broker_id) for broker, _ in image.alive_endpoints(context.listener))
-    return (name for (code, name), given in image.resource_configs.items() if code == kind and given)
+    return (name for (code, name), configs in image.resource_configs.items() if code == kind and configs)

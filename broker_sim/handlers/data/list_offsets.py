@@ -85,29 +85,29 @@ def _answer(
 ) -> None:
     """Respond, at once or after the searches that take long."""
     response = messages.ListOffsetsResponse
-    asked = [
+    requested_partitions = [
         (TopicPartition(topic.name, partition.partition_index), partition)
         for topic in request.topics
         for partition in topic.partitions
     ]
-    counts = Counter(key for key, _ in asked)
+    counts = Counter(key for key, _ in requested_partitions)
     answers: dict[str, dict[int, messages.ListOffsetsResponse.ListOffsetsPartitionResponse]] = {}
-    for key, partition in asked:
+    for key, partition in requested_partitions:
         answer = response.ListOffsetsPartitionResponse(partition_index=key.partition)
         try:
             if key.topic in denied:
                 raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)  # noqa: TRY301
             raise_injected_error(context, key.topic, key.partition)
             _check(request, partition, context.api_version, counts[key])
-            found = _look_up(context.broker, request, key, partition, searches)
+            entry = _look_up(context.broker, request, key, partition, searches)
         except SlowSearchError:
             continue
         except ApiError as error:
             answer.error_code = error.error_code
         else:
-            answer.timestamp, answer.offset = found.timestamp, found.offset
+            answer.timestamp, answer.offset = entry.timestamp, entry.offset
             if context.api_version >= LEADER_EPOCH_VERSION:
-                answer.leader_epoch = found.leader_epoch
+                answer.leader_epoch = entry.leader_epoch
         answers.setdefault(key.topic, {})[key.partition] = answer
     if searches.are_waiting:
         context.broker.run_beside(searches.run, lambda _: _answer(request, context, denied, searches, respond))
@@ -120,7 +120,7 @@ def _answer(
 
 def _check(
     request: messages.ListOffsetsRequest,
-    asked: messages.ListOffsetsRequest.ListOffsetsPartition,
+    partition: messages.ListOffsetsRequest.ListOffsetsPartition,
     version: int,
     count: int,
 ) -> None:
@@ -129,7 +129,7 @@ def _check(
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
     if count > 1:
         raise ApiError(ErrorCode.INVALID_REQUEST)
-    if asked.timestamp < 0 and version < FIRST_VERSIONS.get(asked.timestamp, NO_VERSION):
+    if partition.timestamp < 0 and version < FIRST_VERSIONS.get(partition.timestamp, NO_VERSION):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
 
 
@@ -137,12 +137,12 @@ def _look_up(
     broker: BrokerServices,
     request: messages.ListOffsetsRequest,
     key: TopicPartition,
-    asked: messages.ListOffsetsRequest.ListOffsetsPartition,
+    requested: messages.ListOffsetsRequest.ListOffsetsPartition,
     searches: SlowSearches,
 ) -> _Found:
     """Return the offset that the log has for the timestamp. Raises ApiError and SlowSearchError."""
     partition = broker.replica_manager.get_partition(key)
-    log = partition.local_log(asked.current_leader_epoch, require_leader=request.replica_id != DEBUG_REPLICA_ID)
+    log = partition.local_log(requested.current_leader_epoch, require_leader=request.replica_id != DEBUG_REPLICA_ID)
     is_client = request.replica_id == CONSUMER_REPLICA_ID
     if not is_client:
         last_fetchable = log.log_end_offset
@@ -150,18 +150,18 @@ def _look_up(
         last_fetchable = log.last_stable_offset
     else:
         last_fetchable = log.high_watermark
-    if asked.timestamp == LATEST_TIMESTAMP:
+    if requested.timestamp == LATEST_TIMESTAMP:
         if is_client:
             partition.check_high_watermark()
         return _Found(offset=last_fetchable, leader_epoch=partition.leader_epoch)
-    if asked.timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+    if requested.timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         epoch = log.leader_epoch_cache.epoch_for_offset(log.log_start_offset)
         return _Found(offset=log.log_start_offset, leader_epoch=-1 if epoch is None else epoch)
-    if asked.timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+    if requested.timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
         return _Found()
-    found = searches.look_up(key, partition.leader_epoch, partial(log.fetch_offset_by_timestamp, asked.timestamp))
-    if found is None or found.offset >= last_fetchable:
+    record = searches.look_up(key, partition.leader_epoch, partial(log.fetch_offset_by_timestamp, requested.timestamp))
+    if record is None or record.offset >= last_fetchable:
         if is_client:
             partition.check_high_watermark()
         return _Found()
-    return _Found(found.timestamp, found.offset, found.leader_epoch)
+    return _Found(record.timestamp, record.offset, record.leader_epoch)

@@ -124,9 +124,9 @@ def _offset_fetch(request: messages.OffsetFetchRequest, context: RequestContext)
         for index in topic.partition_indexes:
             yield TopicPartition(topic.name, index)
     for group in request.groups:
-        for named in group.topics or ():
-            name = named.name or _name_of(named.topic_id, context)
-            for index in named.partition_indexes:
+        for requested_topic in group.topics or ():
+            name = requested_topic.name or _name_of(requested_topic.topic_id, context)
+            for index in requested_topic.partition_indexes:
                 yield TopicPartition(name, index)
 
 

@@ -33,8 +33,8 @@ def handle_describe_groups(
     """Describe each group as it is now."""
     describe, group = AclOperation.DESCRIBE, ResourceType.GROUP
     denied = unauthorized_names(context, describe, group, request.groups)
-    asked = [group_id for group_id in request.groups if group_id not in denied]
-    groups = context.broker.groups.describe_groups(asked, context.api_version)
+    group_ids = [group_id for group_id in request.groups if group_id not in denied]
+    groups = context.broker.groups.describe_groups(group_ids, context.api_version)
     if context.api_version >= OPERATIONS_VERSION and request.include_authorized_operations:
         for described in groups:
             if not described.error_code:

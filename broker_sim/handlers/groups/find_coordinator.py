@@ -62,14 +62,14 @@ def handle_find_coordinator(
     if by_keys:
         respond(messages.FindCoordinatorResponse(coordinators=coordinators))
         return
-    (found,) = coordinators
+    (coordinator,) = coordinators
     respond(
         messages.FindCoordinatorResponse(
-            error_code=found.error_code,
-            error_message=MESSAGES[ErrorCode(found.error_code)],
-            node_id=found.node_id,
-            host=found.host,
-            port=found.port,
+            error_code=coordinator.error_code,
+            error_message=MESSAGES[ErrorCode(coordinator.error_code)],
+            node_id=coordinator.node_id,
+            host=coordinator.host,
+            port=coordinator.port,
         )
     )
 

@@ -37,11 +37,11 @@ def handle_leave_group(
     is_batched = context.api_version >= BATCHED_VERSION
     members = request.members if is_batched else [request.MemberIdentity(request.member_id)]
 
-    def answer(left: list[messages.LeaveGroupResponse.MemberResponse]) -> None:
+    def answer(members_left: list[messages.LeaveGroupResponse.MemberResponse]) -> None:
         if is_batched:
-            respond(messages.LeaveGroupResponse(members=left))
+            respond(messages.LeaveGroupResponse(members=members_left))
         else:
-            respond(messages.LeaveGroupResponse(error_code=left[0].error_code))
+            respond(messages.LeaveGroupResponse(error_code=members_left[0].error_code))
 
     def fail(error: ApiError) -> None:
         respond(refuse(request, context, error.error_code))

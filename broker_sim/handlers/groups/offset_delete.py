@@ -43,17 +43,17 @@ def handle_offset_delete(
     image = context.broker.image
     valid: list[tuple[str, int]] = []
     refused: list[tuple[tuple[str, int], ErrorCode]] = []
-    for asked in request.topics:
-        topic = image.topics.get(asked.name)
-        for partition in asked.partitions:
+    for requested_topic in request.topics:
+        topic = image.topics.get(requested_topic.name)
+        for partition in requested_topic.partitions:
             index = partition.partition_index
-            error_code = denied_or_injected_error(context, asked.name, index, denied)
+            error_code = denied_or_injected_error(context, requested_topic.name, index, denied)
             if not error_code and (topic is None or topic.partition(index) is None):
                 error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if error_code:
-                refused.append(((asked.name, index), error_code))
+                refused.append(((requested_topic.name, index), error_code))
             else:
-                valid.append((asked.name, index))
+                valid.append((requested_topic.name, index))
 
     def done(errors: Sequence[ErrorCode]) -> None:
         topics = by_topic(

@@ -46,8 +46,8 @@ def handle_offset_fetch(
     respond: Callable[[messages.OffsetFetchResponse], None],
 ) -> None:
     """Answer once every group of the request has its answer."""
-    asked = _asked_groups(request, context.api_version)
-    answers: list[Group | None] = [None] * len(asked)
+    requested_groups = _asked_groups(request, context.api_version)
+    answers: list[Group | None] = [None] * len(requested_groups)
 
     def take(index: int, answer: Group) -> None:
         answers[index] = answer
@@ -55,9 +55,9 @@ def handle_offset_fetch(
         if len(groups) == len(answers):
             respond(_response(groups, context.api_version))
 
-    if not asked:
+    if not requested_groups:
         respond(messages.OffsetFetchResponse())
-    for index, group in enumerate(asked):
+    for index, group in enumerate(requested_groups):
         _fetch(group, request.require_stable, context, partial(take, index))
 
 
@@ -71,22 +71,22 @@ def _asked_groups(request: messages.OffsetFetchRequest, api_version: int) -> lis
 
 
 def _fetch(
-    asked: AskedGroup, require_stable: bool, context: RequestContext, on_answer: Callable[[Group], object]
+    requested: AskedGroup, require_stable: bool, context: RequestContext, on_answer: Callable[[Group], object]
 ) -> None:
     def fail(error: ApiError) -> None:
         error_code = error.error_code
         if error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
             error_code = ErrorCode.NOT_COORDINATOR
-        on_answer(_failed(asked, error_code, context.api_version))
+        on_answer(_failed(requested, error_code, context.api_version))
 
     describe = AclOperation.DESCRIBE
-    denial = authorization_error(context, describe, ResourceType.GROUP, asked.group_id)
+    denial = authorization_error(context, describe, ResourceType.GROUP, requested.group_id)
     if denial:
-        on_answer(_failed(asked, denial, context.api_version))
+        on_answer(_failed(requested, denial, context.api_version))
         return
     by_id = context.api_version >= TOPIC_ID_VERSION
     topic_names = context.broker.image.topic_names
-    names = [topic_names.get(topic.topic_id, "") if by_id else topic.name for topic in asked.topics or ()]
+    names = [topic_names.get(topic.topic_id, "") if by_id else topic.name for topic in requested.topics or ()]
     denied = _hidden(context, filter(None, names))
 
     def error_of(topic: str, partition: int) -> ErrorCode:
@@ -94,12 +94,12 @@ def _fetch(
 
     def show(answer: Group) -> None:
         """Leave out topics of the group that the client has not named and may not describe."""
-        if asked.topics is None:
+        if requested.topics is None:
             hidden = _hidden(context, (topic.name for topic in answer.topics))
             answer.topics = [topic for topic in answer.topics if topic.name not in hidden]
         on_answer(answer)
 
-    query = OffsetQuery(asked, require_stable, by_id, error_of)
+    query = OffsetQuery(requested, require_stable, by_id, error_of)
     context.broker.groups.offset_fetch(query, show, fail)
 
 
@@ -108,15 +108,15 @@ def _hidden(context: RequestContext, names: Iterable[str]) -> AbstractSet[str]:
     return unauthorized_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
 
 
-def _failed(asked: AskedGroup, error_code: ErrorCode, api_version: int) -> Group:
+def _failed(requested: AskedGroup, error_code: ErrorCode, api_version: int) -> Group:
     """Return the answer of a group that failed; version 1 has errors for partitions only."""
     if api_version >= GROUP_ERROR_VERSION:
-        return Group(group_id=asked.group_id, error_code=error_code)
+        return Group(group_id=requested.group_id, error_code=error_code)
     topics = [
         Topic(name=topic.name, partitions=[no_offset(index, error_code) for index in topic.partition_indexes])
-        for topic in asked.topics or ()
+        for topic in requested.topics or ()
     ]
-    return Group(group_id=asked.group_id, topics=topics)
+    return Group(group_id=requested.group_id, topics=topics)
 
 
 def _response(groups: list[Group], api_version: int) -> messages.OffsetFetchResponse:

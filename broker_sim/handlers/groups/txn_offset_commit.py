@@ -43,8 +43,8 @@ def handle_txn_offset_commit(
     denial = authorization_error(
         context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
     ) or authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
-    asked = [(topic.name, None, topic.partitions) for topic in request.topics]
-    offsets, refused = check_offsets(asked, context, denial)
+    requested_topics = [(topic.name, None, topic.partitions) for topic in request.topics]
+    offsets, refused = check_offsets(requested_topics, context, denial)
 
     api, version = context.api_key, context.api_version
 

@@ -71,8 +71,8 @@ def _filter(components: Sequence[Request.ComponentData]) -> tuple[dict[str, str 
                 types.add(kind)
         else:
             raise _invalid(f"Unknown match type {match_type}")
-    asked = types.union(names)
-    if IP in asked and len(asked) > 1:
+    entity_types = types.union(names)
+    if IP in entity_types and len(entity_types) > 1:
         raise _invalid(
             "Invalid entity filter component combination. IP filter component should not be used"
             " with user or clientId filter component."

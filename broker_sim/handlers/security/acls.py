@@ -43,12 +43,12 @@ def handle_describe_acls(
     respond: Callable[[messages.DescribeAclsResponse], None],
 ) -> None:
     """List the rules that the filter means."""
-    wanted = _filter(request)
+    acl_filter = _filter(request)
     if context.broker.authorizer is None:
         text = "No Authorizer is configured on the broker"
         respond(Described(error_code=ErrorCode.SECURITY_DISABLED, error_message=text))
         return
-    found = context.broker.image.acls.matching(wanted)
+    matching_acls = context.broker.image.acls.matching(acl_filter)
     resources = [
         Described.DescribeAclsResource(
             resource_type,
@@ -56,7 +56,7 @@ def handle_describe_acls(
             pattern_type,
             [Described.AclDescription(acl.principal, acl.host, acl.operation, acl.permission) for acl in acls],
         )
-        for (resource_type, resource_name, pattern_type), acls in groupby(found, _pattern)
+        for (resource_type, resource_name, pattern_type), acls in groupby(matching_acls, _pattern)
     ]
     respond(Described(resources=resources))
 
@@ -65,7 +65,7 @@ def handle_create_acls(
     request: messages.CreateAclsRequest, context: RequestContext, respond: Callable[[messages.CreateAclsResponse], None]
 ) -> None:
     """Create the rules, each for itself."""
-    acls = [_acl(asked) for asked in request.creations]
+    acls = [_acl(creation) for creation in request.creations]
 
     def answer(outcomes: Sequence[Outcome]) -> None:
         results = [
@@ -82,14 +82,16 @@ def handle_create_acls(
         answer([Outcome(ErrorCode.UNKNOWN_SERVER_ERROR)] * len(acls))
         return
     refused = {index: refusal for index, acl in enumerate(acls) if (refusal := _refusal(acl))}
-    wanted = [acl for index, acl in enumerate(acls) if index not in refused]
+    valid = [acl for index, acl in enumerate(acls) if index not in refused]
 
     def merge(outcomes: Sequence[Outcome]) -> None:
         in_order = iter(outcomes)
         answer([refused.get(index) or next(in_order) for index in range(len(acls))])
 
     context.broker.controller.call(
-        lambda controller: controller.create_acls(wanted), merge, lambda error: merge([_outcome(error)] * len(wanted))
+        lambda controller: controller.create_acls(valid),
+        merge,
+        lambda error: merge([_outcome(error)] * len(valid)),
     )
 
 
@@ -97,7 +99,7 @@ def handle_delete_acls(
     request: messages.DeleteAclsRequest, context: RequestContext, respond: Callable[[messages.DeleteAclsResponse], None]
 ) -> None:
     """Delete the rules that each filter means."""
-    filters = [_filter(asked) for asked in request.filters]
+    filters = [_filter(each) for each in request.filters]
 
     def answer(results: Sequence[DeletedAcls]) -> None:
         respond(Deleted(filter_results=[_filter_result(result) for result in results]))
@@ -116,31 +118,31 @@ def _pattern(acl: Acl) -> tuple[ResourceType, str, PatternType]:
     return acl.resource_type, acl.resource_name, acl.pattern_type
 
 
-def _filter(asked: messages.DescribeAclsRequest | messages.DeleteAclsRequest.DeleteAclsFilter) -> AclFilter:
-    kind, pattern_type = asked.resource_type_filter, asked.pattern_type_filter
-    _check_given(kind, pattern_type, asked.operation, asked.permission_type)
+def _filter(fields: messages.DescribeAclsRequest | messages.DeleteAclsRequest.DeleteAclsFilter) -> AclFilter:
+    kind, pattern_type = fields.resource_type_filter, fields.pattern_type_filter
+    _check_given(kind, pattern_type, fields.operation, fields.permission_type)
     return AclFilter(
         ResourceType(kind),
-        asked.resource_name_filter,
+        fields.resource_name_filter,
         PatternType(pattern_type),
-        asked.principal_filter,
-        asked.host_filter,
-        AclOperation(asked.operation),
-        Permission(asked.permission_type),
+        fields.principal_filter,
+        fields.host_filter,
+        AclOperation(fields.operation),
+        Permission(fields.permission_type),
     )
 
 
-def _acl(asked: messages.CreateAclsRequest.AclCreation) -> Acl:
-    kind, pattern_type = asked.resource_type, asked.resource_pattern_type
-    _check_given(kind, pattern_type, asked.operation, asked.permission_type)
+def _acl(creation: messages.CreateAclsRequest.AclCreation) -> Acl:
+    kind, pattern_type = creation.resource_type, creation.resource_pattern_type
+    _check_given(kind, pattern_type, creation.operation, creation.permission_type)
     return Acl(
         ResourceType(kind),
-        asked.resource_name,
+        creation.resource_name,
         PatternType(pattern_type),
-        asked.principal,
-        asked.host,
-        AclOperation(asked.operation),
-        Permission(asked.permission_type),
+        creation.principal,
+        creation.host,
+        AclOperation(creation.operation),
+        Permission(creation.permission_type),
     )
 
 

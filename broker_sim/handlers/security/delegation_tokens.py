@@ -57,8 +57,8 @@ def handle_create_delegation_token(
     def answer(token: DelegationToken) -> None:
         times = (token.issue_timestamp_ms, token.expiry_timestamp_ms, token.max_timestamp_ms)
         hmac = _hmac(context, token)
-        told = (*owner, *_requester(context, requester), *times)
-        respond(Created(ErrorCode.NONE, *told, token.token_id, hmac))
+        fields = (*owner, *_requester(context, requester), *times)
+        respond(Created(ErrorCode.NONE, *fields, token.token_id, hmac))
 
     code = _refusal(context, owner, renewers)
     if code is not None:
@@ -117,8 +117,8 @@ def handle_describe_delegation_token(
     if request.owners is not None:
         owners = [KafkaPrincipal(each.principal_type, each.principal_name) for each in request.owners]
     tokens = context.broker.image.delegation_tokens
-    found = (tokens[token_id] for token_id in hash_order(tokens, string_hash))
-    rows = [_described(context, token) for token in found if _is_told(context, token, owners)]
+    tokens_in_order = (tokens[token_id] for token_id in hash_order(tokens, string_hash))
+    rows = [_described(context, token) for token in tokens_in_order if _is_told(context, token, owners)]
     respond(Described(tokens=rows))
 
 

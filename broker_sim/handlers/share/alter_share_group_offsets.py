@@ -47,21 +47,21 @@ def handle_alter_share_group_offsets(
     topics = context.broker.image.topics
     names = [topic.topic_name for topic in request.topics]
     denied = unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, names)
-    answered = _AnsweredTopics(topics)
+    answered_topics = _AnsweredTopics(topics)
     altered_topics = []
     for topic in request.topics:
         name = topic.topic_name
         if name in denied:
-            answered.refuse(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            answered_topics.refuse(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif name not in topics:
-            answered.refuse(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            answered_topics.refuse(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
             altered_topics.append(topic)
 
     def altered(response: messages.AlterShareGroupOffsetsResponse) -> None:
         for topic in response.responses:
-            answered.get(topic.topic_name).partitions += topic.partitions
-        response.responses = answered.topics()
+            answered_topics.get(topic.topic_name).partitions += topic.partitions
+        response.responses = answered_topics.topics()
         respond(response)
 
     def failed(error: ApiError) -> None:

@@ -78,7 +78,7 @@ def _describe(
         on_group(Group(described.group_id))
     else:
         hidden = _hidden_topics(context, [topic.topic_name for topic in described.topics])
-        shown = [topic for topic in described.topics if topic.topic_name not in hidden]
+        visible_topics = [topic for topic in described.topics if topic.topic_name not in hidden]
         refused = [
             Topic(topic.topic_name, partitions=[_refused(number) for number in topic.partitions])
             for topic in described.topics
@@ -90,7 +90,7 @@ def _describe(
             on_group(group)
 
         context.broker.groups.shares.describe_offsets(
-            Request.DescribeShareGroupOffsetsRequestGroup(described.group_id, shown),
+            Request.DescribeShareGroupOffsetsRequestGroup(described.group_id, visible_topics),
             take,
             partial(_fail, described.group_id, on_group),
         )

@@ -30,7 +30,7 @@ from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.protocol import messages
 from broker_sim.replica import FetchIsolation, FetchParams
 from broker_sim.share.partition.acknowledgement import FailedRequestError
-from broker_sim.share.partition.acquisition import WantedRecords
+from broker_sim.share.partition.acquisition import AcquireLimits
 from broker_sim.share.partition.share_fetch import ShareFetch, rotate
 from broker_sim.share.session.share_session import ShareSessionKey
 
@@ -167,7 +167,7 @@ def _fetch(
         ShareFetch(
             request.group_id or "",
             _fetch_params(request, context, max_wait_ms),
-            WantedRecords(
+            AcquireLimits(
                 request.member_id or "",
                 request.max_records,
                 request.batch_size,

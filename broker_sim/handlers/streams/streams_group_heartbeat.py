@@ -105,9 +105,9 @@ def _create_topics(group_id: str, answer: HeartbeatAnswer, context: RequestConte
     topics.create(answer.topics_to_create.values(), keeps_errors_ms=2 * interval_ms)
     errors = topics.errors_of(names)
     if errors:
-        shown = ", ".join(f"{name} ({text})" for name, text in list(errors.items())[:SHOWN_ERRORS])
+        failures = ", ".join(f"{name} ({text})" for name, text in list(errors.items())[:SHOWN_ERRORS])
         more = len(errors) - SHOWN_ERRORS
-        _add_detail(answer, f"Creation failed: {shown}{f' and {more} more' if more > 0 else ''}.")
+        _add_detail(answer, f"Creation failed: {failures}{f' and {more} more' if more > 0 else ''}.")
 
 
 def _add_detail(answer: HeartbeatAnswer, detail: str) -> None:

@@ -22,19 +22,19 @@ CREATE_TIMEOUT_MS: Final = 30_000
 
 def create_coordinators_topic(name: str, broker: BrokerServices) -> None:
     """Ask the controller for the topic, and warn if it refuses: clients only see that they wait."""
-    wanted = creatable_topic(name, broker.config)
+    topic = creatable_topic(name, broker.config)
 
     def tell(outcome: Outcome) -> None:
         if outcome.ok or outcome.error_code is ErrorCode.TOPIC_ALREADY_EXISTS:
             return
         log.bind(broker.clock, node=f"broker-{broker.broker_id}").warning(
-            "topic_not_created", topic=wanted.name, error=outcome.error_code.name, reason=outcome.error_message
+            "topic_not_created", topic=topic.name, error=outcome.error_code.name, reason=outcome.error_message
         )
 
     forward(
         broker,
         CREATE_TIMEOUT_MS,
-        lambda controller: controller.create_topics([wanted], validate_only=False),
+        lambda controller: controller.create_topics([topic], validate_only=False),
         lambda results: tell(results[0].outcome),
         tell,
     )

@@ -68,12 +68,12 @@ def alter_configs_of(
     this broker or raises ApiError; without it they are a type that is not known.
     """
     broker = context.broker
-    named = Counter(_key(resource) for resource in resources)
+    counts = Counter(_key(resource) for resource in resources)
     outcomes: dict[tuple[int, str], Outcome] = {}
     changes: Changes[Change] = []
     for resource in resources:
         try:
-            _check_named_once(named[_key(resource)])
+            _check_named_once(counts[_key(resource)])
             if resource.resource_type == BROKER_LOGGER and alter_loggers is not None:
                 check_config_access(context, AclOperation.ALTER_CONFIGS, resource)
                 alter_loggers(resource)
@@ -105,12 +105,12 @@ def alter_configs_of(
         answer(())
 
 
-def _check_listeners(broker: BrokerServices, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+def _check_listeners(broker: BrokerServices, present: Mapping[str, str], configs: Mapping[str, str]) -> None:
     """Raise ApiError unless the listeners may have these; all else is left to the controller."""
-    if not any(without_listener(name) in PER_LISTENER for name in (*present, *wanted)):
+    if not any(without_listener(name) in PER_LISTENER for name in (*present, *configs)):
         return
     try:
-        broker.dynamic_config.validate(wanted)
+        broker.dynamic_config.validate(configs)
     except (ConfigError, MissingExtraError) as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
@@ -160,8 +160,8 @@ def check_own_id(broker_id: int, name: str, otherwise: str) -> None:
 
     `otherwise` is what is said to another id, with places for both.
     """
-    asked = id_named(name)
-    if asked is None:
+    requested_id = id_named(name)
+    if requested_id is None:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if asked != broker_id:
+    if requested_id != broker_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, otherwise.format(broker_id, name))

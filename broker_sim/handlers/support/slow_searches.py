@@ -16,7 +16,7 @@ from broker_sim.log.validator import reading_effort
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.log import TimestampAndOffset, WantedRecord
+    from broker_sim.log import RecordQuery, TimestampAndOffset
     from broker_sim.log.offset_lookup import Search
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol.record_batch import BatchHeader
@@ -51,10 +51,10 @@ class SlowSearches:
         search does.
         """
         lookup = self._lookups.setdefault((key, leader_epoch), _Lookup(self._would_take_long))
-        found = look_up(lookup.search, lookup.from_offset)
+        query = look_up(lookup.search, lookup.from_offset)
         if lookup.waiting:
             raise SlowSearchError
-        return found
+        return query
 
     def _would_take_long(self, header: BatchHeader) -> bool:
         """Count a batch in; return whether the request has searched too much with it."""
@@ -73,20 +73,20 @@ class _Lookup:
     def __init__(self, would_take_long: Callable[[BatchHeader], bool]) -> None:
         self._would_take_long = would_take_long
         self.from_offset = 0
-        self.waiting: list[tuple[WantedRecord, BatchHeader, bytes | memoryview]] = []
+        self.waiting: list[tuple[RecordQuery, BatchHeader, bytes | memoryview]] = []
         self._waiting_bytes = 0
-        self._found: dict[tuple[WantedRecord, BatchHeader], tuple[int, int] | ApiError | None] = {}
+        self._results: dict[tuple[RecordQuery, BatchHeader], tuple[int, int] | ApiError | None] = {}
 
-    def search(self, header: BatchHeader, batch: bytes | memoryview, wanted: WantedRecord) -> tuple[int, int] | None:
+    def search(self, header: BatchHeader, batch: bytes | memoryview, query: RecordQuery) -> tuple[int, int] | None:
         """Return what `find_record` does, or nothing of a batch that has to wait for `run`."""
-        if (wanted, header) in self._found:
-            found = self._found[wanted, header]
-            if isinstance(found, ApiError):
-                raise found
-            return found
+        if (query, header) in self._results:
+            result = self._results[query, header]
+            if isinstance(result, ApiError):
+                raise result
+            return result
         if not self.waiting and not self._would_take_long(header):
-            return find_record(batch, wanted)
-        self.waiting.append((wanted, header, batch))
+            return find_record(batch, query)
+        self.waiting.append((query, header, batch))
         self._waiting_bytes += header.size_bytes
         if len(self.waiting) >= MOST_BATCHES or self._waiting_bytes >= MOST_BYTES:
             raise SlowSearchError
@@ -96,14 +96,14 @@ class _Lookup:
         """Search the batches that wait, as far as the first one that has the record."""
         waiting, self.waiting = self.waiting, []
         self._waiting_bytes = 0
-        self._found.clear()
-        for wanted, header, batch in waiting:
+        self._results.clear()
+        for query, header, batch in waiting:
             self.from_offset = header.base_offset
-            found: tuple[int, int] | ApiError | None
+            result: tuple[int, int] | ApiError | None
             try:
-                found = find_record(batch, wanted)
+                result = find_record(batch, query)
             except ApiError as error:
-                found = error
-            self._found[wanted, header] = found
-            if found is not None:
+                result = error
+            self._results[query, header] = result
+            if result is not None:
                 return

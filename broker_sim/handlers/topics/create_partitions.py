@@ -43,10 +43,10 @@ def handle_create_partitions(
         for name in injected
         if name in denied and not injected[name]
     ]
-    wanted = [
+    new_partitions = [
         _new_partitions(topic) for topic in request.topics if not injected[topic.name] and topic.name not in denied
     ]
-    if not wanted:
+    if not new_partitions:
         respond(messages.CreatePartitionsResponse(results=refused))
         return
 
@@ -59,9 +59,9 @@ def handle_create_partitions(
     forward(
         context.broker,
         request.timeout_ms,
-        lambda controller: controller.create_partitions(wanted, request.validate_only, quota.record),
+        lambda controller: controller.create_partitions(new_partitions, request.validate_only, quota.record),
         answer,
-        lambda outcome: answer((topic.name, outcome) for topic in wanted),
+        lambda outcome: answer((topic.name, outcome) for topic in new_partitions),
     )
 
 

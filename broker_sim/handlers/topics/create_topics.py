@@ -50,13 +50,13 @@ def handle_create_topics(
         for name in denied
         if not injected[name]
     ]
-    wanted = [
+    creatable_topics = [
         _creatable_topic(topic) for topic in request.topics if not injected[topic.name] and topic.name not in denied
     ]
-    if not wanted:
+    if not creatable_topics:
         respond(messages.CreateTopicsResponse(topics=refused))
         return
-    configs = {topic.name: topic.configs for topic in wanted}
+    configs = {topic.name: topic.configs for topic in creatable_topics}
     quota = mutation_quota(context, STRICT_QUOTA_VERSION)
 
     def answer(results: list[CreateTopicResult]) -> None:
@@ -70,14 +70,14 @@ def handle_create_topics(
     def refuse(outcome: Outcome) -> None:
         failed = [
             TopicResult(name=topic.name, error_code=outcome.error_code, error_message=outcome.error_message)
-            for topic in wanted
+            for topic in creatable_topics
         ]
         respond(messages.CreateTopicsResponse(topics=failed + refused))
 
     forward(
         context.broker,
         request.timeout_ms,
-        lambda controller: controller.create_topics(wanted, request.validate_only, quota.record),
+        lambda controller: controller.create_topics(creatable_topics, request.validate_only, quota.record),
         answer,
         refuse,
     )
@@ -131,12 +131,12 @@ def _effective_configs(
 
     As in Kafka, what the request sets is returned as it was written.
     """
-    given = {name: value for name, value in topic_configs.items() if value is not None}
+    requested_configs = {name: value for name, value in topic_configs.items() if value is not None}
     cluster = broker.image.dynamic_cluster_configs()
-    entries = BrokerConfigs(broker.config, cluster, broker={}).describe_topic(given)
+    entries = BrokerConfigs(broker.config, cluster, broker={}).describe_topic(requested_configs)
     return [
         messages.CreateTopicsResponse.CreatableTopicConfigs(
-            name=entry.name, value=given.get(entry.name, entry.value), config_source=entry.source
+            name=entry.name, value=requested_configs.get(entry.name, entry.value), config_source=entry.source
         )
         for entry in sorted(entries, key=lambda entry: entry.name)
     ]

@@ -38,13 +38,13 @@ def handle_delete_topics(
     respond: Callable[[messages.DeleteTopicsResponse], None],
 ) -> None:
     """Delete the topics, each named by its name or its id."""
-    asked = [Topic(name) for name in request.topic_names] + request.topics
-    wanted: list[str | bytes] = []
+    requested_topics = [Topic(name) for name in request.topic_names] + request.topics
+    names_and_ids: list[str | bytes] = []
     refused: list[TopicResult] = []
-    for topic in asked:
+    for topic in requested_topics:
         refusal = _refusal(topic, context)
         if refusal is None:
-            wanted.append(topic.topic_id if topic.name is None else topic.name)
+            names_and_ids.append(topic.topic_id if topic.name is None else topic.name)
         else:
             refused.append(refusal)
 
@@ -59,13 +59,13 @@ def handle_delete_topics(
         disabled = error_code is ErrorCode.TOPIC_DELETION_DISABLED
         if disabled and context.api_version < DELETION_DISABLED_VERSION:
             error_code = ErrorCode.INVALID_REQUEST
-        failed = [TopicResult(topic.name, topic.topic_id, error_code) for topic in asked]
+        failed = [TopicResult(topic.name, topic.topic_id, error_code) for topic in requested_topics]
         respond(messages.DeleteTopicsResponse(responses=failed))
 
     forward(
         context.broker,
         request.timeout_ms,
-        lambda controller: controller.delete_topics(wanted, quota.record),
+        lambda controller: controller.delete_topics(names_and_ids, quota.record),
         answer,
         refuse,
     )
@@ -94,8 +94,8 @@ def _denial(topic: Topic, name: str, context: RequestContext) -> TopicResult | N
     """
 
     def may(operation: AclOperation, resource_type: ResourceType, resource: str) -> bool:
-        asked = resource_type is ResourceType.TOPIC
-        return is_authorized(context, operation, resource_type, resource, logs_denial=asked)
+        is_topic = resource_type is ResourceType.TOPIC
+        return is_authorized(context, operation, resource_type, resource, logs_denial=is_topic)
 
     if may(AclOperation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME):
         return None
@@ -107,8 +107,8 @@ def _denial(topic: Topic, name: str, context: RequestContext) -> TopicResult | N
     if is_seen and name not in context.broker.image.topics:
         return None  # the controller says that there is none
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    told = name if is_seen and by_id else topic.name
-    return TopicResult(told, topic.topic_id, code, ERROR_TEXTS[code])
+    visible_name = name if is_seen and by_id else topic.name
+    return TopicResult(visible_name, topic.topic_id, code, ERROR_TEXTS[code])
 
 
 def _topic_result(result: DeleteTopicResult) -> TopicResult:

@@ -86,13 +86,13 @@ def _named_topics(request: messages.MetadataRequest, context: RequestContext) ->
     """Describe each topic asked for once; if one is asked for by id, names alone are ignored."""
     broker = context.broker
     image = broker.image
-    asked = request.topics or ()
-    ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != NO_TOPIC_ID)
+    requested_topics = request.topics or ()
+    ids = dict.fromkeys(topic.topic_id for topic in requested_topics if topic.topic_id != NO_TOPIC_ID)
     if ids:
-        known = [image.topic_names[topic_id] for topic_id in ids if topic_id in image.topic_names]
-        denied = _denied(context, known)
+        existing_names = [image.topic_names[topic_id] for topic_id in ids if topic_id in image.topic_names]
+        denied = _denied(context, existing_names)
         return [_by_id(context, image, topic_id, denied) for topic_id in ids]
-    names = list(dict.fromkeys(topic.name or "" for topic in asked))
+    names = list(dict.fromkeys(topic.name or "" for topic in requested_topics))
     denied = _denied(context, names)
     creates = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
     missing = [name for name in names if name not in denied and name not in image.topics]
@@ -149,10 +149,10 @@ def _by_id(context: RequestContext, image: MetadataImage, topic_id: bytes, denie
 def _auto_create(context: RequestContext, names: list[str]) -> None:
     """Create the topics as the client's own CreateTopics would; above its quota nothing is created."""
     broker = context.broker
-    wanted = [creatable_topic(name, broker.config) for name in names]
+    topics = [creatable_topic(name, broker.config) for name in names]
     quota = mutation_quota(context, strict_since_version=0)
     broker.controller.call(
-        lambda controller: controller.create_topics(wanted, charge=quota.record), lambda _: None, lambda _: None
+        lambda controller: controller.create_topics(topics, charge=quota.record), lambda _: None, lambda _: None
     )
 
 

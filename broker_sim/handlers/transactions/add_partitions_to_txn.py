@@ -64,11 +64,11 @@ def handle_add_partitions_to_txn(
     )
 
     def answer(errors: Mapping[TopicPartition, ErrorCode]) -> None:
-        told = {
+        errors_of_version = {
             partition: error_of_version(context.api_key, context.api_version, error_code)
             for partition, error_code in errors.items()
         }
-        topics = _by_topic(told)
+        topics = _by_topic(errors_of_version)
         respond(messages.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics))
 
     denial = authorization_error(

@@ -51,7 +51,7 @@ def handle_list_transactions(
         respond(refuse(request, context, ErrorCode.INVALID_REGULAR_EXPRESSION))
         return
     passes = _filter(request, context.broker.clock.wall_clock_ms())
-    listed = [
+    states_of_client = [
         State(metadata.transactional_id, metadata.producer_id, metadata.state.state_name)
         for metadata in states.each()
         if passes(metadata)
@@ -69,13 +69,13 @@ def handle_list_transactions(
         )
 
     if pattern is None:
-        answer(listed)
+        answer(states_of_client)
         return
     match_at_once_or_beside(
-        partial(_matching, pattern, listed),
+        partial(_matching, pattern, states_of_client),
         answer,
         [pattern],
-        [one.transactional_id for one in listed],
+        [one.transactional_id for one in states_of_client],
         context.broker.run_beside,
     )
 
@@ -86,8 +86,8 @@ def _pattern(request: messages.ListTransactionsRequest) -> Pattern | None:
     return compile_pattern(text) if text else None
 
 
-def _matching(pattern: Pattern, listed: Iterable[State]) -> list[State]:
-    return [one for one in listed if pattern.matches(one.transactional_id)]
+def _matching(pattern: Pattern, transactions: Iterable[State]) -> list[State]:
+    return [one for one in transactions if pattern.matches(one.transactional_id)]
 
 
 def _filter(request: messages.ListTransactionsRequest, now_ms: int) -> Callable[[TransactionMetadata], bool]:

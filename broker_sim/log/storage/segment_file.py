@@ -49,10 +49,10 @@ class SegmentFile:
         if self._guard.is_failed:
             self._guard.check()
         try:
-            written = self.files.write(self.path, batch, position)
-            while written < len(batch):
-                rest = memoryview(batch)[written:]
-                written += self.files.write(self.path, rest, position + written)
+            byte_count = self.files.write(self.path, batch, position)
+            while byte_count < len(batch):
+                rest = memoryview(batch)[byte_count:]
+                byte_count += self.files.write(self.path, rest, position + byte_count)
         except OSError as error:
             self._cut(position)
             raise self._guard.failed(f"append to {self.path.name}", error) from error
@@ -121,10 +121,10 @@ def write_synced(files: FileSystem, path: StoragePath, batches: Iterable[bytes],
     position = 0
     files.create(path)
     for batch in batches:
-        written = 0
-        while written < len(batch):
-            written += files.write(path, memoryview(batch)[written:], position + written)
-        position += written
+        byte_count = 0
+        while byte_count < len(batch):
+            byte_count += files.write(path, memoryview(batch)[byte_count:], position + byte_count)
+        position += byte_count
     files.sync(path)
     files.set_modified(path, modified_ns)
     files.close(path)

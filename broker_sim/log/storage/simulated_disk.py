@@ -377,10 +377,10 @@ class SimulatedPath:
         """Replace the whole content."""
         disk = self._disk
         disk.create(self)
-        written = 0
-        while written < len(data):
-            written += disk.write(self, data[written:], written)
-        return written
+        byte_count = 0
+        while byte_count < len(data):
+            byte_count += disk.write(self, data[byte_count:], byte_count)
+        return byte_count
 
     def touch(self) -> None:
         """Create an empty file if there is none."""

@@ -73,10 +73,10 @@ class SimulatedFile:
         sector, and possibly without one sector in between. A write that has grown the file survives only with all
         of the journal before it.
         """
-        written = [each.take_back(self.content) for each in reversed(self._unflushed)]
+        writes = [each.take_back(self.content) for each in reversed(self._unflushed)]
         changes = [
             (each.position, data)
-            for each, data in zip(self._unflushed, reversed(written), strict=True)
+            for each, data in zip(self._unflushed, reversed(writes), strict=True)
             if each.metadata_changes <= metadata_changes
         ]
         stored = bytes(self.content)

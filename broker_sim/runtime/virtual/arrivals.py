@@ -94,13 +94,13 @@ class MeetingArrivals(ArrivalOrder):
     def place_of_next(self, waiting: Sequence[Link], at: Place) -> int:
         """Return the place of the sender's oldest message, and note who else could have been first."""
         links = _meeting(waiting)
-        chosen = links[0]
+        link_of_turn = links[0]
         for link in links:
             if str(link[0]) == self._first.get(at):
-                chosen = link
-        others = tuple(str(source) for source, _ in links if source != chosen[0])
+                link_of_turn = link
+        others = tuple(str(source) for source, _ in links if source != link_of_turn[0])
         self._meetings.append(_Meeting(at, others if at not in self._first else ()))
-        return waiting.index(chosen)
+        return waiting.index(link_of_turn)
 
     def changes(self, behind: int) -> Iterator[tuple[Place, str, int]]:
         """Yield what other senders could be first, as `MeetingOrder.changes` does for processes."""

@@ -145,16 +145,16 @@ class GivenOrder(TaskOrder):
         deviation, goes_on = self._given.get((at_ns, step)), self._goes_on
         self._goes_on = None
         if deviation is not None:
-            place, left = deviation.place, deviation.length - 1
+            place, remaining = deviation.place, deviation.length - 1
         elif goes_on is not None and goes_on[:2] == (at_ns, step):
-            place, left = oldest_of(goes_on[2], ready), goes_on[3] - 1
+            place, remaining = oldest_of(goes_on[2], ready), goes_on[3] - 1
         else:
             return 0
         if place >= len(ready) or not _may_go_first(ready, place):
             return 0
         process = process_of(ready[place])
-        if left and process is not None:
-            self._goes_on = at_ns, step + 1, process, left
+        if remaining and process is not None:
+            self._goes_on = at_ns, step + 1, process, remaining
         return place
 
 

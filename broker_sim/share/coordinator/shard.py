@@ -109,7 +109,7 @@ class ShareShard:
         )
         return Result(StateOutcome(), [records.snapshot(key, begun)])
 
-    def write_state(self, key: SharePartitionKey, written: WrittenState) -> Result[StateOutcome]:
+    def write_state(self, key: SharePartitionKey, write: WrittenState) -> Result[StateOutcome]:
         """Write changes of the state, for the leader of the share partition.
 
         Errors: INVALID_REQUEST (also for one that is not initialized), FENCED_LEADER_EPOCH,
@@ -121,15 +121,15 @@ class ShareShard:
         error = (
             self._negative(key)
             or self._uninitialized(key, "Write")
-            or self._fenced_leader(key, written.leader_epoch)
-            or self._fenced_state(key, written.state_epoch)
+            or self._fenced_leader(key, write.leader_epoch)
+            or self._fenced_state(key, write.state_epoch)
             or self._unknown(key)
-            or _reversed_batch(written)
-            or self._too_many_batches(key, written)
+            or _reversed_batch(write)
+            or self._too_many_batches(key, write)
         )
         if error is not None:
             return Result(error)
-        record = self._record(key, written, self.states[key].leader_epoch)
+        record = self._record(key, write, self.states[key].leader_epoch)
         return Result(StateOutcome(), [record], shares_batch=True)
 
     def read_state(self, key: SharePartitionKey, leader_epoch: int) -> Result[ReadState]:
@@ -183,13 +183,13 @@ class ShareShard:
             return Result(error)
         return Result(StateOutcome(), [records.tombstone(key)] if key in self.states else ())
 
-    def _record(self, key: SharePartitionKey, written: WrittenState, leader_epoch: int) -> CoordinatorRecord:
+    def _record(self, key: SharePartitionKey, write: WrittenState, leader_epoch: int) -> CoordinatorRecord:
         """Return an update, or a snapshot after enough of them."""
         state = self.states[key]
         if self._updates.get(key, 0) >= self._most_updates:
             now_ms = self._now_ms()
-            return records.snapshot(key, state.snapshot_of(written, leader_epoch, now_ms))
-        return records.update(key, state.update_of(written, leader_epoch))
+            return records.snapshot(key, state.snapshot_of(write, leader_epoch, now_ms))
+        return records.update(key, state.update_of(write, leader_epoch))
 
     # -- checks ---------------------------------------------------------------------------------
 
@@ -219,17 +219,17 @@ class ShareShard:
             return _failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return None
 
-    def _too_many_batches(self, key: SharePartitionKey, written: WrittenState) -> StateOutcome | None:
+    def _too_many_batches(self, key: SharePartitionKey, write: WrittenState) -> StateOutcome | None:
         state = self.states[key]
-        count = len(written.state_batches)
+        count = len(write.state_batches)
         if count <= MOST_STATE_BATCHES:
             count += len(state.state_batches)
             if count <= MOST_STATE_BATCHES:
                 return None
-            start_offset = written.start_offset
+            start_offset = write.start_offset
             if start_offset == NO_CHANGE:
                 start_offset = state.start_offset
-            both = combine_state_batches(state.state_batches, written.state_batches, start_offset)
+            both = combine_state_batches(state.state_batches, write.state_batches, start_offset)
             if len(both) <= MOST_STATE_BATCHES:
                 return None
         return StateOutcome(ErrorCode.UNKNOWN_SERVER_ERROR, TOO_MANY_BATCHES)
@@ -299,8 +299,8 @@ class ShareShard:
         """Do nothing: no transaction writes here."""
 
 
-def _reversed_batch(written: WrittenState) -> StateOutcome | None:
-    for batch in written.state_batches:
+def _reversed_batch(write: WrittenState) -> StateOutcome | None:
+    for batch in write.state_batches:
         if batch.last_offset < batch.first_offset:
             text = REVERSED_BATCH.format(batch.first_offset, batch.last_offset)
             return StateOutcome(ErrorCode.INVALID_REQUEST, text)

@@ -50,29 +50,29 @@ class ShareGroupOffset(NamedTuple):
             write_timestamp_ms=now_ms,
         )
 
-    def snapshot_of(self, written: WrittenState, leader_epoch: int, now_ms: int) -> ShareGroupOffset:
+    def snapshot_of(self, write: WrittenState, leader_epoch: int, now_ms: int) -> ShareGroupOffset:
         """Return the next snapshot, with the changes of a write."""
         start_offset = self.start_offset
-        if written.start_offset != NO_CHANGE:
-            start_offset = written.start_offset
+        if write.start_offset != NO_CHANGE:
+            start_offset = write.start_offset
         return self._replace(
             snapshot_epoch=self.snapshot_epoch + 1,
             leader_epoch=leader_epoch,
             start_offset=start_offset,
-            delivery_complete_count=written.delivery_complete_count,
-            state_batches=combine_state_batches(self.state_batches, written.state_batches, start_offset),
+            delivery_complete_count=write.delivery_complete_count,
+            state_batches=combine_state_batches(self.state_batches, write.state_batches, start_offset),
             create_timestamp_ms=now_ms,
             write_timestamp_ms=now_ms,
         )
 
-    def update_of(self, written: WrittenState, leader_epoch: int) -> ShareGroupOffset:
+    def update_of(self, write: WrittenState, leader_epoch: int) -> ShareGroupOffset:
         """Return an update of this snapshot, with only the changes of a write."""
         return ShareGroupOffset(
             snapshot_epoch=self.snapshot_epoch,
             leader_epoch=leader_epoch,
-            start_offset=written.start_offset,
-            delivery_complete_count=written.delivery_complete_count,
-            state_batches=combine_state_batches((), written.state_batches, written.start_offset),
+            start_offset=write.start_offset,
+            delivery_complete_count=write.delivery_complete_count,
+            state_batches=combine_state_batches((), write.state_batches, write.start_offset),
         )
 
     def merged(self, update: ShareGroupOffset) -> ShareGroupOffset:

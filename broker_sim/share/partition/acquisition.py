@@ -36,8 +36,8 @@ MINIMUM_THROTTLE_LIMIT: Final = 2
 """Lowest number of deliveries from which on records are delivered in smaller numbers."""
 
 
-class WantedRecords(NamedTuple):
-    """The records that a member asks for."""
+class AcquireLimits(NamedTuple):
+    """The member that acquires records, and how many it takes at most."""
 
     member_id: str
     max_records: int
@@ -55,25 +55,25 @@ class Acquisition:
         "_fetched",
         "_first_offset",
         "_last_offset",
+        "_limits",
         "_locks",
         "_max_delivery_count",
         "_records",
         "_remaining",
         "_throttle_limit",
-        "_wanted",
     )
 
     def __init__(
         self,
         records: InFlightRecords,
         locks: AcquisitionLocks,
-        wanted: WantedRecords,
+        limits: AcquireLimits,
         fetched: FetchedRecords,
         max_delivery_count: int,
     ) -> None:
         self._records = records
         self._locks = locks
-        self._wanted = wanted
+        self._limits = limits
         self._fetched = fetched
         self._max_delivery_count = max_delivery_count
         self._throttle_limit = max(MINIMUM_THROTTLE_LIMIT, (max_delivery_count + 1) // 2)
@@ -106,7 +106,7 @@ class Acquisition:
 
         At the limit of records in flight, only records that are in flight already can be acquired.
         """
-        records, max_records = self._records, self._wanted.max_records
+        records, max_records = self._records, self._limits.max_records
         self._remaining = min(max_records, max_in_flight_records - records.count)
         if self._remaining <= 0 and fetch_offset <= records.end_offset:
             self._remaining = min(max_records, records.end_offset - fetch_offset + 1)
@@ -151,21 +151,21 @@ class Acquisition:
         whole = batch.batch_state
         if whole is not None and not whole.is_acquirable:
             return 0
-        is_limited = self._wanted.is_limit and batch.record_count > self._remaining
+        is_limited = self._limits.is_limit and batch.record_count > self._remaining
         is_wanted = batch.is_within(self._first_offset, self._last_offset)
         if whole is None or not is_wanted or is_limited or is_throttled:
             batch.split(self._locks)
             return self._acquire_some(batch)
-        whole.acquire(self._wanted.member_id)
-        whole.lock = self._locks.lock(self._wanted.member_id, batch.first_offset, batch.last_offset)
+        whole.acquire(self._limits.member_id)
+        whole.lock = self._locks.lock(self._limits.member_id, batch.first_offset, batch.last_offset)
         self._acquired.append(AcquiredRange(batch.first_offset, batch.last_offset, whole.delivery_count))
         return batch.record_count
 
     def _acquire_some(self, batch: InFlightBatch) -> int:
         """Acquire the available records of a split batch; return their number."""
-        member_id = self._wanted.member_id
+        member_id = self._limits.member_id
         isolates_last = self._max_delivery_count > MINIMUM_THROTTLE_LIMIT
-        most = self._remaining if self._wanted.is_limit else batch.record_count
+        most = self._remaining if self._limits.is_limit else batch.record_count
         is_throttled = False
         count = 0
         acquired: list[AcquiredRange] = []
@@ -182,13 +182,13 @@ class Acquisition:
                 throttled = max(1, batch.record_count >> halvings)
                 if throttled > count:
                     most = min(most, throttled)
-            taken = 1 if is_last_delivery else min(last_offset - first_offset + 1, most - count)
-            last_taken = first_offset + taken - 1
+            record_count = 1 if is_last_delivery else min(last_offset - first_offset + 1, most - count)
+            last_taken = first_offset + record_count - 1
             own = batch.cut_out(first_offset, last_taken, self._locks)
             own.acquire(member_id)
             own.lock = self._locks.lock(member_id, first_offset, last_taken)
             acquired.append(AcquiredRange(first_offset, last_taken, own.delivery_count))
-            count += taken
+            count += record_count
             if is_last_delivery or count == most:
                 break
         accumulate(self._acquired, acquired)
@@ -207,7 +207,7 @@ class Acquisition:
 
     def _acquire_new(self, first_offset: int, last_offset: int) -> None:
         """Begin batches for records that were not in flight here."""
-        records, is_limit = self._records, self._wanted.is_limit
+        records, is_limit = self._records, self._limits.is_limit
         if not records.batches and records.end_offset > first_offset:
             first_offset = records.end_offset  # the records before it are completed
         limit = self._remaining
@@ -232,7 +232,7 @@ class Acquisition:
 
     def _divide(self, first_offset: int, last_offset: int) -> list[AcquiredRange]:
         """Return ranges of about `batch_size` records that begin where batches of the log do."""
-        batch_size = self._wanted.batch_size
+        batch_size = self._limits.batch_size
         ranges: list[AcquiredRange] = []
         start = first_offset
         if last_offset - first_offset + 1 > batch_size:
@@ -253,7 +253,7 @@ class Acquisition:
             self._begin(first_offset, last_offset)
             return AcquiredRange(first_offset, last_offset, 1)
         last_acquired = first_offset + limit - 1
-        state = InFlightState(RecordState.ACQUIRED, 1, self._wanted.member_id)
+        state = InFlightState(RecordState.ACQUIRED, 1, self._limits.member_id)
         batch = InFlightBatch(first_offset, last_offset, state)
         batch.split_after(last_acquired, self._locks)
         self._records.finds_next_fetch_offset = True
@@ -261,7 +261,7 @@ class Acquisition:
         return AcquiredRange(first_offset, last_acquired, 1)
 
     def _begin(self, first_offset: int, last_offset: int) -> None:
-        member_id = self._wanted.member_id
+        member_id = self._limits.member_id
         lock = self._locks.lock(member_id, first_offset, last_offset)
         state = InFlightState(RecordState.ACQUIRED, 1, member_id, lock)
         self._records.batches.put(InFlightBatch(first_offset, last_offset, state))

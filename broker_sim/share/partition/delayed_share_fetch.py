@@ -208,7 +208,7 @@ class DelayedShareFetch(DelayedRequest):
     ) -> dict[TopicIdPartition, SharePartitionData]:
         """Let the member acquire the records that were read, up to its maximum."""
         answers: dict[TopicIdPartition, SharePartitionData] = {}
-        wanted = self._fetch.wanted
+        limits = self._fetch.limits
         for partition, data in read.items():
             share_partition = self._partitions[partition]
             if data.error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -221,16 +221,16 @@ class DelayedShareFetch(DelayedRequest):
             fetched = FetchedRecords(
                 data.records,
                 data.aborted_transactions,
-                last_offset=share_partition.last_acquirable_offset(offsets[partition], wanted.max_records),
+                last_offset=share_partition.last_acquirable_offset(offsets[partition], limits.max_records),
             )
-            acquired = share_partition.acquire(wanted, offsets[partition], fetched)
+            acquired = share_partition.acquire(limits, offsets[partition], fetched)
             if not acquired:
                 answers[partition] = SharePartitionData()
                 continue
             records = fetched.slice(acquired[0].first_offset, acquired[-1].last_offset)
             answers[partition] = SharePartitionData(records=records, acquired=acquired)
             count = sum(acquired_range.record_count for acquired_range in acquired)
-            wanted = wanted._replace(max_records=wanted.max_records - count)
+            limits = limits._replace(max_records=limits.max_records - count)
         return answers
 
     def _follow_log_start(self, partition: TopicIdPartition, share_partition: SharePartition) -> bool:

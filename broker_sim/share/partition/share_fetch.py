@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError
     from broker_sim.metadata.topic_partition import TopicIdPartition
     from broker_sim.replica import FetchParams
-    from broker_sim.share.partition.acquisition import WantedRecords
+    from broker_sim.share.partition.acquisition import AcquireLimits
     from broker_sim.share.partition.fetched_records import AcquiredRange
 
     OnFetched = Callable[[Mapping["TopicIdPartition", "SharePartitionData"]], object]
@@ -47,19 +47,19 @@ class SharePartitionData:
 class ShareFetch:
     """A request to fetch for a member; `on_done` is called once, with the answers of partitions."""
 
-    __slots__ = ("_erroneous", "_on_done", "group_id", "is_completed", "params", "partitions", "wanted")
+    __slots__ = ("_erroneous", "_on_done", "group_id", "is_completed", "limits", "params", "partitions")
 
     def __init__(
         self,
         group_id: str,
         params: FetchParams,
-        wanted: WantedRecords,
+        limits: AcquireLimits,
         partitions: Sequence[TopicIdPartition],
         on_done: OnFetched,
     ) -> None:
         self.group_id = group_id
         self.params = params
-        self.wanted = wanted
+        self.limits = limits
         self.partitions = partitions
         self.is_completed = False
         self._erroneous: dict[TopicIdPartition, ErrorCode] = {}
@@ -68,7 +68,7 @@ class ShareFetch:
     @property
     def is_empty(self) -> bool:
         """Whether the fetch has nothing to fetch or to wait for."""
-        return not self.partitions or self.wanted.max_records == 0 or self.params.max_bytes == 0
+        return not self.partitions or self.limits.max_records == 0 or self.params.max_bytes == 0
 
     @property
     def has_error_in_all_partitions(self) -> bool:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, StateUpdate
-    from broker_sim.share.partition.acquisition import WantedRecords
+    from broker_sim.share.partition.acquisition import AcquireLimits
     from broker_sim.share.partition.acquisition_lock import AcquisitionLockTimerTask
     from broker_sim.share.partition.fetched_records import AcquiredRange, FetchedRecords
     from broker_sim.share.partition.log_reader import LogOffsetMetadata, LogReader
@@ -233,11 +233,11 @@ class SharePartition:
         most = self._settings.partition_max_record_locks(self.key.group_id)
         return self.records.last_acquirable_offset(fetch_offset, min(max_records, most))
 
-    def acquire(self, wanted: WantedRecords, fetch_offset: int, fetched: FetchedRecords) -> list[AcquiredRange]:
+    def acquire(self, limits: AcquireLimits, fetch_offset: int, fetched: FetchedRecords) -> list[AcquiredRange]:
         """Let a member acquire the fetched records; return the ranges that it has now."""
-        if self.state is not SharePartitionState.ACTIVE or wanted.max_records <= 0 or not fetched.batches:
+        if self.state is not SharePartitionState.ACTIVE or limits.max_records <= 0 or not fetched.batches:
             return []
-        acquisition = Acquisition(self.records, self._locks, wanted, fetched, self.max_delivery_count)
+        acquisition = Acquisition(self.records, self._locks, limits, fetched, self.max_delivery_count)
         acquired = acquisition.run(fetch_offset, self._settings.partition_max_record_locks(self.key.group_id))
         if acquired and fetched.aborted_transactions:
             return leave_out_aborted(self.records, self._locks, fetched, acquired)
@@ -311,9 +311,9 @@ class SharePartition:
         """Roll the changes back, with the count of completed records."""
         self._complete(updates, commit=False)
         records = self.records
-        for state, written in updates:
-            if written.delivery_state in TERMINAL_STATES and not state.is_terminal:
-                records.delivery_complete_count -= records.count_in(written.first_offset, written.last_offset)
+        for state, state_batch in updates:
+            if state_batch.delivery_state in TERMINAL_STATES and not state.is_terminal:
+                records.delivery_complete_count -= records.count_in(state_batch.first_offset, state_batch.last_offset)
         self._merge(updates)
 
     def _complete(self, updates: Sequence[StateUpdate], *, commit: bool) -> None:

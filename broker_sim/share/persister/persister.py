@@ -260,8 +260,8 @@ class Persister:
         for key, call in calls.items():
             outcome = outcomes.get(key)
             if outcome is None:
-                lost = ErrorCode.UNKNOWN_SERVER_ERROR if outcomes else ErrorCode.NETWORK_EXCEPTION
-                outcome = api.failed(lost, ERROR_TEXTS[lost])
+                error_code = ErrorCode.UNKNOWN_SERVER_ERROR if outcomes else ErrorCode.NETWORK_EXCEPTION
+                outcome = api.failed(error_code, ERROR_TEXTS[error_code])
             self._take_one(call, outcome)
         if not self._queue:
             return

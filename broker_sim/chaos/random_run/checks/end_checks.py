@@ -57,12 +57,12 @@ def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> 
     for number in range(schedule.partitions):
         log = _logs(cluster, number)[0]
         records: dict[int, bytes | None] = {}
-        written: Counter[bytes | None] = Counter()
+        counts: Counter[bytes | None] = Counter()
         for batch in batches_of(log):
             values = {record.offset: record.value for record in iter_records(batch)}
             records.update(values)
             if not parse_header(batch).is_control:
-                written.update(values.values())
+                counts.update(values.values())
         for one in history.acknowledged:
             value = records.get(one.offset)
             if one.partition != number or value == one.value:
@@ -76,7 +76,7 @@ def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> 
                     f"{one.leader_epoch}, at offset {one.offset} of partition {number}, where the log has "
                     f"{value!r}",
                 )
-        _check_written_once(history, number, written)
+        _check_written_once(history, number, counts)
         _check_reads(history, number, records)
 
 
@@ -86,8 +86,8 @@ def _may_be_replaced(schedule: Schedule, one: Acknowledged) -> bool:
 
 def _is_lost_with_power(cluster: VirtualCluster, one: Acknowledged) -> bool:
     return any(
-        lost.topic_partition == (TOPIC, one.partition) and lost.first_offset <= one.offset < lost.end_offset
-        for lost in cluster.lost_records
+        loss.topic_partition == (TOPIC, one.partition) and loss.first_offset <= one.offset < loss.end_offset
+        for loss in cluster.lost_records
     )
 
 
@@ -104,8 +104,8 @@ def _was_replaced(log: PartitionLog, one: Acknowledged) -> bool:
     return (epochs.latest_epoch or 0) > one.leader_epoch
 
 
-def _check_written_once(history: History, number: int, written: Counter[bytes | None]) -> None:
-    for value, count in written.items():
+def _check_written_once(history: History, number: int, counts: Counter[bytes | None]) -> None:
+    for value, count in counts.items():
         if count > 1:
             violated("no-duplicates", f"partition {number} has {value!r} {count} times")
         if value in history.refused:
@@ -185,9 +185,9 @@ def _check_all_or_nothing(transaction: Transaction) -> None:
 
     One that is in doubt was committed if any of it was read.
     """
-    written = [value for values in transaction.written.values() for value in values]
-    missing = [value for value in written if value not in transaction.seen]
-    wrote = f"{transaction} wrote {written}, of that {sorted(transaction.seen)} was read"
+    all_values = [value for values in transaction.written.values() for value in values]
+    missing = [value for value in all_values if value not in transaction.seen]
+    wrote = f"{transaction} wrote {all_values}, of that {sorted(transaction.seen)} was read"
     if transaction.seen and not transaction.may_be_committed:
         violated("aborted-transactions-are-not-read", wrote)
     elif missing and (transaction.seen or transaction.outcome is Outcome.COMMITTED):
@@ -206,10 +206,10 @@ def _check_offsets(cluster: VirtualCluster, schedule: Schedule, history: Transac
     for transactional_id in sorted({each.transactional_id for each in history.transactions}):
         group = group_of(transactional_id)
         for number in range(schedule.partitions):
-            taken = sorted(steps[transactional_id, number])
+            steps_in_order = sorted(steps[transactional_id, number])
             committed = max(_offset_of(coordinator, group, number), 0)
-            ends = [0, *(step.end for step in taken)]
-            begins = [*(step.begin for step in taken), committed]
+            ends = [0, *(step.end for step in steps_in_order)]
+            begins = [*(step.begin for step in steps_in_order), committed]
             if begins != ends:
                 violated(
                     "no-offset-without-its-records",

@@ -210,7 +210,7 @@ class _Assignment:
             while replicas and self._keeps_standby(task):
                 replicas -= 1
             missing.append((task, replicas))
-        missing.sort(key=lambda wanted: _by_subtopology(wanted[0]), reverse=True)
+        missing.sort(key=lambda entry: _by_subtopology(entry[0]), reverse=True)
         queue = self._process_queue()
         for task, replicas in missing:
             for _ in range(replicas):

@@ -187,8 +187,8 @@ def _partitions(
                 raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
             count = len(topic.partitions)
             # As in Kafka it is the number of tasks that tells whether a topic is too small for them.
-            shown = numbers[:count] if count < len(numbers) else _in_table_order(numbers)
-            yield Response.TopicPartition(name, shown)
+            numbers_in_text = numbers[:count] if count < len(numbers) else _in_table_order(numbers)
+            yield Response.TopicPartition(name, numbers_in_text)
 
 
 def _source_topics(subtopology: ConfiguredSubtopology) -> list[str]:

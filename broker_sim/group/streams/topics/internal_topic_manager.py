@@ -125,10 +125,10 @@ def _configure(subtopology: Subtopology, counts: _Counts) -> ConfiguredSubtopolo
 
 def _configured_topics(topics: Sequence[TopicInfo], counts: _Counts) -> dict[str, ConfiguredInternalTopic]:
     """Return the topics by name. Kafka cannot use a name or a configuration that comes twice."""
-    found = {topic.name: _configured_topic(topic, counts) for topic in topics}
-    if len(found) < len(topics):
+    configured = {topic.name: _configured_topic(topic, counts) for topic in topics}
+    if len(configured) < len(topics):
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    return {name: found[name] for name in hash_order(found, string_hash)}
+    return {name: configured[name] for name in hash_order(configured, string_hash)}
 
 
 def _configured_topic(topic: TopicInfo, counts: _Counts) -> ConfiguredInternalTopic:
@@ -148,29 +148,29 @@ def _missing_internal_topics(
     subtopologies: Iterable[ConfiguredSubtopology], topology: StreamsTopology, image: MetadataImage
 ) -> Mapping[str, messages.CreateTopicsRequest.CreatableTopic]:
     """Return the internal topics that do not exist, by name, in the order of Kafka's table."""
-    wanted: HashTable[str, ConfiguredInternalTopic] = HashTable(string_hash)
+    internal_topics: HashTable[str, ConfiguredInternalTopic] = HashTable(string_hash)
     for subtopology in subtopologies:
         for kind in (subtopology.repartition_source_topics, subtopology.state_changelog_topics):
             for name, topic in kind.items():
-                wanted.put(name, topic)
+                internal_topics.put(name, topic)
     for name in topology.required_topics():
         existing = image.topics.get(name)
-        if existing is None or name not in wanted:
+        if existing is None or name not in internal_topics:
             continue
-        expected, found = wanted.pop(name).partitions, len(existing.partitions)
-        if found != expected:
+        expected_count, count = internal_topics.pop(name).partitions, len(existing.partitions)
+        if count != expected_count:
             raise TopicConfigurationError(
                 Status.INCORRECTLY_PARTITIONED_TOPICS,
-                f"Existing topic {name} has different number of partitions: expected {expected}, found {found}",
+                f"Existing topic {name} has different number of partitions: expected {expected_count}, found {count}",
             )
-    return {name: wanted[name].creatable() for name in wanted.in_order()}
+    return {name: internal_topics[name].creatable() for name in internal_topics.in_order()}
 
 
 def _summary(topics: Collection[str]) -> str:
     """Return the first three names, and how many more there are."""
-    shown = ", ".join(list(topics)[:_SHOWN_TOPICS])
+    names = ", ".join(list(topics)[:_SHOWN_TOPICS])
     hidden = len(topics) - _SHOWN_TOPICS
-    return f"{shown} and {hidden} additional topics" if hidden > 0 else shown
+    return f"{names} and {hidden} additional topics" if hidden > 0 else names
 
 
 def changelog_topic_counts(
@@ -294,10 +294,10 @@ def enforce_copartitioning(
     return dict.fromkeys(repartition, needed)
 
 
-def _same_count(found: AbstractSet[int], counts_by_topic: Mapping[str, int]) -> int:
+def _same_count(counts: AbstractSet[int], counts_by_topic: Mapping[str, int]) -> int:
     """Return the one number that was found; the error tells of the topics in `counts_by_topic`."""
-    if len(found) == 1:
-        return next(iter(found))
+    if len(counts) == 1:
+        return next(iter(counts))
     topics = ", ".join(f"{topic}={counts_by_topic[topic]}" for topic in sorted(counts_by_topic, key=text_order))
     raise TopicConfigurationError(
         Status.INCORRECTLY_PARTITIONED_TOPICS,

@@ -113,8 +113,8 @@ class Process:
         if self._state != "frozen":
             raise RuntimeError(f"{self!r} cannot be resumed: freeze it before")
         self._set_state("running")
-        held, self._held = self._held, []
-        self._processes.queue.take_back(held)
+        entries, self._held = self._held, []
+        self._processes.queue.take_back(entries)
 
     def kill(self) -> None:
         """End it at once, as SIGKILL does: no `finally` runs, its host closes its connections.

@@ -151,16 +151,16 @@ class TimerQueue:
     def take_out(self, belongs: Callable[[Handle], bool]) -> list[tuple[int, Handle]]:
         """Remove the handles for which `belongs` holds; return them with their times, in order."""
         rest: list[tuple[int, int, TimerHandle]] = []
-        taken: list[tuple[int, int, TimerHandle]] = []
+        entries: list[tuple[int, int, TimerHandle]] = []
         for entry in self._heap:
             if entry[2]._cancelled:
                 continue
-            (taken if belongs(entry[2]) else rest).append(entry)
+            (entries if belongs(entry[2]) else rest).append(entry)
         heapq.heapify(rest)
         self._heap, self._cancelled = rest, 0
-        for _, _, handle in taken:
+        for _, _, handle in entries:
             handle._scheduled = False  # type: ignore[attr-defined]
-        return [(due_ns, handle) for due_ns, _, handle in sorted(taken, key=lambda each: each[:2])]
+        return [(due_ns, handle) for due_ns, _, handle in sorted(entries, key=lambda each: each[:2])]
 
     def clear(self) -> None:
         """Drop all; a closed loop runs nothing."""
@@ -196,19 +196,19 @@ class CallbackQueue:
         Returns them with the times at which they are due, in the order in which they would run.
         """
         now_ns = self._clock.now_ns
-        taken = []
+        entries = []
         for index, handle in enumerate(self.ready):
             if not handle._cancelled and belongs(handle):
-                taken.append((now_ns, handle))
+                entries.append((now_ns, handle))
                 # The round that is running has counted those that are ready.
                 place_holder = VirtualHandle(_nothing, (), self._loop, None)
                 place_holder.cancel()
                 self.ready[index] = place_holder
-        return taken + self.timers.take_out(belongs)
+        return entries + self.timers.take_out(belongs)
 
-    def take_back(self, taken: Iterable[tuple[int, Handle]]) -> None:
+    def take_back(self, entries: Iterable[tuple[int, Handle]]) -> None:
         """Put callbacks back, those that are due behind all that is ready."""
-        for due_ns, handle in sorted(taken, key=lambda entry: entry[0]):
+        for due_ns, handle in sorted(entries, key=lambda entry: entry[0]):
             if handle._cancelled:
                 continue
             if due_ns > self._clock.now_ns:

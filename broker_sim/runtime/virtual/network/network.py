@@ -311,8 +311,8 @@ class Pipe:
     def release(self) -> None:
         """Send what was held; called by the network once nothing cuts the pipe any more."""
         self._stop_waiting()
-        held, self._held = self._held, deque()
-        for deliver, args in held:
+        segments, self._held = self._held, deque()
+        for deliver, args in segments:
             self.send(deliver, *args)
 
     def _on_give_up(self) -> None:

@@ -46,14 +46,14 @@ class Listener:
 
     def release(self) -> None:
         """Accept those that have waited, and all others."""
-        held, self._held = self._held, None
-        for transport in held or ():
+        transports, self._held = self._held, None
+        for transport in transports or ():
             self.context.copy().run(self.accept, transport)
 
     def close(self) -> None:
         """Reset the connections that have waited: no program is going to accept them."""
-        held, self._held = self._held, None
-        for transport in held or ():
+        transports, self._held = self._held, None
+        for transport in transports or ():
             transport.refuse()
 
     def accept(self, transport: MemoryTransport) -> None:
@@ -109,19 +109,19 @@ class Ports:
         """Take the port, 0 for a free one; OSError if it is taken."""
         if port == 0:
             port = self.draw_free()
-        taken = self._bound.keys() & {(address, port), (ANY_ADDRESS, port)}
-        if taken or (address == ANY_ADDRESS and any(port == other for _, other in self._bound)):
+        addresses_in_use = self._bound.keys() & {(address, port), (ANY_ADDRESS, port)}
+        if addresses_in_use or (address == ANY_ADDRESS and any(port == other for _, other in self._bound)):
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
         bound = self._bound[address, port] = BoundPort(self, (address, port))
         return bound
 
     def draw_free(self) -> int:
         """Return the next port that nobody is bound to."""
-        taken = {port for _, port in self._bound}
+        ports_in_use = {port for _, port in self._bound}
         for _ in range(FIRST_FREE_PORT, LAST_FREE_PORT + 1):
             port = self._next_free
             self._next_free = FIRST_FREE_PORT if port == LAST_FREE_PORT else port + 1
-            if port not in taken:
+            if port not in ports_in_use:
                 return port
         raise OSError(errno.EADDRINUSE, "no port is free")
 

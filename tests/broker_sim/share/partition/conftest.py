@@ -9,7 +9,7 @@ from broker_sim.metadata import GROUP_RESOURCE, MetadataDelta, MetadataImage
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
 from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, Changes
-from broker_sim.share.partition.acquisition import WantedRecords
+from broker_sim.share.partition.acquisition import AcquireLimits
 from broker_sim.share.partition.fetched_records import FetchedRecords
 from broker_sim.share.partition.share_partition import SharePartition, SharePartitionEnvironment
 from broker_sim.share.settings import ShareGroupSettings
@@ -117,7 +117,7 @@ class Bench:
     def acquire(self, *batches, member=MEMBER, max_records=500, batch_size=500, is_limit=False, at=None):
         """Acquire from a fetch of batches, (first, last) each; return the acquired ranges."""
         fetched = fetched_of(*batches)
-        wanted = WantedRecords(member, max_records, batch_size, is_limit)
+        wanted = AcquireLimits(member, max_records, batch_size, is_limit)
         fetch_offset = self.partition.records.next_fetch_offset() if at is None else at
         return self.partition.acquire(wanted, fetch_offset, fetched)
 

@@ -5,7 +5,7 @@ from random import Random
 
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.replica import FetchIsolation, FetchParams
-from broker_sim.share.partition.acquisition import WantedRecords
+from broker_sim.share.partition.acquisition import AcquireLimits
 from broker_sim.share.partition.delayed_share_fetch import DelayedShareFetch
 from broker_sim.share.partition.share_fetch import ShareFetch
 
@@ -40,7 +40,7 @@ def test_fetch_tries_once_in_a_round():
         has_client_metadata=False,
         client_id="client",
     )
-    fetch = ShareFetch("group", params, WantedRecords("member", 1, 1), [], lambda _: None)
+    fetch = ShareFetch("group", params, AcquireLimits("member", 1, 1), [], lambda _: None)
     partitions = Partitions()
     (broker,) = VirtualCluster(brokers=1, seed=1).nodes.brokers.values()
     manager = broker.share_partitions

@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.protocol.records import build_batch
-from broker_sim.share.partition.acquisition import WantedRecords
+from broker_sim.share.partition.acquisition import AcquireLimits
 from broker_sim.share.partition.fetched_records import FetchedRecords
 from tests.broker_sim.share.partition.conftest import MEMBER
 
@@ -41,14 +41,14 @@ def test_member_acquires_as_if_all_batches_were_looked_at(make_bench, held, max_
         for member in (OTHER, "third"):
             if held:
                 read = FetchedRecords(DATA)
-                wanted = WantedRecords(member, held, held, is_limit)
+                wanted = AcquireLimits(member, held, held, is_limit)
                 bench.partition.acquire(wanted, bench.records.next_fetch_offset(), read)
         if held:
             bench.acknowledge(0, SIZE - 1, RELEASE, member=OTHER)
         offset = bench.records.next_fetch_offset()
         last_offset = bench.records.last_acquirable_offset(offset, max_records)
         read = FetchedRecords(DATA, last_offset=None if is_whole else last_offset)
-        wanted = WantedRecords(MEMBER, max_records, max_records, is_limit)
+        wanted = AcquireLimits(MEMBER, max_records, max_records, is_limit)
         acquired.append((bench.partition.acquire(wanted, offset, read), bench.states))
     assert acquired[0] == acquired[1]
     assert acquired[0][0]

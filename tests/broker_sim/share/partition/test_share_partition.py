@@ -6,7 +6,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.log import AbortedTxn
 from broker_sim.protocol.record_batch import rebase
 from broker_sim.protocol.records import build_batch, build_end_txn_marker
-from broker_sim.share.partition.acquisition import WantedRecords
+from broker_sim.share.partition.acquisition import AcquireLimits
 from broker_sim.share.partition.fetched_records import FetchedRecords
 from broker_sim.share.partition.share_partition import SharePartitionState
 from broker_sim.share.share_state import ReadState, StateBatch
@@ -256,7 +256,7 @@ def marker(offset, producer_id, *, is_commit):
 
 def acquire(bench, batches, aborted):
     fetched = FetchedRecords(batches, aborted)
-    wanted = WantedRecords(MEMBER, 500, 500)
+    wanted = AcquireLimits(MEMBER, 500, 500)
     return [tuple(one) for one in bench.partition.acquire(wanted, 0, fetched)]
 
 
