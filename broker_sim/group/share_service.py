@@ -191,74 +191,103 @@ class ShareGroupService:
         respond: Callable[[messages.AlterShareGroupOffsetsResponse], object],
         on_error: OnError,
     ) -> None:
-        """Let share partitions of a group without members begin anew, at these offsets."""
-        group_id = request.group_id
+        """Let share partitions of a group without members begin anew, at these offsets.
 
-        def noted(altered: AlteredOffsets) -> None:
-            numbers = {topic_id: list(offsets) for topic_id, offsets in altered.start_offsets.items()}
-            if is_refused(group_id, numbers):
-                on_error(_refused_by_persister(group_id, numbers))
-                return
+        1. Note in the group that their state is being initialized.
+        2. Initialize the state of each at its share coordinator.
+        3. Note that it is initialized, unless that failed for one of them, and answer.
+        """
+        self._shards.write(
+            request.group_id,
+            lambda shard: shard.share_states.alter_offsets(request),
+            partial(self._initialize_altered, request.group_id, respond, on_error),
+            on_error,
+        )
 
-            def begun(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
-                if not any(outcome.error_code for outcome in outcomes.values()):
-                    if numbers:
-                        self._note_initialized(group_id, numbers)
-                    respond(altered.response)
-                    return
-                for topic in altered.response.responses:
-                    for row in topic.partitions:
-                        key = SharePartitionKey(group_id, topic.topic_id, row.partition_index)
-                        outcome = outcomes.get(key)
-                        if not row.error_code and outcome is not None:
-                            row.error_code = outcome.error_code
-                            row.error_message = outcome.error_message
-                respond(altered.response)
+    def _initialize_altered(
+        self,
+        group_id: str,
+        respond: Callable[[messages.AlterShareGroupOffsetsResponse], object],
+        on_error: OnError,
+        altered: AlteredOffsets,
+    ) -> None:
+        numbers = {topic_id: list(offsets) for topic_id, offsets in altered.start_offsets.items()}
+        if is_refused(group_id, numbers):
+            on_error(_refused_by_persister(group_id, numbers))
+            return
+        ask_all(
+            keys_of(group_id, numbers),
+            lambda key, on_done: self._persister.initialize_state(
+                key, altered.state_epoch, altered.start_offsets[key.topic_id][key.partition], on_done
+            ),
+            partial(self._answer_altered, group_id, numbers, respond, altered),
+        )
 
-            ask_all(
-                keys_of(group_id, numbers),
-                lambda key, on_done: self._persister.initialize_state(
-                    key, altered.state_epoch, altered.start_offsets[key.topic_id][key.partition], on_done
-                ),
-                begun,
-            )
-
-        self._shards.write(group_id, lambda shard: shard.share_states.alter_offsets(request), noted, on_error)
+    def _answer_altered(
+        self,
+        group_id: str,
+        numbers: Numbers,
+        respond: Callable[[messages.AlterShareGroupOffsetsResponse], object],
+        altered: AlteredOffsets,
+        outcomes: Mapping[SharePartitionKey, StateOutcome],
+    ) -> None:
+        if any(outcome.error_code for outcome in outcomes.values()):
+            _add_outcomes(altered.response, group_id, outcomes)
+        elif numbers:
+            self._note_initialized(group_id, numbers)
+        respond(altered.response)
 
     def delete_offsets(
         self, request: messages.DeleteShareGroupOffsetsRequest, respond: OnDeleted, on_error: OnError
     ) -> None:
-        """Delete the state of topics of a group without members."""
+        """Delete the state of topics of a group without members.
+
+        1. Note in the group that the state of the topics is being deleted.
+        2. Delete the state of each share partition at its share coordinator.
+        3. Note in the group which topics have no state any more.
+        4. Answer with a row for each topic.
+        """
         group_id = request.group_id
-
-        def noted(deleted: DeletedOffsets) -> None:
-            failed = list(deleted.refused)
-            names = self._broker.image().topic_names
-
-            def gone(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
-                errors = errors_by_topic(outcomes)
-                done = []
-                for topic_id in topics_in_order(deleted.numbers):
-                    code = errors.get(topic_id, ErrorCode.NONE)
-                    if code:
-                        text = ERROR_TEXTS.get(code)
-                        failed.append(DeletedRow(names.get(topic_id, ""), topic_id, code, text))
-                    else:
-                        done.append(topic_id)
-                if not done:
-                    finish([])
-                    return
-                self._shards.write(
-                    group_id, lambda shard: shard.share_states.offsets_deleted(group_id, done), finish, on_error
-                )
-
-            def finish(rows: Sequence[DeletedTopic]) -> None:
-                respond(messages.DeleteShareGroupOffsetsResponse(responses=[*rows, *failed]))
-
-            ask_all(keys_of(group_id, deleted.numbers), self._persister.delete_state, gone)
-
         self._shards.write(
-            group_id, lambda shard: shard.share_states.begin_deletion_of_offsets(request), noted, on_error
+            group_id,
+            lambda shard: shard.share_states.begin_deletion_of_offsets(request),
+            lambda deleted: ask_all(
+                keys_of(group_id, deleted.numbers),
+                self._persister.delete_state,
+                partial(self._note_deleted, group_id, deleted, self._broker.image().topic_names, respond, on_error),
+            ),
+            on_error,
+        )
+
+    def _note_deleted(
+        self,
+        group_id: str,
+        deleted: DeletedOffsets,
+        names: Mapping[bytes, str],
+        respond: OnDeleted,
+        on_error: OnError,
+        outcomes: Mapping[SharePartitionKey, StateOutcome],
+    ) -> None:
+        errors = errors_by_topic(outcomes)
+        topic_ids = topics_in_order(deleted.numbers)
+        refused = [
+            *deleted.refused,
+            *(
+                DeletedRow(names.get(topic_id, ""), topic_id, errors[topic_id], ERROR_TEXTS.get(errors[topic_id]))
+                for topic_id in topic_ids
+                if topic_id in errors
+            ),
+        ]
+
+        def answer(rows: Sequence[DeletedTopic]) -> None:
+            respond(messages.DeleteShareGroupOffsetsResponse(responses=[*rows, *refused]))
+
+        without_state = [topic_id for topic_id in topic_ids if topic_id not in errors]
+        if not without_state:
+            answer([])
+            return
+        self._shards.write(
+            group_id, lambda shard: shard.share_states.offsets_deleted(group_id, without_state), answer, on_error
         )
 
     # -- groups that go -------------------------------------------------------------------------
@@ -266,36 +295,66 @@ class ShareGroupService:
     def delete_states(
         self, group_ids: Sequence[str], on_errors: Callable[[dict[str, ErrorCode]], object], on_error: OnError
     ) -> None:
-        """Delete all state of the share groups among groups of one shard; tells of those that must stay."""
+        """Delete all state of the share groups among groups of one shard.
 
-        def noted(outcomes_by_group: dict[str, ErrorCode | Numbers]) -> None:
-            errors: dict[str, ErrorCode] = {}
-            numbers_by_group: dict[str, Numbers] = {}
-            for group_id, outcome in outcomes_by_group.items():
-                if isinstance(outcome, ErrorCode):
-                    errors[group_id] = outcome
-                elif not is_refused(group_id, outcome):
-                    numbers_by_group[group_id] = outcome
-                elif any(outcome.values()):
-                    # As in Kafka, it is told of partitions, so not of topics without any.
-                    errors[group_id] = ErrorCode.UNKNOWN_SERVER_ERROR
-
-            def gone(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
-                for group_id, numbers in numbers_by_group.items():
-                    of_group = {key: outcomes[key] for key in keys_of(group_id, numbers)}
-                    by_topic = errors_by_topic(of_group)
-                    failed = [each for each in topics_in_order(numbers) if each in by_topic]
-                    if failed:
-                        # As in Kafka, the error of the last topic is told.
-                        errors[group_id] = by_topic[failed[-1]]
-                on_errors(errors)
-
-            keys = chain.from_iterable(keys_of(*each) for each in numbers_by_group.items())
-            ask_all(keys, self._persister.delete_state, gone)
-
+        1. Note in each group that its state is being deleted.
+        2. Delete the state of each share partition at its share coordinator.
+        3. Tell `on_errors` of the groups that have to stay.
+        """
         self._shards.runtime.write(
-            group_ids[0], lambda shard: shard.share_states.begin_deletion_of_groups(group_ids), noted, on_error
+            group_ids[0],
+            lambda shard: shard.share_states.begin_deletion_of_groups(group_ids),
+            partial(self._delete_states_of_groups, on_errors),
+            on_error,
         )
+
+    def _delete_states_of_groups(
+        self,
+        on_errors: Callable[[dict[str, ErrorCode]], object],
+        outcomes_by_group: Mapping[str, ErrorCode | Numbers],
+    ) -> None:
+        errors: dict[str, ErrorCode] = {}
+        numbers_by_group: dict[str, Numbers] = {}
+        for group_id, outcome in outcomes_by_group.items():
+            if isinstance(outcome, ErrorCode):
+                errors[group_id] = outcome
+            elif not is_refused(group_id, outcome):
+                numbers_by_group[group_id] = outcome
+            elif any(outcome.values()):
+                # As in Kafka, it is told of partitions, so not of topics without any.
+                errors[group_id] = ErrorCode.UNKNOWN_SERVER_ERROR
+        ask_all(
+            chain.from_iterable(keys_of(*each) for each in numbers_by_group.items()),
+            self._persister.delete_state,
+            lambda outcomes: on_errors({**errors, **_errors_by_group(numbers_by_group, outcomes)}),
+        )
+
+
+def _add_outcomes(
+    response: messages.AlterShareGroupOffsetsResponse,
+    group_id: str,
+    outcomes: Mapping[SharePartitionKey, StateOutcome],
+) -> None:
+    """Set the errors of the share coordinators in the rows that have none."""
+    for topic in response.responses:
+        for row in topic.partitions:
+            outcome = outcomes.get(SharePartitionKey(group_id, topic.topic_id, row.partition_index))
+            if not row.error_code and outcome is not None:
+                row.error_code = outcome.error_code
+                row.error_message = outcome.error_message
+
+
+def _errors_by_group(
+    numbers_by_group: Mapping[str, Numbers], outcomes: Mapping[SharePartitionKey, StateOutcome]
+) -> dict[str, ErrorCode]:
+    """Return the error of each group whose state could not be deleted; as in Kafka, that of its last topic."""
+    errors: dict[str, ErrorCode] = {}
+    for group_id, numbers in numbers_by_group.items():
+        of_topics = errors_by_topic({key: outcomes[key] for key in keys_of(group_id, numbers)})
+        topic_ids = [topic_id for topic_id in topics_in_order(numbers) if topic_id in of_topics]
+        if topic_ids:
+            errors[group_id] = of_topics[topic_ids[-1]]
+    return errors
 
 
 def _error(error_code: ErrorCode) -> ApiError:

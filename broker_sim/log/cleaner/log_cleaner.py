@@ -12,21 +12,20 @@ Between two steps everything else that is due runs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.log.cleaner.batch_filter import CleanerStats, OffsetMap
 from broker_sim.log.cleaner.cleaner import Cleaner, LogCleaningAbortedError
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator
 
     from broker_sim_purgatory import Clock
 
     from broker_sim.config import BrokerConfig
     from broker_sim.log.cleaner.batch_filter import Work
-    from broker_sim.log.cleaner.manager import LogCleanerManager
-    from broker_sim.log.partition_log import PartitionLog
+    from broker_sim.log.log_manager import LogManager
     from broker_sim.runtime.process import Handle, Process
 
 
@@ -57,21 +56,10 @@ RECORDS_PER_STEP: Final = 512
 event_log = get_logger(__name__)
 
 
-class CleanedLogs(Protocol):
-    """The logs of the broker; `LogManager` has them."""
-
-    cleaner: LogCleanerManager
-    """Which of them are to be cleaned."""
-
-    @property
-    def compacted_logs(self) -> Iterable[PartitionLog]:
-        """The logs that it cleans."""
-
-
 class LogCleaner:
     """The cleaner of one broker, which runs from `startup` to `shutdown` in the broker's process."""
 
-    def __init__(self, broker_id: int, process: Process, config: BrokerConfig, logs: CleanedLogs) -> None:
+    def __init__(self, broker_id: int, process: Process, config: BrokerConfig, logs: LogManager) -> None:
         self.config = config
         self.process = process
         self.logs = logs
