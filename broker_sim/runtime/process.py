@@ -31,13 +31,6 @@ class Handle(Protocol):
         """Cancel the callback; does nothing once it has run."""
 
 
-class RunBeside(Protocol):
-    """Runs long work beside the loop, as `Process.run_beside`."""
-
-    def __call__(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
-        """Run `work()`, which must not raise, then `on_done(result)` in the broker's process."""
-
-
 class CallLater(Protocol):
     """Runs callbacks later in the broker's process, as `Process.call_later`."""
 

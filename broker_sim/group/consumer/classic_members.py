@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.consumer_group import UNOWNED
-from broker_sim.group.consumer.member import ClassicMetadata, MemberState
+from broker_sim.group.consumer.member import ClassicMetadata
 from broker_sim.group.consumer.requests import joining_member, known_member, leaving_member
 from broker_sim.group.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -25,6 +25,7 @@ from broker_sim.group.consumer_protocol import (
 )
 from broker_sim.group.delayed_timeout import MemberKey
 from broker_sim.group.group import KNOWN_MEMBER_ID_VERSION, NO_TIMEOUT, UNKNOWN_MEMBER_ID
+from broker_sim.group.modern.assigned_group import MemberState
 from broker_sim.group.modern.assigned_groups import MemberChange, new_member_id
 from broker_sim.group.modern.assignment import NO_PARTITIONS, epochs_in_order
 from broker_sim.group.modern.member_timers import Wait
@@ -160,7 +161,7 @@ class ClassicMembers:
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         key = MemberKey(group.group_id, member.member_id)
         # Who has to give partitions up has joined already, and syncs first.
-        if group.assignment_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if group.assignment_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED:
             self._expect_join(key, member)
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
 
@@ -216,9 +217,9 @@ class ClassicMembers:
         self._groups.keep_alive(group.group_id, member, classic.session_timeout_ms)
         if (
             member.member_epoch < group.assignment_epoch  # A
-            or member.state is MemberState.UNREVOKED_PARTITIONS  # B
+            or member.state is MemberState.UNREVOKED  # B
             or (  # C
-                member.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(group, member)
+                member.state is MemberState.UNRELEASED and not _waits_for_others(group, member)
             )
         ):
             self._expect_join(MemberKey(group.group_id, member.member_id), member)

@@ -3,7 +3,7 @@
 A member has to give up what is not in its target before it gets the epoch of the target; then it gets
 what nobody owns any more, and waits for the rest:
 
-    STABLE, older epoch ---> UNREVOKED_PARTITIONS ---> UNRELEASED_PARTITIONS ---> STABLE, target's epoch
+    STABLE, older epoch ---> UNREVOKED ---> UNRELEASED ---> STABLE, target's epoch
                              until the member no       until others have given
                              longer says that it       the partitions up
                              owns them
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.consumer.member import MemberState
+from broker_sim.group.modern.assigned_group import MemberState
 from broker_sim.group.modern.assignment import NO_EPOCHS
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ class Reconciliation:
                 if member.member_epoch != self.target_epoch:
                     return self._towards_target(member)
                 return self._without_left_topics(member) if self.subscription_changed else member
-            case MemberState.UNREVOKED_PARTITIONS:
+            case MemberState.UNREVOKED:
                 if self._still_owns(member.pending_revocation):
                     changed = self.subscription_changed
                     return self._without_left_topics(member) if changed else member
                 return self._towards_target(member)
-            case MemberState.UNRELEASED_PARTITIONS:
+            case MemberState.UNRELEASED:
                 return self._towards_target(member)
             case MemberState.UNKNOWN:
                 if self.owned is None or self.owned:
@@ -94,7 +94,7 @@ class Reconciliation:
         if pending and self._still_owns(pending):
             return replace(
                 member.with_epoch(member.member_epoch),
-                state=MemberState.UNREVOKED_PARTITIONS,
+                state=MemberState.UNREVOKED,
                 assigned=assigned,
                 pending_revocation=pending,
             )
@@ -130,7 +130,7 @@ class Reconciliation:
         if to_revoke and self._still_owns(to_revoke):
             return replace(
                 member.with_epoch(member.member_epoch if epoch is None else epoch),
-                state=MemberState.UNREVOKED_PARTITIONS,
+                state=MemberState.UNREVOKED,
                 assigned=assigned,
                 pending_revocation=to_revoke,
             )
@@ -138,7 +138,7 @@ class Reconciliation:
             assigned.setdefault(topic_id, {}).update(dict.fromkeys(numbers, self.target_epoch))
         return replace(
             member.with_epoch(self.target_epoch),
-            state=MemberState.UNRELEASED_PARTITIONS if has_unreleased else MemberState.STABLE,
+            state=MemberState.UNRELEASED if has_unreleased else MemberState.STABLE,
             assigned=assigned,
             pending_revocation=NO_EPOCHS,
         )

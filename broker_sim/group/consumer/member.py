@@ -1,4 +1,4 @@
-"""A member of a group of the consumer protocol; mirrors `ConsumerGroupMember` and `MemberState`.
+"""A member of a group of the consumer protocol; mirrors `ConsumerGroupMember`.
 
 A member never changes: each change makes another one with `dataclasses.replace`.
 """
@@ -6,10 +6,9 @@ A member never changes: each change makes another one with `dataclasses.replace`
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH, MemberState
 from broker_sim.group.modern.assignment import NO_EPOCHS, Epochs
 
 if TYPE_CHECKING:
@@ -18,24 +17,8 @@ if TYPE_CHECKING:
     from broker_sim.group import record_messages
 
 
-class MemberState(IntEnum):
-    """The progress of a member towards its target; the numbers are stored in the log."""
-
-    STABLE = 0
-    """The member has its target."""
-    UNREVOKED_PARTITIONS = 1
-    """The member has to give partitions up first."""
-    UNRELEASED_PARTITIONS = 2
-    """The member waits for partitions that others still own."""
-    UNKNOWN = 127
-
-    @classmethod
-    def of(cls, number: int) -> MemberState:
-        """Return the state of that number, UNKNOWN for a number of a later Kafka."""
-        return cls(number) if number in _KNOWN_STATES else cls.UNKNOWN
-
-
-_KNOWN_STATES: Final = frozenset(MemberState)
+FIRST_STATE: Final = 0
+"""The number of the state STABLE in records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +62,7 @@ class ConsumerMember:
     @property
     def is_revoking(self) -> bool:
         """Whether it has to give partitions up before it gets the epoch of its target."""
-        return self.state is MemberState.UNREVOKED_PARTITIONS
+        return self.state is MemberState.UNREVOKED
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Return whether it has all of the target of that epoch, and nothing else."""
@@ -145,7 +128,7 @@ class ConsumerMember:
             self,
             member_epoch=value.member_epoch,
             previous_member_epoch=value.previous_member_epoch,
-            state=MemberState.of(value.state),
+            state=MemberState.from_record(value.state, FIRST_STATE),
             assigned=_epochs(value.assigned_partitions, default_epoch),
             pending_revocation=_epochs(value.partitions_pending_revocation, default_epoch),
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker_sim.group import record_messages as messages
+from broker_sim.group.consumer.member import FIRST_STATE
 from broker_sim.group.modern.assignment import epochs_in_order
 from broker_sim.group.records import GroupRecord
 
@@ -63,7 +64,7 @@ def current_assignment(group_id: str, member: ConsumerMember) -> GroupRecord:
         messages.ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=member.member_epoch,
             previous_member_epoch=member.previous_member_epoch,
-            state=member.state.value,
+            state=member.state.number(FIRST_STATE),
             assigned_partitions=_topic_partitions(member.assigned),
             partitions_pending_revocation=_topic_partitions(member.pending_revocation),
         ),

@@ -13,6 +13,7 @@ them as they are committed. Whether a group exists is shown as it is committed (
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
@@ -55,6 +56,30 @@ EMPTY: Final = "Empty"
 ASSIGNING: Final = "Assigning"
 RECONCILING: Final = "Reconciling"
 STABLE: Final = "Stable"
+
+
+class MemberState(IntEnum):
+    """The progress of a member towards its target; mirrors the `MemberState` of consumer and of streams groups."""
+
+    STABLE = 0
+    """The member has its target."""
+    UNREVOKED = 1
+    """The member has to give partitions or tasks up first."""
+    UNRELEASED = 2
+    """The member waits for partitions or tasks that others still own."""
+    UNKNOWN = 127
+
+    @classmethod
+    def from_record(cls, number: int, first: int) -> MemberState:
+        """Return the state of a record whose kind numbers STABLE as `first`, UNKNOWN for one of a later Kafka."""
+        return _KNOWN_STATES.get(number - first, cls.UNKNOWN)
+
+    def number(self, first: int) -> int:
+        """Return the number in records of a kind that numbers STABLE as `first`."""
+        return self.value if self is MemberState.UNKNOWN else first + self.value
+
+
+_KNOWN_STATES: Final = {state.value: state for state in MemberState}
 
 
 class Member(Protocol):

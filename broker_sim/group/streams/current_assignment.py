@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.streams.member import MemberState, StreamsMember
+from broker_sim.group.modern.assigned_group import MemberState
 from broker_sim.group.streams.tasks import NO_ASSIGNED_TASKS, NO_TASKS, AssignedTasks, TasksTuple
 
 if TYPE_CHECKING:
+    from broker_sim.group.streams.member import StreamsMember
     from collections.abc import Callable, Collection
 
     from broker_sim.group.streams.streams_group import TaskOwners
@@ -44,7 +45,7 @@ class Reconciliation:
         """
         if member.state is MemberState.STABLE and member.member_epoch == self.target_epoch:
             return member
-        if member.state is MemberState.UNREVOKED_TASKS:
+        if member.state is MemberState.UNREVOKED:
             if self.owned is None or member.pending_revocation.are_owned(self.owned):
                 return member
             return self._towards_target(member, member.member_epoch + 1)
@@ -69,7 +70,7 @@ class Reconciliation:
         if not revoked.is_empty and (self.owned is None or revoked.are_owned(self.owned)):
             return replace(
                 member,
-                state=MemberState.UNREVOKED_TASKS,
+                state=MemberState.UNREVOKED,
                 member_epoch=member_epoch,
                 previous_member_epoch=member.member_epoch,
                 assigned=kept,
@@ -82,7 +83,7 @@ class Reconciliation:
         waits = active.waits or standby.waits or warmup.waits
         return replace(
             member,
-            state=MemberState.UNRELEASED_TASKS if waits else MemberState.STABLE,
+            state=MemberState.UNRELEASED if waits else MemberState.STABLE,
             member_epoch=self.target_epoch,
             previous_member_epoch=member.member_epoch,
             assigned=kept.merged(new),

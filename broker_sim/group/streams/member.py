@@ -1,4 +1,4 @@
-"""A member of a streams group; mirrors `StreamsGroupMember` and its `MemberState`.
+"""A member of a streams group; mirrors `StreamsGroupMember`.
 
 A member never changes: each change makes another one with `dataclasses.replace`.
 """
@@ -6,10 +6,9 @@ A member never changes: each change makes another one with `dataclasses.replace`
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH, MemberState
 from broker_sim.group.streams.tasks import NO_ASSIGNED_TASKS, AssignedTasks, stored_tasks
 
 if TYPE_CHECKING:
@@ -21,24 +20,8 @@ if TYPE_CHECKING:
     TaskIds = record_messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds
 
 
-class MemberState(IntEnum):
-    """The progress of a member towards its target; the numbers are stored in the log."""
-
-    STABLE = 1
-    """The member has its target."""
-    UNREVOKED_TASKS = 2
-    """The member has to give tasks up first."""
-    UNRELEASED_TASKS = 3
-    """The member waits for tasks that others still own."""
-    UNKNOWN = 127
-
-    @classmethod
-    def of(cls, number: int) -> MemberState:
-        """Return the state of that number, UNKNOWN for a number of a later Kafka."""
-        return cls(number) if number in _KNOWN_STATES else cls.UNKNOWN
-
-
-_KNOWN_STATES: Final = frozenset(MemberState)
+FIRST_STATE: Final = 1
+"""The number of the state STABLE in records."""
 
 
 class Endpoint(NamedTuple):
@@ -72,7 +55,7 @@ class StreamsMember:
     @property
     def is_revoking(self) -> bool:
         """Whether it has to give tasks up before it gets the epoch of its target."""
-        return self.state is MemberState.UNREVOKED_TASKS
+        return self.state is MemberState.UNREVOKED
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Return whether it has the target of that epoch."""
@@ -111,7 +94,7 @@ class StreamsMember:
             self,
             member_epoch=epoch,
             previous_member_epoch=value.previous_member_epoch,
-            state=MemberState.of(value.state),
+            state=MemberState.from_record(value.state, FIRST_STATE),
             assigned=AssignedTasks(
                 _active(value.active_tasks, epoch), stored_tasks(value.standby_tasks), stored_tasks(value.warmup_tasks)
             ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from broker_sim.group import record_messages as messages
 from broker_sim.group.java_text import text_order
 from broker_sim.group.records import GroupRecord
+from broker_sim.group.streams.member import FIRST_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +91,7 @@ def current_assignment(group_id: str, member: StreamsMember) -> GroupRecord:
         CurrentValue(
             member_epoch=member.member_epoch,
             previous_member_epoch=member.previous_member_epoch,
-            state=member.state,
+            state=member.state.number(FIRST_STATE),
             active_tasks=_active_tasks(assigned.active),
             standby_tasks=_tasks(assigned.standby),
             warmup_tasks=_tasks(assigned.warmup),

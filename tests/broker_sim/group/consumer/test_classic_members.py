@@ -3,8 +3,8 @@
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.consumer.member import MemberState
 from broker_sim.group.consumer_protocol import read_assignment
+from broker_sim.group.modern.assigned_group import MemberState
 from broker_sim.group.offsets import OffsetCommit
 
 NONE, REBALANCE = ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS
@@ -109,7 +109,7 @@ def test_version_that_does_not_tell_what_it_owns_has_given_all_up(group):
     group.consumer("third", TOPIC).join()
     member.protocols = [("range", group.metadata(TOPIC, version=0))]
     member.join()
-    assert group.group.members[member.member_id].state is not MemberState.UNREVOKED_PARTITIONS
+    assert group.group.members[member.member_id].state is not MemberState.UNREVOKED
 
 
 def test_member_that_leaves_a_topic_is_told_to_give_it_up_before_the_next_target(make_bench):
@@ -330,7 +330,7 @@ def test_rebalance_timeout_of_the_new_protocol_does_not_apply(group):
     member.protocols = [("range", group.metadata(TOPIC, owned={TOPIC: [2, 3]}))]
     member.join()
     member.sync()
-    assert group.group.members[member.member_id].state is MemberState.UNREVOKED_PARTITIONS
+    assert group.group.members[member.member_id].state is MemberState.UNREVOKED
     group.advance(1_000)
     assert group.rebalance.num_delayed() == 0
 
