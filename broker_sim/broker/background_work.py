@@ -28,7 +28,9 @@ class BackgroundWork:
         transactions: TransactionCoordinator,
         share_coordinator: ShareCoordinator,
     ) -> None:
-        self.log_cleaner = LogCleaner(broker.broker_id, broker.process, broker.config, broker.logs)
+        self.log_cleaner = LogCleaner(
+            broker.broker_id, broker.process, broker.config, broker.logs.cleaner, broker.logs.compacted_logs
+        )
         self._broker = broker
         self._logs = broker.logs
         self._replica_manager = replica_manager

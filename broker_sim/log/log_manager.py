@@ -207,9 +207,8 @@ class LogManager:
         limit_bytes = self.memory.limit_bytes
         return DiskSpace(limit_bytes, max(0, limit_bytes - self.memory.used_bytes))
 
-    @property
-    def compacted_logs(self) -> Iterable[PartitionLog]:
-        """The logs that the cleaner cleans."""
+    def compacted_logs(self) -> list[PartitionLog]:
+        """Return the logs that the cleaner cleans."""
         return [log for _, log in self._logs.values() if log.config.is_compacted]
 
     def get(self, topic_partition: TopicPartition, topic_id: bytes) -> PartitionLog | None:

@@ -19,9 +19,9 @@ from broker_sim.group.modern.assigned_group import MemberState
 from broker_sim.group.streams.tasks import NO_ASSIGNED_TASKS, NO_TASKS, AssignedTasks, TasksTuple
 
 if TYPE_CHECKING:
-    from broker_sim.group.streams.member import StreamsMember
     from collections.abc import Callable, Collection
 
+    from broker_sim.group.streams.member import StreamsMember
     from broker_sim.group.streams.streams_group import TaskOwners
     from broker_sim.group.streams.tasks import ActiveTasks, Tasks
 

@@ -19,13 +19,13 @@ from broker_sim.log.cleaner.cleaner import Cleaner, LogCleaningAbortedError
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator, Iterable
 
     from broker_sim_purgatory import Clock
 
     from broker_sim.config import BrokerConfig
     from broker_sim.log.cleaner.batch_filter import Work
-    from broker_sim.log.log_manager import LogManager
+    from broker_sim.log.cleaner.manager import LogCleanerManager
     from broker_sim.runtime.process import Handle, Process
 
 
@@ -59,10 +59,18 @@ event_log = get_logger(__name__)
 class LogCleaner:
     """The cleaner of one broker, which runs from `startup` to `shutdown` in the broker's process."""
 
-    def __init__(self, broker_id: int, process: Process, config: BrokerConfig, logs: LogManager) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        process: Process,
+        config: BrokerConfig,
+        manager: LogCleanerManager,
+        compacted_logs: Callable[[], Iterable[PartitionLog]],
+    ) -> None:
         self.config = config
         self.process = process
-        self.logs = logs
+        self.manager = manager
+        self.compacted_logs = compacted_logs
         self.log = event_log.bind(process.clock, broker=broker_id)
         self.throttler = Throttler(config.log_cleaner_io_max_bytes_per_second, process.clock)
         self._threads: list[CleanerThread] = []
@@ -101,8 +109,7 @@ class CleanerThread:
         self._number = number
         self._owner = cleaner
         self._process = cleaner.process
-        self._logs = cleaner.logs
-        self._manager = cleaner.logs.cleaner
+        self._manager = cleaner.manager
         config = cleaner.config
         self._backoff_ms = max(config.log_cleaner_backoff_ms, 1)
         share = max(config.log_cleaner_threads, 1)
@@ -122,7 +129,7 @@ class CleanerThread:
 
     def _do_work(self) -> None:
         """Begin to clean the dirtiest log, or retry after the backoff."""
-        cleanable = self._manager.grab_filthiest_compacted_log(self._logs.compacted_logs)
+        cleanable = self._manager.grab_filthiest_compacted_log(self._owner.compacted_logs())
         if cleanable is None:
             self._delete_old_segments()
             self._handle = self._process.call_later(self._backoff_ms, self._do_work)
@@ -178,7 +185,7 @@ class CleanerThread:
         self._handle = self._process.call_later(pause_ms, self._do_work)
 
     def _delete_old_segments(self) -> None:
-        for log in self._manager.deletable_logs(self._logs.compacted_logs):
+        for log in self._manager.deletable_logs(self._owner.compacted_logs()):
             try:
                 log.delete_old_segments()
             except Exception as error:  # noqa: BLE001 - the other logs must be looked at
