@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.log.cleaner.batch_filter import Work
     from broker_sim.log.cleaner.manager import LogCleanerManager
+    from broker_sim.log.partition_log import PartitionLog
     from broker_sim.runtime.process import Handle, Process
 
 
