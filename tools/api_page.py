@@ -27,8 +27,8 @@ PAGES = Path(__file__).parents[1] / "docs" / "reference"
 HEAD = """# The Python API
 
 `from broker_sim import ...` gives these names. This page is made from their docstrings by
-`python -m tools.api_page`; see [cluster.md](../start/cluster.md) for a tour with examples, and
-[control.md](../operate/control.md) for the same verbs over HTTP and in the terminal.
+`python -m tools.api_page`; see [A cluster in Python](../start/cluster.md) for a tour with examples, and
+[Controlling a running cluster](../operate/control.md) for the same verbs over HTTP and in the terminal.
 """
 PURGATORY_HEAD = """# The purgatory's API
 

@@ -48,7 +48,7 @@ REFUSED_HEAD: Final = f"""
 ## Advertised and refused
 
 Each request is answered at once with an error that clients do not retry;
-[differences.md](differences.md#what-is-not-served) says which and why.
+[Differences](differences.md#what-is-not-served) says which and why.
 
 | key | API | versions | in Kafka {RELEASE} |
 |---:|---|---|---|
