@@ -3,7 +3,8 @@
 With BROKER_SIM_COMPILE=1 a wheel has the purgatory's hot modules as mypyc compiles them. Without that variable a wheel
 is pure Python: the files of the repository as they stand. The native modules lie beside their sources and behave the
 same; `broker_sim.purgatory.compiled` tells whether they are there. A native build needs a C compiler and Python's
-headers, and fails without them.
+headers, and fails without them. It has the library of programs in virtual time too, where there is glibc; without it
+that library is compiled at its first use.
 
 `python hatch_build.py DIRECTORY` copies the package into a directory and compiles it there, for `make compiled`.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 SOURCE = Path(__file__).parent / "purgatory" / "broker_sim_purgatory"
+PROGRAMS = Path(__file__).parent / "broker_sim" / "runtime" / "virtual" / "programs"
 # Modules that call each other are compiled together: only among them is a call native.
 MODULES = (
     "_delay_queue",
@@ -90,6 +92,12 @@ else:
             suffix = sysconfig.get_config_var("EXT_SUFFIX")
             for library in (*directory.glob(f"*{suffix}"), *directory.glob(f"{SOURCE.name}/*{suffix}")):
                 build_data["force_include"][str(library)] = str(library.relative_to(directory))
+            # Without it, as on musl, the wheel cannot run programs in virtual time, and says so.
+            library = directory / "virtual_time.so"
+            subprocess.run([sys.executable, str(PROGRAMS / "compiling.py"), str(library)], check=False)  # noqa: S603
+            if library.exists():
+                inside = PROGRAMS.relative_to(Path(__file__).parent) / "library" / library.name
+                build_data["force_include"][str(library)] = str(inside)
             build_data.update(pure_python=False, infer_tag=True)
 
         def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

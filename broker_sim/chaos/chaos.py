@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ from broker_sim.chaos.worker import Worker, WorkerFaults, cause_of, error_text, 
 from broker_sim.runtime.virtual.core.processes import PROCESS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
     from broker_sim.chaos.faults.action import Action
     from broker_sim.chaos.schedule import Schedule
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 RECOVERY_S: Final = 60
 """Maximum time the cluster needs to recover after the last fault; longer is a defect of the simulator."""
+WORKER_VARIABLE: Final = "WORKER"
+"""Environment variable in which a program finds the name of its worker."""
 ASKED_EVERY_S: Final = 0.1
 _OWN_CODE: Final = str(Path(__file__).parents[1])
 
@@ -117,6 +120,31 @@ class Chaos:
             started.append(worker)
             worker.start()
         return started
+
+    def program(
+        self, *command: str, env: Mapping[str, str] | None = None, cwd: str | Path | None = None
+    ) -> Callable[[Worker], Coroutine[Any, Any, None]]:
+        """Return a command as what `start` takes: a program in any language, in an OS process of its own.
+
+        `chaos.start(chaos.program("python", "worker.py"), count=2)`. It finds the cluster in `KAFKA_BOOTSTRAP_SERVERS`
+        and its own name in `WORKER`. An exit code other than 0 counts as an error of its environment: it is started
+        again. What it prints is on the time line.
+        """
+
+        async def main(worker: Worker) -> None:
+            program = self.kafka.start_program(
+                *command,
+                name=f"{worker.name} start {worker.starts}",
+                env={WORKER_VARIABLE: worker.name, **(env or {})},
+                cwd=cwd,
+                process=worker.process,
+                on_output=partial(self.note, worker.name),
+            )
+            worker.on_death(program.kill)
+            if code := await program.wait():
+                raise OSError(f"exit code {code}")
+
+        return main
 
     async def faults_over(self) -> None:
         """Let the faults of the schedule happen; return when the last is over and the cluster is well.

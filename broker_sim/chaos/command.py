@@ -26,6 +26,7 @@ from broker_sim.chaos.observer import Leaders
 from broker_sim.chaos.settings import CONFIGS
 from broker_sim.chaos.timeline import FAULT, Timeline, timeline_text
 from broker_sim.cluster.async_cluster import AsyncCluster
+from broker_sim.cluster.virtual.simulated_cluster import SERVERS_VARIABLE
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.runtime.virtual.network import ANY
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from broker_sim.config import GivenValue
     from broker_sim.handlers.request_log import RequestStatus
 
-SERVERS_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
 CONTROL_VARIABLE: Final = "BROKER_SIM_CONTROL"
 COMMAND: Final = "command"
 MOST_REQUESTS: Final = 2_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.virtual.invariants import InvariantChecker, OperationWatches
@@ -13,12 +13,17 @@ from broker_sim.runtime.process import ProcessState
 from broker_sim.runtime.virtual.network import ANY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from broker_sim.log import DiskOptions
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.network import Network
+    from broker_sim.runtime.virtual.programs import Program
+
+SERVERS_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
+"""Environment variable in which a program finds the cluster."""
 
 
 class ClientHost:
@@ -81,6 +86,7 @@ class SimulatedCluster(AsyncCluster):
         self.operations = OperationWatches(loop.trace)
         self.observers.append(self.operations)
         self._busy_until_ms: dict[int, int] = {}
+        self._program_starts: dict[str, int] = {}
         if disk is not None:
             self.disks = {
                 broker_id: SimulatedDisk(
@@ -103,6 +109,27 @@ class SimulatedCluster(AsyncCluster):
     def client_host(self, name: str) -> ClientHost:
         """Return a host for clients; clients that are started in its `with` block can be cut off from the brokers."""
         return ClientHost(self._loop.network, name)
+
+    def start_program(
+        self,
+        *command: str,
+        name: str = "program",
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        **options: Any,
+    ) -> Program:
+        """Start a program of this machine, in any language, in virtual time; returns it at once.
+
+        It runs in an OS process of its own, on a host `name`, and finds the cluster in `KAFKA_BOOTSTRAP_SERVERS`.
+        `python` is the Python that runs the test. `await program.wait()` returns the exit code; `kill`, `freeze` and
+        `resume` (of its `process`) and `send_signal` act at the exact virtual time. Raises NoVirtualProgramsError
+        where the machine cannot do that, and OSError.
+        """
+        from broker_sim.runtime.virtual.programs import Program  # noqa: PLC0415 - clusters alone need no OS processes
+
+        start = self._program_starts[name] = self._program_starts.get(name, 0) + 1
+        variables = {SERVERS_VARIABLE: self.bootstrap_servers, **(env or {})}
+        return Program(self._loop, name, command, env=variables, cwd=cwd, start=start, **options)
 
     def lose_power(self, *broker_ids: int) -> None:
         """Turn the power of these brokers off (default: all); `restore_power` or `start` starts them again.

@@ -115,4 +115,6 @@ class Guards:
 
     def _report(self, what: str) -> str:
         waiting = describe_waiting(self._core.loop) + self._workers.describe()
+        for program in list(self._core.programs):
+            waiting += f"\n{program.describe().rstrip()}"
         return f"{what}, {self._core.when()}; where it waits:\n{waiting}"

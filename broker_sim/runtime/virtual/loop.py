@@ -298,8 +298,10 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         await self.workers.join(timeout)
 
     def close(self) -> None:
-        """Close the loop; threads that still wait are ended, handlers of signals are removed."""
+        """Close the loop; threads and programs that still wait are ended, handlers of signals are removed."""
         if not self._closed:
+            for program in list(self.core.programs):
+                program.kill()
             self.workers.abandon()
             self._signals.remove_all()
         super().close()

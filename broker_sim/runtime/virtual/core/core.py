@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from broker_sim.runtime.virtual.core.clock import NS_PER_SECOND, LoopClock
 from broker_sim.runtime.virtual.core.errors import EscapeError, UnhandledError
@@ -17,6 +17,16 @@ if TYPE_CHECKING:
     from asyncio import Handle, TimerHandle
     from collections.abc import Callable
     from contextvars import Context
+
+
+class OutsideProgram(Protocol):
+    """A program in an OS process of its own."""
+
+    def describe(self) -> str:
+        """Return what each of its threads waits for, a line for each."""
+
+    def kill(self) -> None:
+        """End it at once."""
 
 
 class Core:
@@ -32,6 +42,8 @@ class Core:
         self._ready = self.queue.ready
         self.failure: BaseException | None = None
         """The first failure that no code of the program took."""
+        self.programs: list[OutsideProgram] = []
+        """Programs in OS processes of their own that take part; none outlives the loop."""
         self._streams: dict[str, random.Random] = {}
         self._numbers = 0
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 CONFLUENT_CLIENTS: Final = ("Producer", "Consumer", "_AdminClientImpl")
 """The classes in C, from which all others are made."""
 CONFLUENT_ADVICE: Final = (
-    "librdkafka runs in real time, on the real network; use aiokafka here, or test it with the fixture kafka in a "
-    "test that is not marked virtual_time"
+    "librdkafka runs in real time, on the real network; use aiokafka here, start the application as a program of its "
+    'own, by kafka.start_program("python", "app.py"), or test it with the fixture kafka in a test that is not marked '
+    "virtual_time"
 )
 
 

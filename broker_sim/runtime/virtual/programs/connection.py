@@ -1,0 +1,124 @@
+"""One connection of a program: a Unix socket on its side, the virtual network on the other."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    from broker_sim.runtime.virtual.loop import VirtualEventLoop
+
+READ_BYTES = 262_144
+
+
+class Owner(Protocol):
+    """The program at the near end."""
+
+    def on_connected(self, number: int, error: int) -> None:
+        """Take the result of a connect, an errno or 0."""
+
+    def on_arrival(self) -> None:
+        """Run soon: there is something to read, or room to write."""
+
+
+class Connection(asyncio.Protocol):
+    """Moves bytes between both sides; used from the loop's thread only."""
+
+    def __init__(self, owner: Owner, number: int, sock: socket.socket, filler_bytes: int) -> None:
+        sock.setblocking(False)
+        self._owner = owner
+        self._number = number
+        self._sock = sock
+        self._filler_bytes = filler_bytes
+        self._transport: asyncio.Transport | None = None
+        self._outbox = bytearray()
+        self._far_end_is_over = False
+        self._near_end_is_over = False
+
+    async def connect(self, loop: VirtualEventLoop, host: str, port: int) -> None:
+        """Connect over the virtual network, and tell the program how it went."""
+        try:
+            await loop.create_connection(lambda: self, host, port)
+        except OSError as error:
+            self._sock.close()
+            self._owner.on_connected(self._number, error.errno or errno.ECONNREFUSED)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Read the filler: the program may write from now on."""
+        self._transport = cast("asyncio.Transport", transport)
+        while self._filler_bytes:
+            self._filler_bytes -= len(self._sock.recv(self._filler_bytes))
+        self._owner.on_connected(self._number, 0)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand what has arrived to the program."""
+        self._outbox += data
+        self.flush()
+        self._owner.on_arrival()
+
+    def eof_received(self) -> bool:
+        """Tell the program that no more comes; it may still write."""
+        self._far_end_is_over = True
+        self.flush()
+        self._owner.on_arrival()
+        return True
+
+    def connection_lost(self, error: BaseException | None) -> None:
+        """Close the program's end, behind what has arrived."""
+        del error
+        self._transport = None
+        self.flush()
+        self._sock.close()
+        self._owner.on_arrival()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the program's end is closed: nothing moves any more."""
+        return self._sock.fileno() < 0
+
+    @property
+    def has_backlog(self) -> bool:
+        """Whether bytes wait for the program to read."""
+        return bool(self._outbox)
+
+    def flush(self) -> None:
+        """Write what the program has room for; the virtual network stops sending meanwhile."""
+        if self.is_closed:
+            return
+        try:
+            while self._outbox:
+                del self._outbox[: self._sock.send(self._outbox, socket.MSG_NOSIGNAL)]
+            if self._far_end_is_over:
+                self._sock.shutdown(socket.SHUT_WR)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._outbox.clear()  # the program has closed its end
+        transport: Any = self._transport
+        if transport is not None and bool(self._outbox) == transport.is_reading():
+            (transport.pause_reading if self._outbox else transport.resume_reading)()
+
+    def drain(self) -> bool:
+        """Send what the program has written; return whether there was anything."""
+        self.flush()
+        has_sent = False
+        while self._transport is not None and not self._near_end_is_over:
+            try:
+                data = self._sock.recv(READ_BYTES)
+            except BlockingIOError:
+                break
+            except OSError:
+                data = b""
+            has_sent = True
+            if data:
+                self._transport.write(data)
+            else:
+                self._near_end_is_over = True
+                self._transport.close()
+        return has_sent
+
+    def close(self) -> None:
+        """Close the program's end: the program is gone."""
+        self._sock.close()

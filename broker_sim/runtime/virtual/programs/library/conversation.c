@@ -1,0 +1,113 @@
+/* The conversation with the simulator; library.h has its messages. */
+#include "library.h"
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#define SIMULATOR_GONE 86  /* the exit code of a program whose simulator has ended */
+#define MOST_RESULTS 256
+#define MOST_TEXT 32768
+
+enum { CONNECT = 1, IDLE, HELLO, BYE, RESOLVE, REFUSE, REPORT };
+enum { GO = 1, DESCRIBE };
+
+struct message {
+    uint32_t kind, number;
+    int64_t first, second;
+};
+
+struct answer {
+    uint32_t kind, signal, result_count, unused;
+    int64_t now_ns, horizon_ns, wall_start_ns;
+    struct {
+        uint32_t number;
+        int32_t error;
+        int64_t value;
+    } results[MOST_RESULTS];
+};
+
+static int control_fd = -1;
+static struct answer answer;
+
+static void on_simulator_gone(void) { raw(SYS_exit_group, SIMULATOR_GONE); }
+
+static void send_message(struct message message, const char *text, size_t text_size, int fd) {
+    struct iovec parts[2] = {{&message, sizeof message}, {(void *)text, text_size}};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } extra;
+    memset(&extra, 0, sizeof extra);
+    struct msghdr whole = {.msg_iov = parts, .msg_iovlen = text ? 2 : 1};
+    if (fd >= 0) {
+        whole.msg_control = &extra;
+        whole.msg_controllen = sizeof extra.space;
+        extra.header = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&extra.header), &fd, sizeof fd);
+    }
+    long sent;
+    do sent = raw(SYS_sendmsg, control_fd, &whole, MSG_NOSIGNAL);
+    while (sent == -EINTR);
+    if (sent < 0) on_simulator_gone();
+}
+
+static void receive_answer(void) {
+    for (;;) {
+        long size = raw(SYS_recvfrom, control_fd, &answer, sizeof answer, 0, 0, 0);
+        if (size == -EINTR) continue;
+        if (size < (long)offsetof(struct answer, results)) on_simulator_gone();
+        if (answer.kind == GO) return;
+        static char text[MOST_TEXT];
+        size_t length = vt_describe_threads(text, sizeof text);
+        send_message((struct message){.kind = REPORT}, text, length, -1);
+    }
+}
+
+static void receive_go(void) {
+    receive_answer();
+    vt_wall_start_ns = answer.wall_start_ns;
+    vt_move_time(answer.now_ns, answer.horizon_ns);
+    for (uint32_t i = 0; i < answer.result_count; i++)
+        vt_on_connected(answer.results[i].number, answer.results[i].error);
+    if (answer.signal) vt_interrupt((int)answer.signal);
+}
+
+int vt_begin_conversation(void) {
+    const char *number = getenv("VT_FD");
+    if (!number) return 0;
+    int fd = atoi(number);
+    control_fd = (int)raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, CONTROL_FD_FROM);
+    raw(SYS_close, fd);
+    unsetenv("VT_FD");
+    raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    send_message((struct message){.kind = HELLO, .first = vt_pid}, 0, 0, -1);
+    receive_go();
+    return 1;
+}
+
+void vt_send_idle(int64_t deadline_ns) {
+    send_message((struct message){.kind = IDLE, .first = vt_now_ns, .second = deadline_ns}, 0, 0, -1);
+    receive_go();
+}
+
+void vt_send_connect(uint32_t number, int64_t address, int64_t filler, int fd) {
+    vt_has_sent = 1;
+    send_message((struct message){CONNECT, number, address, filler}, 0, 0, fd);
+}
+
+void vt_send_bye(void) { send_message((struct message){.kind = BYE, .first = vt_now_ns}, 0, 0, -1); }
+
+void vt_send_refusal(const char *text) { send_message((struct message){.kind = REFUSE}, text, strlen(text), -1); }
+
+int64_t vt_resolve(const char *name) {
+    send_message((struct message){.kind = RESOLVE}, name, strlen(name), -1);
+    receive_answer();
+    return answer.results[0].error ? -1 : answer.results[0].value;
+}
+
+int vt_is_control(int fd) { return vt_enabled && fd >= 0 && fd == control_fd; }

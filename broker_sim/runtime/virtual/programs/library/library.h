@@ -1,0 +1,178 @@
+/* Virtual time for a program that knows nothing of it: what the files of this library share.
+ *
+ * LD_PRELOAD puts the library before libc. It replaces what tells time, what waits, what connects, and what is chance.
+ *
+ *   scheduler.c     which thread runs            waiting.c   poll, select, epoll, blocking reads
+ *   conversation.c  messages of the simulator    sockets.c   TCP connections
+ *   clocks.c        clocks and sleeps            files.c     open, close and copies of file descriptors
+ *   threads.c       threads                      chance.c    random bytes
+ *   locks.c         mutexes, conditions, ...     openssl.c   OpenSSL's random bytes
+ *   refusals.c      what has no virtual form     report.c    words for errors
+ *
+ * Rules
+ * 1. Threads take turns. One holds the token and gives it away only in a call that waits, so what the library keeps
+ *    is touched by one thread at a time and needs no lock.
+ * 2. Time moves only while no thread can run: to the first deadline if nothing happens outside before (the horizon),
+ *    else as far as the simulator says. A thread that never waits is charged small costs, or it would spin for ever.
+ * 3. Whether a file is ready is the kernel's to say: a connection is a Unix socket whose other end the simulator has,
+ *    and what the simulator writes is there before it says GO.
+ * 4. The library makes system calls by `raw`, and calls libc's own functions by `REAL`.
+ * 5. What is neither virtual nor harmless ends the program by `vt_refuse`, with the name of the call.
+ *
+ * The protocol: datagrams over one SOCK_SEQPACKET pair, number VT_FD of the environment. The program speaks first,
+ * then each side waits for the other.
+ *
+ *   HELLO    pid                          the library is loaded; GO answers
+ *   IDLE     now, deadline                all threads wait until then; GO answers
+ *   CONNECT  number, address, filler, fd  a TCP connection: the fd is its other end, full of `filler` bytes, and
+ *                                         it is connected once the simulator has read them
+ *   RESOLVE  name                         GO answers at once, with the address as its result
+ *   REFUSE   text                         the call has no virtual form; the program ends
+ *   REPORT   text                         answers DESCRIBE: what each thread waits for
+ *   BYE      now                          the program ends
+ *
+ *   GO        now, horizon, wall clock, signal, results of connections
+ *   DESCRIBE                              tell what each thread waits for, and wait on
+ */
+#ifndef LIBRARY_H
+#define LIBRARY_H
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "system_calls.h"
+#include <dlfcn.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define NEVER INT64_MAX
+#define NS_PER_S 1000000000LL
+#define NS_PER_MS 1000000LL
+#define ALL INT32_MAX
+#define MAX_FDS 65536
+#define CONTROL_FD_FROM 900
+
+/* -- libc's own functions -- */
+
+#define REAL(name)                                                                                                     \
+    ({                                                                                                                 \
+        static __typeof__(&name) real_;                                                                                \
+        if (!real_) real_ = (__typeof__(&name))dlsym(RTLD_NEXT, #name);                                                \
+        real_;                                                                                                         \
+    })
+/* The newer of two versions: x86-64 keeps the conditions of glibc before 2.3.2 beside those of today. */
+#if defined __x86_64__
+#define REAL_CONDITION(name)                                                                                           \
+    ({                                                                                                                 \
+        static __typeof__(&name) real_;                                                                                \
+        if (!real_) real_ = (__typeof__(&name))dlvsym(RTLD_NEXT, #name, "GLIBC_2.3.2");                                \
+        real_;                                                                                                         \
+    })
+#else
+#define REAL_CONDITION(name) REAL(name)
+#endif
+
+/* -- scheduler.c -- */
+
+enum vt_outcome { WOKEN, TIMED_OUT, INTERRUPTED };
+enum vt_state { RUNNING, READY, BLOCKED, EXITED };
+
+/* What a thread waits for: an object in memory, or files; and until when. */
+struct vt_wait {
+    const char *call;  /* the function that the program has called, for reports */
+    const void *address;
+    struct pollfd *fds;
+    nfds_t fd_count;
+    int64_t deadline_ns;
+    int is_for_lock;
+};
+
+struct vt_thread {
+    struct vt_thread *next;  /* of all threads, in the order in which they were made */
+    struct vt_thread *next_ready;
+    int number;
+    pid_t tid;
+    pthread_t handle;
+    int is_detached;
+    int has_token;  /* a futex */
+    enum vt_state state;
+    struct vt_wait wait;
+    uint64_t turn;  /* the thread that has waited longest is woken first */
+    enum vt_outcome outcome;
+    int pending_signal;
+    void *(*start)(void *);
+    int (*start_c11)(void *);
+    void *argument;
+    int calls, yields;  /* since it last waited */
+    int exit_rounds;
+    void *stack;
+    size_t stack_size;
+};
+
+extern int vt_enabled;
+extern int64_t vt_now_ns;  /* since the simulator's loop was made */
+extern int vt_has_sent;    /* whether the simulator has to look at connections before time moves */
+extern pid_t vt_pid;
+extern struct vt_thread *vt_threads;
+extern __thread struct vt_thread *vt_self;
+
+/* Whether the calling thread takes part; a thread that was made behind the library's back does not. */
+static inline int vt_active(void) { return __builtin_expect(vt_enabled && vt_self != 0, 1); }
+
+enum vt_outcome vt_wait(struct vt_wait wait);
+#define VT_WAIT(...) vt_wait((struct vt_wait){__VA_ARGS__})
+/* Wait for a condition: the mutex is released once the thread counts as waiting. */
+enum vt_outcome vt_wait_releasing(struct vt_wait wait, pthread_mutex_t *mutex);
+int vt_wake(const void *address, int count);
+void vt_wake_for_lock(const void *address);
+void vt_yield(void);    /* let others run at this time; costs time if there are none */
+void vt_on_call(void);  /* count a call that a loop without waits makes, such as reading a clock */
+void vt_interrupt(int signal);
+void vt_move_time(int64_t now_ns, int64_t horizon_ns);
+
+struct vt_thread *vt_new_thread(void);
+int vt_thread_count(void);
+void vt_add_thread(struct vt_thread *thread);
+void vt_remove_thread(struct vt_thread *thread);
+void vt_begin_thread(struct vt_thread *thread);
+void vt_end_thread(struct vt_thread *thread);
+struct vt_thread *vt_thread_of(pthread_t handle);
+
+/* -- conversation.c -- */
+
+int vt_begin_conversation(void);  /* 0 outside of virtual time */
+void vt_send_idle(int64_t deadline_ns);
+void vt_send_connect(uint32_t number, int64_t address, int64_t filler, int fd);
+void vt_send_bye(void);
+void vt_send_refusal(const char *text);
+int64_t vt_resolve(const char *name);  /* an IPv4 address, -1 if there is none */
+int vt_is_control(int fd);
+
+/* -- clocks.c -- */
+
+extern int64_t vt_wall_start_ns;  /* the wall clock at time 0 */
+int64_t vt_deadline(clockid_t clock, const struct timespec *absolute);
+int64_t vt_deadline_after(const struct timespec *relative);
+
+/* -- waiting.c, sockets.c, files.c, chance.c, openssl.c, refusals.c, report.c -- */
+
+int vt_poll(const char *call, struct pollfd *fds, nfds_t count, int64_t deadline_ns);
+int vt_await(const char *call, int fd, short events);
+void vt_on_connected(uint32_t number, int error);
+void vt_on_close(int fd);
+void vt_on_copy(int from, int to);
+int vt_describe_connection(int fd, char *text, size_t size);
+void vt_begin_chance(const char *seed);
+uint64_t vt_draw(void);
+void vt_fill_with_chance(void *buffer, size_t size);
+int vt_is_chance(int fd);
+void vt_replace_openssl(void);
+__attribute__((noreturn)) void vt_refuse(const char *call, const char *advice);
+void vt_begin_reports(void);
+size_t vt_describe_threads(char *text, size_t size);
+
+#endif

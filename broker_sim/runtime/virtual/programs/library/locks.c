@@ -1,0 +1,249 @@
+/* What threads wait for in memory. Mutexes, read-write locks and semaphores are libc's and are only tried; a thread
+ * that does not get one waits in the scheduler. Of conditions only the clock is libc's. */
+#include "library.h"
+#include <linux/futex.h>
+#include <semaphore.h>
+#include <stdarg.h>
+#include <threads.h>
+#include <unistd.h>
+
+/* -- mutexes -- */
+
+static int lock_mutex(const char *call, pthread_mutex_t *mutex, int64_t deadline_ns) {
+    vt_on_call();
+    for (;;) {
+        int error = REAL(pthread_mutex_trylock)(mutex);
+        if (error != EBUSY) return error;
+        if (VT_WAIT(.call = call, .address = mutex, .deadline_ns = deadline_ns, .is_for_lock = 1) == TIMED_OUT)
+            return ETIMEDOUT;
+    }
+}
+
+EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
+    return vt_active() ? lock_mutex("pthread_mutex_lock", mutex, NEVER) : REAL(pthread_mutex_lock)(mutex);
+}
+
+EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until) {
+    if (!vt_active()) return REAL(pthread_mutex_timedlock)(mutex, until);
+    return lock_mutex("pthread_mutex_timedlock", mutex, vt_deadline(CLOCK_REALTIME, until));
+}
+
+EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until) {
+    if (!vt_active()) return REAL(pthread_mutex_clocklock)(mutex, clock, until);
+    return lock_mutex("pthread_mutex_clocklock", mutex, vt_deadline(clock, until));
+}
+
+EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex) {
+    int error = REAL(pthread_mutex_unlock)(mutex);
+    if (vt_active()) vt_wake_for_lock(mutex);
+    return error;
+}
+
+static int in_c11(int error) {
+    return !error ? thrd_success : error == ETIMEDOUT ? thrd_timedout : thrd_error;
+}
+
+/* glibc's types of C11 are those of POSIX under other names. */
+EXPORT int mtx_lock(mtx_t *mutex) { return in_c11(pthread_mutex_lock((pthread_mutex_t *)mutex)); }
+EXPORT int mtx_unlock(mtx_t *mutex) { return in_c11(pthread_mutex_unlock((pthread_mutex_t *)mutex)); }
+EXPORT int mtx_timedlock(mtx_t *mutex, const struct timespec *until) {
+    return in_c11(pthread_mutex_timedlock((pthread_mutex_t *)mutex, until));
+}
+
+/* -- read-write locks -- */
+
+static int lock_rw(const char *call, pthread_rwlock_t *lock, int (*try)(pthread_rwlock_t *), int64_t deadline_ns) {
+    for (;;) {
+        int error = try(lock);
+        if (error != EBUSY) return error;
+        if (VT_WAIT(.call = call, .address = lock, .deadline_ns = deadline_ns, .is_for_lock = 1) == TIMED_OUT)
+            return ETIMEDOUT;
+    }
+}
+
+EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *lock) {
+    if (!vt_active()) return REAL(pthread_rwlock_rdlock)(lock);
+    return lock_rw("pthread_rwlock_rdlock", lock, REAL(pthread_rwlock_tryrdlock), NEVER);
+}
+
+EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *lock) {
+    if (!vt_active()) return REAL(pthread_rwlock_wrlock)(lock);
+    return lock_rw("pthread_rwlock_wrlock", lock, REAL(pthread_rwlock_trywrlock), NEVER);
+}
+
+EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespec *until) {
+    if (!vt_active()) return REAL(pthread_rwlock_timedrdlock)(lock, until);
+    int64_t deadline_ns = vt_deadline(CLOCK_REALTIME, until);
+    return lock_rw("pthread_rwlock_timedrdlock", lock, REAL(pthread_rwlock_tryrdlock), deadline_ns);
+}
+
+EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *until) {
+    if (!vt_active()) return REAL(pthread_rwlock_timedwrlock)(lock, until);
+    int64_t deadline_ns = vt_deadline(CLOCK_REALTIME, until);
+    return lock_rw("pthread_rwlock_timedwrlock", lock, REAL(pthread_rwlock_trywrlock), deadline_ns);
+}
+
+EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *lock) {
+    int error = REAL(pthread_rwlock_unlock)(lock);
+    if (vt_active()) vt_wake(lock, ALL);
+    return error;
+}
+
+/* -- once: glibc keeps in the low bits that a thread is at it (1), or that it is done (2) -- */
+
+EXPORT int pthread_once(pthread_once_t *control, void (*routine)(void)) {
+    while (vt_active() && (__atomic_load_n((int *)control, __ATOMIC_ACQUIRE) & 3) == 1) vt_yield();
+    return REAL(pthread_once)(control, routine);
+}
+
+EXPORT void call_once(once_flag *flag, void (*routine)(void)) { pthread_once((pthread_once_t *)flag, routine); }
+
+/* -- conditions -- */
+
+static clockid_t clock_of(const pthread_cond_t *condition) {
+    return condition->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
+
+static int wait_for_condition(const char *call, pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t deadline_ns) {
+    if (deadline_ns <= vt_now_ns) {
+        pthread_mutex_unlock(mutex);
+        vt_yield();
+        lock_mutex(call, mutex, NEVER);
+        return ETIMEDOUT;
+    }
+    struct vt_wait wait = {.call = call, .address = condition, .deadline_ns = deadline_ns};
+    enum vt_outcome outcome = vt_wait_releasing(wait, mutex);
+    lock_mutex(call, mutex, NEVER);
+    return outcome == TIMED_OUT ? ETIMEDOUT : 0;
+}
+
+EXPORT int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
+    if (!vt_active()) return REAL_CONDITION(pthread_cond_wait)(condition, mutex);
+    return wait_for_condition("pthread_cond_wait", condition, mutex, NEVER);
+}
+
+EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until) {
+    if (!vt_active()) return REAL_CONDITION(pthread_cond_timedwait)(condition, mutex, until);
+    return wait_for_condition("pthread_cond_timedwait", condition, mutex, vt_deadline(clock_of(condition), until));
+}
+
+EXPORT int pthread_cond_clockwait(
+    pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until) {
+    if (!vt_active()) return REAL(pthread_cond_clockwait)(condition, mutex, clock, until);
+    return wait_for_condition("pthread_cond_clockwait", condition, mutex, vt_deadline(clock, until));
+}
+
+EXPORT int pthread_cond_signal(pthread_cond_t *condition) {
+    if (!vt_active()) return REAL_CONDITION(pthread_cond_signal)(condition);
+    vt_wake(condition, 1);
+    return 0;
+}
+
+EXPORT int pthread_cond_broadcast(pthread_cond_t *condition) {
+    if (!vt_active()) return REAL_CONDITION(pthread_cond_broadcast)(condition);
+    vt_wake(condition, ALL);
+    return 0;
+}
+
+EXPORT int cnd_wait(cnd_t *condition, mtx_t *mutex) {
+    return in_c11(pthread_cond_wait((pthread_cond_t *)condition, (pthread_mutex_t *)mutex));
+}
+EXPORT int cnd_timedwait(cnd_t *condition, mtx_t *mutex, const struct timespec *until) {
+    return in_c11(pthread_cond_timedwait((pthread_cond_t *)condition, (pthread_mutex_t *)mutex, until));
+}
+EXPORT int cnd_signal(cnd_t *condition) { return in_c11(pthread_cond_signal((pthread_cond_t *)condition)); }
+EXPORT int cnd_broadcast(cnd_t *condition) { return in_c11(pthread_cond_broadcast((pthread_cond_t *)condition)); }
+
+/* -- semaphores -- */
+
+static int fail(int error) {
+    errno = error;
+    return -1;
+}
+
+static int wait_for_semaphore(const char *call, sem_t *semaphore, int64_t deadline_ns) {
+    while (REAL(sem_trywait)(semaphore)) {
+        if (errno != EAGAIN) return -1;
+        if (deadline_ns <= vt_now_ns) {
+            vt_yield();
+            return REAL(sem_trywait)(semaphore) ? fail(ETIMEDOUT) : 0;
+        }
+        switch (VT_WAIT(.call = call, .address = semaphore, .deadline_ns = deadline_ns)) {
+            case TIMED_OUT: return fail(ETIMEDOUT);
+            case INTERRUPTED: return fail(EINTR);
+            case WOKEN: break;
+        }
+    }
+    return 0;
+}
+
+EXPORT int sem_wait(sem_t *semaphore) {
+    return vt_active() ? wait_for_semaphore("sem_wait", semaphore, NEVER) : REAL(sem_wait)(semaphore);
+}
+
+EXPORT int sem_timedwait(sem_t *semaphore, const struct timespec *until) {
+    if (!vt_active()) return REAL(sem_timedwait)(semaphore, until);
+    return wait_for_semaphore("sem_timedwait", semaphore, vt_deadline(CLOCK_REALTIME, until));
+}
+
+EXPORT int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *until) {
+    if (!vt_active()) return REAL(sem_clockwait)(semaphore, clock, until);
+    return wait_for_semaphore("sem_clockwait", semaphore, vt_deadline(clock, until));
+}
+
+EXPORT int sem_post(sem_t *semaphore) {
+    int result = REAL(sem_post)(semaphore);
+    if (vt_active()) vt_wake(semaphore, 1);
+    return result;
+}
+
+/* -- futexes of programs that make the system call themselves -- */
+
+static long wait_for_futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout) {
+    if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) return -EAGAIN;
+    int64_t deadline_ns = NEVER;
+    if (timeout && (operation & FUTEX_CMD_MASK) == FUTEX_WAIT) deadline_ns = vt_deadline_after(timeout);
+    else if (timeout)
+        deadline_ns = vt_deadline(operation & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC, timeout);
+    if (deadline_ns <= vt_now_ns) {
+        vt_yield();
+        return -ETIMEDOUT;
+    }
+    switch (VT_WAIT(.call = "futex", .address = word, .deadline_ns = deadline_ns)) {
+        case TIMED_OUT: return -ETIMEDOUT;
+        case INTERRUPTED: return -EINTR;
+        default: return 0;
+    }
+}
+
+static long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout, uint32_t third) {
+    switch (operation & FUTEX_CMD_MASK) {
+        case FUTEX_WAIT:
+        case FUTEX_WAIT_BITSET: return wait_for_futex(word, operation, value, timeout);
+        case FUTEX_WAKE:
+        case FUTEX_WAKE_BITSET: return vt_wake(word, (int)value < 0 ? ALL : (int)value);
+        case FUTEX_CMP_REQUEUE:
+            if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != third) return -EAGAIN;
+            /* fallthrough */
+        case FUTEX_REQUEUE: return vt_wake(word, ALL);  /* more than it must: who waits looks again */
+        default: vt_refuse("futex", "use another lock: this operation has no virtual form");
+    }
+}
+
+EXPORT long syscall(long number, ...) {
+    va_list values;
+    va_start(values, number);
+    long a = va_arg(values, long), b = va_arg(values, long), c = va_arg(values, long);
+    long d = va_arg(values, long), e = va_arg(values, long), f = va_arg(values, long);
+    va_end(values);
+    if (vt_active()) switch (number) {
+        case SYS_futex: return with_errno(futex((uint32_t *)a, (int)b, (uint32_t)c, (void *)d, (uint32_t)f));
+        case SYS_getrandom: vt_fill_with_chance((void *)a, (size_t)b); return b;
+        case SYS_clock_gettime: return clock_gettime((clockid_t)a, (struct timespec *)b);
+        case SYS_sched_yield: return sched_yield();
+        case SYS_close: return close((int)a);  /* libuv closes so */
+        case SYS_io_uring_setup: return with_errno(-ENOSYS);  /* libuv does without it then */
+        default: break;
+    }
+    return with_errno(raw(number, a, b, c, d, e, f));
+}

@@ -1,0 +1,290 @@
+/* Which thread runs: threads take turns, and time moves when none can run. */
+#include "library.h"
+#include <linux/futex.h>
+#include <stdlib.h>
+
+/* Costs of code that never waits; without them `while (now() < end) {}` would not end.
+ *
+ *   a thread reads clocks and takes locks     after 50 000 calls each 256th costs 1 us, doubling every 8 up to 1 ms
+ *   a thread yields, or polls without waiting  after 8 of them each costs the same
+ *   threads wake each other, and none is idle  after 500 turns each costs 1 us, doubling every 64 up to 1 ms
+ */
+#define FREE_CALLS 50000
+#define CALLS_PER_YIELD 256
+#define FREE_YIELDS 8
+#define FREE_TURNS 500
+#define FIRST_COST_NS 1000LL
+#define LAST_COST_NS 1000000LL
+#define MOST_DOUBLINGS 10
+
+int vt_enabled;
+int64_t vt_now_ns;
+int vt_has_sent;
+pid_t vt_pid;
+struct vt_thread *vt_threads;
+__thread struct vt_thread *vt_self __attribute__((tls_model("initial-exec")));
+
+static struct vt_thread **threads_end = &vt_threads;
+static struct vt_thread *ready, **ready_end = &ready;
+static struct vt_thread *main_thread;
+static int64_t horizon_ns;
+static int lock_waiters, thread_count, turns_without_idleness;
+static uint64_t waits;
+static pid_t ending_tid;  /* a thread that has given its token away, and still works in libc */
+static uint64_t order_state;
+
+/* -- the token -- */
+
+static void wait_for_token(struct vt_thread *self) {
+    while (!__atomic_load_n(&self->has_token, __ATOMIC_ACQUIRE))
+        raw(SYS_futex, &self->has_token, FUTEX_WAIT_PRIVATE, 0, 0, 0, 0);
+    self->has_token = 0;
+    if (!ending_tid) return;
+    /* What it still does to its stack and its arena must not race with what comes now. */
+    while (raw(SYS_tgkill, vt_pid, ending_tid, 0) == 0) raw(SYS_sched_yield);
+    ending_tid = 0;
+}
+
+static void make_ready(struct vt_thread *thread, enum vt_outcome outcome) {
+    thread->state = READY;
+    thread->outcome = outcome;
+    lock_waiters -= thread->wait.is_for_lock;
+    thread->wait = (struct vt_wait){0};
+    thread->next_ready = 0;
+    *ready_end = thread;
+    ready_end = &thread->next_ready;
+}
+
+/* The thread that is ready for longest, or with VT_ORDER one that chance chooses. */
+static struct vt_thread *take_ready(void) {
+    struct vt_thread **place = &ready;
+    if (order_state && ready) {
+        uint64_t count = 0;
+        for (struct vt_thread *each = ready; each; each = each->next_ready) count++;
+        order_state ^= order_state << 13;
+        order_state ^= order_state >> 7;
+        order_state ^= order_state << 17;
+        for (uint64_t skip = order_state % count; skip; skip--) place = &(*place)->next_ready;
+    }
+    struct vt_thread *thread = *place;
+    if (!thread) return 0;
+    *place = thread->next_ready;
+    if (!*place) ready_end = place;
+    return thread;
+}
+
+/* -- time -- */
+
+static int64_t next_deadline(void) {
+    int64_t first = NEVER;
+    for (struct vt_thread *each = vt_threads; each; each = each->next)
+        if (each->state == BLOCKED && each->wait.deadline_ns < first) first = each->wait.deadline_ns;
+    return first;
+}
+
+/* Make ready the threads whose files are, then those whose time has come, by their times. */
+static void look_around(void) {
+    const struct timespec no_time = {0, 0};
+    for (struct vt_thread *each = vt_threads; each; each = each->next)
+        if (each->state == BLOCKED && each->wait.fds &&
+            raw(SYS_ppoll, each->wait.fds, each->wait.fd_count, &no_time, 0, 0) > 0)
+            make_ready(each, WOKEN);
+    for (;;) {
+        struct vt_thread *first = 0;
+        for (struct vt_thread *each = vt_threads; each; each = each->next)
+            if (each->state == BLOCKED && each->wait.deadline_ns <= vt_now_ns &&
+                (!first || each->wait.deadline_ns < first->wait.deadline_ns))
+                first = each;
+        if (!first) return;
+        make_ready(first, TIMED_OUT);
+    }
+}
+
+void vt_move_time(int64_t now_ns, int64_t new_horizon_ns) {
+    vt_now_ns = now_ns;
+    horizon_ns = new_horizon_ns;
+}
+
+static void ask_simulator(int64_t deadline_ns) {
+    vt_has_sent = 0;
+    vt_send_idle(deadline_ns);
+}
+
+/* Move to that time: alone if nothing can happen before, else with the simulator. */
+static void pass_time(int64_t target_ns) {
+    if (target_ns >= horizon_ns || vt_has_sent) ask_simulator(target_ns);
+    else if (target_ns > vt_now_ns) vt_now_ns = target_ns;
+}
+
+static int64_t cost_ns(int count_over, int per_doubling) {
+    int doublings = count_over / per_doubling;
+    int64_t cost = FIRST_COST_NS << (doublings > MOST_DOUBLINGS ? MOST_DOUBLINGS : doublings);
+    return cost > LAST_COST_NS ? LAST_COST_NS : cost;
+}
+
+/* Give the token to the next thread that can run; `self` may get it back, 0 is a thread that ends. */
+static void give_token(struct vt_thread *self) {
+    struct vt_thread *next;
+    for (;;) {
+        if (!ready) look_around();
+        if (ready && ++turns_without_idleness > FREE_TURNS) {
+            pass_time(vt_now_ns + cost_ns(turns_without_idleness - FREE_TURNS, 64));
+            look_around();
+        }
+        next = take_ready();
+        if (next) break;
+        turns_without_idleness = 0;
+        pass_time(next_deadline());
+    }
+    next->state = RUNNING;
+    if (next == self) return;
+    __atomic_store_n(&next->has_token, 1, __ATOMIC_RELEASE);
+    raw(SYS_futex, &next->has_token, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+    if (self) wait_for_token(self);
+}
+
+static void let_others_run(struct vt_thread *self) {
+    int saved_errno = errno;
+    give_token(self);
+    int signal = self->pending_signal;
+    if (signal) {
+        self->pending_signal = 0;
+        raw(SYS_tgkill, vt_pid, self->tid, signal);
+    }
+    errno = saved_errno;
+}
+
+/* -- waiting -- */
+
+static enum vt_outcome block(struct vt_wait wait) {
+    struct vt_thread *self = vt_self;
+    self->wait = wait;
+    self->turn = ++waits;
+    self->state = BLOCKED;
+    lock_waiters += wait.is_for_lock;
+    let_others_run(self);
+    return self->outcome;
+}
+
+enum vt_outcome vt_wait(struct vt_wait wait) {
+    if (!wait.is_for_lock) vt_self->calls = vt_self->yields = 0;
+    return block(wait);
+}
+
+enum vt_outcome vt_wait_releasing(struct vt_wait wait, pthread_mutex_t *mutex) {
+    vt_self->calls = vt_self->yields = 0;
+    REAL(pthread_mutex_unlock)(mutex);
+    vt_wake_for_lock(mutex);
+    return block(wait);
+}
+
+int vt_wake(const void *address, int count) {
+    int woken = 0;
+    for (; woken < count; woken++) {
+        struct vt_thread *first = 0;
+        for (struct vt_thread *each = vt_threads; each; each = each->next)
+            if (each->state == BLOCKED && each->wait.address == address && (!first || each->turn < first->turn))
+                first = each;
+        if (!first) break;
+        make_ready(first, WOKEN);
+    }
+    return woken;
+}
+
+void vt_wake_for_lock(const void *address) {
+    if (lock_waiters) vt_wake(address, 1);
+}
+
+/* A signal is taken by the main thread, when it runs next: so its moment is the same in each run. */
+void vt_interrupt(int signal) {
+    main_thread->pending_signal = signal;
+    if (main_thread->state == BLOCKED) make_ready(main_thread, INTERRUPTED);
+}
+
+void vt_yield(void) {
+    struct vt_thread *self = vt_self;
+    int count = ++self->yields;
+    if (!ready) look_around();
+    if (count <= FREE_YIELDS) {
+        if (!ready) return;
+        make_ready(self, WOKEN);
+        let_others_run(self);
+        return;
+    }
+    int64_t target_ns = vt_now_ns + cost_ns(count - FREE_YIELDS, 8);
+    if (!ready && target_ns < horizon_ns && target_ns < next_deadline()) vt_now_ns = target_ns;
+    else block((struct vt_wait){.call = "a call that does not wait", .deadline_ns = target_ns});
+}
+
+void vt_on_call(void) {
+    if (++vt_self->calls > FREE_CALLS && vt_self->calls % CALLS_PER_YIELD == 0) vt_yield();
+}
+
+/* -- threads -- */
+
+int vt_thread_count(void) { return thread_count; }
+
+struct vt_thread *vt_new_thread(void) { return calloc(1, sizeof(struct vt_thread)); }
+
+static void enlist(struct vt_thread *thread) {
+    thread->number = thread_count++;
+    *threads_end = thread;
+    threads_end = &thread->next;
+}
+
+void vt_add_thread(struct vt_thread *thread) {
+    enlist(thread);
+    make_ready(thread, WOKEN);
+}
+
+void vt_remove_thread(struct vt_thread *thread) {
+    struct vt_thread **place = &vt_threads;
+    while (*place && *place != thread) place = &(*place)->next;
+    if (!*place) return;
+    *place = thread->next;
+    if (!*place) threads_end = place;
+}
+
+void vt_begin_thread(struct vt_thread *thread) {
+    thread->tid = (pid_t)raw(SYS_gettid);
+    vt_self = thread;
+    wait_for_token(thread);
+}
+
+void vt_end_thread(struct vt_thread *thread) {
+    if (thread->is_detached) vt_remove_thread(thread);
+    thread->state = EXITED;
+    vt_self = 0;
+    ending_tid = thread->tid;
+    vt_wake(thread, ALL);
+    give_token(0);
+}
+
+struct vt_thread *vt_thread_of(pthread_t handle) {
+    struct vt_thread *thread = vt_threads;
+    while (thread && thread->handle != handle) thread = thread->next;
+    return thread;
+}
+
+/* -- the beginning and the end of the program -- */
+
+__attribute__((constructor)) static void begin(void) {
+    vt_pid = (pid_t)raw(SYS_getpid);
+    struct vt_thread *self = main_thread = vt_new_thread();
+    self->tid = vt_pid;
+    self->handle = pthread_self();
+    self->state = RUNNING;
+    enlist(self);
+    const char *order = getenv("VT_ORDER");
+    if (order) order_state = strtoull(order, 0, 10);
+    vt_begin_chance(getenv("VT_SEED"));
+    if (!vt_begin_conversation()) return;
+    vt_self = self;
+    vt_enabled = 1;
+    vt_begin_reports();
+    vt_replace_openssl();
+}
+
+__attribute__((destructor)) static void end(void) {
+    if (vt_enabled) vt_send_bye();
+}

@@ -1,0 +1,287 @@
+/* TCP connections: each is one end of a pair of Unix sockets, whose other end the simulator has.
+ *
+ *   connect()   the pair takes the place of the program's socket, full of filler: the kernel says "cannot be written"
+ *   handshake   the simulator makes a connection of the virtual network, then reads the filler: "can be written"
+ *   refused     the simulator tells the error and closes its end
+ *
+ * So connect, poll, EAGAIN and end of file of non-blocking and blocking programs are the kernel's own.
+ */
+#include "library.h"
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define BUFFER_BYTES (128 * 1024)
+#define FIRST_LOCAL_PORT 40000
+#define LOCAL_PORTS 20000
+
+struct connection {
+    uint32_t number;  /* 0: the file is no connection */
+    int family, error;
+    struct sockaddr_in peer;
+};
+
+static struct connection connections[MAX_FDS];
+static uint32_t connection_count;
+static int highest_fd;
+
+static struct connection *connection_of(int fd) {
+    return vt_active() && fd >= 0 && fd < MAX_FDS && connections[fd].number ? &connections[fd] : 0;
+}
+
+void vt_on_connected(uint32_t number, int error) {
+    for (int fd = 0; fd <= highest_fd; fd++)
+        if (connections[fd].number == number) connections[fd].error = error;
+}
+
+void vt_on_close(int fd) {
+    if (connections[fd].number) vt_has_sent = 1;
+    connections[fd].number = 0;
+}
+
+void vt_on_copy(int from, int to) {
+    connections[to] = connections[from];
+    if (to > highest_fd) highest_fd = to;
+}
+
+int vt_describe_connection(int fd, char *text, size_t size) {
+    struct connection *connection = fd >= 0 && fd < MAX_FDS && connections[fd].number ? &connections[fd] : 0;
+    if (!connection) return 0;
+    char address[INET_ADDRSTRLEN];
+    inet_ntop(AF_INET, &connection->peer.sin_addr, address, sizeof address);
+    return snprintf(text, size, " (a connection to %s:%d)", address, ntohs(connection->peer.sin_port));
+}
+
+/* -- connect -- */
+
+static int is_of_internet(int family) { return family == AF_INET || family == AF_INET6; }
+
+static int kind_of(int fd, int option) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    return raw(SYS_getsockopt, fd, SOL_SOCKET, option, &value, &size) < 0 ? -1 : value;
+}
+
+/* The IPv4 address that is meant: the virtual network has no other, but ::1 and mapped ones are the same machines. */
+static int to_ipv4(const struct sockaddr *address, struct sockaddr_in *peer) {
+    if (address->sa_family == AF_INET) {
+        *peer = *(const struct sockaddr_in *)address;
+        return 0;
+    }
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
+    *peer = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = six->sin6_port};
+    if (IN6_IS_ADDR_LOOPBACK(&six->sin6_addr)) peer->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    else if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr)) memcpy(&peer->sin_addr, six->sin6_addr.s6_addr + 12, 4);
+    else return -1;
+    return 0;
+}
+
+/* Fill the buffer until the kernel says that the socket cannot be written to; return the bytes. */
+static int64_t fill(int fd) {
+    static const char filler[4096];
+    const struct timespec no_time = {0, 0};
+    struct pollfd one = {fd, POLLOUT, 0};
+    int64_t bytes = 0;
+    while (raw(SYS_ppoll, &one, 1, &no_time, 0, 0) > 0) {
+        long sent = raw(SYS_sendto, fd, filler, sizeof filler, MSG_DONTWAIT, 0, 0);
+        if (sent <= 0) break;
+        bytes += sent;
+    }
+    return bytes;
+}
+
+/* Put one end of a new pair in the place of the program's socket; return the other end, or a negative errno. */
+static int replace_by_pair(int fd, long status) {
+    int ends[2], bytes = BUFFER_BYTES;
+    long error = raw(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
+    if (error < 0) return (int)error;
+    raw(SYS_setsockopt, ends[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    long flags = raw(SYS_fcntl, fd, F_GETFD, 0);
+    raw(SYS_dup3, ends[0], fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+    raw(SYS_close, ends[0]);
+    raw(SYS_fcntl, fd, F_SETFL, status);
+    return ends[1];
+}
+
+EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length) {
+    if (!vt_active() || fd < 0 || fd >= MAX_FDS || !is_of_internet(address->sa_family))
+        return (int)with_errno(raw(SYS_connect, fd, address, length));
+    struct connection *connection = &connections[fd];
+    if (connection->number) {
+        int error = connection->error == EINPROGRESS ? EALREADY : connection->error ? connection->error : EISCONN;
+        return (int)with_errno(-error);
+    }
+    if (kind_of(fd, SO_TYPE) != SOCK_STREAM) vt_refuse("connect of a datagram socket", "the virtual network has TCP only");
+    struct sockaddr_in peer;
+    if (to_ipv4(address, &peer)) return (int)with_errno(-ENETUNREACH);
+    long status = raw(SYS_fcntl, fd, F_GETFL, 0);
+    int far_end = replace_by_pair(fd, status);
+    if (far_end < 0) return (int)with_errno(far_end);
+    *connection = (struct connection){++connection_count, address->sa_family, EINPROGRESS, peer};
+    if (fd > highest_fd) highest_fd = fd;
+    int64_t target = (int64_t)ntohl(peer.sin_addr.s_addr) << 16 | ntohs(peer.sin_port);
+    vt_send_connect(connection->number, target, fill(fd), far_end);
+    raw(SYS_close, far_end);
+    if (status & O_NONBLOCK) return (int)with_errno(-EINPROGRESS);
+    struct pollfd one = {fd, POLLOUT, 0};
+    if (vt_poll("connect", &one, 1, NEVER) < 0) return -1;
+    return (int)with_errno(-connection->error);
+}
+
+/* -- what a Unix socket would answer otherwise -- */
+
+EXPORT int socket(int domain, int kind, int protocol) {
+    long fd = raw(SYS_socket, domain, kind, protocol);
+    if (vt_enabled && fd >= 0 && fd < MAX_FDS) connections[fd].number = 0;  /* a close inside of libc is not seen */
+    return (int)with_errno(fd);
+}
+
+EXPORT int getsockopt(int fd, int level, int option, void *restrict value, socklen_t *restrict size) {
+    struct connection *connection = connection_of(fd);
+    if (!connection || (level == SOL_SOCKET && option != SO_ERROR && option != SO_DOMAIN && option != SO_PROTOCOL))
+        return (int)with_errno(raw(SYS_getsockopt, fd, level, option, value, size));
+    int answer = 0;
+    if (level == SOL_SOCKET && option == SO_ERROR) answer = connection->error == EINPROGRESS ? 0 : connection->error;
+    if (level == SOL_SOCKET && option == SO_DOMAIN) answer = connection->family;
+    if (level == SOL_SOCKET && option == SO_PROTOCOL) answer = IPPROTO_TCP;
+    memset(value, 0, *size);
+    memcpy(value, &answer, *size < sizeof answer ? *size : sizeof answer);
+    return 0;
+}
+
+EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_t size) {
+    if (connection_of(fd) && (level != SOL_SOCKET || option == SO_SNDBUF || option == SO_RCVBUF)) return 0;
+    return (int)with_errno(raw(SYS_setsockopt, fd, level, option, value, size));
+}
+
+static int give_address(struct sockaddr_in address, int family, struct sockaddr *place, socklen_t *length) {
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = address.sin_port, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    const void *source = family == AF_INET6 ? (const void *)&six : &address;
+    socklen_t size = family == AF_INET6 ? sizeof six : sizeof address;
+    memcpy(place, source, *length < size ? *length : size);
+    *length = size;
+    return 0;
+}
+
+EXPORT int getpeername(int fd, struct sockaddr *restrict place, socklen_t *restrict length) {
+    struct connection *connection = connection_of(fd);
+    if (!connection) return (int)with_errno(raw(SYS_getpeername, fd, place, length));
+    if (connection->error) return (int)with_errno(-ENOTCONN);
+    return give_address(connection->peer, connection->family, place, length);
+}
+
+EXPORT int getsockname(int fd, struct sockaddr *restrict place, socklen_t *restrict length) {
+    struct connection *connection = connection_of(fd);
+    if (!connection) return (int)with_errno(raw(SYS_getsockname, fd, place, length));
+    struct sockaddr_in own = connection->peer;
+    own.sin_port = htons((uint16_t)(FIRST_LOCAL_PORT + connection->number % LOCAL_PORTS));
+    return give_address(own, connection->family, place, length);
+}
+
+EXPORT int shutdown(int fd, int how) {
+    if (connection_of(fd)) vt_has_sent = 1;
+    return (int)with_errno(raw(SYS_shutdown, fd, how));
+}
+
+/* -- writing: a blocking write of more than the buffer holds lets the simulator read -- */
+
+static ssize_t write_all(int fd, const struct iovec *parts, size_t count, int flags) {
+    vt_has_sent = 1;
+    int blocks = !(flags & MSG_DONTWAIT) && !(raw(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK);
+    ssize_t written = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t done = 0; done < parts[i].iov_len;) {
+            const char *rest = (const char *)parts[i].iov_base + done;
+            long sent = raw(SYS_sendto, fd, rest, parts[i].iov_len - done, flags | MSG_DONTWAIT, 0, 0);
+            if (sent == -EAGAIN && blocks) {
+                struct pollfd one = {fd, POLLOUT, 0};
+                vt_poll("send", &one, 1, NEVER);
+            } else if (sent < 0) {
+                return written ? written : with_errno(sent);
+            } else {
+                done += (size_t)sent;
+                written += sent;
+            }
+        }
+    }
+    return written;
+}
+
+static int is_datagram_of_internet(int fd) {
+    return vt_active() && kind_of(fd, SO_TYPE) == SOCK_DGRAM && is_of_internet(kind_of(fd, SO_DOMAIN));
+}
+
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
+    if (connection_of(fd)) return write_all(fd, message->msg_iov, message->msg_iovlen, flags);
+    if (is_datagram_of_internet(fd)) vt_refuse("sendmsg of a datagram", "the virtual network has TCP only");
+    if (!(flags & MSG_DONTWAIT) && vt_await("sendmsg", fd, POLLOUT)) return -1;
+    return with_errno(raw(SYS_sendmsg, fd, message, flags));
+}
+
+EXPORT ssize_t sendto(
+    int fd, const void *data, size_t size, int flags, const struct sockaddr *to, socklen_t length) {
+    struct iovec part = {(void *)data, size};
+    if (connection_of(fd)) return write_all(fd, &part, 1, flags);
+    if (is_datagram_of_internet(fd)) vt_refuse("sendto of a datagram", "the virtual network has TCP only");
+    if (!(flags & MSG_DONTWAIT) && vt_await("send", fd, POLLOUT)) return -1;
+    return with_errno(raw(SYS_sendto, fd, data, size, flags, to, length));
+}
+
+EXPORT ssize_t send(int fd, const void *data, size_t size, int flags) { return sendto(fd, data, size, flags, 0, 0); }
+
+/* Write to a file that is no connection. A pipe that is ready takes PIPE_BUF bytes without blocking. */
+static ssize_t write_file(int fd, const char *data, size_t size) {
+    struct stat status;
+    int is_pipe = vt_active() && fd > STDERR_FILENO && !fstat(fd, &status) && S_ISFIFO(status.st_mode) &&
+                  !(raw(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK);
+    size_t done = 0;
+    do {
+        if (vt_await("write", fd, POLLOUT)) return done ? (ssize_t)done : -1;
+        size_t part = is_pipe && size - done > PIPE_BUF ? PIPE_BUF : size - done;
+        long written = raw(SYS_write, fd, data + done, part);
+        if (written < 0) return done ? (ssize_t)done : with_errno(written);
+        done += (size_t)written;
+    } while (is_pipe && done < size);
+    return (ssize_t)done;
+}
+
+EXPORT ssize_t write(int fd, const void *data, size_t size) {
+    return connection_of(fd) ? send(fd, data, size, 0) : write_file(fd, data, size);
+}
+
+EXPORT ssize_t writev(int fd, const struct iovec *parts, int count) {
+    if (connection_of(fd)) return write_all(fd, parts, (size_t)count, 0);
+    ssize_t written = 0;
+    for (int i = 0; i < count; i++) {
+        ssize_t part = write_file(fd, parts[i].iov_base, parts[i].iov_len);
+        if (part < 0) return written ? written : part;
+        written += part;
+        if ((size_t)part < parts[i].iov_len) break;
+    }
+    return written;
+}
+
+/* -- names: those of the virtual network, and numbers -- */
+
+EXPORT int getaddrinfo(
+    const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **result) {
+    struct in_addr four;
+    struct in6_addr six;
+    if (!vt_active() || !node || inet_pton(AF_INET, node, &four) == 1 || inet_pton(AF_INET6, node, &six) == 1)
+        return REAL(getaddrinfo)(node, service, hints, result);
+    if (hints && (hints->ai_flags & AI_NUMERICHOST)) return EAI_NONAME;
+    int64_t address = vt_resolve(node);
+    if (address < 0) return EAI_NONAME;
+    char text[INET_ADDRSTRLEN];
+    four.s_addr = htonl((uint32_t)address);
+    inet_ntop(AF_INET, &four, text, sizeof text);
+    return REAL(getaddrinfo)(text, service, hints, result);
+}

@@ -1,0 +1,31 @@
+#include "self_test.h"
+#include <sys/time.h>
+#include <threads.h>
+#include <unistd.h>
+
+static int is_near(int64_t seconds) {
+    int64_t wall = now_ns(CLOCK_REALTIME) / 1000000000LL;
+    return wall - seconds < 2 && seconds - wall < 2;
+}
+
+void test_clocks(void) {
+    struct timespec ten = {0, 10 * MS}, past = {0, 0};
+    TIMED("nanosleep", 10, nanosleep(&ten, 0));
+    TIMED("usleep", 10, usleep(10000));
+    TIMED("sleep", 0, sleep(0));
+    TIMED("thrd_sleep", 10, thrd_sleep(&ten, 0));
+    TIMED("clock_nanosleep, relative", 10, clock_nanosleep(CLOCK_MONOTONIC, 0, &ten, 0));
+    struct timespec until = in_ms(CLOCK_REALTIME, 10);
+    TIMED("clock_nanosleep, absolute", 10, clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, 0));
+    TIMED("clock_nanosleep, past", 0, clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &past, 0));
+    struct timeval of_day;
+    gettimeofday(&of_day, 0);
+    RESULT("gettimeofday", is_near(of_day.tv_sec));
+    RESULT("time", is_near(time(0)));
+    struct timespec utc;
+    RESULT("timespec_get", timespec_get(&utc, TIME_UTC) == TIME_UTC && is_near(utc.tv_sec));
+    int64_t end = now_ns(CLOCK_MONOTONIC) + 10 * MS;
+    while (now_ns(CLOCK_MONOTONIC) < end) {}
+    RESULT("a loop on the clock ends", 1);
+    RESULT("clock_gettime of an unknown clock", clock_gettime(1234, &utc));
+}

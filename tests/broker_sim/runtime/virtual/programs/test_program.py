@@ -1,0 +1,180 @@
+"""A program is killed, frozen and told signals at exact virtual times; what it may not do is refused by name."""
+
+import asyncio
+import platform
+import shutil
+
+import pytest
+
+from broker_sim.runtime.virtual import EscapeError, VirtualDeadlockError, run
+from broker_sim.runtime.virtual.programs import NoVirtualProgramsError, Program, ProgramHangsError, compiling, program
+
+pytestmark = [
+    pytest.mark.threads,
+    pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler: apt-get install gcc libc6-dev"),
+]
+TICKS = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(f"told at {time.monotonic() - 1000:.3f}"))
+while True:
+    print(f"{time.monotonic() - 1000:.3f}")
+    time.sleep(1)
+"""
+
+
+def play(scenario, *command, seed=1, **options):
+    async def main(loop):
+        it = Program(loop, "app", command, **options)
+        result = await scenario(it)
+        return result, it
+
+    return run(main, seed, hash_seed="any")
+
+
+def python(text):
+    return "python", "-S", "-c", text
+
+
+async def until_the_end(app):
+    return await app.wait()
+
+
+def test_hours_take_no_time_and_output_is_told_at_its_time():
+    moments = []
+
+    async def main(loop):
+        app = Program(
+            loop,
+            "app",
+            python("import time; print('one'); time.sleep(7200); print('two')"),
+            on_output=lambda line: moments.append((line, round(loop.time()))),
+        )
+        return await app.wait()
+
+    assert run(main, 1, hash_seed="any") == 0
+    assert moments == [("one", 0), ("two", 7200)]
+
+
+def test_signal_comes_at_its_exact_time():
+    async def scenario(app):
+        await asyncio.sleep(2.25)
+        app.send_signal()
+        return await app.wait()
+
+    code, app = play(scenario, *python(TICKS))
+    assert code == 1
+    assert app.text.splitlines()[-1] == "told at 2.250"
+
+
+def test_killed_program_is_gone_at_once():
+    async def scenario(app):
+        await asyncio.sleep(2.5)
+        app.kill()
+        await asyncio.sleep(10)
+        return await app.wait()
+
+    code, app = play(scenario, *python(TICKS))
+    assert code == -9
+    assert app.text.split() == ["0.000", "1.000", "2.000"]
+
+
+def test_frozen_program_misses_time():
+    async def scenario(app):
+        await asyncio.sleep(1.5)
+        app.process.freeze()
+        await asyncio.sleep(10)
+        app.process.resume()
+        await asyncio.sleep(0.25)
+        app.kill()
+
+    _, app = play(scenario, *python(TICKS))
+    assert app.text.split() == ["0.000", "1.000", "11.500"]
+
+
+def test_wall_clock_that_is_off_is_seen():
+    async def scenario(app):
+        app.process.step_clock(3600)
+        return await app.wait()
+
+    _, off = play(scenario, *python("import time; print(time.time())"))
+    _, right = play(until_the_end, *python("import time; print(time.time())"))
+    assert float(off.text) - float(right.text) == pytest.approx(3600)
+
+
+def test_program_does_not_outlive_its_run():
+    async def scenario(app):
+        await asyncio.sleep(0.5)
+
+    _, app = play(scenario, *python(TICKS))
+    assert app.exit_code == -9
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        pytest.param("import os; os.fork()", "fork", id="fork"),
+        pytest.param("import subprocess; subprocess.run(['true'])", "fork", id="subprocess"),
+        pytest.param("import socket; socket.create_server(('127.0.0.1', 8080))", "bind", id="server"),
+        pytest.param("import signal; signal.alarm(3)", "alarm", id="alarm"),
+        pytest.param("import signal; signal.sigwait({signal.SIGUSR1})", "sigwait", id="sigwait"),
+        pytest.param(
+            "import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'a', ('127.0.0.1', 8125))",
+            "datagram",
+            id="datagram",
+        ),
+    ],
+)
+def test_call_without_a_virtual_form_is_refused_with_its_line(text, call):
+    with pytest.raises(EscapeError, match=call) as caught:
+        play(until_the_end, *python(f"def deliver():\n    {text}\ndeliver()"))
+    assert "in deliver" in str(caught.value)
+
+
+def test_deadlock_is_told_by_thread():
+    text = "import threading\nlock = threading.Lock(); lock.acquire(); lock.acquire()"
+    with pytest.raises(VirtualDeadlockError, match=r"program 'app':\n  thread 0 \(python.*\) waits in sem_"):
+        play(until_the_end, *python(text))
+
+
+def test_program_that_never_waits_is_told_by_its_line(monkeypatch):
+    monkeypatch.setattr(program, "HANGS_AFTER_S", 0.2)
+    monkeypatch.setattr(program, "WATCHED_EVERY_S", 0.1)
+    text = "def spin():\n    while True: pass\nspin()"
+    with pytest.raises(ProgramHangsError, match="without a wait") as caught:
+        play(until_the_end, *python(text))
+    assert "in spin" in str(caught.value)
+
+
+def test_loop_on_the_clock_ends():
+    text = "import time\nend = time.monotonic() + 5\nwhile time.monotonic() < end: pass\nprint('over')"
+    _, app = play(until_the_end, *python(text))
+    assert app.text == "over\n"
+
+
+def test_order_of_threads_may_be_drawn():
+    text = (
+        "import threading, time\n"
+        "def say(n):\n    time.sleep(1); print(n)\n"
+        "for n in range(6): threading.Thread(target=say, args=(n,)).start()"
+    )
+    orders = {play(until_the_end, *python(text), order=order)[1].text for order in range(1, 5)}
+    assert len(orders) > 1
+    assert play(until_the_end, *python(text), order=2)[1].text == play(until_the_end, *python(text), order=2)[1].text
+
+
+def test_other_machine_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
+    compiling.library.cache_clear()
+    with pytest.raises(NoVirtualProgramsError, match="Docker") as caught:
+        compiling.library()
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_compiler_is_told_in_one_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    compiling.library.cache_clear()
+    with pytest.raises(NoVirtualProgramsError, match="apt-get install gcc") as caught:
+        compiling.library()
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,115 @@
+"""Unmodified programs of other clients take the same course in virtual time, digest for digest."""
+
+import asyncio
+import shutil
+import textwrap
+
+import pytest
+
+from broker_sim import SimulatedCluster
+from broker_sim.runtime.virtual import run
+
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler: apt-get install gcc libc6-dev"),
+]
+CONFLUENT_PRODUCER = """
+    import os
+    from confluent_kafka import Producer
+    producer = Producer({"bootstrap.servers": os.environ["KAFKA_BOOTSTRAP_SERVERS"], "acks": "all"})
+    for number in range(40):
+        producer.produce("orders", value=str(number), partition=number % 4)
+    assert producer.flush(60) == 0
+"""
+CONFLUENT_WORKER = """
+    import os, signal, time
+    from confluent_kafka import Consumer
+    stop = []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+    consumer = Consumer({
+        "bootstrap.servers": os.environ["KAFKA_BOOTSTRAP_SERVERS"], "group.id": "shop", "auto.offset.reset": "earliest",
+        "enable.auto.commit": False, "session.timeout.ms": 6000, "heartbeat.interval.ms": 1000})
+    consumer.subscribe(["orders"])
+    while not stop:
+        message = consumer.poll(1.0)
+        if message is None or message.error():
+            continue
+        time.sleep(0.5)
+        print("delivers", message.value().decode())
+        try:
+            consumer.commit(message, asynchronous=False)
+        except Exception as error:
+            print("refused", error)
+    consumer.close()
+    print("closed")
+"""
+KAFKA_PYTHON = """
+    import os, time
+    from kafka import KafkaConsumer, KafkaProducer
+    servers = os.environ["KAFKA_BOOTSTRAP_SERVERS"]
+    producer = KafkaProducer(bootstrap_servers=servers, acks="all")
+    for number in range(20):
+        producer.send("orders", str(number).encode())
+    producer.flush()
+    consumer = KafkaConsumer("orders", bootstrap_servers=servers, group_id="shop", auto_offset_reset="earliest")
+    records = []
+    while len(records) < 20:
+        for batch in consumer.poll(timeout_ms=1000).values():
+            records += batch
+    start = time.monotonic()
+    consumer.poll(timeout_ms=60_000)
+    print(len(records), "records,", round(time.monotonic() - start), "s idle")
+    consumer.close()
+    producer.close()
+"""
+
+
+async def shop(kafka):
+    producer = kafka.start_program("python", "-c", textwrap.dedent(CONFLUENT_PRODUCER), name="producer")
+    assert await producer.wait() == 0, producer.text
+    worker = "python", "-c", textwrap.dedent(CONFLUENT_WORKER)
+    one = kafka.start_program(*worker, name="worker-1")
+    two = kafka.start_program(*worker, name="worker-2")
+    await asyncio.sleep(7.25)
+    one.kill()
+    await asyncio.sleep(10)
+    again = kafka.start_program(*worker, name="worker-1")
+    await asyncio.sleep(30)
+    two.send_signal()
+    again.send_signal()
+    assert [await two.wait(), await again.wait()] == [0, 0], two.text + again.text
+    return one.text + two.text + again.text
+
+
+async def kafka_python(kafka):
+    program = kafka.start_program("python", "-c", textwrap.dedent(KAFKA_PYTHON))
+    assert await program.wait() == 0, program.text
+    return program.text
+
+
+def play(scenario, seed=1):
+    """Return what a scenario's programs print, and the digest of the run."""
+
+    async def main(loop):
+        loop.network.latency_ms = (0.1, 5)
+        async with SimulatedCluster(
+            loop, topics=["orders:4:3"], configs={"group.min.session.timeout.ms": 1000}
+        ) as kafka:
+            printed = await scenario(kafka)
+            return printed, loop.trace.digest()
+
+    return run(main, seed, hash_seed="any")
+
+
+def test_confluent_kafka_group_with_a_killed_worker_repeats():
+    printed, digest = play(shop)
+    delivered = {int(line.split()[1]) for line in printed.splitlines() if line.startswith("delivers")}
+    assert delivered == set(range(40))
+    assert printed.count("closed") == 2
+    assert play(shop) == (printed, digest)
+
+
+def test_kafka_python_repeats():
+    printed, digest = play(kafka_python)
+    assert printed == "20 records, 60 s idle\n"
+    assert play(kafka_python) == (printed, digest)
