@@ -95,7 +95,9 @@ class Controller:
         self._tokens = DelegationTokenControlManager(config, clock, rng)
         self._tasks = self._periodic_tasks(config, clock.now_ms())
         self._producer_ids = producer_ids or ProducerIdControlManager()
-        delta = MetadataDelta(restored or MetadataImage(0, cluster_id, features=features))
+        first = restored or MetadataImage(0, cluster_id, features=features)
+        self._first_features = first.features
+        delta = MetadataDelta(first)
         if restored is None:
             self._configs.bootstrap(delta)
         self._clock = clock
@@ -291,8 +293,8 @@ class Controller:
     ) -> None:
         """Delete all topics but `keep`, dynamic configurations, users, tokens, ACLs, quotas; create `topics`.
 
-        Brokers that are in `endpoints` have moved there. Sessions begin anew. Not in Kafka. Raises ApiError, and does
-        nothing, if a topic is refused.
+        Brokers that are in `endpoints` have moved there. Features get the levels of the beginning, and sessions begin
+        anew. Not in Kafka. Raises ApiError, and does nothing, if a topic is refused.
         """
         with self._change() as delta:
             for topic in delta.all_topics():
@@ -308,6 +310,8 @@ class Controller:
                 delta.change_acls((), self.image.acls)
             for broker_id, moved_to in (endpoints or {}).items():
                 delta.set_broker(replace(delta.brokers[broker_id], endpoints=moved_to))
+            if delta.features != self._first_features:
+                delta.set_features(self._first_features)
             self._configs.reset(delta)
             self._topics.create_one_by_one(delta, topics)
             self._cluster.renew_sessions()

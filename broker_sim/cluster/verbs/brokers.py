@@ -124,10 +124,10 @@ class BrokerVerbs(BaseVerbs):
         """Restore the state in which the cluster was opened, without a restart.
 
         Removes faults, recorded requests and denials, mends links, resumes paused brokers and starts dead ones (their
-        old session ends at once). When all accept clients again, it deletes all topics, SCRAM users, ACLs, quotas and
-        configurations that were set since, and creates the initial topics, in one step: no client can create one in
-        between. Groups and transactional ids are deleted; Kafka's own topics stay, empty. Returns when every broker
-        has the new metadata and coordinators have loaded.
+        old session ends at once). When all accept clients again, it deletes all topics, SCRAM users, ACLs, quotas,
+        and changes of configurations and features, and creates the initial topics, in one step: no client can create
+        one in between. Groups and transactional ids are deleted; Kafka's own topics stay, empty. Returns when every
+        broker has the new metadata and coordinators have loaded.
 
         With `new_ports` former clients stay outside: before topics are deleted, brokers move to other free ports,
         which only those hear of who ask for the bootstrap servers afterwards, and connections to the former ones are

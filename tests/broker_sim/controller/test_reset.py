@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.controller import CreatableTopic
+from broker_sim.controller import CreatableTopic, FeatureUpdate, UpgradeType
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, ResourceType
 
@@ -60,3 +60,11 @@ def test_acls_are_deleted(cluster):
     cluster.controller.create_acls([acl])
     cluster.controller.reset()
     assert not cluster.image.acls
+
+
+def test_features_return_to_their_first_levels(cluster):
+    first = cluster.image.features
+    cluster.controller.update_features([FeatureUpdate("group.version", 0, UpgradeType.SAFE_DOWNGRADE)])
+    assert "group.version" not in cluster.image.features
+    cluster.controller.reset()
+    assert cluster.image.features == first
