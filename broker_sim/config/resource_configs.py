@@ -25,6 +25,7 @@ from broker_sim.config.definition import (
     at_least,
 )
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
+from broker_sim.regex.java import JavaRegexError, compile_java
 
 _EARLIEST: Final = "earliest"
 _OFFSET_RESETS: Final = (_EARLIEST, "latest")
@@ -213,7 +214,7 @@ def _is_matching_pattern(pattern: str) -> bool:
     if len(parts) != len(("name", "value")) or parts[0].strip() not in _MATCHED:
         return False
     try:
-        re.compile(parts[1].strip())
-    except re.error:
+        compile_java(parts[1].strip())
+    except JavaRegexError:
         return False
     return True

@@ -1,7 +1,9 @@
 """The principal of a client's certificate, by `ssl.principal.mapping.rules`.
 
 Mirrors `SslPrincipalMapper`. A rule is `DEFAULT`, for the whole distinguished name, or
-`RULE:PATTERN/REPLACEMENT/` with L or U behind it for lower or upper case; the first that matches counts.
+`RULE:PATTERN/REPLACEMENT/` with L or U behind it for lower or upper case; the first that matches the whole name
+counts. Then every match within the name is replaced, as by Java's `replaceAll`: `.*` matches a name twice, the second
+time its empty end.
 """
 
 from __future__ import annotations
@@ -10,13 +12,16 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ConfigError
+from broker_sim.regex.java import JavaRegexError, compile_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _RULE: Final = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(.*?)"
-_SPLITTER: Final = re.compile(rf"\s*(?:{_RULE})\s*(?:,\s*|$)")
-_REFERENCE: Final = re.compile(r"(\\.)|\$(\d)(\d*)|(.)", re.DOTALL)
+_PARSER: Final = re.compile(_RULE)
+_SPLITTER: Final = re.compile(rf"\s*({_RULE})\s*(?:,\s*|$)", re.ASCII)
+_REFERENCE: Final = re.compile(r"\$([0-9]+)")
+_PART: Final = re.compile(r"\\(.)|\$\{([a-zA-Z][a-zA-Z0-9]*)\}|\$([0-9]+)|([^$\\])", re.DOTALL)
 _SHORT_NAMES: Final = {
     "commonName": "CN",
     "countryName": "C",
@@ -49,49 +54,87 @@ class SslPrincipalMapper:
         self._rules = list(_parse(rules.strip()))
 
     def name_of(self, distinguished: str) -> str | None:
-        """Return the name of the principal; None when no rule matches."""
+        """Return the name of the principal; None when no rule matches, or the one that does has a bad replacement."""
         for rule in self._rules:
             if rule.pattern is None:
                 return distinguished
-            if match := rule.pattern.fullmatch(distinguished):
-                name = _replaced(match, rule.replacement)
+            if rule.pattern.fullmatch(distinguished):
+                try:
+                    name = _replaced(rule.pattern, rule.replacement, distinguished)
+                except (IndexError, ValueError):
+                    return None
                 return {"L": name.lower(), "U": name.upper()}.get(rule.case, name)
         return None
 
 
+class _GroupName(str):
+    """A name of a group in a replacement."""
+
+    __slots__ = ()
+
+
 def _parse(rules: str) -> Iterable[_Rule]:
-    for match in _SPLITTER.finditer(rules):
-        default, pattern, replacement, case, other = match.groups()
+    for rule in (match[1] for match in _SPLITTER.finditer(rules)):
+        match = _PARSER.match(rule)
+        if match is None or match.end() != len(rule):
+            raise ConfigError(f"Invalid rule: `{rule}`, in ssl.principal.mapping.rules")
+        default, pattern, replacement, case, _ = match.groups()
         if default:
             yield _Rule(None)
         elif pattern is not None:
             try:
-                yield _Rule(re.compile(pattern), replacement, case)
-            except re.error as error:
-                raise ConfigError(
-                    f"Invalid rule: {match[0].strip()}: {error}, in ssl.principal.mapping.rules"
-                ) from None
-        elif other:
-            raise ConfigError(f"Invalid rule: `{other}`, in ssl.principal.mapping.rules")
+                yield _Rule(compile_java(pattern), replacement, case)
+            except JavaRegexError as error:
+                raise ConfigError(f"Invalid rule: {rule}: {error}, in ssl.principal.mapping.rules") from None
 
 
-def _replaced(match: re.Match[str], replacement: str) -> str:
-    """Return the replacement with `$1` and so on filled in; a number without a group stays as it is."""
+def _replaced(pattern: re.Pattern[str], replacement: str, text: str) -> str:
+    """Return the text with each match replaced. Raises IndexError or ValueError for a replacement Java refuses."""
+    parts = _parts(_with_literal_references(replacement, pattern.groups), pattern.groups)
+    replaced, behind, start = [], 0, 0
+    while start <= len(text) and (match := pattern.search(text, start)):
+        replaced += [text[behind : match.start()], *(p if type(p) is str else match[p] or "" for p in parts)]
+        behind = match.end()
+        start = behind + (match.start() == behind)
+    return "".join(replaced) + text[behind:]
 
-    def part(reference: re.Match[str]) -> str:
-        escaped, first, more, plain = reference.groups()
-        if escaped is not None:
-            return escaped[1:]
-        if plain is not None:
-            return plain
-        count = len(match.groups())
-        for length in range(len(more), -1, -1):
-            number = int(first + more[:length])
-            if number <= count:
-                return (match[number] or "") + more[length:]
-        return f"${first}{more}"
 
-    return _REFERENCE.sub(part, replacement)
+def _with_literal_references(replacement: str, group_count: int) -> str:
+    """Return the replacement with references to groups that there are not escaped.
+
+    As in Kafka, places are those of the original, so that the second escape is one character too early.
+    """
+    if not group_count:
+        return replacement
+    escaped = replacement
+    for match in _REFERENCE.finditer(replacement):
+        number = int(match[1])
+        while number > group_count and number >= 10:
+            number //= 10
+        if number > group_count and not match[1].startswith("0"):
+            escaped = f"{escaped[: match.start()]}\\{escaped[match.start() :]}"
+    return escaped
+
+
+def _parts(replacement: str, group_count: int) -> list[str | int]:
+    """Return texts, and numbers and names of groups, as `Matcher.appendReplacement` reads them."""
+    parts: list[str | int] = []
+    place = 0
+    while place < len(replacement):
+        match = _PART.match(replacement, place)
+        if match is None:
+            raise ValueError("Illegal group reference")
+        place = match.end()
+        escaped, name, digits, plain = match.groups()
+        if digits is None:
+            parts.append(_GroupName(name) if name else escaped or plain)
+            continue
+        size = next((size for size in range(len(digits), 1, -1) if int(digits[:size]) <= group_count), 1)
+        if int(digits[:size]) > group_count:
+            raise IndexError(f"No group {digits[:size]}")
+        parts.append(int(digits[:size]))
+        place -= len(digits) - size
+    return parts
 
 
 def distinguished_name(subject: Iterable[Iterable[tuple[str, str]]]) -> str:

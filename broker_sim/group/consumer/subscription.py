@@ -9,7 +9,6 @@ group epoch.
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -22,6 +21,7 @@ from broker_sim.group.consumer.records import ResolvedRegex
 from broker_sim.group.modern.records import epoch_record
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable, copied_capacity, hash_order, table_capacity
+from broker_sim.regex.re2j import RegexError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,39 +36,15 @@ if TYPE_CHECKING:
     Change = MemberChange[ConsumerGroup, ConsumerMember, Mapping[bytes, Sequence[int]] | None]
 
 
-_RE2: Final = {
-    "unterminated character set": "missing closing ]",
-    "missing ), unterminated": "missing closing )",
-    "unbalanced parenthesis": "regexp/syntax: internal error",
-    "nothing to repeat": "missing argument to repetition operator",
-    "multiple repeat": "invalid nested repetition operator",
-    "bad character range": "invalid character class range",
-    "bad escape (end of pattern)": "trailing backslash at end of expression",
-    "bad escape": "invalid escape sequence",
-    "invalid group reference": "invalid escape sequence",
-    "min repeat greater": "invalid repeat count",
-    "the repetition number is too large": "invalid repeat count",
-    "missing >, unterminated name": "invalid named capture",
-    "unknown extension ?<": "invalid named capture",
-    "unknown extension": "invalid or unsupported Perl syntax",
-}
-"""RE2's error texts, by the beginning of Python's."""
-
-
 def check_regex(regex: str) -> None:
     """Raise `ApiError` INVALID_REGULAR_EXPRESSION for one that cannot be read."""
     try:
         compile_pattern(regex)
-    except re.error as error:
+    except RegexError as error:
         raise ApiError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_re2_text(error)}.",
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",
         ) from None
-
-
-def _re2_text(error: re.error) -> str:
-    """Return RE2's text of such an error, or else Python's."""
-    return next((text for start, text in _RE2.items() if error.msg.startswith(start)), error.msg)
 
 
 def read_regexes(regexes: Iterable[str]) -> dict[str, Pattern | None]:
@@ -77,7 +53,7 @@ def read_regexes(regexes: Iterable[str]) -> dict[str, Pattern | None]:
     for regex in regexes:
         try:
             patterns[regex] = compile_pattern(regex)
-        except re.error:
+        except RegexError:
             patterns[regex] = None
     return patterns
 

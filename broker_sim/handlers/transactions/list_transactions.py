@@ -13,7 +13,6 @@ matches (KIP-1152); an invalid one is answered with INVALID_REGULAR_EXPRESSION.
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from broker_sim.handlers.error_answers import refuse
 from broker_sim.handlers.support.authorization import is_authorized
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
+from broker_sim.regex.re2j import RegexError
 from broker_sim.transaction.state import state_named
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def handle_list_transactions(
         return
     try:
         pattern = _pattern(request)
-    except re.error:
+    except RegexError:
         respond(refuse(request, context, ErrorCode.INVALID_REGULAR_EXPRESSION))
         return
     passes = _filter(request, context.broker.clock.wall_clock_ms())
@@ -81,7 +81,7 @@ def handle_list_transactions(
 
 
 def _pattern(request: messages.ListTransactionsRequest) -> Pattern | None:
-    """Return the expression that ids have to match, if any. Raises `re.error` for an invalid one."""
+    """Return the expression that ids have to match, if any. Raises `RegexError` for an invalid one."""
     text = request.transactional_id_pattern
     return compile_pattern(text) if text else None
 

@@ -1,0 +1,143 @@
+"""Sets of characters as sorted ranges, with RE2/J's tables of Unicode's categories, scripts and cases.
+
+Mirrors `CharClass`, `CharGroup` and `Unicode` of RE2/J 1.8. Its tables are the lines of `characters.tsv`, which
+`python -m tools.update_regex_tables` writes; a line is parsed when an expression names its class.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Ranges = tuple[tuple[int, int], ...]
+"""First and last code point of each range, sorted, with a gap between two."""
+
+MAX_CODE: Final = 0x10FFFF
+MAX_FOLD: Final = 0x1044F
+"""Last character that a range without regard to case adds others for; those behind it have cases as literals only."""
+NEW_LINE: Final = ord("\n")
+ANY: Final[Ranges] = ((0, MAX_CODE),)
+
+
+def ranges_of(*parts: str) -> Ranges:
+    """Return the set of single characters such as `_` and of ranges such as `a-z`."""
+    return union((ord(part[0]), ord(part[-1])) for part in parts)
+
+
+def union(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Return the set of all characters in the ranges, which may be in any order and overlap."""
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
+
+def negated(ranges: Ranges) -> Ranges:
+    """Return the set of all other characters."""
+    starts = [0, *(last + 1 for _, last in ranges)]
+    ends = [*(first - 1 for first, _ in ranges), MAX_CODE]
+    return tuple((start, end) for start, end in zip(starts, ends, strict=True) if start <= end)
+
+
+def intersection(one: Ranges, other: Ranges) -> Ranges:
+    """Return the set of characters in both sets."""
+    return negated(union((*negated(one), *negated(other))))
+
+
+def cases(code: int) -> tuple[int, ...]:
+    """Return the character and those that differ from it in case only."""
+    return _tables().orbits.get(code, (code,))
+
+
+@lru_cache(maxsize=64)
+def folded(ranges: Ranges) -> Ranges:
+    """Return the set with the characters that differ in case only, as RE2/J adds them to a class."""
+    tables = _tables()
+    more = list(ranges)
+    for first, last in ranges:
+        start, end = bisect_left(tables.cased, first), bisect_right(tables.cased, min(last, MAX_FOLD))
+        more += ((other, other) for code in tables.cased[start:end] for other in tables.orbits[code])
+    return union(more)
+
+
+def names() -> Iterable[str]:
+    """Return the names of all categories and scripts."""
+    return _tables().lines
+
+
+def count_with_cases(first: int, last: int) -> int:
+    """Return the number of characters between these that differ from others in case only."""
+    cased = _tables().cased
+    return bisect_right(cased, min(last, MAX_FOLD)) - bisect_left(cased, first)
+
+
+@lru_cache(maxsize=64)
+def named(name: str, *, ignores_case: bool = False, is_negated: bool = False) -> Ranges | None:
+    """Return the category or script of that name, or all other characters; None if there is none."""
+    if name == "Any":
+        return () if is_negated else ANY
+    line = _tables().lines.get(name)
+    if line is None:
+        return None
+    own, other_cases = (_parsed(text) for text in line)
+    ranges = union(own + other_cases) if ignores_case else union(own)
+    return negated(ranges) if is_negated else ranges
+
+
+def _parsed(text: str) -> list[tuple[int, int]]:
+    ranges: list[tuple[int, int]] = []
+    for part in filter(None, text.split(",")):
+        bounds, _, stride = part.partition("/")
+        first, _, last = bounds.partition("-")
+        start, end = int(first, 16), int(last or first, 16)
+        ranges += ((code, code) for code in range(start, end + 1, int(stride))) if stride else [(start, end)]
+    return ranges
+
+
+class _Tables:
+    """What `characters.tsv` says."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, tuple[str, str]] = {}
+        """Ranges of each class, and those of its characters in another case, as texts."""
+        self.orbits: dict[int, tuple[int, ...]] = {}
+        """Characters that differ in case only, by each of them."""
+        for line in files(__package__).joinpath("characters.tsv").read_text("utf-8").splitlines():
+            kind, *fields = line.split("\t")
+            if kind == "class":
+                self.lines[fields[0]] = (fields[1], fields[2])
+                continue
+            for orbit in fields[0].split(","):
+                codes = tuple(int(code, 16) for code in orbit.split("-"))
+                self.orbits |= dict.fromkeys(codes, codes)
+        self.cased = sorted(self.orbits)
+
+
+@cache
+def _tables() -> _Tables:
+    return _Tables()
+
+
+DIGIT: Final = ranges_of("0-9")
+LOWER: Final = ranges_of("a-z")
+UPPER: Final = ranges_of("A-Z")
+ALPHA: Final = union(LOWER + UPPER)
+ALNUM: Final = union(ALPHA + DIGIT)
+WORD: Final = union((*ALNUM, *ranges_of("_")))
+PUNCT: Final = ranges_of("!-/", ":-@", "[-`", "{-~")
+BLANK: Final = ranges_of("\t", " ")
+GRAPH: Final = ranges_of("!-~")
+PRINT: Final = ranges_of(" -~")
+CONTROL: Final = ranges_of("\0-\x1f", "\x7f")
+XDIGIT: Final = union((*DIGIT, *ranges_of("a-f", "A-F")))
+ASCII: Final = ranges_of("\0-\x7f")
+WHITE_SPACE: Final = ranges_of("\t-\r", " ")
+"""With the vertical tab, which `\\s` of RE2/J leaves out."""
