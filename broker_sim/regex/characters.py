@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from functools import cache, lru_cache
-from importlib.resources import files
+from pkgutil import get_data
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -110,7 +110,10 @@ class _Tables:
         """Ranges of each class, and those of its characters in another case, as texts."""
         self.orbits: dict[int, tuple[int, ...]] = {}
         """Characters that differ in case only, by each of them."""
-        for line in files(__package__).joinpath("characters.tsv").read_text("utf-8").splitlines():
+        # By the loader of the package: `open` and Path may be those of pyfakefs.
+        lines = get_data(__name__, "characters.tsv")
+        assert lines is not None
+        for line in lines.decode("ascii").splitlines():
             kind, *fields = line.split("\t")
             if kind == "class":
                 self.lines[fields[0]] = (fields[1], fields[2])
