@@ -1,4 +1,4 @@
-"""The picture in README.md is what `broker-sim top` shows of a cluster."""
+"""The picture of docs/start/terminal.md is what `broker-sim top` shows of a cluster."""
 
 import runpy
 from pathlib import Path
