@@ -151,6 +151,17 @@ def test_a_consumer_loses_its_right_in_the_middle_of_a_fetch_session(cluster):
     assert [denial.api for denial in cluster.denials()] == ["Fetch"]
 
 
+def test_fetched_topic_without_partitions_is_no_denial(cluster):
+    leader = cluster.status().topics[0].partitions[0].leader
+    client = cluster.client()
+    request = fetch_request(("orders", 0), max_wait_ms=0)
+    for partitions, denied_apis in (([], []), (request.topics[0].partitions, ["Fetch"])):
+        request.topics[0].partitions = partitions
+        pending = client.send(leader, request, FETCH_VERSION)
+        cluster.run_until(lambda pending=pending: pending.done)
+        assert [denial.api for denial in cluster.denials()] == denied_apis
+
+
 def test_what_is_only_left_out_of_a_list_is_no_denial(cluster):
     client = cluster.client()
     for request, version in ((messages.MetadataRequest(None), 9), (messages.ListGroupsRequest(), 4)):

@@ -184,6 +184,15 @@ def test_unknown_partitions_stay_in_the_session_and_come_last(client_in, version
     assert answers(client.fetch(session_id=full.session_id, epoch=1)) == [unknown]
 
 
+@pytest.mark.parametrize("version", [7, BY_NAME])
+def test_topic_with_an_empty_name_is_unknown_in_every_fetch_of_a_session(client_in, version):
+    client = client_in(version)
+    unknown = (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False)
+    full = client.fetch(("", 0, 0))
+    assert full.session_id
+    assert answers(full) == answers(client.fetch(session_id=full.session_id, epoch=1)) == [unknown]
+
+
 def test_topic_that_is_made_again_is_another_one_in_a_session_of_ids(cluster, client_in):
     client = client_in(17)
     old = client.topic_id("t")
