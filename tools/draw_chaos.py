@@ -26,7 +26,7 @@ COMMANDS: Final = {
     "pytest -q test_shop.py": "pytest -q -p broker_sim.testing.pytest_plugin test_shop.py",
     "broker-sim chaos test_chaos:test_no_order_is_lost --seeds 1": "",
 }
-"""What is typed, and what is run if a conftest.py spares the words."""
+"""The command that is typed, and the command that is run if a conftest.py spares the words."""
 LEFT_OUT: Final = re.compile(r"^seeds |^$|REBALANCE_IN_PROGRESS|MEMBER_ID_REQUIRED|^0 of 1|^ {2}1 failed")
 VARIES: Final = re.compile(r" in [0-9.]+s$|, trace [0-9a-f]{16}, repeats$|^\.\s+\[100%\]$")
 TEST: Final = "import test_chaos"

@@ -1,4 +1,4 @@
-"""What a cluster provides to every broker: the other nodes, chance, purgatories, faults."""
+"""The things a cluster provides to every broker: the other nodes, chance, purgatories, faults."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Peer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerEnvironment:
-    """What all brokers of a cluster share, in each of their lives."""
+    """The objects that all brokers of a cluster share, in each of their lives."""
 
     cluster_id: str
     links: Links

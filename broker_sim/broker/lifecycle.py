@@ -44,7 +44,7 @@ FIRST_SHUTDOWN_INTERVAL_MS: Final = 50
 
 
 class LifecycleState(Enum):
-    """How far a broker is in its life; mirrors `org.apache.kafka.metadata.BrokerState`."""
+    """Stage of a broker's life; mirrors `org.apache.kafka.metadata.BrokerState`."""
 
     NOT_RUNNING = "not running"
     STARTING = "starting"

@@ -1,4 +1,4 @@
-"""What a test under chaos works with: the cluster, its workers, and the time in which faults happen."""
+"""The object a test under chaos works with: the cluster, its workers, and the time in which faults happen."""
 
 from __future__ import annotations
 

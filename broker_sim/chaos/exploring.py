@@ -42,7 +42,7 @@ class Exploration:
 
 
 class _Order(NamedTuple):
-    """Which worker goes first at which turns; turns before `behind` are those of the order that this one changes."""
+    """Order of the workers at some turns; turns before `behind` are those of the order that this one changes."""
 
     first: tuple[tuple[Place, str], ...] = ()
     behind: int = 0

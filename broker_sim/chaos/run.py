@@ -72,7 +72,7 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """What did not hold, in words; empty if the test passed."""
+        """The broken invariant, in words; empty if the test passed."""
         return "" if self.error is None else failure_text(self.error)
 
 

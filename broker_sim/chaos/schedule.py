@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 DEFAULT_DURATION_MS: Final = 20_000
-"""How long faults happen, from the call of `faults_over`."""
+"""Time in which faults happen, from the call of `faults_over` on."""
 MOST_FAULTS: Final = 10
 DURATIONS_MS: Final = (100, 1_000, 3_000, 8_000, 12_000)
 """Short hiccups, and what lasts longer than sessions and requests' timeouts."""
@@ -46,7 +46,7 @@ class Schedule(FaultSchedule):
     duration_ms: int = DEFAULT_DURATION_MS
     workers: int = 2
     order: Order = "fifo"
-    """Which ready task runs first: the one that waits longest, or with "seeded" a random one."""
+    """The ready task that runs first: the one that waits longest, or with "seeded" a random one."""
     deviations: tuple[Deviation, ...] = ()
     """Points at which a run that is not seeded runs another callback than the oldest."""
 

@@ -141,7 +141,7 @@ S = TypeVar("S", bound=FaultSchedule)
 
 
 class Searched(Protocol[S]):
-    """What a search can run: schedules that are drawn from seeds."""
+    """The work that a search runs: schedules that are drawn from seeds."""
 
     def draw(self, seed: int) -> S:
         """Return the schedule of a seed."""

@@ -27,7 +27,7 @@ Form = Literal[
     "count", "milliseconds", "seconds", "flag", "kinds", "order", "exhaustive",
     "schedule", "topics", "configs", "security", "users",
 ]  # fmt: skip
-"""What a value may be, and how a command reads it."""
+"""Allowed values of a setting, and how a command reads them."""
 ORDERS_OF: Final = ("workers", "brokers")
 MAX_RUNS: Final = 1_000
 

@@ -1,4 +1,4 @@
-"""What happened in a run, moment by moment."""
+"""The events of a run, moment by moment."""
 
 from __future__ import annotations
 

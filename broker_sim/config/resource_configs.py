@@ -67,7 +67,7 @@ class OffsetReset(NamedTuple):
     is_earliest: bool = False
     """Whether it begins at the log's start, otherwise at its end."""
     duration_ms: int | None = None
-    """If not None, it begins at the first record that is at most this old, in ms."""
+    """Age of the oldest record to begin at, in ms; None for the start or the end of the log."""
 
 
 def parse_offset_reset(value: str) -> OffsetReset:

@@ -26,7 +26,7 @@ from broker_sim.metadata import NO_LEADER, PartitionState
 
 
 class Election(Enum):
-    """Which replica an election prefers."""
+    """The replica an election prefers."""
 
     PREFERRED = "`preferred_leader` if it is in the ISR, else as ONLINE"
     ONLINE = "the current leader, else the first replica in the ISR"

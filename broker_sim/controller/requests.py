@@ -50,7 +50,7 @@ class AlterOp(IntEnum):
 
 
 class UpgradeType(IntEnum):
-    """How a feature may change; mirrors `FeatureUpdate.UpgradeType`."""
+    """Kinds of changes of a feature; mirrors `FeatureUpdate.UpgradeType`."""
 
     UNKNOWN = 0
     UPGRADE = 1
@@ -227,7 +227,7 @@ class ScramUpsertion:
 
 
 class ScramResults(NamedTuple):
-    """Which users were changed, and why the others were not; each has one change or none."""
+    """The users that were changed, and the reason why others were refused; each has one change or none."""
 
     deleted: tuple[str, ...]
     upserted: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""What coordinators share: a runtime of shards, contexts that carry out what these decide, and records."""
+"""Common parts of coordinators: a runtime of shards, contexts that carry out what these decide, and records."""

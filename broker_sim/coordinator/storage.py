@@ -81,7 +81,7 @@ class CoordinatorTopic:
     codec: CompressionCodec
     """Compression of the batches."""
     timeout_ms: int
-    """How long the in-sync replicas have to get what was written, unless a result says otherwise."""
+    """Time for the in-sync replicas to get what was written, unless a result says otherwise."""
     base_sequence: int = 0
     """Base sequence of every batch: coordinators do not use sequence numbers."""
     keeps_shards_when_reelected: bool = True

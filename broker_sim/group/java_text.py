@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _TRIMMED: Final = "".join(map(chr, range(ord(" ") + 1)))
-"""What `String.trim` takes away: blanks and control characters of ASCII, no other space."""
+"""Characters that `String.trim` takes away: blanks and control characters of ASCII, no other space."""
 
 
 def java_length(text: str) -> int:

@@ -1,4 +1,4 @@
-"""How a group with members moves between the classic and the consumer protocol (KIP-848).
+"""Moves of groups with members between the classic and the consumer protocol (KIP-848).
 
 Mirrors `convertToConsumerGroup`, `convertToClassicGroup` and the checks around them in
 `GroupMetadataManager`, `ConsumerGroup.fromClassicGroup` and `ClassicGroup.fromConsumerGroup`. Which ways

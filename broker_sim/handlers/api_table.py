@@ -1,4 +1,4 @@
-"""Which APIs are served, in which versions, and by which handler: the only list of them.
+"""The APIs that are served, each with its versions and its handler: the only list of them.
 
 The ranges are those of Kafka 4.3.1; a cluster may advertise those of an older release. Mirrors
 `ApiVersionManager` and the dispatch at the top of `KafkaApis.handle`.

@@ -1,4 +1,4 @@
-"""Which errors each API tells, in which versions, and of what: the only list of them.
+"""The errors that each API tells, each with its versions and its subject: the only list of them.
 
 An error is told of the request as a whole (`whole`), or of each thing that the request names (`each`): a partition,
 a topic, a member. `error_answers.py` knows where the two stand in the response of each version. Mirrors
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Place(Enum):
-    """What an error is told of."""
+    """The subject of an error."""
 
     WHOLE = "the request"
     EACH = "each thing that the request names"
@@ -57,7 +57,7 @@ class ApiErrors:
         self.each = _parse(each)
         self.acknowledgement = _parse(acknowledgement)
         self.thing = thing
-        """What `each` is told of: "partition", "member"."""
+        """The subject of the errors in `each`: "partition", "member"."""
         if ErrorCode.UNKNOWN_SERVER_ERROR not in self.each:
             self.whole.setdefault(ErrorCode.UNKNOWN_SERVER_ERROR, _Telling())
 

@@ -83,7 +83,7 @@ class PartitionLog:
             {} if moved is None else moved,
         )
         self.last_flush_ms = clock.now_ms()
-        """When the log was last brought to the disk."""
+        """Time at which the log was last brought to the disk."""
         self.on_truncated: Callable[[int], object] = lambda _offset: None
         """Called with the offset at which the log was cut."""
         self.update_config(config)

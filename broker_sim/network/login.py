@@ -63,7 +63,7 @@ class Login:
         self._max_request_bytes = max_request_bytes
         self._session_ends_ms: int | None = None
         self._last_begin_ms: int | None = None
-        """When the client began to log in again."""
+        """Time at which the client began to log in again."""
 
     def handle_frame(self, frame: memoryview, connection: Connection, send_response: SendResponse) -> None:
         """Take the next step of the login, in this turn of the loop or one of the next.

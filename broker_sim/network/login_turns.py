@@ -1,4 +1,4 @@
-"""How much of logins a broker does in one turn of its loop, so that those who have logged in do not wait for them.
+"""Limit of the work for logins in one turn of a broker's loop, so that those who have logged in do not wait for them.
 
 A thousand clients that log in, or are refused, at the same time are a thousand small pieces of work. Those above
 `PIECES_AT_ONCE` wait for the next turns, in order, and what others have sent comes in between. Kafka has threads

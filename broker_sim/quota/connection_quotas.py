@@ -1,4 +1,4 @@
-"""How many connections a broker has, and how many are made in a second; mirrors `ConnectionQuotas`.
+"""Limits of a broker's connections, and of those made in a second; mirrors `ConnectionQuotas`.
 
     max.connections                of a broker: its listeners stand still, but for the one between brokers
     max.connections                of a listener: this one stands still

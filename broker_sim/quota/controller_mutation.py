@@ -1,4 +1,4 @@
-"""How many partitions a client may create and delete; mirrors `ControllerMutationQuotaManager` (KIP-599).
+"""Limit of the partitions that a client may create and delete; mirrors `ControllerMutationQuotaManager` (KIP-599).
 
 A strict quota refuses what comes while the bucket is empty, with THROTTLING_QUOTA_EXCEEDED. A
 permissive one, for clients that do not know this error, takes everything. Both tell the client how

@@ -1,4 +1,4 @@
-"""Which quota holds for a client; mirrors `DefaultQuotaCallback` of `ClientQuotaManager`.
+"""The quota that holds for a client; mirrors `DefaultQuotaCallback` of `ClientQuotaManager`.
 
 The first that is set of these holds for a user and a client id:
 

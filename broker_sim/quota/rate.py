@@ -1,4 +1,4 @@
-"""How much came per second, over a window of samples; mirrors `Rate`, `SampledStat` and `QuotaUtils`.
+"""Amount per second, over a window of samples; mirrors `Rate`, `SampledStat` and `QuotaUtils`.
 
 A sample takes what comes for the length of one, from when it began; the next one begins with the next
 record, however late. Samples are used again in turn; there is one more than configured, because the

@@ -37,7 +37,7 @@ Topic = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 
 
 class TransactionSupportedOperation(Enum):
-    """What a client that writes to a transaction can handle; mirrors the enum in `AddPartitionsToTxnManager`."""
+    """Errors that a client that writes to a transaction can handle; mirrors the enum in `AddPartitionsToTxnManager`."""
 
     DEFAULT_ERROR = "errors of before KIP-890"
     GENERIC_ERROR_SUPPORTED = "TRANSACTION_ABORTABLE too"

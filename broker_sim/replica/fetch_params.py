@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class FetchIsolation(Enum):
-    """How far a fetch may read."""
+    """Offset up to which a fetch may read."""
 
     LOG_END = "log end"
     HIGH_WATERMARK = "high watermark"

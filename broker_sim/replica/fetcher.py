@@ -40,7 +40,7 @@ MIN_PAUSE_MS = 1
 
 
 class Outcome(Enum):
-    """What became of the leader's answer for one partition."""
+    """Outcome of the leader's answer for one partition."""
 
     TAKEN = "taken"
     ADVANCED = "taken, and the high watermark has moved"

@@ -91,7 +91,7 @@ class FollowerSession:
         self.next_epoch = INITIAL_EPOCH + 1
         """The epoch of the follower's next fetch."""
         self.fetch_time_ms = 0
-        """When the follower last fetched the idle partitions, among others."""
+        """Time at which the follower last fetched the idle partitions, among others."""
         self.unread: dict[TopicPartition, FetchPartition] = {}
         self._idle: dict[TopicPartition, IdlePartition] = {}
         self._news: dict[TopicPartition, FetchPartitionData] = {}

@@ -1,4 +1,4 @@
-"""Which replica a consumer should read from (KIP-392); mirrors `RackAwareReplicaSelector`.
+"""The replica that a consumer should read from (KIP-392); mirrors `RackAwareReplicaSelector`.
 
 A leader asks it when a consumer says which rack it is in. Its answer is the consumer's preferred read
 replica; the consumer then asks that broker until it is told otherwise.

@@ -1,4 +1,4 @@
-"""What brokers take from the operating system, whatever a test has put in its place.
+"""The functions of the operating system that brokers use, whatever a test has put in their place.
 
 Tests replace sockets and threads of the standard library: HTTPretty, pytest-socket, `mock.patch("socket.socket")`. All
 modules of the package take them from here, and clocks from `broker_sim_purgatory.SystemClock`.

@@ -1,4 +1,4 @@
-"""What is common to tokens of OAUTHBEARER, signed or not: their parts, and what is read from them."""
+"""Common part of tokens of OAUTHBEARER, signed or not: their parts, and what is read from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker needs to know a client by a delegation token; mirrors `DelegationTokenCache`.
+"""The delegation tokens by which a broker knows clients; mirrors `DelegationTokenCache`.
 
 Deliberate difference: credentials are derived at the first login with a token and not when the token comes,
 because that takes milliseconds, and most brokers never see most tokens.

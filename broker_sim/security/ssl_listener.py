@@ -45,7 +45,7 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 
 
 class SslListener:
-    """What connections of a listener need for TLS, and its stores, which may change while it runs.
+    """The TLS contexts of a listener and its stores, which may change while it runs.
 
     A certificate that the cluster makes and its authority count as the stores of a listener that has none.
     """

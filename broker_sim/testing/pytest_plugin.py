@@ -45,7 +45,7 @@ install()
 
 
 class _VirtualTest:
-    """What the stash of a marked test keeps while it runs."""
+    """The run of a marked test, in the stash of the test while it runs."""
 
     def __init__(self, function: Any, run: SeededRun | ScheduledRun, seed: int, passed: int) -> None:
         self.function = function

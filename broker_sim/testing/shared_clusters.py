@@ -25,7 +25,7 @@ LASTING: Final = "LASTING"
 
 
 class SessionKafka(Protocol):
-    """What a client that outlives tests is made with."""
+    """The cluster of clients that outlive single tests."""
 
     @property
     def bootstrap_servers(self) -> str:

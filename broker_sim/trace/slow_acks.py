@@ -72,7 +72,7 @@ class SlowRequest:
     has_left: frozenset[int]
     """The followers that were still silent when the request ended."""
     lateness_ms: int
-    """How late the latest timer of the leader was until then."""
+    """Lateness of the latest timer of the leader until then."""
 
 
 class SlowAcks:

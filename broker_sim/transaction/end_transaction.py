@@ -1,4 +1,4 @@
-"""How a transaction may end; mirrors `TransactionCoordinator.endTransaction` and `endTransactionWithTV1`.
+"""The ends of a transaction; mirrors `TransactionCoordinator.endTransaction` and `endTransactionWithTV1`.
 
 | state | on a commit | on an abort |
 |---|---|---|

@@ -27,7 +27,7 @@ class OperationJournal(Protocol):
 
 
 class TaskOwner:
-    """What one timer, its purgatory and their tasks share: the lock, and what it guards.
+    """State that one timer, its purgatory and their tasks share: the lock, and the fields that it guards.
 
     Kafka's taskCounter is `count`. The lock is a leaf: no other lock is taken while it is held.
     """

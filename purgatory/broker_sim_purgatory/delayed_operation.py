@@ -16,7 +16,7 @@ from broker_sim_purgatory.timer_task import TimerTask, whole_ms
 
 
 class OperationLock(Protocol):
-    """What makes attempts at an operation and its completion exclusive: a reentrant lock, as threading.RLock."""
+    """A reentrant lock, as threading.RLock: it makes attempts at an operation and its completion exclusive."""
 
     def acquire(self) -> object:
         """Wait until no other thread holds it."""

@@ -16,7 +16,7 @@ EXECUTOR_THREAD_PREFIX = "executor-"
 
 
 class Executor(Protocol):
-    """What a timer hands expired tasks to; concurrent.futures' executors fit as they are."""
+    """The executor of a timer's expired tasks; concurrent.futures' executors fit as they are."""
 
     def submit(self, fn: Callable[[], object], /) -> object:
         """Run `fn` once, now or soon, on any thread; what comes back is ignored."""

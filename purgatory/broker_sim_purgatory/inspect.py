@@ -92,7 +92,7 @@ class TimerSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WatchListSnapshot:
-    """What is watched under one key."""
+    """The operations that are watched under one key."""
 
     key: object
     waiting: int

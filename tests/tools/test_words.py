@@ -10,6 +10,7 @@ ANSWER = re.compile(
     r'^ *"""(So (many|much|long|often|far)|Of|That of|Those that|By which|After which|As whom|Whether nobody)\b',
     re.MULTILINE,
 )
+QUESTION = re.compile(r'^ *"""(What|Who|Which)\b', re.MULTILINE)
 QUESTIONS_NOBODY_ASKED = [
     ("So many a process takes at a time.", "Number of tasks handed to a process at once."),
     ("Of a directory.", "Longest directory name a broker accepts, in characters."),
@@ -25,6 +26,16 @@ def test_docstrings_can_be_read_alone(package):
         for match in ANSWER.finditer(path.read_text(encoding="utf-8"))
     ]
     assert answers == []
+
+
+@pytest.mark.parametrize("package", ["broker_sim", "purgatory", "tools"])
+def test_docstrings_name_the_thing_instead_of_asking_what_it_is(package):
+    questions = [
+        f"{path.relative_to(ROOT)}: {match[0].strip()}"
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for match in QUESTION.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert questions == []
 
 
 @pytest.mark.parametrize(("before", "after"), QUESTIONS_NOBODY_ASKED)

@@ -67,7 +67,7 @@ class Defect:
 
     @property
     def digest(self) -> str:
-        """What identifies the change; a result counts as long as it stays the same."""
+        """Digest that identifies the change; a result counts as long as it stays the same."""
         text = f"{self.file}\0{self.before}\0{self.after}"
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 

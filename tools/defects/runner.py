@@ -28,7 +28,7 @@ MOST_NO_CATCHERS: Final = 20
 
 @dataclass(slots=True)
 class Result:
-    """What the stages found."""
+    """Results of the stages."""
 
     digest: str
     caught_by: str | None = None

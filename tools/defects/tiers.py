@@ -1,4 +1,4 @@
-"""Which tests run after which: first those that are near the defect, then ever more.
+"""The order in which tests run: first those that are near the defect, then ever more.
 
 The expressions are those of the Makefile's `test-fast` and `test`.
 """

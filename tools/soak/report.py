@@ -1,4 +1,4 @@
-"""What the soak has found so far, in a file; it counts for one state of the tree."""
+"""Results of the soak so far, in a file; it counts for one state of the tree."""
 
 from __future__ import annotations
 

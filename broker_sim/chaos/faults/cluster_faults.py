@@ -1,4 +1,4 @@
-"""What can happen to a cluster, in real time as in virtual time; who uses it meanwhile does not matter.
+"""Faults of a cluster, in real time as in virtual time; who uses it meanwhile does not matter.
 
 A method begins it at once and returns what ends it; one that moves something returns nothing. Several
 may concern the same broker or link, and each ends by itself: a broker starts when the last one that holds

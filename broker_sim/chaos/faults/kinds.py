@@ -80,7 +80,7 @@ class Kind:
 
     on: Literal["worker", "broker", "brokers", "link"]
     weight: float = 1
-    """How often it is drawn for applications, relative to other kinds; with 0 only if it is named."""
+    """Frequency with which it is drawn for applications, relative to other kinds; with 0 only if it is named."""
     lasts: bool = True
     values: tuple[str, ...] = ()
     whole_side: bool = False

@@ -43,7 +43,7 @@ class FaultSchedule:
     latency_ms: int = 0
     """Maximum latency of a message, one way."""
     duration_ms: int = 20_000
-    """How long faults happen."""
+    """Time in which faults happen."""
     actions: tuple[Action, ...] = ()
 
     def __post_init__(self) -> None:

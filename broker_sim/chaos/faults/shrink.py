@@ -44,11 +44,11 @@ ROUND_MS: Final = (1_000, 500, 100)
 
 
 class Ran(Protocol[S_co]):
-    """What a search knows of a run that has ended, of an application's test or a random one."""
+    """The result of a run that has ended, of an application's test or a random one."""
 
     @property
     def schedule(self) -> S_co:
-        """What was run."""
+        """The schedule of the run."""
 
     @property
     def invariant(self) -> str | None:
@@ -56,11 +56,11 @@ class Ran(Protocol[S_co]):
 
     @property
     def text(self) -> str:
-        """What did not hold, in words; empty if the run passed."""
+        """The broken invariant, in words; empty if the run passed."""
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """Where the run was not first in, first out."""
+        """Places where the run was not first in, first out."""
 
 
 @dataclass(frozen=True, slots=True)

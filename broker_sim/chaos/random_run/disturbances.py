@@ -1,4 +1,4 @@
-"""What is wrong with the cluster of a random run at the moment, and since when nothing is."""
+"""Present disturbances of the cluster of a random run, and the time since when there are none."""
 
 from __future__ import annotations
 

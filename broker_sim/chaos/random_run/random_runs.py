@@ -21,7 +21,7 @@ MAX_TRIES: Final = 300
 
 
 class RandomOutcome(NamedTuple):
-    """How a random run ended: with a summary, or with what did not hold."""
+    """End of a random run: a summary, or the broken invariant."""
 
     schedule: Schedule
     summary: RunSummary | None = None

@@ -45,7 +45,7 @@ class PurgatoryStatus:
     """Completed entries that purges removed from the watch lists."""
     parked: tuple[ParkedOperation, ...]
     waits_for: tuple[str, ...]
-    """What each of `parked` waits for, in words."""
+    """The reason why each of `parked` waits, in words."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -95,7 +95,7 @@ _WAITS_FOR: Final = {
     "ShareFetch": "records that nobody has acquired",
     "ThrottledChannel": "the end of its throttle time",
 }
-"""What the operations of a purgatory wait for where nothing more can be said."""
+"""Reasons of the operations of a purgatory to wait, where nothing more can be said."""
 
 
 def purgatories_status(nodes: Nodes) -> PurgatoriesStatus:

@@ -1,4 +1,4 @@
-"""How far share groups have come in partitions, and which records are in flight, frozen.
+"""Progress of share groups in partitions, and their records in flight, frozen.
 
 The leader of a partition knows it while members of the group are connected. Otherwise it is what the leader has
 let the share coordinator keep: what was acquired is not in that, it is available again.

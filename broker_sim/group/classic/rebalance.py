@@ -1,4 +1,4 @@
-"""How a group comes from one generation to the next; mirrors the rebalances of `GroupMetadataManager`.
+"""Rebalances: a group comes from one generation to the next; mirrors the rebalances of `GroupMetadataManager`.
 
 A rebalance begins (A) when a member comes, changes, leaves or is lost. Members learn of it from their
 heartbeats and join again. It ends (B) when all have joined or the rebalance timeout is over; who is

@@ -1,4 +1,4 @@
-"""What members subscribe to: topics by name, and by regular expressions that the coordinator resolves.
+"""Subscriptions of members: topics by name, and by regular expressions that the coordinator resolves.
 
 Mirrors `ResolvedRegularExpression`, `TopicRegexResolver`, `UnionSet`, and `maybeUpdateRegularExpressions` and
 `handleRegularExpressionsResult` of `GroupMetadataManager`. What is refused differs a little
@@ -83,7 +83,7 @@ MIN_REFRESH_INTERVAL_MS: Final = 10_000
 
 
 class RegexChange(Enum):
-    """How a heartbeat changed the expression that the member subscribes to."""
+    """Change of the expression that a member subscribes to, by a heartbeat."""
 
     NONE = 0
     UPDATED = 1

@@ -23,7 +23,7 @@ RETRY_MS: Final = 500
 
 
 class Wait(Enum):
-    """What the coordinator waits for."""
+    """The events that the coordinator waits for."""
 
     SESSION = "session"
     """The member's next heartbeat."""

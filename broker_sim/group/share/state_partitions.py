@@ -1,4 +1,4 @@
-"""Which share partitions of a group have persisted state; mirrors `ShareGroupStatePartitionMetadataInfo`.
+"""Share partitions of a group that have persisted state; mirrors `ShareGroupStatePartitionMetadataInfo`.
 
 A partition of a subscribed topic is initialized at the share coordinator before members get it:
 

@@ -22,7 +22,7 @@ _BY_HANDLERS: Final = frozenset({*PARTITIONS, *TOPICS, ApiKey.DESCRIBE_LOG_DIRS}
 
 
 class FaultAnswer(NamedTuple):
-    """What answers a request in place of its handler."""
+    """The response to a request in place of its handler's."""
 
     message: Any
     """The response; None for a request that gets none, whose connection is closed instead."""

@@ -1,4 +1,4 @@
-"""What handlers answer for a partition that fails: the injected or denied error, and where the leader is (KIP-951)."""
+"""Answers for a partition that fails: the injected or denied error, and where the leader is (KIP-951)."""
 
 from __future__ import annotations
 

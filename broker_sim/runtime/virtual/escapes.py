@@ -37,7 +37,7 @@ ADVICE = {
     "subprocess_exec": _PROCESS,
     "subprocess_shell": _PROCESS,
 }
-"""What to do instead, by method of an event loop."""
+"""Advice on the call to make instead, by method of an event loop."""
 
 Loop = TypeVar("Loop", bound=type[object])
 

@@ -37,7 +37,7 @@ REVERSED_BATCH: Final = "The batch from offset {} to {} ends before it begins."
 
 @dataclass(slots=True)
 class ShareCoordinatorCounters:
-    """What has happened since the broker's start; mirrors the sensors of `ShareCoordinatorMetrics`."""
+    """Counts of events since the broker's start; mirrors the sensors of `ShareCoordinatorMetrics`."""
 
     writes: int = 0
     """Writes of states, also refused ones, and reads that have written a new leader epoch."""

@@ -1,4 +1,4 @@
-"""How records leave their member: acknowledged, released with its session, or taken by a lock that ends.
+"""Records leave their member: acknowledged, released with its session, or taken by a lock that ends.
 
 Mirrors the part of `SharePartition` from `acknowledge` on. Each way returns updates of states, which are written.
 

@@ -1,4 +1,4 @@
-"""How a member acquires the records that were read for it; mirrors `SharePartition.acquire`.
+"""A member acquires the records that were read for it; mirrors `SharePartition.acquire`.
 
 The log has whole batches, and records are in flight in batches, too: a member gets all records of a batch, more than
 its maximum, unless it limits the records (KIP-1206). Then a batch is split, and the rest of it stays available.

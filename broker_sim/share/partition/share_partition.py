@@ -65,7 +65,7 @@ _ERROR_OF_PERSISTER = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePartitionEnvironment:
-    """What all share partitions of a broker use."""
+    """The parts that all share partitions of a broker use."""
 
     persister: Persister
     reader: LogReader

@@ -1,4 +1,4 @@
-"""What members do with the share partitions that a broker leads; mirrors `SharePartitionManager`."""
+"""The work of members with the share partitions that a broker leads; mirrors `SharePartitionManager`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What must hold in a random run: while it goes on, in what clients have learned, and at its end."""
+"""Invariants of a random run: while it goes on, in what clients have learned, and at its end."""

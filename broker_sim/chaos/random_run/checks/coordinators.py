@@ -1,4 +1,4 @@
-"""What coordinators of a random run may do although something that was acknowledged says otherwise.
+"""Liberties of coordinators in a random run: changes they may make although something acknowledged says otherwise.
 
 Groups: a deposed coordinator that has not heard of it answers as before. And a new one may tell older offsets
 than were acknowledged: it has loaded its whole log, but an OffsetFetch without `require_stable` shows what

@@ -1,4 +1,4 @@
-"""What must hold at the end of a random run, when all brokers are back and every transaction is decided."""
+"""Invariants of the end of a random run, when all brokers are back and every transaction is decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the members of a random run's groups have learned, and what may not be contradicted.
+"""Facts the members of a random run's groups have learned; nothing may contradict them later.
 
 An assignment counts once the coordinator has answered with it: then it is committed in
 `__consumer_offsets`, and no later coordinator may know less.

@@ -1,4 +1,4 @@
-"""What producers and consumers of a random run have learned, and what may not be contradicted later."""
+"""Facts the producers and consumers of a random run have learned; nothing may contradict them later."""
 
 from __future__ import annotations
 

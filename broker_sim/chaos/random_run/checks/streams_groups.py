@@ -1,4 +1,4 @@
-"""What must hold of a streams group once all brokers are back: it is stable, and its next coordinator knows it."""
+"""Invariant of a streams group once all brokers are back: it is stable, and its next coordinator knows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the transactions of a random run, and what may not be contradicted.
+"""Facts about the transactions of a random run; nothing may contradict them later.
 
 | a transaction is | after | of its records a read_committed reader sees |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""What must hold while a random run goes on, beyond what every simulated cluster is checked for.
+"""Invariants that hold while a random run goes on, beyond those of every simulated cluster.
 
 `InvariantChecker` looks after every step at single brokers and at high watermarks. Here every new
 image of the metadata is compared with the one before, and the logs of the replicas with each other
@@ -128,7 +128,7 @@ class _PartitionWatch:
     led: tuple[int, int] | None = None
     """The leader that was looked at last, and its epoch."""
     leader_ends: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    """For each leader epoch the ends of the leader's log, with their times."""
+    """Ends of the leader's log with their times, by leader epoch."""
     joined_ms: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     """Time at which each replica was last outside the ISR."""
     under_min_isr: tuple[int, int, int] | None = None

@@ -1,1 +1,1 @@
-"""Who uses the cluster of a random run: producers, consumers, members of groups, transactions, as coroutines."""
+"""Clients of a random run: producers, consumers, members of groups, transactions, as coroutines."""

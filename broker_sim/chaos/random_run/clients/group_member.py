@@ -1,4 +1,4 @@
-"""What members of both protocols have in common: they join, take part, commit offsets, and look at them.
+"""Common part of members of both protocols: they join, take part, commit offsets, and look at them.
 
 Offsets that a member commits only grow.
 """

@@ -1,4 +1,4 @@
-"""What the clients of a random run share: the cluster, and what they have learned of it."""
+"""The parts that clients of a random run share: the cluster, and the history of what they have learned of it."""
 
 from __future__ import annotations
 

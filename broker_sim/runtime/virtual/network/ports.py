@@ -99,7 +99,7 @@ class BoundPort(VirtualSocket):
 
 
 class Ports:
-    """Which ports are taken, and by whom."""
+    """The ports that are taken, each with its owner."""
 
     def __init__(self) -> None:
         self._bound: dict[Address, BoundPort] = {}

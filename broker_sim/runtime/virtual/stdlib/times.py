@@ -31,7 +31,7 @@ def _wall_ns(loop: VirtualEventLoop) -> int:
 
 
 _beneath: dict[str, Callable[..., Any]] = dict(vars(time))
-"""What real code gets, by name: the functions of `time`, or what another tool has put in their place."""
+"""Functions that real code gets, by name: those of `time`, or what another tool has put in their place."""
 
 
 def look_beneath() -> None:
