@@ -105,6 +105,9 @@ from broker_sim.errors import (
 from broker_sim.handlers.denial_log import DenialsStatus as DenialsStatus
 from broker_sim.handlers.denial_log import DenialStatus as DenialStatus
 from broker_sim.handlers.faults import (
+    Damage as Damage,
+)
+from broker_sim.handlers.faults import (
     Fault as Fault,
 )
 from broker_sim.handlers.faults import (

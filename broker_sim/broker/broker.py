@@ -149,6 +149,7 @@ class Broker:
             self.process.actions,
             Throttling(self.quotas, self.purgatories.named("ThrottledChannel"), self.clock),
             self.process.call_later,
+            self.process.call_soon_threadsafe,
         )
 
     def _session_ids(self) -> random.Random:

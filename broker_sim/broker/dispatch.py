@@ -7,6 +7,7 @@ is `PendingResponse`.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
@@ -51,7 +52,9 @@ class RequestDispatcher:
         actions: ActionQueue,
         throttling: Throttling,
         call_later: Callable[..., object],
+        resume_soon: Callable[..., object],
     ) -> None:
+        """`resume_soon` calls a function soon in the broker's process; on any thread."""
         self._broker = broker
         self._api_table = api_table
         self._faults = faults
@@ -60,6 +63,7 @@ class RequestDispatcher:
         self._quotas = throttling.quotas
         self._throttling = throttling
         self._call_later = call_later
+        self._resume_soon = resume_soon
 
     def dispatch(self, frame: memoryview, connection: ClientConnection, send_response: SendResponse) -> None:
         """Handle one request; its response goes to `send_response`, now or later.
@@ -95,33 +99,33 @@ class RequestDispatcher:
             throttled.leave_handler()
 
     def _handle(self, handler: Handler, pending: PendingResponse) -> None:
-        """Call the handler, unless an injected fault loses or answers the request at this gate."""
-        if not self._faults.injected or self._admit(pending):
-            handler(pending.request, pending.context, pending.respond)
-
-    def _admit(self, pending: PendingResponse) -> bool:
-        """Let the injected faults hit a request; return whether its handler is called."""
-        context = pending.context
-        faults = self._faults.hit(pending.request, context)
+        """Call the handler, unless an injected fault holds, loses or answers the request at this gate."""
+        faults = self._faults.hit(pending.request, pending.context) if self._faults.injected else None
         if faults is None:
-            return True
-        context.faults = faults
+            handler(pending.request, pending.context, pending.respond)
+        elif faults.hold is not None:
+            faults.hold(partial(self._resume_soon, self._actions.serve, self._apply, faults, handler, pending))
+        else:
+            self._apply(faults, handler, pending)
+
+    def _apply(self, faults: RequestFaults, handler: Handler, pending: PendingResponse) -> None:
+        """Do what the faults do to a request, and call the handler unless they lose or answer it."""
+        context = pending.context
+        context.faults = pending.faults = faults
         if faults.loss is Loss.REQUEST:
             context.connection.close(INJECTED)
-            return False
-        pending.faults = faults
+            return
         answer = faults.answer(pending.request)
         if faults.throttle_ms:
             if pending.throttled is None:
                 pending.throttled = self._throttling.begin(context)
             pending.throttled.hold_up(faults.throttle_ms)
         if answer is None:
-            return True
-        if answer.message is None:
+            handler(pending.request, context, pending.respond)
+        elif answer.message is None:
             context.connection.close(INJECTED)
         else:
             pending.respond(answer.message, answer.api_version)
-        return False
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
@@ -179,9 +183,12 @@ class PendingResponse:
         faults = self.faults
         if faults is None:
             self._send(message, api_version)
-        elif faults.loss:
+            return
+        if faults.loss:
             self.context.connection.close(INJECTED)
-        elif delay_ms := faults.delay_ms:
+            return
+        faults.damage(message)
+        if delay_ms := faults.delay_ms:
             self._call_later(delay_ms, self._send, message, api_version)
         else:
             self._send(message, api_version)

@@ -41,6 +41,16 @@ FAULT_OPTIONS = (
         help="Throttle the client for this many milliseconds, as a quota does.",
     ),
     click.Option(
+        ["--hold"], is_flag=True, default=None, help="Hold requests back from the broker until the fault is healed."
+    ),
+    click.Option(["--damage"], type=click.Choice(["crc", "cut"]), help="Damage the first batch of what is fetched."),
+    click.Option(["--only-counts"], is_flag=True, default=None, help="Do nothing but count the requests."),
+    click.Option(["--client-id"], help="Only requests of this client."),
+    click.Option(["--group"], help="Only requests that name this group."),
+    click.Option(["--transactional-id"], help="Only requests that name this transactional id."),
+    click.Option(["--skip"], type=click.IntRange(min=0), help="Number of requests that pass first [default: 0]."),
+    click.Option(["--probability"], type=float, help="Probability of a hit [default: 1]."),
+    click.Option(
         ["--count"], type=click.IntRange(min=1), help="Maximum number of requests to hit [default: no limit]."
     ),
 )

@@ -163,6 +163,11 @@ def _fault_place(fault: dict[str, Any]) -> str:
     if fault["topic"] is not None:
         number = "" if fault["partition"] is None else f"-{fault['partition']}"
         place.append(f"{fault['topic']}{number}")
+    place += [
+        f"{field.replace('_', ' ')} {fault[field]}"
+        for field in ("client_id", "group", "transactional_id")
+        if fault.get(field) is not None
+    ]
     return ", ".join(place) or "everywhere"
 
 
@@ -176,6 +181,12 @@ def _fault_effect(fault: dict[str, Any]) -> str:
         effects.append(f"delay {fault['delay_ms']} ms")
     if fault["throttle_ms"]:
         effects.append(f"throttle {fault['throttle_ms']} ms")
+    if fault.get("hold"):
+        effects.append(f"hold, {fault['held']} wait")
+    if fault.get("damage"):
+        effects.append(f"damage {fault['damage']}")
+    if fault.get("only_counts"):
+        effects.append("count")
     return ", ".join(effects)
 
 

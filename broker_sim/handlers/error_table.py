@@ -35,7 +35,7 @@ class Place(Enum):
 
 
 class _Telling(NamedTuple):
-    """How an API tells an error at one place."""
+    """The versions in which an API tells an error at one place."""
 
     since: int = 0
     """First version that tells it."""

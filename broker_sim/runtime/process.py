@@ -146,6 +146,10 @@ class Process:
         """Run `callback(*args)` after what is already due."""
         self._scheduler.call_soon(self.deliver, callback, *args)
 
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> None:
+        """Do the same, on any thread."""
+        self._scheduler.call_soon_threadsafe(self.deliver, callback, *args)
+
     def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Handle:
         """Run `callback(*args)` in `delay_ms` milliseconds, or when the process is resumed."""
         return self._scheduler.call_later(delay_ms, self.deliver, callback, *args)

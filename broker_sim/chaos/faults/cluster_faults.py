@@ -311,6 +311,14 @@ class ClusterFaults:
         """Let some requests of an API be answered late."""
         return self._inject(request_fault("delay", broker_id, value))
 
+    def hold(self, broker_id: int | None, value: str) -> Undo:
+        """Let some requests of an API wait before a broker sees them."""
+        return self._inject(request_fault("hold", broker_id, value))
+
+    def damage(self, broker_id: int | None, value: str) -> Undo:
+        """Let some fetches get damaged records."""
+        return self._inject(request_fault("damage", broker_id, value))
+
     def _inject(self, fault: Fault) -> Undo:
         return self._kafka.inject(fault).remove
 
@@ -428,10 +436,13 @@ def who_is(nodes: Nodes, role: str) -> int:
 
 
 def request_fault(kind: str, broker_id: int | None, value: str) -> Fault:
-    """Return the fault of an action `error`, `lose` or `delay`. Raises ValueError for an impossible value."""
+    """Return the fault of an action on requests. Raises ValueError for an impossible value."""
     api, _, effect = value.partition("/")
-    if kind == "error":
-        return Fault(api=api, broker=broker_id, count=HITS, error=effect)
-    if kind == "lose":
-        return Fault(api=api, broker=broker_id, count=HITS, lose="response")
-    return Fault(api=api, broker=broker_id, count=HITS, delay_ms=int(effect))
+    fields: dict[str, dict[str, Any]] = {
+        "error": {"api": api, "error": effect},
+        "lose": {"api": api, "lose": "response"},
+        "delay": {"api": api, "delay_ms": int(effect) if kind == "delay" else 0},
+        "hold": {"api": api, "hold": True},
+        "damage": {"api": "Fetch", "damage": value},
+    }
+    return Fault(broker=broker_id, count=HITS, **fields[kind])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, ScheduleError, broker_name, is_broker
 from broker_sim.chaos.faults.cluster_faults import ROLES, request_fault, who_is
-from broker_sim.chaos.faults.kinds import KINDS
+from broker_sim.chaos.faults.kinds import KINDS, ON_REQUESTS
 from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.runtime.links import CONTROLLER_ID
 
@@ -76,7 +76,7 @@ class Faults:
             if not _has_value(action, kind):
                 example = f"a value, as value={kind.values[0]}" if kind.values else "no value"
                 raise ScheduleError(f"{action}: give {example}")
-            if action.kind in ("error", "lose", "delay"):
+            if action.kind in ON_REQUESTS:
                 _check_fault(action)
             self._loop.call_later(action.at_ms / 1000, self._begin, action, kind)
 

@@ -31,6 +31,8 @@
 | `error` | `brokers`, or one broker | some requests are answered with an error | API/ERROR |
 | `lose` | `brokers`, or one broker | some requests are done, and their answers are lost | API |
 | `delay` | `brokers`, or one broker | some requests are answered late | API/ms |
+| `hold` | `brokers`, or one broker | some requests reach the broker when the fault is over | API |
+| `damage` | `brokers`, or one broker | some fetches get a wrong checksum, or a part of a batch | `crc` or `cut` |
 
 Brokers are named by their numbers, or by what they are at that moment: `leader`, `follower`, `third`,
 `groups`, `transactions` (see `action`). A node is a broker, or `controller`. What does not fit the state of
@@ -123,10 +125,16 @@ KINDS: Final[Mapping[str, Kind]] = {
     "error": Kind("brokers", 1, values=_ERRORS),
     "lose": Kind("brokers", 1, values=_APIS_LOST),
     "delay": Kind("brokers", 0.5, values=("Produce/400", "Fetch/400", "OffsetCommit/2000")),
+    "hold": Kind("brokers", 0, values=("OffsetCommit", "EndTxn", "Produce", "TxnOffsetCommit", "JoinGroup")),
+    "damage": Kind("brokers", 0, values=("crc", "cut")),
     "cut_link": Kind("link", 0),
     "slow_link": Kind("link", 0, values=("5", "40", "400")),
     "lose_power": Kind("broker", 0, several=True, beside_a_command=False),
 }
+
+
+ON_REQUESTS: Final = ("error", "lose", "delay", "hold", "damage")
+"""The kinds that hit requests of clients."""
 
 
 def weights_of(faults: Iterable[str] | Mapping[str, float] | None) -> dict[str, float]:

@@ -52,8 +52,10 @@ def draw_faults(rng: random.Random, setting: Setting) -> list[Action]:
 _STOPPING: Final = (
     "pause", "kill", "stop", "isolate", "cut_link", "slow_link", "deaf", "mute", "shift_clock", "transfer"
 )  # fmt: skip
+_NOT_DRAWN: Final = ("lose_power", "hold", "damage")
+"""Kinds that a schedule names, or that come with simulated disks."""
 _HINDERING: Final = tuple(
-    name for name, kind in KINDS.items() if kind.on != "worker" and name not in {*_STOPPING, "lose_power"}
+    name for name, kind in KINDS.items() if kind.on != "worker" and name not in {*_STOPPING, *_NOT_DRAWN}
 )
 """Kinds that are drawn beside the others, not in their place."""
 HINDERED_SHARE: Final = 0.4

@@ -75,7 +75,7 @@ class Nodes:
         self._log = log.bind(scheduler.clock)
         self.cluster_id = cluster_id
         self.links = Links(scheduler, latency_ms)
-        self.faults = FaultInjector()
+        self.faults = FaultInjector(rng)
         self.metadata_delay = MetadataDelay(rng)
         self.requests = RequestLog()
         self.denials = DenialLog()

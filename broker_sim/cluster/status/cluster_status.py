@@ -275,6 +275,16 @@ class FaultStatus:
     hook: str | None = None
     """The name of the hook's function, None for a fault that is defined by its fields."""
     throttle_ms: int = 0
+    hold: bool = False
+    held: int = 0
+    """The number of requests that the fault holds now."""
+    damage: str | None = None
+    only_counts: bool = False
+    client_id: str | None = None
+    group: str | None = None
+    transactional_id: str | None = None
+    skip: int = 0
+    probability: float = 1
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""

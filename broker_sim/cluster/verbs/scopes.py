@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.errors import ErrorCode
-    from broker_sim.handlers.faults import InjectedFault, Loss
+    from broker_sim.handlers.faults import Damage, InjectedFault, Loss
     from broker_sim.protocol.api_keys import ApiKey
 
 T = TypeVar("T")
@@ -95,6 +95,14 @@ class ScopeVerbs(StatusVerbs, RequestVerbs, BrokerVerbs):
         lose: Literal["request", "response"] | Loss | None = None,
         delay_ms: int = 0,
         throttle_ms: int = 0,
+        hold: bool = False,
+        damage: Literal["crc", "cut"] | Damage | None = None,
+        only_counts: bool = False,
+        client_id: str | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        skip: int = 0,
+        probability: float = 1,
         count: int | None = None,
     ) -> Scope[InjectedFault]:
         """Inject a fault for a `with` block, whose target is its handle; the fields are those of `Fault`."""
@@ -103,6 +111,8 @@ class ScopeVerbs(StatusVerbs, RequestVerbs, BrokerVerbs):
         fault = FaultClass(
             api=api, broker=broker, topic=topic, partition=partition,
             error=error, lose=lose, delay_ms=delay_ms, throttle_ms=throttle_ms,
-            count=count,
+            hold=hold, damage=damage, only_counts=only_counts,
+            client_id=client_id, group=group, transactional_id=transactional_id,
+            skip=skip, probability=probability, count=count,
         )  # fmt: skip
         return Scope(lambda: self.inject(fault), lambda injected: injected.remove())

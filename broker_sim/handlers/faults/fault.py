@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Literal, TypeVar
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.api_table import ApiTable
 from broker_sim.handlers.error_table import check_error, find_told
-from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
+from broker_sim.handlers.faults.targets import (
+    GROUP_FIELDS,
+    PARTITIONS,
+    TOPICS,
+    TRANSACTION_FIELDS,
+    names_any,
+)
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.runtime.arguments import checked_ms, names_checked
 
 _API_TABLE = ApiTable()
+M = TypeVar("M", bound=Enum)
+
+
+class Damage(Enum):
+    """Kinds of damage to the first batch of a fetched partition."""
+
+    CRC = "crc"
+    """A bit of its records is wrong, so that its checksum does not fit."""
+    CUT = "cut"
+    """It ends in the middle."""
 
 
 class Loss(Enum):
@@ -37,8 +53,15 @@ class Fault:
     `lose` breaks the connection, before the broker does anything ("request") or when it answers
     ("response"). `delay_ms` holds back the response, also one with the error. `throttle_ms` throttles the
     client as a quota does: the answer tells it to wait so long, a consumer's fetch is answered empty, and
-    the broker takes no request from the connection meanwhile. `count` is how many
-    requests the fault hits before it ends, None for no limit.
+    the broker takes no request from the connection meanwhile. `hold` keeps requests from the broker until the handle's
+    `release()`, or the end of the fault; what comes after them on their connections waits too. `damage` breaks
+    the first batch of what a fetch reads: a wrong checksum ("crc"), or an end in its middle ("cut").
+    `only_counts` does nothing but count.
+
+    Besides, `client_id`, `group` and `transactional_id` narrow the fault down to requests of that client, or that
+    name that group or transactional id. The first `skip` requests that would be hit pass, and each is hit with
+    `probability`, drawn from the cluster's seed. `count` is how many requests the fault hits before it ends, None
+    for no limit.
 
     Raises ValueError, with one line that says what is possible.
     """
@@ -51,6 +74,14 @@ class Fault:
     lose: Loss | None
     delay_ms: int
     throttle_ms: int
+    hold: bool
+    damage: Damage | None
+    only_counts: bool
+    client_id: str | None
+    group: str | None
+    transactional_id: str | None
+    skip: int
+    probability: float
     count: int | None
 
     @names_checked
@@ -65,6 +96,14 @@ class Fault:
         lose: Literal["request", "response"] | Loss | None = None,
         delay_ms: int = 0,
         throttle_ms: int = 0,
+        hold: bool = False,
+        damage: Literal["crc", "cut"] | Damage | None = None,
+        only_counts: bool = False,
+        client_id: str | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        skip: int = 0,
+        probability: float = 1,
         count: int | None = None,
     ) -> None:
         values = {
@@ -73,7 +112,15 @@ class Fault:
             "topic": _name("topic", topic),
             "partition": _number("partition", partition, at_least=0),
             "error": _error_code(error),
-            "lose": _loss(lose),
+            "lose": _member("lose", lose, Loss),
+            "hold": _flag("hold", hold),
+            "damage": _member("damage", damage, Damage),
+            "only_counts": _flag("only_counts", only_counts),
+            "client_id": _name("client_id", client_id),
+            "group": _name("group", group),
+            "transactional_id": _name("transactional_id", transactional_id),
+            "skip": _number("skip", skip, at_least=0),
+            "probability": _probability(probability),
             "delay_ms": _duration_ms("delay_ms", delay_ms),
             "throttle_ms": _duration_ms("throttle_ms", throttle_ms),
             "count": _number("count", count, at_least=1),
@@ -94,10 +141,19 @@ class Fault:
         return not self.error or find_told(self.api, api_version, self.error) is not None
 
     def _check_effect(self) -> None:
-        if not (self.error or self.lose or self.delay_ms or self.throttle_ms):
-            raise ValueError("a fault needs an error, a loss, a delay_ms or a throttle_ms")
-        if self.lose and (self.error or self.delay_ms or self.throttle_ms):
-            raise ValueError("what is lost can have no error, no delay_ms and no throttle_ms")
+        changes = self.error or self.delay_ms or self.throttle_ms or self.damage
+        if not (changes or self.lose or self.hold or self.only_counts):
+            raise ValueError(
+                "a fault needs an error, a loss, a delay_ms or a throttle_ms; also hold, damage or only_counts"
+            )
+        if self.lose and (changes or self.hold):
+            raise ValueError("what is lost can have no error, no delay_ms and no throttle_ms, hold or damage")
+        if self.error and (self.hold or self.damage):
+            raise ValueError("a request with an error is neither held nor damaged; inject two faults")
+        if self.only_counts and (changes or self.lose or self.hold):
+            raise ValueError("a fault that only counts has no other effect")
+        if self.damage and self.api is not ApiKey.FETCH:
+            raise ValueError(f"only what a Fetch reads can be damaged, not {self.api.api_name}")
 
     def _check_scope(self) -> None:
         api = self.api
@@ -106,6 +162,9 @@ class Fault:
         if self.topic is not None and api not in PARTITIONS and api not in TOPICS:
             possible = _names_of(*PARTITIONS, *TOPICS)
             raise ValueError(f"{api.api_name} cannot be narrowed to a topic; these can: {possible}")
+        for field, fields in (("group", GROUP_FIELDS), ("transactional_id", TRANSACTION_FIELDS)):
+            if getattr(self, field) is not None and not names_any(api, fields):
+                raise ValueError(f"{api.api_name} names no {field}")
         if self.partition is not None and api not in PARTITIONS:
             possible = _names_of(*PARTITIONS)
             raise ValueError(f"{api.api_name} cannot be narrowed to a partition; these can: {possible}")
@@ -157,14 +216,27 @@ def _error_code(error: object) -> ErrorCode | None:
     raise ValueError(f"there is no error {error!r}; one is NOT_LEADER_OR_FOLLOWER")
 
 
-def _loss(lose: object) -> Loss | None:
-    if lose is None:
+def _member(field: str, value: object, kind: type[M]) -> M | None:
+    """Return the member of an enumeration with that value."""
+    if value is None:
         return None
     try:
-        return Loss(lose)
+        return kind(value)
     except ValueError:
-        known = " or ".join(loss.value for loss in Loss)
-        raise ValueError(f"lose must be {known}, not {lose!r}") from None
+        known = " or ".join(str(member.value) for member in kind)
+        raise ValueError(f"{field} must be {known}, not {value!r}") from None
+
+
+def _flag(field: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError(f"{field} must be true or false, not {value!r}")
+
+
+def _probability(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1:
+        return float(value)
+    raise ValueError(f"probability must be above 0 and at most 1, not {value!r}")
 
 
 def _names_of(*apis: ApiKey) -> str:

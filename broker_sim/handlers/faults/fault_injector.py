@@ -1,13 +1,14 @@
 """The faults that are injected into one cluster, and which of them hit a request.
 
 Kafka has no counterpart. The gate of `RequestDispatcher` asks for the faults that hit a request and
-loses or delays the whole of it, or answers it with an error. Handlers ask for errors of single topics and partitions
-where they make the answer (`context.faults.error_for`). A hit of a fault with an error is counted when the
-error is told. Only clients are hit; for what brokers send to each other there are `Links`.
+holds, loses or delays the whole of it, or answers it with an error. Handlers ask for errors of single topics and
+partitions where they make the answer (`context.faults.error_for`). A hit of a fault with an error is counted
+when the error is told. Only clients are hit; for what brokers send to each other there are `Links`.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from itertools import count
 from threading import Lock
@@ -15,11 +16,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 from broker_sim.handlers.faults.hook import Hook
 from broker_sim.handlers.faults.request_faults import RequestFaults
-from broker_sim.handlers.faults.targets import targets_of
+from broker_sim.handlers.faults.targets import (
+    GROUP_FIELDS,
+    GROUP_KEY,
+    TRANSACTION_FIELDS,
+    TRANSACTION_KEY,
+    named_in,
+    targets_of,
+)
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import random
+    from collections.abc import Callable, Sequence
 
     from broker_sim.handlers.context import RequestContext
     from broker_sim.handlers.faults.fault import Fault
@@ -31,7 +40,7 @@ NOTHING = TopicPartition("", -1)
 class InjectedFault:
     """A fault that was injected, whether it has ended or not; a `with` block ends it. Thread rule: any thread."""
 
-    __slots__ = ("_injector", "fault", "hits", "id")
+    __slots__ = ("_injector", "fault", "hits", "id", "skipped", "waiting")
 
     def __init__(self, injector: FaultInjector, fault_id: int, fault: Fault) -> None:
         self._injector = injector
@@ -39,6 +48,22 @@ class InjectedFault:
         self.fault = fault
         self.hits = 0
         """Number of requests the fault has hit."""
+        self.waiting: deque[Callable[[], object]] = deque()
+        """Functions that let the held requests go on, in the order in which these came."""
+        self.skipped = 0
+        """Number of requests that passed because of the fault's `skip`."""
+
+    @property
+    def held(self) -> int:
+        """Number of requests that the fault holds now."""
+        return len(self.waiting)
+
+    def release(self, count: int | None = None) -> int:
+        """Let held requests go on to their brokers, in their order, at most `count` (default: all).
+
+        Returns how many.
+        """
+        return self._injector.release(self, count)
 
     @property
     def remaining(self) -> int | None:
@@ -46,7 +71,7 @@ class InjectedFault:
         return None if self.fault.count is None else self.fault.count - self.hits
 
     def remove(self) -> None:
-        """End the fault; does nothing if it has ended."""
+        """End the fault, and let the requests go on that it holds; does nothing if it has ended."""
         self._injector.discard(self)
 
     def __enter__(self) -> Self:
@@ -68,6 +93,15 @@ class InjectedFault:
             "lose": None if fault.lose is None else fault.lose.value,
             "delay_ms": fault.delay_ms,
             "throttle_ms": fault.throttle_ms,
+            "hold": fault.hold,
+            "held": self.held,
+            "damage": None if fault.damage is None else fault.damage.value,
+            "only_counts": fault.only_counts,
+            "client_id": fault.client_id,
+            "group": fault.group,
+            "transactional_id": fault.transactional_id,
+            "skip": fault.skip,
+            "probability": fault.probability,
             "count": self.remaining,
             "hits": self.hits,
             "hook": fault.name if isinstance(fault, Hook) else None,
@@ -85,7 +119,9 @@ class FaultInjector:
     whole.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rng: random.Random) -> None:
+        self._random = rng
+        """Draws which requests a fault with a probability hits."""
         self.injected: tuple[InjectedFault, ...] = ()
         """The faults that have not ended."""
         self._ids = count(1)
@@ -112,19 +148,42 @@ class FaultInjector:
     def clear(self) -> None:
         """End all faults."""
         with self._lock:
-            self.injected = ()
+            ended, self.injected = self.injected, ()
+        for injected in ended:
+            self.release(injected)
 
     def discard(self, injected: InjectedFault) -> None:
         """End one fault; does nothing if it has ended."""
         with self._lock:
             self._discard(injected)
+        self.release(injected)
+
+    def hold(self, injected: InjectedFault, resume: Callable[[], object]) -> None:
+        """Hold a request until `resume()` is called, on any thread: at once if the fault has ended."""
+        with self._lock:
+            if injected in self.injected:
+                injected.waiting.append(resume)
+                return
+        resume()
+
+    def release(self, injected: InjectedFault, count: int | None = None) -> int:
+        """Let held requests of a fault go on; return how many."""
+        with self._lock:
+            held = injected.waiting
+            released = [held.popleft() for _ in range(len(held) if count is None else min(count, len(held)))]
+            if injected.remaining == 0 and not held:
+                self._discard(injected)
+        for resume in released:
+            resume()
+        return len(released)
 
     def _discard(self, injected: InjectedFault) -> None:
         self.injected = tuple(other for other in self.injected if other is not injected)
 
     def _count(self, injected: InjectedFault) -> None:
         injected.hits += 1
-        if injected.remaining == 0:
+        # A fault that holds requests can be found until they are released.
+        if injected.remaining == 0 and not injected.fault.hold:
             self._discard(injected)
 
     def hit(self, request: Any, context: RequestContext) -> RequestFaults | None:
@@ -161,22 +220,47 @@ class FaultInjector:
         self, possible: Sequence[InjectedFault], request: Any, context: RequestContext
     ) -> RequestFaults | None:
         """Return the faults that name what the request names."""
+        targets = targets_of(request, context) or [NOTHING]
         with self._lock:
-            possible = [one for one in possible if one in self.injected and one.fault.is_told_in(context.api_version)]
+            possible = [one for one in possible if self._is_hit(one, targets, request, context)]
+            for injected in possible:
+                if injected.fault.only_counts:
+                    self._count(injected)
             hits: list[InjectedFault] = []
-            for target in targets_of(request, context) or [NOTHING]:
-                first = next((one for one in possible if one.fault.names(*target)), None)
+            for target in targets:
+                matching = (one for one in possible if not one.fault.only_counts and one.fault.names(*target))
+                first = next(matching, None)
                 if first is not None and first not in hits:
                     hits.append(first)
             # Where the connection breaks, the others change nothing.
             hits = [one for one in hits if one.fault.lose][:1] or hits
             for injected in hits:
-                if not injected.fault.error:
+                if not (injected.fault.error or injected.fault.damage):
                     self._count(injected)
         if not hits:
             return None
         hits.sort(key=lambda injected: injected.id)
-        return RequestFaults([injected.fault for injected in hits], context, partial(self._tell, hits))
+        faults = RequestFaults([injected.fault for injected in hits], context, partial(self._tell, hits))
+        holder = next((injected for injected in hits if injected.fault.hold), None)
+        if holder is not None:
+            faults.hold = partial(self.hold, holder)
+        return faults
+
+    def _is_hit(
+        self, injected: InjectedFault, targets: Sequence[TopicPartition], request: Any, context: RequestContext
+    ) -> bool:
+        """Whether a request is one of those that the fault is for, and neither skipped nor spared by chance."""
+        fault = injected.fault
+        if injected not in self.injected or injected.remaining == 0:
+            return False
+        if not (fault.is_told_in(context.api_version) and _is_about(fault, request, context)):
+            return False
+        if not any(fault.names(*target) for target in targets):
+            return False
+        if injected.skipped < fault.skip:
+            injected.skipped += 1
+            return False
+        return fault.probability == 1 or self._random.random() < fault.probability
 
     def _tell(self, hits: Sequence[InjectedFault], fault: Fault) -> bool:
         """Count the hit of a fault whose error is told; return False if it has ended."""
@@ -186,3 +270,13 @@ class FaultInjector:
                 return False
             self._count(injected)
         return True
+
+
+def _is_about(fault: Fault, request: Any, context: RequestContext) -> bool:
+    """Whether the request is of the fault's client, and names its group and transactional id."""
+    if fault.client_id not in (None, context.client_id):
+        return False
+    if fault.group is not None and fault.group not in named_in(request, GROUP_FIELDS, GROUP_KEY):
+        return False
+    transactional_id = fault.transactional_id
+    return transactional_id is None or transactional_id in named_in(request, TRANSACTION_FIELDS, TRANSACTION_KEY)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.error_answers import answer_version, error_answer
 from broker_sim.handlers.error_table import Place, Told, find_told
+from broker_sim.handlers.faults.fault import Damage
 from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
 from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.file_view import FileView
 from broker_sim.protocol.message import error_codes
 
 if TYPE_CHECKING:
@@ -16,9 +18,29 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
     from broker_sim.handlers.faults.fault import Fault, Loss
+    from broker_sim.protocol import messages
 
+LENGTH_START: Final = 8
+RECORDS_START: Final = 12
+"""Where the length of a batch stands, and where the bytes begin that it counts."""
 _BY_HANDLERS: Final = frozenset({*PARTITIONS, *TOPICS, ApiKey.DESCRIBE_LOG_DIRS})
 """The APIs whose handlers tell the errors of single things, and serve the others."""
+
+
+def damaged(records: bytes, damage: Damage) -> bytes:
+    """Return batches of which the first one is damaged."""
+    end = RECORDS_START + int.from_bytes(records[LENGTH_START:RECORDS_START], "big")
+    if damage is Damage.CUT:
+        return records[: min(end, len(records)) // 2]
+    last = min(end, len(records)) - 1
+    return records[:last] + bytes([records[last] ^ 1]) + records[last + 1 :]
+
+
+def whole_bytes(records: Any) -> bytes:
+    """Return the records of a response, which may be in parts or in a file."""
+    if isinstance(records, FileView):
+        return records.read()
+    return bytes(records) if isinstance(records, bytes | bytearray | memoryview) else b"".join(records)
 
 
 class FaultAnswer(NamedTuple):
@@ -37,7 +59,7 @@ class RequestFaults:
     fault the first time that the request is told its error; it returns False for a fault that has ended.
     """
 
-    __slots__ = ("_answer", "_context", "_faults", "_on_told", "_told")
+    __slots__ = ("_answer", "_context", "_faults", "_on_told", "_told", "hold")
 
     def __init__(
         self, faults: Sequence[Fault], context: RequestContext, on_told: Callable[[Fault], bool], answer: Any = None
@@ -48,6 +70,8 @@ class RequestFaults:
         self._answer = answer
         self._told: dict[int, bool] = {}
         """Whether the error of a fault was told, by the fault's place in the list."""
+        self.hold: Callable[[Callable[[], object]], object] | None = None
+        """Calls a function when the request is released; None for a request that is not held."""
 
     @property
     def loss(self) -> Loss | None:
@@ -97,6 +121,23 @@ class RequestFaults:
                 version = answer_version(context.api_key, context.api_version, fault.error)
                 return FaultAnswer(message, version)
         return None
+
+    def damage(self, response: Any) -> None:
+        """Damage the first batch of each partition of a fetch's response that a fault is to damage."""
+        if self._context.api_key is not ApiKey.FETCH or not any(fault.damage for fault in self._faults):
+            return
+        names = self._context.broker.image.topic_names
+        for topic in response.responses:
+            name = topic.topic or names.get(topic.topic_id, "")
+            for partition in topic.partitions:
+                self._damage_partition(name, partition)
+
+    def _damage_partition(self, topic: str, partition: messages.FetchResponse.PartitionData) -> None:
+        for number, fault in enumerate(self._faults):
+            if fault.names(topic, partition.partition_index):
+                if fault.damage and partition.records and self._tell(number):
+                    partition.records = damaged(whole_bytes(partition.records), fault.damage)
+                return
 
     def _find(self, fault: Fault) -> Told | None:
         context = self._context

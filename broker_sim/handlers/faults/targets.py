@@ -6,20 +6,49 @@ A fault can be narrowed to a topic or partition for these APIs, and their handle
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.fetch_session import INITIAL_EPOCH
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.api_keys import ApiKey, request_class
 from broker_sim.share.session.share_session import ShareSessionKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from broker_sim.handlers.context import RequestContext
     from broker_sim.protocol import messages
 
 NO_PARTITION = -1
+GROUP_FIELDS: Final = ("group_id", "group_ids", "groups", "groups_names")
+"""The fields of requests that name groups, or list what names them."""
+TRANSACTION_FIELDS: Final = (
+    "transactional_id",
+    "transactional_ids",
+    "transactions",
+    "v3_and_below_transactional_id",
+)
+"""The fields of requests that name transactional ids, or list what names them."""
+GROUP_KEY, TRANSACTION_KEY = 0, 1
+"""Values of FindCoordinator's `key_type`."""
+
+
+def names_any(api: ApiKey, fields: Iterable[str]) -> bool:
+    """Whether requests of an API have one of these fields, or keys of coordinators."""
+    of_request = {field.name for field in request_class(api).SPEC.root.fields}
+    return api is ApiKey.FIND_COORDINATOR or not of_request.isdisjoint(fields)
+
+
+def named_in(request: Any, fields: Iterable[str], key_type: int) -> set[str]:
+    """Return the groups or transactional ids that a request names in these fields."""
+    if request.API_KEY == ApiKey.FIND_COORDINATOR:
+        return {request.key, *request.coordinator_keys} if request.key_type == key_type else set()
+    names: set[str] = set()
+    for value in (getattr(request, field) for field in fields if hasattr(request, field)):
+        for each in value if isinstance(value, list) else [value]:
+            inner = (getattr(each, field) for field in fields if hasattr(each, field))
+            names.update([each] if isinstance(each, str) else inner)
+    return names
 
 
 def targets_of(request: Any, context: RequestContext) -> list[TopicPartition]:

@@ -1,5 +1,7 @@
 """From a frame to its handler and back: what `RequestDispatcher` does with every request."""
 
+import random
+
 import pytest
 
 from broker_sim.broker.dispatch import RequestDispatcher
@@ -24,7 +26,7 @@ class Setup:
         self.cluster = cluster = VirtualCluster(1)
         cluster.create_topic("t", 1, 1)
         self.broker = cluster.nodes.brokers[1]
-        self.faults = FaultInjector()
+        self.faults = FaultInjector(random.Random(1))
         self.actions = ActionQueue()
         self.delayed = []
         self.client = make_frame_client(self.dispatcher_with(ApiTable()).dispatch)
@@ -38,6 +40,7 @@ class Setup:
             self.actions,
             Throttling(self.broker.quotas, self.broker.purgatories.named("Throttled"), self.broker.clock),
             self.call_later,
+            lambda callback, *args: callback(*args),
         )
 
     def call_later(self, delay_ms, callback, *args):

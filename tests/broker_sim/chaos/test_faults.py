@@ -8,7 +8,7 @@ import pytest
 
 from broker_sim.chaos import Schedule, ScheduleError, run_chaos
 from broker_sim.chaos.faults.cluster_faults import request_fault
-from broker_sim.chaos.faults.kinds import KINDS
+from broker_sim.chaos.faults.kinds import KINDS, ON_REQUESTS
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
@@ -261,6 +261,9 @@ def test_leadership_moves_to_the_broker():
         ("100 error broker-1 for=1000 value=ApiVersions/NOT_CONTROLLER", "ApiVersions cannot tell NOT_CONTROLLER"),
         ("100 lose broker-1 for=1000 value=Prodoose", "there is no API 'Prodoose'"),
         ("100 delay broker-1 for=1000 value=Prodoose/5", "there is no API 'Prodoose'"),
+        ("100 hold brokers for=1000 value=EndTxn", None),
+        ("100 hold brokers for=1000 value=EndTx", "there is no API 'EndTx'"),
+        ("100 damage brokers for=1000 value=half", "damage must be crc or cut, not 'half'"),
         ("100 lose brokers for=1000 value=Produce", None),
         ("100 explode broker-1", "there is no kind 'explode'"),
         ("100 pause worker-1", "say on which broker, as broker-1"),
@@ -312,8 +315,6 @@ def test_what_does_not_fit_is_not_done():
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"), [(kind, value) for kind in ("error", "lose", "delay") for value in KINDS[kind].values]
-)
+@pytest.mark.parametrize(("kind", "value"), [(kind, value) for kind in ON_REQUESTS for value in KINDS[kind].values])
 def test_only_faults_of_requests_that_can_happen_are_drawn(kind, value):
     assert request_fault(kind, None, value).count

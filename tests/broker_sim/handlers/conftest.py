@@ -5,6 +5,7 @@ states that the version can carry them. The only stand-in is the link to the con
 call here.
 """
 
+import random
 from random import Random
 
 import pytest
@@ -72,7 +73,7 @@ class BrokerOne:
     def __init__(self, configs=None, brokers=(1, 2, 3)):
         self.clock = VirtualClock()
         self.random = Random(1)
-        self.faults = FaultInjector()
+        self.faults = FaultInjector(random.Random(1))
         self.config = BrokerConfig.from_mapping(configs or {})
         self.denials = DenialLog()
         self.authorizer = make_authorizer(self.config, self.denials.add)

@@ -1,5 +1,6 @@
 """Which faults hit a request, and what their handles tell."""
 
+import random
 import threading
 
 import pytest
@@ -24,7 +25,7 @@ def produce_request(*partitions):
 
 @pytest.fixture
 def faults():
-    return FaultInjector()
+    return FaultInjector(random.Random(1))
 
 
 @pytest.fixture
@@ -163,6 +164,15 @@ def test_handle_shows_the_fault_as_json(hit, faults):
         "lose": None,
         "delay_ms": 5,
         "throttle_ms": 0,
+        "hold": False,
+        "held": 0,
+        "damage": None,
+        "only_counts": False,
+        "client_id": None,
+        "group": None,
+        "transactional_id": None,
+        "skip": 0,
+        "probability": 1.0,
         "count": 2,
         "hits": 1,
         "hook": None,
