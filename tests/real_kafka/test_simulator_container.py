@@ -136,6 +136,7 @@ def test_a_client_of_the_machine_reaches_a_published_port(docker, simulator):
         ["run", "--brokers", "1", "--host", "0.0.0.0", "--port", str(port), "--topic", "orders"],
         ports={f"{port}/tcp": ("127.0.0.1", port)},
         detach=True,
+        read_only=True,
         remove=True,
     )
     settings = {"bootstrap.servers": f"127.0.0.1:{port}"}
