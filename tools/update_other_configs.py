@@ -40,8 +40,8 @@ def lines_of(facts: list[list[str]]) -> list[str]:
     return [
         json.dumps([name, type_name, None if default in {"null", "required"} else default, *rest])
         for kind, name, type_name, default, limits, internal, mode in sorted(facts)
-        if kind == "broker" and name not in BROKER_CONFIGS and internal == "false"
-        for rest in [(limits, mode)]
+        if kind == "broker" and name not in BROKER_CONFIGS
+        for rest in [(limits, mode, internal == "true")]
     ]
 
 

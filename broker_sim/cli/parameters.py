@@ -73,6 +73,18 @@ def parse_configs(ctx: click.Context, param: click.Parameter, texts: Sequence[st
     return configs
 
 
+def parse_broker_configs(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[int, dict[str, str]]:
+    """Return the configurations of single brokers by id and key. A callback of click's options."""
+    configs: dict[int, dict[str, str]] = {}
+    for text in texts:
+        broker_id, colon, setting = text.partition(":")
+        key, equals, value = setting.partition("=")
+        if not broker_id.isdecimal() or not colon or not key or not equals:
+            raise click.BadParameter(f"{text!r} is not BROKER:KEY=VALUE, for example 1:broker.rack=a", ctx, param)
+        configs.setdefault(int(broker_id), {})[key] = value
+    return configs
+
+
 def parse_users(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, str] | None:
     """Return passwords by name, None without users; errors contain no password. A callback of click's options."""
     users = {}

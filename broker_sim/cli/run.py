@@ -22,12 +22,19 @@ from broker_sim_purgatory import compiled
 
 from broker_sim.cli.ending import Ending
 from broker_sim.cli.logs import FORMATS, LEVELS, logs_on_stderr
-from broker_sim.cli.parameters import USERS_VARIABLE, check_topics, parse_configs, parse_memory, parse_users
+from broker_sim.cli.parameters import (
+    USERS_VARIABLE,
+    check_topics,
+    parse_broker_configs,
+    parse_configs,
+    parse_memory,
+    parse_users,
+)
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.trace_topic import TraceTopic
 from broker_sim.control.client import TOKEN_VARIABLE
 from broker_sim.control.server import ControlServer
-from broker_sim.errors import ApiError, ConfigError, MissingExtraError
+from broker_sim.errors import ApiError, ConfigError, MissingExtraError, UnknownBrokerError
 from broker_sim.protocol.release import releases
 from broker_sim.runtime.scheduler import new_event_loop
 from broker_sim.runtime.sockets import LIMIT_ADVICE, OPEN_FILES_ERRORS
@@ -49,6 +56,7 @@ class _Options(NamedTuple):
     """The options of `run`."""
 
     brokers: int
+    first_broker_id: int
     host: str
     advertised_host: str | None
     port: int
@@ -59,6 +67,7 @@ class _Options(NamedTuple):
     ca_path: str | None
     topics: Sequence[str]
     configs: Mapping[str, str]
+    broker_configs: Mapping[int, Mapping[str, str]]
     control_host: str
     control_port: int
     control_names: Sequence[str]
@@ -74,6 +83,13 @@ class _Options(NamedTuple):
 
 @click.command("run")
 @click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True)
+@click.option(
+    "--first-broker-id",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Id (node.id) of the first broker; the second one has the next id, and so on.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address on which the brokers listen.")
 @click.option(
     "--advertised-host",
@@ -85,12 +101,12 @@ class _Options(NamedTuple):
     type=click.IntRange(0, LAST_PORT),
     default=0,
     show_default=True,
-    help="Port of broker 1; broker 2 takes the next one, and so on; 0 takes free ports.",
+    help="Port of the first broker; the second one takes the next port, and so on; 0 takes free ports.",
 )
 @click.option(
     "--listeners",
     metavar="NAME://HOST:PORT,...",
-    help="Listeners in place of --host and --port; broker 2 takes the next ports, 0 takes free ports. "
+    help="Listeners in place of --host and --port; the second broker takes the next ports, 0 takes free ports. "
     "Clients get the addresses of the listener that they use.",
 )
 @click.option(
@@ -133,6 +149,14 @@ class _Options(NamedTuple):
     callback=parse_configs,
     metavar="KEY=VALUE",
     help="A configuration of all brokers, under Kafka's name.",
+)
+@click.option(
+    "--broker-config",
+    "broker_configs",
+    multiple=True,
+    callback=parse_broker_configs,
+    metavar="BROKER:KEY=VALUE",
+    help="A configuration of one broker, such as 1:broker.rack=a.",
 )
 @click.option(
     "--trace",
@@ -234,7 +258,7 @@ def command(*, log_level: str, log_format: str, control_token_file: str | None, 
     try:
         with logs_on_stderr(log_level, log_format), asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_run(_Options(**options)))
-    except (ConfigError, ApiError) as error:
+    except (ConfigError, ApiError, UnknownBrokerError) as error:
         raise click.UsageError(str(error)) from error
     except MissingExtraError as error:
         raise click.ClickException(str(error)) from error
@@ -291,7 +315,9 @@ async def _run(options: _Options) -> None:
         cluster = AsyncCluster(
             options.brokers,
             topics=options.topics,
+            first_broker_id=options.first_broker_id,
             configs=options.configs,
+            broker_configs=options.broker_configs,
             host=options.host,
             advertised_host=options.advertised_host,
             ports=range(options.port, options.port + options.brokers) if options.port else None,

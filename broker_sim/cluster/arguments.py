@@ -26,6 +26,8 @@ _REPLICAS: Final = {
     "share.coordinator.state.topic.min.isr": BrokerConfig.share_coordinator_state_topic_min_isr,
 }
 """The default numbers of replicas of the coordinators' topics."""
+FIRST_BROKER_ID: Final = 1
+LAST_BROKER_ID: Final = 2**31 - 1
 ANY_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - refused, not bound
 
 
@@ -33,8 +35,9 @@ def broker_configs_by_id(
     brokers: object,
     configs: Mapping[str, GivenValue] | None,
     broker_configs: Mapping[int, Mapping[str, GivenValue]] | None,
+    first_broker_id: object = FIRST_BROKER_ID,
 ) -> dict[int, BrokerConfig]:
-    """Return the configuration of each broker. Raises ConfigError, UnknownBrokerError.
+    """Return the configuration of each broker by id. Raises ConfigError, UnknownBrokerError.
 
     With fewer brokers than the coordinators' topics have replicas by default, the number of brokers is their
     default: otherwise groups, transactions and share groups could not be used. Kafka's own `server.properties`
@@ -46,7 +49,7 @@ def broker_configs_by_id(
         raise ConfigError(f"a cluster needs at least one broker, not {brokers}")
     _check_mapping("configs", configs, "{'min.insync.replicas': 2}")
     _check_mapping("broker_configs", broker_configs, "{1: {'broker.rack': 'a'}}")
-    ids = range(1, brokers + 1)
+    ids = broker_ids(brokers, first_broker_id)
     for broker_id, single in (broker_configs or {}).items():
         if broker_id not in ids or isinstance(broker_id, bool):
             raise UnknownBrokerError(broker_id, ids)
@@ -56,16 +59,30 @@ def broker_configs_by_id(
     read: dict[tuple[tuple[str, GivenValue], ...], BrokerConfig] = {}
     by_id = {}
     for broker_id in ids:
-        values = {**fitting, **_with_own_ports(configs or {}, broker_id), **(broker_configs or {}).get(broker_id, {})}
+        values = {
+            **fitting,
+            **_with_own_ports(configs or {}, broker_id - ids[0]),
+            **(broker_configs or {}).get(broker_id, {}),
+        }
         key = tuple(values.items())
         by_id[broker_id] = read[key] = read.get(key) or BrokerConfig.from_mapping(values)
     return by_id
 
 
-def _with_own_ports(configs: Mapping[str, GivenValue], broker_id: int) -> dict[str, GivenValue]:
-    """Return the configurations of all brokers with the ports of one: broker 2 has the ports after broker 1's."""
+def broker_ids(brokers: int, first_broker_id: object) -> range:
+    """Return the ids of the brokers. Raises ConfigError unless all of them are ids that Kafka accepts."""
+    if not isinstance(first_broker_id, int) or isinstance(first_broker_id, bool) or first_broker_id < 0:
+        raise ConfigError(f"first_broker_id must be a number from 0 on, not {first_broker_id!r}")
+    ids = range(first_broker_id, first_broker_id + brokers)
+    if ids[-1] > LAST_BROKER_ID:
+        raise ConfigError(f"first_broker_id={first_broker_id}: broker ids end at {LAST_BROKER_ID}")
+    return ids
+
+
+def _with_own_ports(configs: Mapping[str, GivenValue], brokers_before: int) -> dict[str, GivenValue]:
+    """Return the configurations of all brokers with the ports of one: the second has the ports after the first's."""
     return {
-        name: shift_ports(value, broker_id - 1)
+        name: shift_ports(value, brokers_before)
         if name in {LISTENERS, ADVERTISED_LISTENERS} and isinstance(value, str)
         else value
         for name, value in configs.items()
@@ -159,6 +176,7 @@ class ClusterOptions:
     """A cluster as a test asks for it, checked: the arguments of the marker `kafka`. Raises ConfigError."""
 
     brokers: int = 3
+    first_broker_id: int = FIRST_BROKER_ID
     configs: Mapping[str, GivenValue] | None = None
     topics: Sequence[str] = ()
     """The topics of the test, each as NAME:PARTITIONS:RF:KEY=VALUE."""
@@ -185,6 +203,7 @@ class ClusterOptions:
     def check(self) -> None:
         """Raise ConfigError for what no cluster can have."""
         check_count("brokers", self.brokers)
+        broker_ids(self.brokers, self.first_broker_id)
         check_configs("configs", self.configs or {}, self.usual_configs)
         if isinstance(self.topics, str):
             raise ConfigError(f"topics={self.topics!r}: give a list of topics")

@@ -16,6 +16,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Self
 
 from broker_sim.cluster.arguments import (
+    FIRST_BROKER_ID,
     broker_configs_by_id,
     check_control,
     check_data_dir,
@@ -109,8 +110,9 @@ class Changes:
 
 
 class AsyncCluster(Verbs, AsyncFace):
-    """Brokers 1 to `brokers` on one event loop, to be used with `async with`.
+    """A cluster on one event loop, to be used with `async with`.
 
+    `brokers` is the number of brokers; their ids begin at `first_broker_id`.
     `topics` are created when the cluster is opened; each is `NAME:PARTITIONS:RF:KEY=VALUE`, where all
     but the name may be left out. `configs` are Kafka's broker configurations by name for all brokers,
     `broker_configs` those of single ones; values are texts, numbers or booleans. Brokers listen on
@@ -143,6 +145,7 @@ class AsyncCluster(Verbs, AsyncFace):
         self,
         brokers: int = 3,
         *,
+        first_broker_id: int = FIRST_BROKER_ID,
         topics: Sequence[str] = (),
         configs: Mapping[str, GivenValue] | None = None,
         broker_configs: Mapping[int, Mapping[str, GivenValue]] | None = None,
@@ -165,7 +168,7 @@ class AsyncCluster(Verbs, AsyncFace):
         protocol = self._security.protocol
         configs = with_listeners(configs, listeners, advertised_listeners, protocol)
         configs = self._security.with_configs(configs)
-        self._configs = broker_configs_by_id(brokers, configs, broker_configs)
+        self._configs = broker_configs_by_id(brokers, configs, broker_configs, first_broker_id)
         check_hosts(host, advertised_host, self._configs)
         check_ports(brokers, ports)
         self._topics = creatable_topics(topics)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.nodes.nodes import Nodes
-    from broker_sim.log import AbortedTxn
+    from broker_sim.log import AbortedTxn, PartitionLog
     from broker_sim.protocol.record_batch import BatchHeader
     from broker_sim.replica import ProducePartitionStatus
 
@@ -79,9 +79,16 @@ def readable_records(nodes: Nodes, topic: str) -> TopicRecords:
 
 
 def _read(nodes: Nodes, topic_partition: TopicPartition) -> Iterator[TopicRecord]:
-    partition = _leader(nodes, topic_partition).replica_manager.get_partition(topic_partition)
-    log = partition.log
-    offset, end_offset = log.log_start_offset, log.last_stable_offset
+    log = _leader(nodes, topic_partition).replica_manager.get_partition(topic_partition).log
+    for header, batch in _readable_batches(log, log.log_start_offset):
+        for record in _records_of(topic_partition, header, batch):
+            if record.offset >= log.log_start_offset:
+                yield record
+
+
+def _readable_batches(log: PartitionLog, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Yield the batches that read_committed consumers get from this offset on."""
+    end_offset = log.last_stable_offset
     aborted = log.aborted_transactions(offset, log.size_bytes)
     while offset < end_offset:
         read = log.read(offset, READ_BYTES, upper_bound_offset=end_offset, min_one_message=True)
@@ -91,10 +98,23 @@ def _read(nodes: Nodes, topic_partition: TopicPartition) -> Iterator[TopicRecord
         for batch in batches:
             header = parse_header(batch)
             if not header.is_control and not _is_aborted(header, aborted):
-                for record in _records_of(topic_partition, header, batch):
-                    if record.offset >= log.log_start_offset:
-                        yield record
+                yield header, batch
             offset = header.last_offset + 1
+
+
+def unread_count(log: PartitionLog, offset: int, stop_above: int) -> int:
+    """Return the number of records that consumers at this offset get, now or later; counting ends above `stop_above`.
+
+    Markers of transactions and aborted records are none; those of open transactions are, because they may be
+    committed. Consumers that read uncommitted records get aborted ones too.
+    """
+    offset = max(offset, log.log_start_offset)
+    unread = log.high_watermark - max(offset, log.last_stable_offset)
+    for header, _ in _readable_batches(log, offset):
+        if unread > stop_above:
+            break
+        unread += header.last_offset + 1 - max(header.base_offset, offset)
+    return unread
 
 
 def _records_of(topic_partition: TopicPartition, header: BatchHeader, batch: memoryview) -> Iterable[TopicRecord]:

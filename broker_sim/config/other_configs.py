@@ -101,7 +101,7 @@ def thread_count_reason(name: str, value: int, current: int) -> str:
     )
 
 
-def _definition(name: str, type_name: str, default: str | None, limits: str, mode: str) -> ConfigDef:
+def _definition(name: str, type_name: str, default: str | None, limits: str, mode: str, internal: bool) -> ConfigDef:
     config_type = ConfigType[type_name]
     return ConfigDef(
         name=name,
@@ -111,7 +111,7 @@ def _definition(name: str, type_name: str, default: str | None, limits: str, mod
         doc="",
         validator=_validator(limits, config_type),
         update_mode=UpdateMode(mode),
-        internal=False,
+        internal=internal,
     )
 
 

@@ -1,7 +1,7 @@
 """The finalized levels of features; mirrors `FeatureControlManager`.
 
-Deliberate differences: an upgrade of `kraft.version` is accepted and changes nothing, as there is no quorum; and
-`eligible.leader.replicas.version` does not go down. Error messages are like Kafka's, because clients see them.
+Deliberate difference: an upgrade of `kraft.version` is accepted and changes nothing, as there is no quorum.
+Error messages are like Kafka's, because clients see them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class FeatureControlManager:
 
     def _reason_against(self, update: FeatureUpdate, current: int, proposed: Mapping[str, int]) -> str | None:
         name, level = update.feature, update.level
-        reason = self._reason_of_level(update, current) or _reason_of_elr(update, current, proposed)
+        reason = self._reason_of_level(update, current) or _reason_of_elr(update, proposed)
         if reason is not None:
             return f"Invalid update version {level} for feature {name}. {reason}"
         lost_levels = METADATA_CHANGES.intersection(range(level + 1, current + 1))
@@ -91,11 +91,9 @@ def _reason_of_type(update: FeatureUpdate, current: int) -> str | None:
     return None
 
 
-def _reason_of_elr(update: FeatureUpdate, current: int, proposed: Mapping[str, int]) -> str | None:
+def _reason_of_elr(update: FeatureUpdate, proposed: Mapping[str, int]) -> str | None:
     if update.feature != ELIGIBLE_LEADER_REPLICAS_VERSION:
         return None
-    if update.level < current:
-        return "The simulator does not lower this feature, see docs/reference/differences.md."
     if update.level > 0 and proposed.get(METADATA_VERSION, 0) < ELR_METADATA_VERSION:
         return (
             f"{ELIGIBLE_LEADER_REPLICAS_VERSION} could not be set to {update.level} because it depends on"

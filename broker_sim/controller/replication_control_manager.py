@@ -73,9 +73,12 @@ class ReplicationControlManager:
     def put_partition(self, delta: MetadataDelta, topic: str, number: int, state: PartitionState) -> None:
         """Write the partition after a check of what must always hold.
 
-        The ELR may have replicas that a reassignment removed, as in Kafka; they can no longer lead.
+        The ELR may have replicas that a reassignment removed, as in Kafka; they can no longer lead. An ISR that
+        became empty with ELRs may stay so when they are turned off.
         """
-        assert state.isr or has_eligible_leader_replicas(delta.features), f"{topic}-{number}: empty ISR"
+        before = delta.partition(topic, number)
+        was_empty = before is not None and not before.isr
+        assert state.isr or was_empty or has_eligible_leader_replicas(delta.features), f"{topic}-{number}: empty ISR"
         assert len(set(state.isr)) == len(state.isr), f"{topic}-{number}: {state}"
         assert set(state.isr) <= set(state.replicas), f"{topic}-{number}: {state}"
         assert not set(state.isr) & set(state.elr), f"{topic}-{number}: {state}"

@@ -86,7 +86,7 @@ class ProducePartitionStatus(AwaitedPartition):
         status = cls(error.error_code)
         if error.error_code not in EXPECTED_APPEND_ERRORS and partition and partition.is_leader:
             status.log_start_offset = partition.log.log_start_offset
-        if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR:
+        if error.error_code in {ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE}:
             status.error_message = error.error_message
         if isinstance(error, RecordValidationError):
             status.error_message = str(error)

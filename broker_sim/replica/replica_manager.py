@@ -19,6 +19,7 @@ from broker_sim.replica.delayed_produce import DelayedProduce, ProducePartitionS
 from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
 from broker_sim.replica.replica_quota import UNBOUNDED_QUOTA, ReplicaQuota, record_response
 from broker_sim.replica.replica_selector import RackAwareReplicaSelector, preferred_read_replica, redirected
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     FetchCallback = Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None]
     ProduceCallback = Callable[[dict[TopicPartition, ProducePartitionStatus]], None]
     DeleteRecordsCallback = Callable[[dict[TopicPartition, DeleteRecordsPartitionStatus]], None]
+
+log = get_logger(__name__)
 
 # Python 3.11 takes 0.1 us to look up a member of an enum, and every append needs this one.
 _NO_ERROR: Final = ErrorCode.NONE
@@ -204,6 +207,8 @@ class ReplicaManager:
                 records, required_acks, origin, transaction_version, verification_guard
             )
         except ApiError as error:
+            if error.error_code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE:
+                log.warning("records_refused", partition=str(topic_partition), reason=error.error_message)
             return ProducePartitionStatus.refused(error, self.partitions.get(topic_partition))
         self._note_append(topic_partition, hw_increased)
         return ProducePartitionStatus.appended(info)

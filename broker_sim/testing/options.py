@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
 import pytest
 
-from broker_sim.cluster.arguments import ClusterOptions, check_configs, check_count
+from broker_sim.cluster.arguments import ClusterOptions, broker_ids, check_configs, check_count
 from broker_sim.config import to_texts
 from broker_sim.errors import ConfigError
 from broker_sim.protocol.release import find_release
@@ -82,7 +82,7 @@ class VirtualTimeOptions(ClusterOptions):
         if not isinstance(self.broker_configs or {}, Mapping):
             raise ConfigError(f"broker_configs={self.broker_configs!r}: give them by broker id")
         for broker_id, configs in (self.broker_configs or {}).items():
-            if broker_id not in range(1, self.brokers + 1):
+            if broker_id not in broker_ids(self.brokers, self.first_broker_id):
                 raise ConfigError(f"broker_configs: no broker {broker_id!r} of {self.brokers}")
             check_configs(f"broker_configs[{broker_id}]", configs)
         if self.as_version is not None:

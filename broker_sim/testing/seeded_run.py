@@ -140,6 +140,7 @@ def _cluster(loop: VirtualEventLoop, options: VirtualTimeOptions) -> SimulatedCl
     return SimulatedCluster(
         loop,
         options.brokers,
+        first_broker_id=options.first_broker_id,
         latency_ms=draw if highest_ms else None,
         check_invariants=options.check_invariants,
         configs=options.configs,

@@ -118,7 +118,7 @@ class SharedClusters(ABC, Generic[K]):
 def _key(options: ClusterOptions) -> object:
     configs = frozenset(configs_for_tests(options).items())
     users = frozenset((options.users or {}).items())
-    return options.brokers, configs, options.security, users
+    return options.brokers, options.first_broker_id, configs, options.security, users
 
 
 class SimulatedClusters(SharedClusters[Cluster]):
@@ -168,6 +168,7 @@ def new_cluster(options: ClusterOptions, *, topics: Sequence[str] = (), lasting:
     first = (options.security or "plaintext").upper()
     with Cluster(
         options.brokers,
+        first_broker_id=options.first_broker_id,
         configs=configs_for_tests(options),
         topics=topics,
         listeners=f"{first}://127.0.0.1:0,{LASTING}://127.0.0.1:0" if lasting else None,

@@ -255,8 +255,8 @@ def numbered(configs: Mapping[int, BrokerConfig]) -> dict[int, BrokerConfig]:
     for broker_id, config in configs.items():
         if config.node_id not in (NO_NODE_ID, broker_id):
             raise ConfigError(
-                f"Invalid value {config.node_id} for configuration node.id: brokers are numbered"
-                f" from 1 on, and this one is {broker_id}"
+                f"Invalid value {config.node_id} for configuration node.id: this broker is {broker_id};"
+                " the ids begin at first_broker_id (--first-broker-id)"
             )
         number = str(broker_id)
         result[broker_id] = config.with_overrides({"node.id": number, "broker.id": number})

@@ -44,7 +44,7 @@ log = get_logger(__name__)
 
 
 class Nodes:
-    """Brokers 1 to N, their controller and their links. Runs on the scheduler's thread only."""
+    """The brokers, their controller and their links. Runs on the scheduler's thread only."""
 
     def __init__(
         self,

@@ -166,10 +166,13 @@ class WaitVerbs(BaseVerbs):
         """Wait until a group is as asked for; returns it then.
 
         `state` is a name such as "Stable", the default without any option. `members` is the number of
-        members, `lag` the maximum lag. The group need not exist yet. Raises ClusterTimeoutError after
-        `timeout_s` seconds.
+        members, `lag` the maximum lag, without markers of transactions and aborted records, which
+        no consumer commits. The group need not exist yet. Raises ClusterTimeoutError after `timeout_s` seconds.
         """
-        from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.coordinator_status import (  # noqa: PLC0415 - see `Verbs`
+            groups_status,
+            has_unread_records,
+        )
 
         if (state, members, lag) == (None, None, None):
             state = "Stable"
@@ -182,7 +185,7 @@ class WaitVerbs(BaseVerbs):
                 group is not None
                 and state in (None, group.state)
                 and members in (None, len(group.members))
-                and (lag is None or group.lag <= lag)
+                and (lag is None or group.lag <= lag or not has_unread_records(self.nodes, group, lag))
             )
 
         def describe() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from broker_sim.cluster.arguments import FIRST_BROKER_ID, broker_ids
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.virtual.invariants import InvariantChecker, OperationWatches
 from broker_sim.errors import WrongStateError
@@ -72,12 +73,13 @@ class SimulatedCluster(AsyncCluster):
         loop: VirtualEventLoop,
         brokers: int = 3,
         *,
+        first_broker_id: int = FIRST_BROKER_ID,
         latency_ms: Callable[[int, int], int] | None = None,
         check_invariants: bool = True,
         disk: DiskOptions | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(brokers, seed=loop.seed, **options)
+        super().__init__(brokers, first_broker_id=first_broker_id, seed=loop.seed, **options)
         self._loop = loop
         self._check_invariants = check_invariants
         self.invariants: InvariantChecker | None = None
@@ -95,7 +97,7 @@ class SimulatedCluster(AsyncCluster):
                     now_ms=loop.clock.wall_clock_ms,
                     on_wait=partial(self._wait_for_disk, broker_id),
                 )
-                for broker_id in range(1, brokers + 1)
+                for broker_id in broker_ids(brokers, first_broker_id)
             }
 
     async def open(self) -> Self:

@@ -20,6 +20,7 @@ from functools import wraps
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from broker_sim.cluster.arguments import FIRST_BROKER_ID
 from broker_sim.cluster.async_cluster import name_of
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
@@ -55,7 +56,7 @@ class SimulationError(AssertionError):
 
 
 class VirtualCluster(Verbs, BlockingFace):
-    """Brokers 1 to `brokers` in virtual time. Single-threaded; it runs from the start.
+    """A cluster of `brokers` brokers in virtual time. Single-threaded; it runs from the start.
 
     It has the verbs of every cluster; those that wait advance virtual time. `max_latency_ms` > 0
     gives every message, between nodes and between clients and brokers, a random delay up to it;
@@ -70,6 +71,7 @@ class VirtualCluster(Verbs, BlockingFace):
         self,
         brokers: int = 3,
         *,
+        first_broker_id: int = FIRST_BROKER_ID,
         topics: Sequence[str] = (),
         seed: int = 0,
         configs: Mapping[str, GivenValue] | None = None,
@@ -98,6 +100,7 @@ class VirtualCluster(Verbs, BlockingFace):
         self.inside = SimulatedCluster(
             self.loop,
             brokers,
+            first_broker_id=first_broker_id,
             latency_ms=latency_ms,
             check_invariants=check_invariants,
             configs=configs,

@@ -18,6 +18,8 @@ from broker_sim_purgatory import compiled
 from broker_sim import Cluster
 from broker_sim.cli import main
 from broker_sim.control.client import ControlClient
+from broker_sim.network.one_request import ask
+from broker_sim.protocol import messages
 from broker_sim.runtime.acceptor import RETRY_DELAY_S
 from broker_sim.trace import FIELDS
 
@@ -38,6 +40,14 @@ def test_run_tells_and_serves_every_listener(running):
             socket.create_connection((host, int(address.split(":")[1])), TIMEOUT_S).close()
     brokers = ControlClient(ready["control"]).get("/status")["brokers"]
     assert [broker["listeners"]["INSIDE"] for broker in brokers] == ready["listeners"]["INSIDE"].split(",")
+
+
+def test_ids_and_configurations_of_single_brokers(running):
+    options = ("--first-broker-id", "0", "--broker-config", "0:broker.rack=a", "--broker-config", "1:broker.rack=b")
+    _, ready = running("--brokers", "2", *options)
+    request, answer = messages.MetadataRequest(topics=[]), messages.MetadataResponse
+    metadata = ask(ready["bootstrap_servers"], request, 9, answer, timeout_s=TIMEOUT_S)
+    assert {broker.node_id: broker.rack for broker in metadata.brokers} == {0: "a", 1: "b"}
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from broker_sim.cli.parameters import check_topics, parse_configs, parse_users
+from broker_sim.cli.parameters import check_topics, parse_broker_configs, parse_configs, parse_users
 
 
 @pytest.fixture
@@ -30,6 +30,20 @@ def test_last_value_of_a_configuration_counts(configs):
 def test_invalid_configuration_is_refused_with_an_example(configs, text):
     with pytest.raises(click.BadParameter, match=r"KEY=VALUE, for example"):
         configs(text)
+
+
+def test_configurations_of_single_brokers_are_kept_apart():
+    texts = ["0:broker.rack=a", "1:broker.rack=b", "0:log.dir=x:y=z"]
+    assert parse_broker_configs(None, None, texts) == {
+        0: {"broker.rack": "a", "log.dir": "x:y=z"},
+        1: {"broker.rack": "b"},
+    }
+
+
+@pytest.mark.parametrize("text", ["broker.rack=a", "x:broker.rack=a", "1:broker.rack", "1:=a", ":a=b", "-1:a=b"])
+def test_invalid_configuration_of_a_broker_is_refused_with_an_example(text):
+    with pytest.raises(click.BadParameter, match=r"BROKER:KEY=VALUE, for example 1:broker.rack=a"):
+        parse_broker_configs(None, None, [text])
 
 
 @pytest.mark.parametrize("text", ["billing", "=secret", "secret="])

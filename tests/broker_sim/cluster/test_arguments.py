@@ -4,9 +4,10 @@ import pytest
 
 from broker_sim import AsyncCluster, Cluster, Fault, UnknownBrokerError, VirtualCluster
 from broker_sim.cluster.arguments import broker_configs_by_id
+from broker_sim.log import DiskOptions
 
 CASES = [
-    ({"topcis": []}, TypeError, "unknown argument 'topcis'; allowed: brokers, topics"),
+    ({"topcis": []}, TypeError, "unknown argument 'topcis'; allowed: brokers, first_broker_id, topics"),
     ({"brokers": "3"}, ValueError, "brokers must be a number"),
     ({"brokers": 0}, ValueError, "at least one broker"),
     ({"topics": "orders"}, TypeError, "must be a list"),
@@ -18,6 +19,10 @@ CASES = [
     ({"broker_configs": {4: {}}}, UnknownBrokerError, "no broker 4; there are 1, 2, 3"),
     ({"broker_configs": {"1": {}}}, UnknownBrokerError, "no broker '1'"),
     ({"broker_configs": {1: "x"}}, ValueError, r"broker_configs\[1\] must be a mapping"),
+    ({"first_broker_id": -1}, ValueError, "first_broker_id must be a number from 0 on, not -1"),
+    ({"first_broker_id": True}, ValueError, "not True"),
+    ({"first_broker_id": 2**31 - 2}, ValueError, "broker ids end at 2147483647"),
+    ({"first_broker_id": 0, "broker_configs": {3: {}}}, UnknownBrokerError, "no broker 3; there are 0, 1, 2"),
     ({"trace": 3}, ValueError, "trace must be the path"),
 ]
 REAL_CASES = [
@@ -51,6 +56,27 @@ def test_wrong_address_is_refused_when_the_cluster_is_made(face, arguments, erro
     with pytest.raises(error, match=reason) as refusal:
         face(**arguments)
     assert "\n" not in str(refusal.value)
+
+
+def test_ids_begin_at_the_first_broker_and_ports_follow_each_other():
+    configs = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
+    cluster = VirtualCluster(2, first_broker_id=0, configs=configs, broker_configs={0: {"broker.rack": "a"}})
+    assert [node.config.node_id for node in cluster.nodes.nodes.values()] == [0, 1]
+    assert cluster.nodes.node(0).config.broker_rack == "a"
+    assert [broker.address for broker in cluster.status().brokers] == ["127.0.0.1:9092", "127.0.0.1:9093"]
+
+
+def test_broker_0_leads_follows_coordinates_dies_and_returns():
+    with VirtualCluster(3, first_broker_id=0, topics=["orders:1:3"], disk=DiskOptions()) as cluster:
+        cluster.transfer_leadership("orders", 0, 0)
+        assert cluster.produce("orders", "a").offset == 0
+        cluster.kill(0)
+        cluster.wait_until(lambda: cluster.leader("orders") != 0)
+        cluster.start(0)
+        cluster.wait_until_in_sync()
+        cluster.roll()
+        cluster.reset()
+        assert [broker.id for broker in cluster.status().brokers] == [0, 1, 2]
 
 
 def test_values_may_be_numbers_and_booleans():

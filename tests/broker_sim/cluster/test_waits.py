@@ -9,6 +9,8 @@ import pytest
 from broker_sim import Cluster, ClusterTimeoutError, VirtualCluster
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.cluster.virtual.virtual_client import PRODUCE_VERSION, produce_request
+from broker_sim.protocol import messages
+from broker_sim.protocol.records import build_batch
 from broker_sim.runtime.virtual import VirtualEventLoop
 
 
@@ -56,9 +58,53 @@ class TestGroup:
         user.send(user.commit_request("g", {0: 1}), 9, user.leader("g"))
         assert user.cluster.wait_for_group("g", lag=0).committed("t") == 1
 
+    def test_markers_and_aborted_records_are_no_lag_and_those_of_open_transactions_are(self, make_user):
+        user = make_user(transaction_partition_verification_enable=False)
+        producer = TransactionalProducer(user)
+        user.commit("g", {0: 0})
+        producer.send()
+        producer.end(is_commit=False)
+        producer.send()
+        producer.end(is_commit=True)
+        assert user.cluster.high_watermark("t") == 4
+        assert user.cluster.wait_for_group("g", lag=1, timeout_s=0).lag == 4
+        with pytest.raises(ClusterTimeoutError, match="a lag of 4"):
+            user.cluster.wait_for_group("g", lag=0, timeout_s=0.1)
+        user.ask(user.commit_request("g", {0: 3}), 9, user.leader("g"))
+        assert user.cluster.wait_for_group("g", lag=0).lag == 1
+        producer.send()
+        with pytest.raises(ClusterTimeoutError, match="a lag of 2"):
+            user.cluster.wait_for_group("g", lag=0, timeout_s=0.1)
+
     def test_group_that_never_comes_is_told(self, cluster):
         with pytest.raises(ClusterTimeoutError, match=r"group g \(state Stable\); it does not exist"):
             cluster.wait_for_group("g", timeout_s=0.1)
+
+
+class TransactionalProducer:
+    """Writes to the first partition of t, without a coordinator."""
+
+    ID, EPOCH = 9, 0
+
+    def __init__(self, user):
+        self._user = user
+        self._leader = user.cluster.leader("t")
+        self._sequence = 0
+
+    def send(self):
+        producer = {"producer_id": self.ID, "producer_epoch": self.EPOCH, "is_transactional": True}
+        request = produce_request(("t", 0), batch=build_batch([b"x"], base_sequence=self._sequence, **producer))
+        request.transactional_id = "id"
+        self._sequence += 1
+        self._user.ask(request, PRODUCE_VERSION, self._leader)
+
+    def end(self, *, is_commit):
+        request = messages.WriteTxnMarkersRequest
+        topic = request.WritableTxnMarkerTopic(name="t", partition_indexes=[0])
+        marker = request.WritableTxnMarker(
+            producer_id=self.ID, producer_epoch=self.EPOCH, transaction_result=is_commit, topics=[topic]
+        )
+        self._user.ask(request(markers=[marker]), 1, self._leader)
 
 
 class TestUntil:

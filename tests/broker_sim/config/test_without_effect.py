@@ -196,6 +196,13 @@ def test_every_config_of_kafka_is_accepted_and_the_others_have_a_reason():
             assert config.text_of(definition) == text
 
 
+def test_internal_config_of_kafka_is_accepted_and_described_to_nobody():
+    names = ("unstable.api.versions.enable", "unstable.feature.versions.enable", "group.share.persister.class.name")
+    for name in names:
+        assert other_configs()[name].internal
+        assert BrokerConfig.from_mapping({name: "true"})
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("num.io.threads", "0"), ("num.io.threads", "x"), ("ssl.client.auth", "no")]
 )

@@ -29,6 +29,10 @@ def upgrade_of_elr():
     return FeatureUpdate(ELIGIBLE_LEADER_REPLICAS_VERSION, 1, UpgradeType.UPGRADE)
 
 
+def downgrade_of_elr():
+    return FeatureUpdate(ELIGIBLE_LEADER_REPLICAS_VERSION, 0, UpgradeType.SAFE_DOWNGRADE)
+
+
 def test_all_features_go_up_at_once_whatever_their_order(make_cluster):
     for order in (1, -1):
         cluster = make_cluster(features=initial_features("3.9"))
@@ -93,3 +97,30 @@ def test_elr_that_is_turned_on_has_one_minimum_and_is_kept_from_then_on(make_clu
     assert cluster.image.broker_configs == {"": {"min.insync.replicas": "2"}, "1": {"log.cleaner.threads": "2"}}
     cluster.kill(2, 3)
     assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), (2,))
+
+
+def test_elr_that_is_turned_off_goes_with_the_next_change_of_its_partition(make_cluster):
+    """As in Kafka: the update writes the level only, and keeps the minimum of the cluster."""
+    cluster = make_cluster({"min.insync.replicas": 2}).start(1, 2, 3)
+    cluster.create("t", [1, 2, 3])
+    cluster.kill(2, 3)
+    before = cluster.partition("t")
+    assert (before.isr, before.elr) == ((1,), (3,))
+    minimum = cluster.image.broker_configs[""]
+    cluster.controller.update_features([downgrade_of_elr()])
+    assert cluster.partition("t") == before
+    assert cluster.image.broker_configs[""] == minimum
+    cluster.kill(1)
+    assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), ())
+    cluster.start(1)
+    assert cluster.partition("t").leader == 1
+
+
+def test_isr_that_became_empty_stays_so_when_elr_is_turned_off(make_cluster):
+    cluster = make_cluster({"min.insync.replicas": 2}).start(1, 2)
+    cluster.create("t", [1, 2])
+    cluster.kill(1, 2)
+    assert (cluster.partition("t").isr, cluster.partition("t").has_leader) == ((), False)
+    cluster.controller.update_features([downgrade_of_elr()])
+    cluster.start(1, 2)
+    assert cluster.partition("t").has_leader

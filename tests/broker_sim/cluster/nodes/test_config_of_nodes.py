@@ -60,7 +60,8 @@ def test_node_id_of_another_broker_is_refused_in_one_line(name):
     with pytest.raises(ConfigError) as error:
         VirtualCluster(2, configs={name: "1"})
     assert str(error.value) == (
-        "Invalid value 1 for configuration node.id: brokers are numbered from 1 on, and this one is 2"
+        "Invalid value 1 for configuration node.id: this broker is 2; the ids begin at first_broker_id"
+        " (--first-broker-id)"
     )
 
 

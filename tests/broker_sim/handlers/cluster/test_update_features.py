@@ -89,11 +89,10 @@ def test_metadata_version_does_not_go_down(broker):
     )
 
 
-def test_eligible_leader_replicas_are_not_turned_off(broker):
+def test_eligible_leader_replicas_are_turned_off(broker):
     response = update(broker, ("eligible.leader.replicas.version", 0, SAFE))
-    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    assert response.error_message.endswith("see docs/reference/differences.md.")
-    assert broker.image.features["eligible.leader.replicas.version"] == 1
+    assert response.error_code == ErrorCode.NONE
+    assert "eligible.leader.replicas.version" not in broker.image.features
 
 
 def test_version_of_the_quorum_is_taken_and_not_told(broker):

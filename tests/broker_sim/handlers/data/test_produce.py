@@ -1,5 +1,7 @@
 """The produce handler on broker 1 of two, by its frames: acks, refusals, and one response for all."""
 
+import sys
+
 import pytest
 
 from broker_sim.cluster.virtual.virtual_client import produce_request
@@ -7,6 +9,7 @@ from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.faults import Fault
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.messages import ProduceRequest
 from broker_sim.protocol.records import build_batch
 
@@ -161,6 +164,17 @@ def test_corrupt_batch_is_refused(setup):
     batch[-1] ^= 1
     assert setup.errors(LED, batch=bytes(batch), acks=1) == {LED: ErrorCode.CORRUPT_MESSAGE}
     assert setup.end_offset(LED) == 0
+
+
+def test_missing_package_of_a_compression_is_named_in_answer_and_log(setup, monkeypatch, caplog):
+    pytest.importorskip("cramjam")
+    batch = build_batch([b"value"], codec=CompressionCodec.SNAPPY)
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    setup.cluster.create_topic("keys", assignments={0: [1]}, configs={"cleanup.policy": "compact"})
+    ((_, partition),) = answers(setup.client.ask(produce_request(("keys", 0), batch=batch, acks=1), VERSION))
+    assert partition.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert "pip install 'broker-sim[compression]'" in partition.error_message
+    assert "pip install 'broker-sim[compression]'" in caplog.text
 
 
 def test_produce_without_records_is_refused(setup):
