@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, get
 from broker_sim.chaos.faults.action import ScheduleError
 from broker_sim.chaos.faults.kinds import KINDS, weights_of
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, Schedule, draw_schedule
-from broker_sim.cluster.arguments import ClusterOptions
+from broker_sim.cluster.arguments import FIRST_BROKER_ID, ClusterOptions
 from broker_sim.errors import ConfigError
 from broker_sim.runtime.virtual.loop import Order
 
@@ -94,6 +94,8 @@ class Settings(ClusterOptions):
     `repr` tells two searches apart whose runs differ: it leaves out the number of seeds, and passwords.
     """
 
+    first_broker_id: int = field(default=FIRST_BROKER_ID, init=False)
+    """Fixed: faults name brokers by their numbers from there on."""
     brokers: int = field(
         default=3,
         metadata=_setting("count", "--brokers", "Number of brokers [default: 3].", beside_a_command=True),
@@ -240,7 +242,7 @@ class Settings(ClusterOptions):
         return {
             each.name: getattr(self, each.name)
             for each in fields(self)
-            if each.metadata["setting"].of_a_run and getattr(self, each.name) != each.default
+            if each.init and each.metadata["setting"].of_a_run and getattr(self, each.name) != each.default
         }
 
     def as_arguments(self) -> list[str]:
@@ -251,5 +253,5 @@ class Settings(ClusterOptions):
 
 
 def settings_by_name() -> dict[str, Setting]:
-    """Return the `Setting` of each field of `Settings`."""
-    return {each.name: each.metadata["setting"] for each in fields(Settings)}
+    """Return the `Setting` of each argument of `Settings`."""
+    return {each.name: each.metadata["setting"] for each in fields(Settings) if each.init}

@@ -191,7 +191,7 @@ class ClusterOptions:
         """Return the options of a pytest marker with these arguments. Raises ConfigError."""
         if args:
             raise ConfigError(f"it takes keyword arguments only, not {args[0]!r}")
-        allowed = [each.name for each in fields(cls)]
+        allowed = [each.name for each in fields(cls) if each.init]
         for name in kwargs:
             if name not in allowed:
                 raise ConfigError(f"there is no argument {name!r}, only {', '.join(allowed)}")

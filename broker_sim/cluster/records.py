@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim.cluster.nodes.nodes import leaders_log
 from broker_sim.errors import ApiError, ClusterTimeoutError, ErrorCode, UnknownPartitionError, WrongStateError
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.compression import CompressionCodec
@@ -102,7 +103,17 @@ def _readable_batches(log: PartitionLog, offset: int) -> Iterator[tuple[BatchHea
             offset = header.last_offset + 1
 
 
-def unread_count(log: PartitionLog, offset: int, stop_above: int) -> int:
+def has_unread_records(nodes: Nodes, offsets: Iterable[tuple[TopicPartition, int | None]], more_than: int) -> bool:
+    """Whether consumers at these offsets (None: the log's start) have more than that number of records to read."""
+    unread = 0
+    for topic_partition, offset in offsets:
+        log = leaders_log(nodes, topic_partition)
+        if log is not None and unread <= more_than:
+            unread += _unread_count(log, log.log_start_offset if offset is None else offset, more_than - unread)
+    return unread > more_than
+
+
+def _unread_count(log: PartitionLog, offset: int, stop_above: int) -> int:
     """Return the number of records that consumers at this offset get, now or later; counting ends above `stop_above`.
 
     Markers of transactions and aborted records are none; those of open transactions are, because they may be

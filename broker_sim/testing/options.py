@@ -123,7 +123,7 @@ def signatures() -> dict[str, str]:
 
     kinds = {"kafka": ClusterOptions, VIRTUAL_MARKER: VirtualTimeOptions, CHAOS_MARKER: Settings}
     return {
-        marker: f"{marker}({', '.join(f'{each.name}={each.default!r}' for each in fields(kind))})"
+        marker: f"{marker}({', '.join(f'{each.name}={each.default!r}' for each in fields(kind) if each.init)})"
         for marker, kind in kinds.items()
     }
 

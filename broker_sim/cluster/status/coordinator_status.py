@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.nodes.nodes import leaders_log, leads
-from broker_sim.cluster.records import unread_count
 from broker_sim.cluster.status.share_status import share_partitions_status
 from broker_sim.group.consumer.assignors import offered_assignors
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
@@ -237,22 +236,6 @@ def _group_status(nodes: Nodes, broker: Broker, shard: GroupShard, group: Group)
         ),
         share_partitions,
     )
-
-
-def has_unread_records(nodes: Nodes, group: GroupStatus, more_than: int) -> bool:
-    """Whether a group has more than that number of records to read: a lag also counts what nobody can read.
-
-    Of a share group its lag is compared.
-    """
-    if group.share_partitions:
-        return group.lag > more_than
-    unread = 0
-    for each in group.offsets:
-        log = leaders_log(nodes, TopicPartition(each.topic, each.partition))
-        if log is not None and unread <= more_than:
-            offset = log.log_start_offset if each.committed_offset is None else each.committed_offset
-            unread += unread_count(log, offset, more_than - unread)
-    return unread > more_than
 
 
 def _share_offset(one: SharePartitionStatus) -> GroupOffsetStatus:

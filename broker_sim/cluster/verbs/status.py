@@ -169,14 +169,19 @@ class WaitVerbs(BaseVerbs):
         members, `lag` the maximum lag, without markers of transactions and aborted records, which
         no consumer commits. The group need not exist yet. Raises ClusterTimeoutError after `timeout_s` seconds.
         """
-        from broker_sim.cluster.status.coordinator_status import (  # noqa: PLC0415 - see `Verbs`
-            groups_status,
-            has_unread_records,
-        )
+        from broker_sim.cluster.records import has_unread_records  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.metadata.topic_partition import TopicPartition  # noqa: PLC0415 - see `Verbs`
 
         if (state, members, lag) == (None, None, None):
             state = "Stable"
         group: GroupStatus | None = None
+
+        def has_come_to(group: GroupStatus, lag: int) -> bool:
+            if group.lag <= lag or group.share_partitions:
+                return group.lag <= lag
+            offsets = ((TopicPartition(each.topic, each.partition), each.committed_offset) for each in group.offsets)
+            return not has_unread_records(self.nodes, offsets, lag)
 
         def is_reached() -> bool:
             nonlocal group
@@ -185,7 +190,7 @@ class WaitVerbs(BaseVerbs):
                 group is not None
                 and state in (None, group.state)
                 and members in (None, len(group.members))
-                and (lag is None or group.lag <= lag or not has_unread_records(self.nodes, group, lag))
+                and (lag is None or has_come_to(group, lag))
             )
 
         def describe() -> str:
