@@ -211,7 +211,7 @@ async def test_asks_late(request):
     marker = "@pytest.mark.virtual_time"
     expected = [
         f"test_sync: {marker} is for tests written with async def",
-        f"test_argument: {marker}: there is no argument 'seed', only brokers, first_broker_id, configs, topics, security, *",
+        f"test_argument: {marker}: there is no argument 'seed', only brokers, first_broker_id, configs, *",
         f"test_config: {marker}: Unknown broker config name: no.such",
         f"test_case: {marker} does not work in a unittest.TestCase",
         "test_fixture: the async fixture 'wide' has scope module; in virtual time give it scope function",
