@@ -3,8 +3,6 @@
 import shutil
 import tempfile
 import textwrap
-from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -59,15 +57,17 @@ def shop(first):
         await chaos.kafka.create_topic("orders", partitions=2, replication_factor=3)
         producer = chaos.kafka.start_program("python", "-c", textwrap.dedent(PRODUCER), name="producer")
         assert await producer.wait() == 0, producer.text
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "delivered")
-            file.touch()
-            env = {"DELIVERED": str(file), "FIRST": first}
+        with tempfile.NamedTemporaryFile("r") as delivered:
+            env = {"DELIVERED": delivered.name, "FIRST": first}
             chaos.start(chaos.program("python", "-c", textwrap.dedent(WORKER), env=env), count=2)
             await chaos.faults_over()
-            await chaos.eventually(
-                lambda: len(Counter(file.read_text().split())) == 20, "every order is delivered", within_s=30
-            )
+            orders = set()
+
+            def all_are_delivered():
+                orders.update(delivered.read().split())
+                return len(orders) == 20
+
+            await chaos.eventually(all_are_delivered, "every order is delivered", within_s=30)
 
     return test
 
