@@ -126,6 +126,7 @@ from broker_sim.log import SimulatedDisk as SimulatedDisk
 from broker_sim.metadata.topic_partition import TopicPartition as TopicPartition
 from broker_sim.protocol.api_keys import ApiKey as ApiKey
 from broker_sim.purgatory import ParkedOperation as ParkedOperation
+from broker_sim.runtime.virtual.programs import Program as Program
 from broker_sim.security import KeySet as KeySet
 from broker_sim.trace import Trace as Trace
 from broker_sim.trace import TraceSink as TraceSink

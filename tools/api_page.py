@@ -45,10 +45,10 @@ PURGATORY_INTERNAL = (
     "read_wheels",
 )
 VERBS = "broker_sim.cluster.verbs"
-INTERNAL = ("bind_verb", "nodes", "observer", *PURGATORY_INTERNAL)
+INTERNAL = ("bind_verb", "nodes", "observer", "on_arrival", "on_connected", *PURGATORY_INTERNAL)
 HANDLES = (
-    *("ClientHost", "HookedRequest", "InjectedFault", "PendingResponse", "Scope", "SimulatedCluster"),
-    *("SimulatedDisk", "TraceSink", "VirtualClient"),
+    *("ClientHost", "HookedRequest", "InjectedFault", "PendingResponse", "Program", "Scope"),
+    *("SimulatedCluster", "SimulatedDisk", "TraceSink", "VirtualClient"),
 )
 """Classes whose objects a cluster returns; users do not construct them."""
 ARGUMENTS = ("ControlServer", "SimulatedDisk")

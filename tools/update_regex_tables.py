@@ -31,7 +31,7 @@ NULL: Final = "!"
 
 
 class Verdict(NamedTuple):
-    """What a dialect says of an expression."""
+    """The verdict of a dialect on an expression."""
 
     dialect: str
     expression: str

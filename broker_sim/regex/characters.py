@@ -103,7 +103,7 @@ def _parsed(text: str) -> list[tuple[int, int]]:
 
 
 class _Tables:
-    """What `characters.tsv` says."""
+    """The content of `characters.tsv`."""
 
     def __init__(self) -> None:
         self.lines: dict[str, tuple[str, str]] = {}

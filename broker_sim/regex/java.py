@@ -89,7 +89,7 @@ class JavaRegexError(ValueError):
 
 
 class _Flags:
-    """What `(?idmsu)` sets."""
+    """The flags that `(?idmsu)` sets."""
 
     def __init__(self, letters: frozenset[str] = frozenset()) -> None:
         self.letters = letters

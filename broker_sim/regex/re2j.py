@@ -113,7 +113,7 @@ Node = Characters | Edge | Sequence | Alternatives | Repeat
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What `(?ims)` sets. `U` is about which of several matches is reported, so it changes nothing here."""
+    """The flags that `(?ims)` sets. `U` is about which of several matches is reported, so it changes nothing here."""
 
     ignores_case: bool = False
     by_line: bool = False
@@ -170,7 +170,7 @@ class _Parser:
             "\\": self._escape,
             **dict.fromkeys("^$.", self._anchor_or_any),
         }
-        """What is done for characters that are no literals and no repeats."""
+        """Actions for characters that are no literals and no repeats."""
 
     def parse(self) -> Node:
         while self._more():

@@ -46,6 +46,7 @@ MOST_ALONE_NS: Final = 3_600 * 10**9
 """Virtual time that a program may pass without asking the loop."""
 OUTPUT_TOLD: Final = 4_000
 """Maximum number of last characters of its output that an error of a program shows."""
+_SIGTERM: Final = int(signal.SIGTERM)
 _libc = ctypes.CDLL(None, use_errno=True)
 USUAL_ENVIRONMENT: Final = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
 """Variables that let Python programs tell the line where they hang, and print at once."""
@@ -80,7 +81,7 @@ class Program:
         self.exit_code: int | None = None
         """Exit code, negative for the number of the signal that ended it; None while it runs."""
         self.output = bytearray()
-        """What it has printed on stdout and stderr."""
+        """Its output so far on stdout and stderr."""
         self._loop = loop
         self._on_output = on_output
         self._lines_told = 0
@@ -139,14 +140,14 @@ class Program:
 
     @property
     def text(self) -> str:
-        """What it has printed on stdout and stderr, as text."""
+        """Its output so far on stdout and stderr, as text."""
         return self.output.decode(errors="replace")
 
     async def wait(self) -> int:
         """Return its exit code once it has ended."""
         return await self._ended
 
-    def send_signal(self, number: int = signal.SIGTERM) -> None:
+    def send_signal(self, number: int = _SIGTERM) -> None:
         """Send a signal: its main thread takes it at this very time. SIGKILL, SIGSTOP and SIGCONT act on all of it."""
         if self.exit_code is not None:
             return
