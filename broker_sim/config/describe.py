@@ -2,7 +2,8 @@
 
 Mirrors `kafka.server.ConfigHelper`, `DynamicBrokerConfig.brokerConfigSynonyms` and `LoggingController`. Internal
 configurations and the values of passwords are left out. As in Kafka, a value that is set in another unit only (such
-as `log.retention.hours` for `log.retention.ms`) has no synonyms and counts as a default. The loggers are those of
+as `log.retention.hours` for `log.retention.ms`) has no synonyms and counts as a default. Entries stand in the order of
+Java's hash maps: first what is set but not public, then the public ones. The loggers are those of
 the process: all brokers in it share them, and a level that was set stays when a broker ends.
 """
 
@@ -16,16 +17,23 @@ from typing import Final
 
 from broker_sim.config.broker_config import BrokerConfig, every_broker_config
 from broker_sim.config.definition import ConfigDef, ConfigType, UpdateMode, to_text
+from broker_sim.config.listeners import without_listener
 from broker_sim.config.resource_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
 from broker_sim.config.server_configs import REPLICATION_QUOTA_CONFIGS
 from broker_sim.config.topic_config import TOPIC_CONFIG_SYNONYMS, TOPIC_CONFIGS, effective_topic_config
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import hash_order
 
 _UNIT_VARIANTS: Final = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
+_TOPIC_BUCKETS: Final = 64
+_GROUP_BUCKETS: Final = 32
+_BROKER_BUCKETS: Final = 512
+"""Buckets of the hash maps that Kafka describes, so that one entry of many stands where it does among all."""
 _FLUSH: Final = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 
 
@@ -94,7 +102,9 @@ class BrokerConfigs:
                 synonyms = (own, *synonyms)
             return _entry(definition, value, synonyms, read_only=False)
 
-        return _entries(TOPIC_CONFIGS, names, entry)
+        internal = [d for name, d in TOPIC_CONFIGS.items() if d.internal and name in topic_configs]
+        own = [entry(d) for d in internal if names is None or d.name in names]
+        return own + _ordered(_entries(TOPIC_CONFIGS, names, entry), _TOPIC_BUCKETS)
 
     def describe_broker(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """Return the broker's configurations, all or those of `names`."""
@@ -104,20 +114,23 @@ class BrokerConfigs:
             value = effective.text_of(definition)
             return _broker_entry(definition, value, self.synonyms(definition.name))
 
-        entries = _entries(every_broker_config(), names, entry)
-        return entries + _of_quotas(self, names) + _of_plugins(self, names, self.static.originals)
+        entries = _ordered(_entries(every_broker_config(), names, entry), _BROKER_BUCKETS)
+        originals = {**self.static.originals, **self.cluster, **self.broker}
+        own = _of_quotas(self, names) + _of_plugins(self, names, self.static.originals)
+        by_name = {one.name: one for one in own}
+        return [by_name[name] for name in hash_order(originals, string_hash) if name in by_name] + entries
 
     def describe_cluster(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """Return the cluster's dynamic configurations, all or those of `names`."""
 
         def entry(definition: ConfigDef) -> ConfigEntry:
-            source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-            synonyms = tuple(s for s in self.synonyms(definition.name) if s.source is source)
-            return _broker_entry(definition, self.cluster[definition.name], synonyms)
+            return _broker_entry(definition, self.cluster[definition.name], self.synonyms(definition.name))
 
         entries = _entries(every_broker_config(), names, entry, only=self.cluster)
         own = replace(self, broker={})
-        return entries + _of_quotas(own, names) + _of_plugins(own, names)
+        entries += _of_quotas(own, names) + _of_plugins(own, names)
+        by_name = {one.name: replace(one, synonyms=_of_cluster(one.synonyms)) for one in entries}
+        return [by_name[name] for name in hash_order(self.cluster, string_hash) if name in by_name]
 
     def synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
         """Return the places where the broker configuration is set, the one in effect first."""
@@ -127,7 +140,8 @@ class BrokerConfigs:
             (self.static.originals, ConfigSource.STATIC_BROKER_CONFIG),
             (_defaults(), ConfigSource.DEFAULT_CONFIG),
         )
-        variants = _variants(name)
+        base = without_listener(name)
+        variants = _variants(name) if base == name else (name, base)
         synonyms = (
             ConfigSynonym(variant, values[variant], source)
             for values, source in places
@@ -164,6 +178,16 @@ def _entries(
     ]
 
 
+def _of_cluster(synonyms: Iterable[ConfigSynonym]) -> tuple[ConfigSynonym, ...]:
+    return tuple(one for one in synonyms if one.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+
+
+def _ordered(entries: Iterable[ConfigEntry], buckets: int) -> list[ConfigEntry]:
+    """Return the entries in the order of a hash map with at least so many buckets."""
+    by_name = {entry.name: entry for entry in entries}
+    return [by_name[name] for name in hash_order(by_name, string_hash, buckets)]
+
+
 def _of_quotas(configs: BrokerConfigs, names: Collection[str] | None) -> list[ConfigEntry]:
     """Return the entries of replication quotas that are set; they have no defaults."""
     dynamic = {**configs.cluster, **configs.broker}
@@ -178,12 +202,18 @@ def _of_quotas(configs: BrokerConfigs, names: Collection[str] | None) -> list[Co
 def _of_plugins(
     configs: BrokerConfigs, names: Collection[str] | None, static: Collection[str] = ()
 ) -> list[ConfigEntry]:
-    """Return the entries of unknown names and of single listeners, without values: these may be secrets."""
-    defined = every_broker_config().keys() | REPLICATION_QUOTA_CONFIGS.keys()
-    undefined = {*configs.cluster, *configs.broker, *static} - defined
+    """Return the entries of single listeners, and those of unknown names, without values: these may be secrets."""
+    definitions = {**every_broker_config(), **REPLICATION_QUOTA_CONFIGS}
+    values = {**configs.static.originals, **configs.cluster, **configs.broker}
+    undefined = {*configs.cluster, *configs.broker, *static} - {n for n, d in definitions.items() if not d.internal}
     entries = []
-    for name in sorted(undefined if names is None else undefined.intersection(names)):
-        synonyms = tuple(replace(synonym, value=None) for synonym in configs.synonyms(name))
+    for name in undefined if names is None else undefined.intersection(names):
+        definition = definitions.get(without_listener(name))
+        synonyms = configs.synonyms(name)
+        if definition is not None and not definition.internal:
+            value = None if definition.type is ConfigType.PASSWORD else to_text(definition.parse(values[name]))
+            entries.append(replace(_entry(definition, value, synonyms, read_only=True), name=name, documentation=None))
+            continue
         entries.append(
             ConfigEntry(
                 name,
@@ -191,7 +221,7 @@ def _of_plugins(
                 source=synonyms[0].source,
                 type=ConfigType.UNKNOWN,
                 read_only=True,
-                synonyms=synonyms,
+                synonyms=tuple(replace(synonym, value=None) for synonym in synonyms),
                 documentation=None,
                 is_sensitive=True,
             )
@@ -254,7 +284,7 @@ def describe_group(
             synonym = ConfigSynonym(definition.name, default, ConfigSource.DEFAULT_CONFIG)
             entry = _default(definition, (synonym,))
         entries.append(_with_own(definition, entry, own, ConfigSource.GROUP_CONFIG))
-    return _chosen(entries, names)
+    return _ordered(_chosen(entries, names), _GROUP_BUCKETS)
 
 
 def describe_client_metrics(own: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:

@@ -86,13 +86,11 @@ def fetch_offset_by_timestamp(
 
 
 def _newest_record(local_log: LocalLog, search: Search) -> TimestampAndOffset | None:
-    """Return the first record with the largest timestamp of the log."""
+    """Return the first record with the largest timestamp of the log, which is -1 when no record has a time."""
     newest = max(local_log.segments, key=lambda segment: segment.max_timestamp)
     timestamp = newest.max_timestamp
-    if timestamp == NO_TIMESTAMP:
-        return None
     place = next(newest.batches_since(timestamp, newest.base_offset), None)
-    if place is None:  # it was deleted and released, and a newer one was truncated
+    if place is None:  # the log is empty, or it was deleted and released, and a newer one was truncated
         return None
     header, batch = place
     if header.is_log_append_time:

@@ -9,6 +9,7 @@ from broker_sim.config import (
     BrokerConfigs,
     ConfigSource,
     ConfigType,
+    describe_group,
 )
 
 CONFIGS = BrokerConfigs(
@@ -54,6 +55,139 @@ def test_value_in_another_unit_is_in_effect_but_no_synonym_as_in_kafka():
     entry = topic("retention.ms")
     assert (entry.value, entry.source) == ("10800000", ConfigSource.DEFAULT_CONFIG)
     assert entry.synonyms == ()
+
+
+def test_entries_of_a_topic_stand_in_the_order_of_kafkas_hash_map():
+    names = [entry.name for entry in CONFIGS.describe_topic({"internal.segment.bytes": "100000"})]
+    assert names == [
+        "internal.segment.bytes",
+        "compression.type",
+        "leader.replication.throttled.replicas",
+        "min.insync.replicas",
+        "segment.jitter.ms",
+        "cleanup.policy",
+        "flush.ms",
+        "follower.replication.throttled.replicas",
+        "compression.lz4.level",
+        "segment.bytes",
+        "retention.ms",
+        "compression.gzip.level",
+        "flush.messages",
+        "compression.zstd.level",
+        "max.compaction.lag.ms",
+        "file.delete.delay.ms",
+        "max.message.bytes",
+        "min.compaction.lag.ms",
+        "message.timestamp.type",
+        "preallocate",
+        "index.interval.bytes",
+        "min.cleanable.dirty.ratio",
+        "unclean.leader.election.enable",
+        "retention.bytes",
+        "delete.retention.ms",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "segment.ms",
+        "segment.index.bytes",
+    ]
+    some = ["segment.bytes", "retention.ms", "internal.segment.bytes", "cleanup.policy"]
+    entries = CONFIGS.describe_topic({"internal.segment.bytes": "100000"}, some)
+    assert [entry.name for entry in entries] == [name for name in names if name in some]
+
+
+def test_entries_of_a_group_stand_in_the_order_of_kafkas_hash_map():
+    assert [entry.name for entry in describe_group(CONFIGS, {})] == [
+        "consumer.session.timeout.ms",
+        "consumer.assignment.interval.ms",
+        "share.auto.offset.reset",
+        "share.renew.acknowledge.enable",
+        "streams.initial.rebalance.delay.ms",
+        "share.session.timeout.ms",
+        "streams.assignment.interval.ms",
+        "share.heartbeat.interval.ms",
+        "streams.heartbeat.interval.ms",
+        "share.delivery.count.limit",
+        "consumer.heartbeat.interval.ms",
+        "share.record.lock.duration.ms",
+        "share.assignment.interval.ms",
+        "share.isolation.level",
+        "streams.session.timeout.ms",
+        "share.partition.max.record.locks",
+        "streams.num.standby.replicas",
+    ]
+
+
+def test_entries_of_a_cluster_stand_in_the_order_of_kafkas_hash_map():
+    values = {
+        "listener.name.external.max.connections": "200",
+        "other.plugin": "y",
+        "message.max.bytes": "1000000",
+        "log.segment.bytes": "2000000",
+        "listener.name.external.max.connection.creation.rate": "50",
+        "follower.replication.throttled.rate": "77",
+        "min.insync.replicas": "1",
+    }
+    entries = BrokerConfigs(BrokerConfig(), values, {}).describe_cluster()
+    assert [entry.name for entry in entries] == [
+        "log.segment.bytes",
+        "message.max.bytes",
+        "other.plugin",
+        "follower.replication.throttled.rate",
+        "min.insync.replicas",
+        "listener.name.external.max.connections",
+        "listener.name.external.max.connection.creation.rate",
+    ]
+    assert all(len(entry.synonyms) == 1 for entry in entries)
+
+
+def of_listener(name):
+    values = {
+        "listener.name.external.max.connections": "100",
+        "listener.name.external.ssl.key.password": "secret",
+        "listener.name.external.log.retention.hours": "5",
+        "listener.name.external.plugin": "x",
+        "internal.segment.bytes": "5",
+    }
+    of_all = {"listener.name.external.max.connections": "200"}
+    (entry,) = BrokerConfigs(BrokerConfig(), of_all, values).describe_broker([name])
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "config_type", "synonyms"),
+    [
+        (
+            "listener.name.external.max.connections",
+            "100",
+            ConfigType.INT,
+            [
+                "listener.name.external.max.connections=100",
+                "listener.name.external.max.connections=200",
+                "max.connections=2147483647",
+            ],
+        ),
+        (
+            "listener.name.external.log.retention.hours",
+            "5",
+            ConfigType.INT,
+            ["listener.name.external.log.retention.hours=5", "log.retention.hours=168"],
+        ),
+        (
+            "listener.name.external.ssl.key.password",
+            None,
+            ConfigType.PASSWORD,
+            ["listener.name.external.ssl.key.password=None"],
+        ),
+        ("listener.name.external.plugin", None, ConfigType.UNKNOWN, ["listener.name.external.plugin=None"]),
+        ("internal.segment.bytes", None, ConfigType.UNKNOWN, ["internal.segment.bytes=None"]),
+    ],
+)
+def test_config_of_a_listener_is_described_like_that_of_all(name, value, config_type, synonyms):
+    entry = of_listener(name)
+    assert (entry.value, entry.type) == (value, config_type)
+    assert [f"{one.name}={one.value}" for one in entry.synonyms] == synonyms
+    assert entry.is_sensitive is (value is None)
+    assert entry.read_only
 
 
 def test_internal_configs_are_left_out():

@@ -100,10 +100,11 @@ def test_empty_log_has_earliest_and_latest_but_no_records(new_log):
     assert log.fetch_offset_by_timestamp(0) is None
 
 
-def test_records_without_timestamps_are_not_found(new_log):
+def test_first_of_records_without_timestamps_is_the_newest_one(new_log):
     log = new_log()
     append(log, -1)
-    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) is None
+    append(log, -1, -1)
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == TimestampAndOffset(NO_TIMESTAMP, offset=0, leader_epoch=0)
     assert log.fetch_offset_by_timestamp(0) is None
 
 
