@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.handshakes import Handshakes
 from broker_sim.runtime.sockets import LIMIT_ADVICE, address_text
-from broker_sim.runtime.system import StandardSocket
+from broker_sim.runtime.system import StandardSocket, close_descriptor, open_descriptor
 
 if TYPE_CHECKING:
     import asyncio
@@ -120,12 +120,12 @@ class _Acceptor:
         self._socket.setblocking(False)
         self._loop.add_reader(self._socket.fileno(), self._accept)
         try:
-            self._spare = os.open(os.devnull, os.O_RDONLY)
+            self._spare = open_descriptor(os.devnull, os.O_RDONLY)
             self._socket.listen(backlog)
         except BaseException:
             self._loop.remove_reader(self._socket.fileno())
             if self._spare != NO_FILE:
-                os.close(self._spare)
+                close_descriptor(self._spare)
             raise
 
     def _accept(self) -> None:
@@ -178,7 +178,7 @@ class _Acceptor:
             self._log_exhausted(error)
 
     def _log_exhausted(self, error: OSError) -> None:
-        os.close(self._spare)
+        close_descriptor(self._spare)
         try:
             log.error(
                 "connections_wait",
@@ -187,7 +187,7 @@ class _Acceptor:
                 advice=f"they are accepted when others end; {LIMIT_ADVICE}",
             )
         finally:
-            self._spare = os.open(os.devnull, os.O_RDONLY)
+            self._spare = open_descriptor(os.devnull, os.O_RDONLY)
 
     def _accept_again(self) -> None:
         self._retry = None
@@ -214,7 +214,7 @@ class _Acceptor:
             self._retry.cancel()
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
-        os.close(self._spare)
+        close_descriptor(self._spare)
         if self._handshakes is not None:
             self._handshakes.close()
         for task in self._tasks:

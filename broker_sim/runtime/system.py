@@ -45,6 +45,13 @@ class Socket(StandardSocket):
         return Socket(fileno=descriptor), address
 
 
+class _Files:
+    """The functions as they are: pyfakefs looks through the names of modules. Numbers of its files are not real."""
+
+    open = staticmethod(os.open)
+    close = staticmethod(os.close)
+
+
 _sockets: WeakSet[Socket] = WeakSet()
 _descriptors: set[int] = set()
 
@@ -73,7 +80,7 @@ def socket_pair() -> tuple[Socket, Socket]:
 
 def open_descriptor(path: str, flags: int, mode: int = 0o777) -> int:
     """Open a file as `os.open` does; close it by `close_descriptor`. Raises OSError."""
-    descriptor = os.open(path, flags, mode)
+    descriptor = _Files.open(path, flags, mode)
     _descriptors.add(descriptor)
     return descriptor
 
@@ -82,7 +89,7 @@ def close_descriptor(descriptor: int) -> None:
     """Close a file of `open_descriptor`; in a forked child it is closed already. Raises OSError."""
     if descriptor in _descriptors:
         _descriptors.remove(descriptor)
-        os.close(descriptor)
+        _Files.close(descriptor)
 
 
 def _close_in_child() -> None:

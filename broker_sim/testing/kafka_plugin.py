@@ -16,6 +16,7 @@ import argparse
 import re
 import sys
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
@@ -91,10 +92,18 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"give {' or '.join(OPTIONS.values())}, not both")
 
 
+_CLUSTER_FIXTURES: Final = {"kafka", "kafka_cluster", "kafka_session"}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Fail a test of chaos whose plugin is missing; pytest would say that there is no fixture `chaos`."""
+    """Import the cluster before a fixture replaces files, clocks or sockets: its libraries read them when imported.
+
+    Fail a test of chaos whose plugin is missing; pytest would say that there is no fixture `chaos`.
+    """
     fixtures = getattr(item, "_fixtureinfo", None)
+    if fixtures is not None and _CLUSTER_FIXTURES.intersection(fixtures.names_closure):
+        import_module("broker_sim.cluster.cluster")
     if (
         item.get_closest_marker(CHAOS_MARKER) is not None
         and fixtures is not None

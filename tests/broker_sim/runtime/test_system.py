@@ -128,6 +128,14 @@ def test_library_that_replaced_threads_is_named(monkeypatch, module, function, l
     assert green_threads() is None
 
 
+def test_file_is_real_while_the_files_of_modules_are_replaced(monkeypatch):
+    monkeypatch.setattr(system, "os", None)
+    descriptor = open_descriptor(os.devnull, os.O_RDONLY)
+    assert is_open(descriptor)
+    close_descriptor(descriptor)
+    assert not is_open(descriptor)
+
+
 def is_open(descriptor):
     try:
         os.fstat(descriptor)
