@@ -60,6 +60,7 @@ PARTS: Final = {
     "test": Part("every claim once", (_make("test"),)),
     "clients": Part("each client in all its versions, methods and groups, here and on Kafka", (_marked("clients"),)),
     "kafka_classes": Part("logs, assignments and coordinators beside Kafka's own classes", (_marked("kafka_classes"),)),
+    "kafka_clusters": Part("Kafka's own cluster tests pass here", (_marked("kafka_clusters"),)),
     "scenarios": Part(
         "every scenario of the comparison on a real Kafka, and no drift from the recording",
         (
