@@ -59,10 +59,10 @@ def test_link_is_full_while_its_transport_is(link):
 def test_held_link_is_not_read(link, transport):
     link.hold()
     assert not transport.reading
-    link.set_reading(wanted=True)
+    link.set_reading(reads=True)
     assert not transport.reading
     link.release()
-    link.set_reading(wanted=True)
+    link.set_reading(reads=True)
     assert transport.reading
 
 
@@ -81,7 +81,7 @@ def test_link_to_a_client_that_has_gone_writes_and_reads_nothing(link, transport
     if not closing:
         link.detach()
     link.write([b"one"])
-    link.set_reading(wanted=False)
+    link.set_reading(reads=False)
     link.hold()
     link.write([b"two"])
     link.release()
