@@ -27,6 +27,7 @@ RECOVERY_S: Final = 60
 """Maximum time the cluster needs to recover after the last fault; longer is a defect of the simulator."""
 WORKER_VARIABLE: Final = "WORKER"
 """Environment variable in which a program finds the name of its worker."""
+NO_FAILED_PROGRAM: Final = "no worker ends with an exit code other than 0"
 ASKED_EVERY_S: Final = 0.1
 _OWN_CODE: Final = str(Path(__file__).parents[1])
 
@@ -122,13 +123,17 @@ class Chaos:
         return started
 
     def program(
-        self, *command: str, env: Mapping[str, str] | None = None, cwd: str | Path | None = None
+        self,
+        *command: str,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        may_fail: bool = True,
     ) -> Callable[[Worker], Coroutine[Any, Any, None]]:
         """Return a command as what `start` takes: a program in any language, in an OS process of its own.
 
         `chaos.start(chaos.program("python", "worker.py"), count=2)`. It finds the cluster in `KAFKA_BOOTSTRAP_SERVERS`
         and its own name in `WORKER`. An exit code other than 0 counts as an error of its environment: it is started
-        again. What it prints is on the time line.
+        again, unless `may_fail` is False: then the run fails. What it prints is on the time line.
         """
 
         async def main(worker: Worker) -> None:
@@ -141,7 +146,11 @@ class Chaos:
                 on_output=partial(self.note, worker.name),
             )
             worker.on_death(program.kill)
-            if code := await program.wait():
+            code = await program.wait()
+            if code and not may_fail:
+                last = next(iter(program.text.splitlines()[::-1]), "nothing")
+                raise InvariantError(NO_FAILED_PROGRAM, f"{worker.name} has {code}, and printed last: {last}")
+            if code:
                 raise OSError(f"exit code {code}")
 
         return main

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker_sim.chaos.timeline import timeline_text
 
@@ -14,12 +14,22 @@ if TYPE_CHECKING:
     from broker_sim.chaos.settings import Settings
 
 
+class PythonCode(NamedTuple):
+    """A function as Python code."""
+
+    imports: str
+    """Lines that import what the expression needs, `Schedule` and `run_chaos`."""
+    function: str
+    """An expression."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A seed whose run failed, and the smallest schedule that fails in the same way."""
 
     test: str
-    """`module:function`, or the test's name in pytest."""
+    """`module:function`, the command of the workers, or the test's name in pytest."""
+    code: PythonCode
     settings: Settings
     first: Outcome
     """The run as it was drawn."""
@@ -89,13 +99,12 @@ class Failure:
 
     def as_test(self) -> str:
         """Return a test that runs the smallest schedule, to paste; it imports the module of the test alone."""
-        module, _, function = self.test.partition(":")
-        arguments = (f"{module}.{function}", "schedule", *self.settings.as_arguments())
+        arguments = (self.code.function, "schedule", *self.settings.as_arguments())
         call = f"run_chaos({', '.join(arguments)})"
         return as_test(
             self.small.schedule,
             self.small.invariant or "",
-            f"import {module}\nfrom broker_sim.chaos import Schedule, run_chaos",
+            self.code.imports,
             f"outcome = {call}\nif outcome.error is not None:\n    raise outcome.error",
         )
 

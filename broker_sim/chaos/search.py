@@ -1,8 +1,8 @@
 """The search: runs a test under the schedules of many seeds, on several processes, and makes what fails small.
 
 What is searched draws a schedule from a seed and runs it: a test of an application (`ApplicationTest`), which
-`broker-sim chaos` and Spark find by its name (`NamedTest`) and pytest runs with its fixtures, or the simulator's
-own random runs (`random_run.random_runs`).
+`broker-sim chaos` and Spark find by its name (`NamedTest`) and pytest runs with its fixtures, a command as workers
+(`program_workers.ProgramTest`), or the simulator's own random runs (`random_run.random_runs`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 from broker_sim.chaos.exploring import Exploration, explore
 from broker_sim.chaos.faults.schedule import FaultSchedule
 from broker_sim.chaos.faults.shrink import shrink
-from broker_sim.chaos.report import Failure
+from broker_sim.chaos.report import Failure, PythonCode
 from broker_sim.chaos.run import Outcome, ScheduledRun
 from broker_sim.chaos.settings import Settings
 from broker_sim.runtime.virtual import garbage_of_one_run
@@ -54,6 +54,12 @@ class ApplicationTest(ABC):
     def play(self, begin: Callable[[], ScheduledRun]) -> Outcome | None:
         """Begin a run, let the test take its course in it, and return how it ended; None if it did not begin."""
 
+    def in_python(self) -> PythonCode:
+        """Return its function as a printed test calls it; its name is `module:function`."""
+        module, _, function = self.name.partition(":")
+        imports = f"import {module}\nfrom broker_sim.chaos import Schedule, run_chaos"
+        return PythonCode(imports, f"{module}.{function}")
+
     def draw(self, seed: int) -> Schedule:
         """Return the schedule of a seed."""
         return self.settings.draw(seed)
@@ -79,7 +85,7 @@ class ApplicationTest(ABC):
     def observe(self, first: Outcome, schedule: Schedule, tries: int = 0) -> Failure:
         """Run a schedule that fails as `first` did twice, and observe the second run."""
         once, again = self.run(schedule), self.run(schedule, observe=True)
-        return Failure(self.name, self.settings, first, again, tries, once.digest == again.digest)
+        return Failure(self.name, self.in_python(), self.settings, first, again, tries, once.digest == again.digest)
 
     def examine(self, schedule: Schedule, *, shrinks: bool = True) -> Failure | None:
         """Run a schedule; if it fails, find the smallest one that fails alike, and observe it."""

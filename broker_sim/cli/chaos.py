@@ -1,4 +1,4 @@
-"""`broker-sim chaos`: a test of an application under faults in virtual time, or any command beside failing brokers."""
+"""`broker-sim chaos`: a test, or programs as workers, under faults in virtual time; or a command in real time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from rich.console import Console
 from broker_sim.chaos.command import CommandRun
 from broker_sim.chaos.faults.action import ScheduleError
 from broker_sim.chaos.faults.kinds import weights_beside_a_command
+from broker_sim.chaos.program_workers import ProgramTest, check_of
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, MOST_FAULTS, Schedule, draw_schedule
-from broker_sim.chaos.search import NamedTest, NoSuchTestError, SeedOutcome, run_seeds
+from broker_sim.chaos.search import ApplicationTest, NamedTest, NoSuchTestError, SeedOutcome, run_seeds
 from broker_sim.chaos.settings import Settings, settings_by_name
 from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.cli.progress import progress_bar
@@ -26,6 +27,7 @@ from broker_sim.cli.settings_options import settings_options
 from broker_sim.errors import ApiError, ConfigError, MissingExtraError
 from broker_sim.runtime.scheduler import new_event_loop
 from broker_sim.runtime.virtual import pin_hash_seed
+from broker_sim.runtime.virtual.programs.compiling import NoVirtualProgramsError, library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,6 +41,8 @@ USUAL_OF_TESTS: Final = {"seeds": 100}
 USUAL_BESIDE: Final = {"duration_s": 60}
 OF_TESTS: Final = ("jobs", "results", "shrinks")
 OF_COMMANDS: Final = ("begin_with", "written")
+OF_PROGRAMS: Final = ("check",)
+NOT_OF_PROGRAMS: Final = ("exhaustive", "max_runs", "repair_aiokafka")
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 
@@ -54,7 +58,7 @@ class _WithCommand(click.Command):
 
 
 @click.command("chaos", cls=_WithCommand)
-@click.argument("test", required=False, metavar="MODULE:FUNCTION | -- COMMAND...")
+@click.argument("test", required=False, metavar="MODULE:FUNCTION | [--virtual] -- COMMAND...")
 @click.option(
     "--seed",
     "first",
@@ -64,6 +68,18 @@ class _WithCommand(click.Command):
     help="First seed; beside a command the only one.",
 )
 @settings_options
+@click.option(
+    "--virtual",
+    "is_virtual",
+    is_flag=True,
+    help="Run COMMAND as --workers programs in virtual time, seed after seed, instead of once in real time.",
+)
+@click.option(
+    "--check",
+    metavar="CHECK.py[::FUNCTION]",
+    help="With --virtual: await `check(chaos)` of this file, or FUNCTION, when the faults are over, and before the "
+    "workers start its `prepare(chaos)`, if it has one [default: no worker may end with an exit code other than 0].",
+)
 @click.option("--jobs", type=click.IntRange(1), help="Number of processes [default: one for each core].")
 @click.option(
     "--results",
@@ -94,6 +110,8 @@ def command(
     test: str | None,
     words: Sequence[str] | None,
     first: int,
+    is_virtual: bool,
+    check: str | None,
     jobs: int | None,
     results: Path | None,
     shrinks: bool,
@@ -114,18 +132,35 @@ def command(
     BROKER_SIM_CONTROL. Faults begin with the first request of a client and end after --duration. The time line is
     on stderr; the exit code is that of the command. `freeze` stops the command itself, with all that it has
     started, and happens only if it is named.
+
+    With --virtual the command is instead what each of --workers runs, as an unmodified program in virtual time: they
+    are killed, frozen and cut off, seed after seed, and failures are reported as those of a test are. What workers
+    print is on the time line.
     """
     context = click.get_current_context()
     settings = {name: value for name, value in settings.items() if value is not None}
     if (test is None) == (words is None):
         raise click.UsageError("name a test as MODULE:FUNCTION, or write a command behind --", context)
-    if words is not None:
+    if is_virtual:
+        if words is None:
+            raise click.UsageError("--virtual runs a command as workers: write it behind --", context)
+        _refuse(context, NOT_OF_PROGRAMS, "a test in Python")
+        if words[:1] != ("python",):  # which stands for the Python that runs this
+            _check_command(words)
+    else:
+        _refuse(context, OF_PROGRAMS, "--virtual")
+    if words is not None and not is_virtual:
         of_tests = {name for name, setting in settings_by_name().items() if not setting.beside_a_command}
         _refuse(context, {*of_tests, *OF_TESTS}, "a test, not beside a command")
         _run_command(words, first, settings, begin_with, written, json_file)
-    assert test is not None
-    _refuse(context, OF_COMMANDS, "a command behind --")
-    _run_test(test, first, settings, jobs=jobs, results=results, shrinks=shrinks, json_file=json_file)
+    _refuse(context, OF_COMMANDS, "a command behind -- in real time")
+    pin_hash_seed()
+    try:
+        searched = _test_of(test, settings) if words is None else _programs_of(words, check, settings)
+        outcomes = _Results(results, searched)
+    except (NoSuchTestError, ConfigError) as error:
+        raise click.UsageError(str(error)) from None
+    _run_test(searched, first, outcomes, jobs=jobs, shrinks=shrinks, json_file=json_file)
 
 
 def _refuse(context: click.Context, names: Iterable[str], whose: str) -> None:
@@ -147,10 +182,7 @@ def _run_command(
     written: Path | None,
     json_file: Path | None,
 ) -> NoReturn:
-    if not words:
-        raise click.UsageError("Missing argument 'COMMAND...' behind --")
-    if shutil.which(words[0]) is None:
-        raise _NotFoundError(f"{words[0]}: there is no such command")
+    _check_command(words)
     try:
         checked = Settings(**{**USUAL_BESIDE, **settings})
         schedule = _schedule_beside(seed, checked)
@@ -169,6 +201,13 @@ def _run_command(
     if json_file is not None:
         json_file.write_text(json.dumps(outcome.to_json(), indent=1))
     sys.exit(outcome.exit_code)
+
+
+def _check_command(words: Sequence[str]) -> None:
+    if not words:
+        raise click.UsageError("Missing argument 'COMMAND...' behind --")
+    if shutil.which(words[0]) is None:
+        raise _NotFoundError(f"{words[0]}: there is no such command")
 
 
 def _schedule_beside(seed: int, settings: Settings) -> Schedule:
@@ -202,25 +241,33 @@ class _NotFoundError(_CannotStartError):
     exit_code = NOT_FOUND
 
 
-# -- a test in virtual time -----------------------------------------------------------------------------
+# -- a test, or programs as workers, in virtual time ------------------------------------------------------
+
+
+def _test_of(name: str | None, settings: Mapping[str, Any]) -> NamedTest:
+    assert name is not None
+    return NamedTest.of(name, USUAL_OF_TESTS, **settings)
+
+
+def _programs_of(words: Sequence[str], check: str | None, settings: Mapping[str, Any]) -> ProgramTest:
+    """Return what runs the command as workers. Raises ConfigError, NoSuchTestError and ClickException."""
+    try:
+        library()
+    except NoVirtualProgramsError as error:
+        raise click.ClickException(str(error)) from None
+    checked = Settings(**{**USUAL_OF_TESTS, **settings})
+    return ProgramTest(tuple(words), check_of(check) if check else "", checked)
 
 
 def _run_test(
-    name: str,
+    test: ApplicationTest,
     first: int,
-    settings: Mapping[str, Any],
+    outcomes: _Results,
     *,
     jobs: int | None,
-    results: Path | None,
     shrinks: bool,
     json_file: Path | None,
 ) -> None:
-    pin_hash_seed()
-    try:
-        test = NamedTest.of(name, USUAL_OF_TESTS, **settings)
-        outcomes = _Results(results, test)
-    except (NoSuchTestError, ConfigError) as error:
-        raise click.UsageError(str(error)) from None
     text = test.settings.schedule
     schedule = None if text is None else Schedule.parse(text)
     if test.settings.exhaustive and (schedule is None or not schedule.deviations):
@@ -233,7 +280,7 @@ def _run_test(
 
 
 def _run_many(
-    test: NamedTest, seeds: range, results: _Results, *, jobs: int | None, json_file: Path | None, shrinks: bool
+    test: ApplicationTest, seeds: range, results: _Results, *, jobs: int | None, json_file: Path | None, shrinks: bool
 ) -> None:
     missing = [seed for seed in seeds if seed not in results.outcomes]
     console = Console(stderr=True)
@@ -254,7 +301,7 @@ def _run_many(
         sys.exit(1)
 
 
-def _run_one(test: NamedTest, schedule: Schedule, json_file: Path | None) -> None:
+def _run_one(test: ApplicationTest, schedule: Schedule, json_file: Path | None) -> None:
     failure = test.examine(schedule, shrinks=False)
     if failure is None:
         click.echo("the test passes under this schedule")
@@ -262,7 +309,7 @@ def _run_one(test: NamedTest, schedule: Schedule, json_file: Path | None) -> Non
     _tell_one(failure, json_file)
 
 
-def _run_orders(test: NamedTest, schedule: Schedule, json_file: Path | None, shrinks: bool) -> None:
+def _run_orders(test: ApplicationTest, schedule: Schedule, json_file: Path | None, shrinks: bool) -> None:
     with Console(stderr=True).status(f"running at most {test.settings.max_runs} orders"):
         exploration = test.explore(schedule)
     click.echo(str(exploration))
@@ -281,7 +328,7 @@ def _tell_one(failure: Failure, json_file: Path | None) -> NoReturn:
 class _Results:
     """The outcomes of seeds, in a file if there is one: a line of JSON for each."""
 
-    def __init__(self, path: Path | None, test: NamedTest) -> None:
+    def __init__(self, path: Path | None, test: ApplicationTest) -> None:
         self.outcomes: dict[int, SeedOutcome] = {}
         self._path = path
         self._test = repr(test)
@@ -316,7 +363,7 @@ def _row(outcome: SeedOutcome) -> dict[str, Any]:
     return row
 
 
-def _run_all(test: NamedTest, seeds: Sequence[int], jobs: int, results: _Results, console: Console) -> None:
+def _run_all(test: ApplicationTest, seeds: Sequence[int], jobs: int, results: _Results, console: Console) -> None:
     failures, cpu_s = 0, 0.0
     with progress_bar(console) as progress:
         task = progress.add_task("no failure", total=len(seeds))
@@ -328,7 +375,7 @@ def _run_all(test: NamedTest, seeds: Sequence[int], jobs: int, results: _Results
             progress.update(task, advance=1, description=text)
 
 
-def _examined(test: NamedTest, failed: Iterable[SeedOutcome], shrinks: bool, console: Console) -> list[Failure]:
+def _examined(test: ApplicationTest, failed: Iterable[SeedOutcome], shrinks: bool, console: Console) -> list[Failure]:
     """Shrink some seeds of each invariant; return one failure for each set of faults that causes one."""
     by_invariant: dict[str, list[SeedOutcome]] = defaultdict(list)
     for outcome in failed:

@@ -1,15 +1,29 @@
 """`broker-sim chaos`: many seeds, failures told once, continued where it was ended."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from broker_sim.chaos import Schedule, program_workers, run_chaos
+from broker_sim.chaos.program_workers import check_of
 from broker_sim.chaos.search import NoSuchTestError, load_test
+from broker_sim.cli.chaos import command
 
 HERE = Path(__file__).parent
+LEAVES = """
+import time
+difference = time.time() - time.monotonic()
+while abs(time.time() - time.monotonic() - difference) < 0.5:
+    time.sleep(1)
+    print("ticks")
+raise SystemExit("the clock is off")
+"""
+"""A program that ends with exit code 1 under the fault `clock`, and works under all others."""
 
 
 @pytest.fixture
@@ -92,3 +106,74 @@ def test_test_that_is_not_there_is_told_in_one_line(monkeypatch, name, message):
     monkeypatch.syspath_prepend(str(HERE))
     with pytest.raises(NoSuchTestError, match=message):
         load_test(name)
+
+
+@pytest.mark.threads
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler: apt-get install gcc libc6-dev")
+class TestProgramsAsWorkers:
+    COMMAND = ("python", "-S", "-c", LEAVES)
+    SEARCH = ("--virtual", "--faults", "clock,freeze", "--duration", "5", "--seeds", "1", "--jobs", "1")
+
+    def test_worker_that_dies_is_shrunk_to_its_fault_and_repeats(self, chaos, tmp_path):
+        report = tmp_path / "report.json"
+        search = chaos(*self.SEARCH, "--json", str(report), "--", *self.COMMAND, code=1)
+        (failure,) = json.loads(report.read_text())
+        assert failure["invariant"] == "no worker ends with an exit code other than 0"
+        assert failure["error"].endswith("has 1, and printed last: the clock is off")
+        assert failure["repeats"]
+        head, fault = failure["schedule"]
+        assert fault.split()[1] == "clock"
+        lines = [(moment["who"], moment["what"]) for moment in failure["timeline"]]
+        assert ("worker-1", "ticks") in lines
+        assert ("worker-2", "ticks") in lines
+
+        source = search.stdout[
+            search.stdout.index("from broker_sim.chaos import") : search.stdout.index(" seeds passed")
+        ]
+        printed_test = {}
+        exec(source.rpartition("\n")[0], printed_test)
+        with pytest.raises(AssertionError, match="the clock is off"):
+            printed_test[f"test_seed_{failure['seed']}"]()
+        outcome = run_chaos(program_workers(*self.COMMAND), Schedule.parse(f"{head}\n{fault}"))
+        assert outcome.digest == failure["digest"]
+
+    def test_with_a_check_workers_may_die_and_it_says_what_must_hold(self, chaos):
+        passing = chaos(*self.SEARCH, "--check", "program_check.py", "--", *self.COMMAND)
+        assert passing.stdout.startswith("1 of 1 seeds passed")
+        check = "program_check.py::nobody_starts_again"
+        failing = chaos(*self.SEARCH, "--no-shrink", "--check", check, "--", *self.COMMAND, code=1)
+        call = "prepare=program_check.prepare, check=program_check.nobody_starts_again)"
+        assert (
+            "import program_check\nfrom broker_sim.chaos import Schedule, program_workers, run_chaos" in failing.stdout
+        )
+        assert call in failing.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--virtual", "applications:forget"], "write it behind --"),
+        (["--virtual", "--"], "Missing argument 'COMMAND...'"),
+        (["--virtual", "--", "no-such-command"], "there is no such command"),
+        (["--virtual", "--exhaustive", "--", sys.executable], "--exhaustive is an option of a test in Python"),
+        (["--virtual", "--begin-with", "x", "--", sys.executable], "a command behind -- in real time"),
+        (["--check", "program_check.py", "--", sys.executable], "--check is an option of --virtual"),
+    ],
+)
+def test_wrong_usage_of_programs_says_what_to_write(arguments, message):
+    refused = CliRunner().invoke(command, arguments)
+    assert message in refused.output
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ("missing.py", "there is no such file"),
+        ("program_check.py::missing", "the module has no 'missing'"),
+        ("/etc/hostname", "Python must be able to import it"),
+    ],
+)
+def test_check_that_cannot_be_imported_is_refused(monkeypatch, check, message):
+    monkeypatch.chdir(HERE)
+    with pytest.raises(NoSuchTestError, match=message):
+        check_of(check)
