@@ -55,7 +55,7 @@ REASONS: Final = (
     ("share.coordinator.", "a coordinator writes what one turn of the event loop has, on one thread"),
     ("unstable.", "there is nothing unstable to enable"),
     ("client.quota", "quotas are those of the default callback"),
-    ("alter.log.dirs", "a broker has one log directory"),
+    ("alter.log.dirs", "a move between log directories is not throttled"),
     ("telemetry.", "clients send no telemetry"),
     ("metric", "metrics are those of the control port"),
     ("kafka.metrics", "metrics are those of the control port"),
@@ -134,7 +134,7 @@ _OWN_DIRECTORY: Final = "logs are kept in memory, or in the directory of --data-
 _NO_PREPARED_FILES: Final = "files are not allocated ahead"
 
 _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
-    _OWN_DIRECTORY: ("log.dir", "log.dirs"),
+    _OWN_DIRECTORY: ("log.dir",),
     _NO_PREPARED_FILES: ("log.preallocate",),
     "it needs version 6 of InitProducerId, which Kafka 4.3 does not serve either": (
         "transaction.two.phase.commit.enable",

@@ -11,7 +11,7 @@ from broker_sim.log.append_info import (
     UnexpectedAppendOffsetError,
 )
 from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
-from broker_sim.log.log_manager import LogManager
+from broker_sim.log.log_manager import MEMORY, LogManager
 from broker_sim.log.memory import MemoryAccount
 from broker_sim.log.offset_lookup import RecordQuery, find_record
 from broker_sim.log.partition_log import PartitionLog
@@ -30,6 +30,7 @@ from broker_sim.log.transaction_index import AbortedTxn
 from broker_sim.log.validator import Appendable, ValidatedRecords, batch_of
 
 __all__ = [
+    "MEMORY",
     "AbortedTxn",
     "AppendOrigin",
     "Appendable",

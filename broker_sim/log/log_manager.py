@@ -2,13 +2,17 @@
 
 In memory a log manager outlives the broker's process: a restarted broker finds its logs here again, after
 SIGKILL with the high watermarks and log starts of the last checkpoint, after a clean shutdown with the last
-ones. With a `LogDirectory` the logs are files, and each process opens them with a manager of its own.
+ones. With `LogDirectory`s the logs are files, and each process opens them with a manager of its own.
+A new log goes to the directory that has the fewest, or to its preferred one (`LogManager.nextLogDirs`);
+logs in memory have directories too, which are only names.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError, ErrorCode
@@ -17,19 +21,26 @@ from broker_sim.log.log_offsets import CLOSED, HIGH_WATERMARKS, LOG_STARTS, Chan
 from broker_sim.log.memory import MemoryAccount, unlimited_memory
 from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_manager import ProducerStateManagerConfig
-from broker_sim.log.storage import PARTITION_METADATA, MemoryStorage, suppress_storage_error
+from broker_sim.log.storage import (
+    PARTITION_METADATA,
+    FileStorage,
+    LogDirectory,
+    LogDirectoryError,
+    MemoryStorage,
+    suppress_storage_error,
+)
 from broker_sim.log.storage.file_system import DiskSpace
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from broker_sim_purgatory import Clock
 
     from broker_sim.config import BrokerConfig
     from broker_sim.log.log_offsets import LogOffsets
     from broker_sim.log.memory import ReplicaMemory
-    from broker_sim.log.storage import FileStorage, LogDirectory, LogStorage
+    from broker_sim.log.storage import LogStorage
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.runtime.process import CallLater
 
@@ -41,6 +52,8 @@ CHECKPOINTS = (HIGH_WATERMARKS, LOG_STARTS)
 """The checkpoint files that are written again when a log is created or deleted, or its offset moves."""
 PROGRESS_MS = 1_000
 """Interval of progress messages while logs are opened."""
+MEMORY: Final = "/memory"
+"""Name of the only directory of logs in memory, unless the configuration has others."""
 
 
 class LogManager:
@@ -51,9 +64,10 @@ class LogManager:
         clock: Clock,
         producers: ProducerStateManagerConfig | None = None,
         memory: MemoryAccount | None = None,
-        directory: LogDirectory | None = None,
+        directories: Sequence[LogDirectory] = (),
+        memory_names: Sequence[str] = (MEMORY,),
     ) -> None:
-        """Open the logs of the directory, if there is one; call `recover` before they are used."""
+        """Open the logs of the directories (default: memory); call `recover` before they are used."""
         self._clock = clock
         self.memory = memory or MemoryAccount()
         self.producers = producers or ProducerStateManagerConfig()
@@ -62,7 +76,14 @@ class LogManager:
         """The logs whose offsets have moved."""
         self._unwritten = set(CHECKPOINTS)
         """The checkpoint files that are out of date."""
-        cleaner_offsets = None if directory is None else directory.cleaner_offsets
+        self.directories = directories
+        self.names = [absolute_name(each) for each in directories] or list(memory_names)
+        """The absolute path of each directory, in the order of `log.dirs`."""
+        self.preferred: dict[TopicPartition, str] = {}
+        """The directory in which a log will be created that is not here yet."""
+        self._places: dict[TopicPartition, int] = {}
+        """The number of the directory that each log is in."""
+        cleaner_offsets = {key: offset for each in directories for key, offset in each.cleaner_offsets.items()}
         self.cleaner = LogCleanerManager(clock, cleaner_offsets, self._checkpoint_cleaner_offsets)
         """The compacted logs to clean, and their first dirty offsets."""
         self.offline: dict[TopicPartition, tuple[bytes, FileStorage]] = {}
@@ -71,20 +92,26 @@ class LogManager:
         """Called with each partition whose log goes offline."""
         self.clean_shutdown_epoch = -1
         """The epoch of the broker that last called `shutdown`, -1 if none has (KIP-966)."""
-        self._written_recovery_points: Mapping[TopicPartition, int] = (
-            {} if directory is None else directory.recovery_points
-        )
+        self._written_recovery_points: Mapping[TopicPartition, int] = {
+            key: offset for each in directories for key, offset in each.recovery_points.items()
+        }
         """The recovery points of the last checkpoint."""
-        self.directory = directory
-        if directory is not None:
-            self._load(directory)
+        epochs = {-1 if each.clean_shutdown_epoch is None else each.clean_shutdown_epoch for each in directories}
+        if len(epochs) == 1:
+            (self.clean_shutdown_epoch,) = epochs
+        for directory in directories:
+            directory.finish_moves(lambda log: any((each.path / log).exists() for each in directories))
+        for number, directory in enumerate(directories):
+            self._load(number, directory)
 
-    def _load(self, directory: LogDirectory) -> None:
-        if directory.clean_shutdown_epoch is not None:
-            self.clean_shutdown_epoch = directory.clean_shutdown_epoch
+    def _load(self, place: int, directory: LogDirectory) -> None:
         logs = list(directory.logs())
         logged_ms = self._clock.now_ms()
         for number, (topic_partition, topic_id, storage) in enumerate(logs, 1):
+            if topic_partition in self._places:
+                first = self.names[self._places[topic_partition]]
+                raise LogDirectoryError(f"{topic_partition} is both in {first} and in {directory.path}: remove one")
+            self._places[topic_partition] = place
             if topic_id is None:
                 self._metadata_damaged(topic_partition, UNKNOWN_TOPIC_ID, storage)
             else:
@@ -155,14 +182,13 @@ class LogManager:
         """Apply the broker's changed dynamic configurations of producers and deletions."""
         self.producers.producer_id_expiration_ms = config.producer_id_expiration_ms
         self.producers.transaction_verification_enabled = config.transaction_partition_verification_enable
-        if self.directory is not None:
-            self.directory.deletions.directory_delay_ms = config.log_segment_delete_delay_ms
+        for directory in self.directories[:1]:
+            directory.deletions.directory_delay_ms = config.log_segment_delete_delay_ms
 
     def startup(self, call_later: CallLater, config: BrokerConfig) -> None:
         """Begin to delete the files of deleted logs and segments, in the broker's new process."""
-        if self.directory is not None:
-            delay_ms = config.log_segment_delete_delay_ms
-            self.directory.deletions.start(call_later, delay_ms)
+        for directory in self.directories[:1]:
+            directory.deletions.start(call_later, config.log_segment_delete_delay_ms)
 
     def offline_logs(self) -> frozenset[tuple[bytes, int]]:
         """Return topic id and partition of the logs that are offline."""
@@ -182,12 +208,14 @@ class LogManager:
             self.offline[topic_partition] = (topic_id, offline[1])
             raise _offline(topic_partition)
         self.delete(topic_partition)
-        if self.directory is None:
+        place = self._place_of_new_log(topic_partition)
+        self._places[topic_partition] = place
+        if not self.directories:
             memory = self.memory.open_replica(topic_partition, topic_id)
             log = self._open(topic_partition, config, MemoryStorage(), memory)
             self._keep(topic_partition, topic_id, log)
             return log
-        storage = self.directory.new_log(topic_partition)
+        storage = self.directories[place].new_log(topic_partition)
         storage.watch(self._failure_of(topic_partition, topic_id, storage))
         storage.create(topic_id)
         opened = self._open_files(topic_partition, topic_id, config, storage)
@@ -195,15 +223,54 @@ class LogManager:
             raise _offline(topic_partition)
         return opened
 
+    def _place_of_new_log(self, topic_partition: TopicPartition) -> int:
+        """Return the number of the preferred directory, or else of the first one with the fewest logs."""
+        preferred = self.preferred.pop(topic_partition, None)
+        if preferred is not None:
+            return self.names.index(preferred)
+        if len(self.names) == 1:
+            return 0
+        counts = Counter(self._places.values())
+        return min(range(len(self.names)), key=lambda place: counts[place])
+
+    def move(self, topic_partition: TopicPartition, name: str) -> None:
+        """Move the log to the directory of that name, before this returns.
+
+        Raises KAFKA_STORAGE_ERROR if its files cannot be copied; the log stays where it is then.
+        """
+        place = self.names.index(name)
+        log = self._logs[topic_partition][1]
+        if isinstance(log.storage, FileStorage):
+            log.flush()
+            try:
+                log.storage.move_to(self.directories[place].log_path(topic_partition))
+            except OSError as error:
+                why = error.strerror or str(error)
+                event_log.bind(self._clock).error("move_failed", log=str(topic_partition), directory=name, why=why)
+                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot move {topic_partition} to {name}") from error
+        self._places[topic_partition] = place
+        self._unwritten.update(CHECKPOINTS)
+        self._written_recovery_points = {}
+        self.checkpoint_offsets()
+
+    def directory_of(self, topic_partition: TopicPartition) -> str | None:
+        """Return the path of the directory that the log is in, None without a log."""
+        place = self._places.get(topic_partition)
+        return None if place is None else self.names[place]
+
     @property
     def logs(self) -> Iterable[PartitionLog]:
         """All logs but those offline, in the order in which they were made."""
         return [log for _, log in self._logs.values()]
 
-    def space(self) -> DiskSpace:
-        """Return the size of the disk, or of the memory that all logs of the cluster may take. Raises OSError."""
-        if self.directory is not None:
-            return self.directory.files.space(self.directory.path)
+    def space(self, name: str) -> DiskSpace:
+        """Return the size of that directory's disk, or of the memory that all logs of the cluster may take.
+
+        Raises OSError.
+        """
+        if self.directories:
+            directory = self.directories[self.names.index(name)]
+            return directory.files.space(directory.path)
         limit_bytes = self.memory.limit_bytes
         return DiskSpace(limit_bytes, max(0, limit_bytes - self.memory.used_bytes))
 
@@ -219,6 +286,7 @@ class LogManager:
     def delete(self, topic_partition: TopicPartition) -> None:
         """Delete the partition's log if there is one."""
         self._unwritten.update(CHECKPOINTS)
+        self._places.pop(topic_partition, None)
         entry = self._logs.pop(topic_partition, None)
         if entry is not None:
             self.cleaner.forget(topic_partition)
@@ -248,8 +316,8 @@ class LogManager:
                 with suppress_storage_error():
                     log[1].close()
         is_clean = self.checkpoint_offsets() and not self.offline
-        if is_clean and self.directory is not None:
-            is_clean = self._write(partial(self.directory.write_clean_shutdown, broker_epoch))
+        for directory in self.directories if is_clean else ():
+            is_clean = self._write(partial(directory.write_clean_shutdown, broker_epoch)) and is_clean
         self.clean_shutdown_epoch = broker_epoch if is_clean else -1
 
     def recover(self) -> None:
@@ -258,6 +326,7 @@ class LogManager:
         Logs in files are ready once: for the next process a new manager opens the directory again.
         """
         self.cleaner.restart()
+        self.preferred.clear()
         for log in self.logs:
             try:
                 log.recover()
@@ -271,11 +340,10 @@ class LogManager:
         """
         for offsets in self._take_changed(LOG_STARTS):
             offsets.checkpoint_log_start_offset()
-        directory = self.directory
-        if directory is None or LOG_STARTS not in self._unwritten:
+        if not self.directories or LOG_STARTS not in self._unwritten:
             return True
         log_starts = {key: storage.log_start_offset for key, storage in self._storages()}
-        return self._write(partial(directory.write_log_starts, log_starts), LOG_STARTS)
+        return self._write_offsets(LogDirectory.write_log_starts, log_starts, LOG_STARTS)
 
     def checkpoint_high_watermarks(self) -> bool:
         """Checkpoint the high watermarks; a broker that was killed continues from there.
@@ -284,11 +352,10 @@ class LogManager:
         """
         for offsets in self._take_changed(HIGH_WATERMARKS):
             offsets.checkpoint_high_watermark()
-        directory = self.directory
-        if directory is None or HIGH_WATERMARKS not in self._unwritten:
+        if not self.directories or HIGH_WATERMARKS not in self._unwritten:
             return True
         high_watermarks = {key: storage.high_watermark for key, storage in self._storages()}
-        return self._write(partial(directory.write_high_watermarks, high_watermarks), HIGH_WATERMARKS)
+        return self._write_offsets(LogDirectory.write_high_watermarks, high_watermarks, HIGH_WATERMARKS)
 
     def _take_changed(self, reader: str) -> list[LogOffsets]:
         changed = self.changed.take(reader)
@@ -298,12 +365,12 @@ class LogManager:
 
     def checkpoint_recovery_points(self) -> bool:
         """Checkpoint the recovery point of each log; returns as `checkpoint_log_start_offsets`."""
-        if self.directory is None:
+        if not self.directories:
             return True
         offsets = {key: storage.recovery_point for key, storage in self._storages()}
         if offsets == self._written_recovery_points:
             return True
-        is_written = self._write(partial(self.directory.write_recovery_points, offsets))
+        is_written = self._write_offsets(LogDirectory.write_recovery_points, offsets)
         if is_written:
             self._written_recovery_points = offsets
         return is_written
@@ -319,9 +386,8 @@ class LogManager:
 
     def _checkpoint_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Checkpoint the first dirty offsets, without those of deleted partitions."""
-        if self.directory is not None:
-            present = {key: value for key, value in offsets.items() if self._has(key)}
-            self._write(partial(self.directory.write_cleaner_offsets, present))
+        present = {key: value for key, value in offsets.items() if self._has(key)}
+        self._write_offsets(LogDirectory.write_cleaner_offsets, present)
 
     def _has(self, topic_partition: TopicPartition) -> bool:
         return topic_partition in self._logs or topic_partition in self.offline
@@ -341,8 +407,26 @@ class LogManager:
         for key, (_, storage) in self.offline.items():
             yield key, storage
 
-    def _write(self, write: Callable[[], object], name: str = "") -> bool:
-        """Write a file of the directory; a failure is logged, and the file is written with the next checkpoint."""
+    def _write_offsets(
+        self,
+        write: Callable[[LogDirectory, Mapping[TopicPartition, int]], None],
+        offsets: Mapping[TopicPartition, int],
+        name: str = "",
+    ) -> bool:
+        """Write a checkpoint file of each directory, with the offsets of its logs; as `_write`."""
+        by_place: list[dict[TopicPartition, int]] = [{} for _ in self.directories]
+        for key, offset in offsets.items() if by_place else ():
+            by_place[self._places[key]][key] = offset
+        outcomes = [
+            self._write(partial(write, directory, own))
+            for directory, own in zip(self.directories, by_place, strict=True)
+        ]
+        if all(outcomes):
+            self._unwritten.discard(name)
+        return all(outcomes)
+
+    def _write(self, write: Callable[[], object]) -> bool:
+        """Write a file of a directory; a failure is logged, and the file is written with the next checkpoint."""
         try:
             write()
         except OSError as error:
@@ -350,7 +434,6 @@ class LogManager:
                 "checkpoint_failed", file=str(error.filename), why=error.strerror or str(error)
             )
             return False
-        self._unwritten.discard(name)
         return True
 
     def delete_old_segments(self) -> None:
@@ -372,6 +455,11 @@ class LogManager:
         now_ms = self._clock.wall_clock_ms()
         for log in self.logs:
             log.producer_state.remove_expired_producers(now_ms)
+
+
+def absolute_name(directory: LogDirectory) -> str:
+    """Return the absolute path of a directory in files."""
+    return str(Path(str(directory.path)).absolute())
 
 
 def _offline(topic_partition: TopicPartition) -> ApiError:

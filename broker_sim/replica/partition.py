@@ -4,7 +4,7 @@ The leader keeps a `Replica` for every follower, moves the high watermark to the
 offset of the in-sync replicas, and asks the controller to shrink or expand the ISR.
 
 Deliberate differences: all of a broker's state lives on one loop, so there is no
-`leaderIsrUpdateLock`; there is one log directory, so there are no future replicas.
+`leaderIsrUpdateLock`; a log moves to another directory in one step, so there are no future replicas.
 """
 
 from __future__ import annotations

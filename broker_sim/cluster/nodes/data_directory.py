@@ -3,6 +3,7 @@
 DIR/.lock                 held by the process that uses it
 DIR/controller.metadata   topics, configurations, ISRs, epochs, producer ids, SCRAM users
 DIR/broker-1/ ...         the log directory of each broker, as Kafka's
+DIR/broker-1-2/ ...       the second one of a broker whose `log.dirs` has several
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from broker_sim.runtime.system import close_descriptor
 from broker_sim.transaction.records import TransactionLogValue, serde
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from broker_sim.controller import StoredMetadata
     from broker_sim.log import LogManager, PartitionLog
@@ -48,7 +49,7 @@ class DataDirectory:
         self.restored: StoredMetadata | None = None
         """The metadata of an earlier cluster, None in a new directory."""
         self._producer_ids = ProducerIdControlManager(keep=self.metadata.write_next_producer_id)
-        self._logs: dict[int, LogDirectory] = {}
+        self._logs: dict[int, list[LogDirectory]] = {}
         self._lock: int | None = None
         self._unseen: set[str] = set()
         """The log directories that may have producer ids missing in the metadata."""
@@ -94,23 +95,24 @@ class DataDirectory:
         """Return the `meta.properties` of all brokers in the directory, former ones included."""
         return self.path.glob("broker-*/meta.properties")
 
-    def open_logs(self, broker_ids: Iterable[int], cluster_id: str) -> dict[int, LogDirectory]:
-        """Open the log directory of each broker.
+    def open_logs(self, counts: Mapping[int, int], cluster_id: str) -> dict[int, list[LogDirectory]]:
+        """Open the log directories of each broker, as many as `counts` has by broker id, but at least one.
 
         Raises ConfigError for one that is in use or belongs to another broker, and OSError.
         """
         with self._advice():
-            for broker_id in broker_ids:
-                path = self.path / _name(broker_id)
-                self._logs[broker_id] = LogDirectory(path, cluster_id, broker_id)
+            for broker_id, count in counts.items():
+                paths = [self.path / name for name in directory_names(broker_id, count)]
+                directories = self._logs[broker_id] = [LogDirectory(paths[0], cluster_id, broker_id)]
+                for path in paths[1:]:
+                    directories.append(LogDirectory(path, cluster_id, broker_id, beside=directories[0]))
         return self._logs
 
-    def reopen_logs(self, broker_id: int, cluster_id: str) -> LogDirectory:
+    def reopen_logs(self, broker_id: int, count: int, cluster_id: str) -> list[LogDirectory]:
         """Open the current files of a broker that starts again. Raises as `open_logs`."""
-        closed = self._logs.pop(broker_id, None)
-        if closed is not None:
+        for closed in self._logs.pop(broker_id, ()):
             closed.close()
-        self.open_logs([broker_id], cluster_id)
+        self.open_logs({broker_id: count}, cluster_id)
         return self._logs[broker_id]
 
     def producer_ids(self) -> ProducerIdControlManager:
@@ -119,10 +121,11 @@ class DataDirectory:
 
     def skip_known_producer_ids(self, broker_id: int, logs: LogManager) -> None:
         """Skip the producer ids in recovered logs if the metadata may have lost its last changes."""
-        if _name(broker_id) in self._unseen:
+        own = {name for name in self._unseen if name.split("-")[1] == str(broker_id)}
+        if own:
             self._producer_ids.skip(highest_producer_id(logs))
             self.metadata.next_producer_id = self._producer_ids.next_producer_id
-            self._unseen.discard(_name(broker_id))
+            self._unseen -= own
 
     def begin(self, image: MetadataImage) -> None:
         """Store the metadata from now on, beginning with this image. Raises OSError."""
@@ -145,15 +148,18 @@ class DataDirectory:
         """Close all files and release the locks; does nothing the second time."""
         self.metadata.close(is_whole=not self._unseen)
         logs, self._logs = self._logs, {}
-        for directory in logs.values():
-            directory.close()
+        for directories in logs.values():
+            for directory in directories:
+                directory.close()
         if self._lock is not None:
             close_descriptor(self._lock)
             self._lock = None
 
 
-def _name(broker_id: int) -> str:
-    return f"broker-{broker_id}"
+def directory_names(broker_id: int, count: int) -> list[str]:
+    """Return the names of a broker's log directories: broker-1, broker-1-2, broker-1-3, ..."""
+    first = f"broker-{broker_id}"
+    return [first, *(f"{first}-{number}" for number in range(2, count + 1))]
 
 
 def highest_producer_id(logs: LogManager) -> int:

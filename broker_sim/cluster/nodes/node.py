@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker_sim.cluster.nodes.data_directory import directory_names
 from broker_sim.config import (
     BROKER_CONFIGS,
     BROKER_WITHOUT_EFFECT,
@@ -16,12 +17,12 @@ from broker_sim.config import (
     without_listener,
 )
 from broker_sim.errors import ConfigError
-from broker_sim.log import LogDirectory, LogManager, MemoryAccount, ProducerStateManagerConfig
+from broker_sim.log import MEMORY, LogDirectory, LogManager, MemoryAccount, ProducerStateManagerConfig
 from broker_sim.runtime.memory import default_memory_limit, return_freed_memory
 from broker_sim.runtime.process import MachineClock, Process, ProcessState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from broker_sim_purgatory import Clock
 
@@ -136,11 +137,11 @@ class Node:
         clock: Clock,
         endpoints: tuple[Endpoint, ...],
         memory: MemoryAccount,
-        directory: LogDirectory | None = None,
+        directories: Sequence[LogDirectory] = (),
         disk: SimulatedDisk | None = None,
-        reopen: Callable[[], LogDirectory] | None = None,
+        reopen: Callable[[], Sequence[LogDirectory]] | None = None,
     ) -> None:
-        """`directory` is open for the first start; `reopen()` opens it again for each later one."""
+        """`directories` are open for the first start; `reopen()` opens them again for each later one."""
         self.broker_id = broker_id
         self.config = config
         self.clock = MachineClock(clock)
@@ -149,7 +150,7 @@ class Node:
             config.producer_id_expiration_ms, config.transaction_partition_verification_enable
         )
         self._memory = memory
-        self.logs = LogManager(self.clock, self._producers, memory, directory)
+        self.logs = self._manager(directories)
         self.disk = disk
         self._reopen = reopen
         self._was_started = False
@@ -169,27 +170,34 @@ class Node:
 
         Raises ConfigError for a directory that cannot be used, and OSError.
         """
-        directory = self._directory_for_a_start(cluster_id)
-        if directory is not None:
-            self.logs = LogManager(self.clock, self._producers, self._memory, directory)
+        directories = self._directories_for_a_start(cluster_id)
+        if directories:
+            self.logs = self._manager(directories)
         self.logs.recover()
         before, self._before_power_loss = self._before_power_loss, {}
         self.lost += lost_records(self.broker_id, before, self.logs)
 
-    def _directory_for_a_start(self, cluster_id: str) -> LogDirectory | None:
-        """Return a directory that has just been opened; None if the logs are open already, or in memory."""
-        if self.disk is not None:
-            path = self.disk.root / f"broker-{self.broker_id}"
-            return LogDirectory(path, cluster_id, self.broker_id, self.disk)
+    def _manager(self, directories: Sequence[LogDirectory]) -> LogManager:
+        names = self.config.log_dirs or (MEMORY,)
+        return LogManager(self.clock, self._producers, self._memory, directories, names)
+
+    def _directories_for_a_start(self, cluster_id: str) -> Sequence[LogDirectory]:
+        """Return directories that have just been opened; none if the logs are open already, or in memory."""
+        disk = self.disk
+        if disk is not None:
+            names = directory_names(self.broker_id, len(self.config.log_dirs or ()))
+            first = LogDirectory(disk.root / names[0], cluster_id, self.broker_id, disk)
+            more = (LogDirectory(disk.root / name, cluster_id, self.broker_id, disk, first) for name in names[1:])
+            return [first, *more]
         was_started, self._was_started = self._was_started, True
-        return self._reopen() if was_started and self._reopen is not None else None
+        return self._reopen() if was_started and self._reopen is not None else ()
 
     def lose_power(self) -> None:
         """Drop the part of the logs that is not on the simulated disk; the process must have ended."""
         assert self.disk is not None
         self._before_power_loss = {**self._before_power_loss, **kept_batches(self.logs)}
         self.disk.lose_power()
-        self.logs = LogManager(self.clock, self._producers, self._memory)
+        self.logs = self._manager(())
 
     def has_lost_records(self, topic_partition: TopicPartition) -> bool:
         """Whether that log has ever lost records with the power."""

@@ -102,9 +102,9 @@ class Nodes:
                 scheduler.clock,
                 endpoints[broker_id],
                 self.memory,
-                directories.get(broker_id),
+                directories.get(broker_id, ()),
                 (disks or {}).get(broker_id),
-                None if data is None else partial(data.reopen_logs, broker_id, cluster_id),
+                None if data is None else partial(data.reopen_logs, broker_id, len(config.log_dirs or ()), cluster_id),
             )
             for broker_id, config in numbered(configs).items()
         }
@@ -130,13 +130,14 @@ class Nodes:
         self._tick_handle: Handle | None = None
         self._on_turn: Callable[[], object] | None = None
 
-    def _open_data(self, data: DataDirectory, configs: Mapping[int, BrokerConfig]) -> dict[int, LogDirectory]:
+    def _open_data(self, data: DataDirectory, configs: Mapping[int, BrokerConfig]) -> dict[int, list[LogDirectory]]:
         """Store the metadata from now on, and open the logs; sessions of former brokers end.
 
         The metadata comes first: after a kill in between, the next start finds its cluster id.
         """
+        counts = {broker_id: len(config.log_dirs or ()) for broker_id, config in configs.items()}
         data.begin(self.controller.image)
-        directories = data.open_logs(configs, self.cluster_id)
+        directories = data.open_logs(counts, self.cluster_id)
         for broker_id in self.controller.image.brokers.keys() - configs.keys():
             self.controller.end_session(broker_id)
         return directories

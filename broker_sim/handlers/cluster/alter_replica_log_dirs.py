@@ -3,20 +3,23 @@
 Mirrors `KafkaApis.handleAlterReplicaLogDirsRequest` and `ReplicaManager.alterReplicaLogDirs`.
 
 Behaviour:
-* every broker answers for itself: it has one log directory, so a replica that is here is where it shall be
-* any other path is LOG_DIR_NOT_FOUND, also one that leads to the same place
-* a partition whose replicas are elsewhere is REPLICA_NOT_AVAILABLE, and UNKNOWN_TOPIC_OR_PARTITION if there is none
+* every broker answers for itself, and moves its replica to the directory
+* a path that is none of its directories is LOG_DIR_NOT_FOUND, also one that leads to the same place
+* a partition whose replicas are elsewhere is REPLICA_NOT_AVAILABLE, and UNKNOWN_TOPIC_OR_PARTITION if there is none;
+  when its replica comes here, it is made in that directory
 * of a partition that is named for several directories the last one counts
 
 Version notes: 2 is flexible.
+
+Deliberate difference: a replica has moved before the answer is given, so there is no future replica that catches up,
+and `replica.alter.log.dirs.io.max.bytes.per.second` has no effect.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ErrorCode
-from broker_sim.handlers.cluster.describe_log_dirs import log_directory_name
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.hash_order.hash_codes import INT_MASK, java_hash_code
 from broker_sim.hash_order.scala_order import group_by_order, mutable_map_order
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -41,7 +44,7 @@ def handle_alter_replica_log_dirs(
     context: RequestContext,
     respond: Callable[[messages.AlterReplicaLogDirsResponse], None],
 ) -> None:
-    """Check the directory of each replica; none of them moves."""
+    """Move each replica to its directory."""
     paths = {
         TopicPartition(topic.name, number): directory.path
         for directory in request.dirs
@@ -67,14 +70,21 @@ def handle_alter_replica_log_dirs(
 def _error_of(broker: BrokerServices, key: TopicPartition, path: str) -> ErrorCode:
     if len(f"{key.topic}-{key.partition}") + FUTURE > LONGEST_NAME:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    if path != log_directory_name(broker.logs):
+    if path not in broker.logs.names:
         return ErrorCode.LOG_DIR_NOT_FOUND
     partition = broker.replica_manager.get_partition_or_error(key)
-    if not isinstance(partition, ErrorCode):
-        return ErrorCode.NONE
+    if partition in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        broker.logs.preferred[key] = path
     if partition is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         return ErrorCode.REPLICA_NOT_AVAILABLE
-    return partition
+    if isinstance(partition, ErrorCode):
+        return partition
+    if broker.logs.directory_of(key) != path:
+        try:
+            broker.logs.move(key, path)
+        except ApiError as error:
+            return error.error_code
+    return ErrorCode.NONE
 
 
 def _hash_of(key: TopicPartition) -> int:

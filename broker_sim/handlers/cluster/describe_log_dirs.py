@@ -3,23 +3,22 @@
 Mirrors `KafkaApis.handleDescribeLogDirsRequest` and `ReplicaManager.describeLogDirs`.
 
 Behaviour:
-* every broker answers for itself: it has one log directory, and no log moves to another one
+* every broker answers for itself, with each of its log directories in the order of `log.dirs`
 * without topics in the request all logs are described; a partition that is not here is left out
-* the lag is that of a log which moves to another directory, so it is 0; -1 for a log without a replica
+* the lag of a log is 0, as a move is over before its answer; -1 for a log without a replica
 * a directory that cannot be looked at is KAFKA_STORAGE_ERROR, without logs
 
 Version notes: 2 is flexible, 3 adds an error code (before, a client without the right gets no directory),
 4 the total and the usable size of the disk (KIP-827), 5 whether the directory is cordoned, which it never is here.
 
-Deliberate differences: logs in memory have a directory called `/memory`, and a disk as
-large as the memory that all logs of the cluster may take. A log that has failed is left out, and the others of
+Deliberate differences: logs in memory have directories that are only names, those of `log.dirs` or `/memory`, and a
+disk as large as the memory that all logs of the cluster may take. A log that has failed is left out, and the others of
 its directory are described; in Kafka the whole directory is offline then.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.partition_errors import injected_error
@@ -30,13 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.handlers.context import BrokerServices, RequestContext
-    from broker_sim.log import LogManager, PartitionLog
+    from broker_sim.log import PartitionLog
 
 NOT_KNOWN = -1
 Directory = messages.DescribeLogDirsResponse.DescribeLogDirsResult
 Topic = messages.DescribeLogDirsResponse.DescribeLogDirsTopic
 Partition = messages.DescribeLogDirsResponse.DescribeLogDirsPartition
-MEMORY: Final = "/memory"
 
 
 def handle_describe_log_dirs(
@@ -44,26 +42,28 @@ def handle_describe_log_dirs(
     context: RequestContext,
     respond: Callable[[messages.DescribeLogDirsResponse], None],
 ) -> None:
-    """Describe the log directory of this broker, with the logs of the partitions that are asked for."""
+    """Describe the log directories of this broker, with the logs of the partitions that are asked for."""
     broker = context.broker
     logs = list(broker.logs.logs)
     if request.topics is not None:
         keys = {TopicPartition(topic.topic, number) for topic in request.topics for number in topic.partitions}
         logs = [log for log in logs if log.topic_partition in keys]
     error_code = injected_error(context, "")
-    directory = Directory(error_code, log_directory_name(broker.logs)) if error_code else _describe(broker, logs)
-    respond(messages.DescribeLogDirsResponse(results=[directory]))
+    directories = [
+        Directory(error_code, name) if error_code else _describe(broker, name, logs) for name in broker.logs.names
+    ]
+    respond(messages.DescribeLogDirsResponse(results=directories))
 
 
-def _describe(broker: BrokerServices, logs: list[PartitionLog]) -> Directory:
-    name = log_directory_name(broker.logs)
+def _describe(broker: BrokerServices, name: str, logs: list[PartitionLog]) -> Directory:
     try:
-        space = broker.logs.space()
+        space = broker.logs.space(name)
     except OSError:
         return Directory(ErrorCode.KAFKA_STORAGE_ERROR, name)
     topics: dict[str, Topic] = {}
     partitions = broker.replica_manager.partitions
-    for log in sorted(logs, key=lambda each: each.topic_partition):
+    present = (log for log in logs if broker.logs.directory_of(log.topic_partition) == name)
+    for log in sorted(present, key=lambda each: each.topic_partition):
         topic, number = log.topic_partition
         described = topics.setdefault(topic, Topic(topic))
         lag = 0 if log.topic_partition in partitions else NOT_KNOWN
@@ -71,9 +71,3 @@ def _describe(broker: BrokerServices, logs: list[PartitionLog]) -> Directory:
     return Directory(
         ErrorCode.NONE, name, list(topics.values()), total_bytes=space.total_bytes, usable_bytes=space.usable_bytes
     )
-
-
-def log_directory_name(logs: LogManager) -> str:
-    """Return the absolute path of the log directory, `/memory` for logs in memory."""
-    directory = logs.directory
-    return MEMORY if directory is None else str(Path(str(directory.path)).absolute())

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DELETED_SUFFIX: Final = ".deleted"
 DELETE_DIR_SUFFIX: Final = "-delete"
+FUTURE_DIR_SUFFIX: Final = "-future"
 LONGEST_NAME: Final = 255
 DEFAULT_DELAY_MS: Final = 60_000
 LONGEST_DELAY_MS: Final = 1 << 40

@@ -31,7 +31,7 @@ from broker_sim.log.storage.checkpoint_files import (
     replace_file,
     write_lines,
 )
-from broker_sim.log.storage.deletions import delete_dir
+from broker_sim.log.storage.deletions import DELETED_SUFFIX, FUTURE_DIR_SUFFIX, delete_dir
 from broker_sim.log.storage.file_batches import FileBatches
 from broker_sim.log.storage.file_system import NS_PER_MS
 from broker_sim.log.storage.guard import StorageGuard
@@ -57,7 +57,7 @@ from broker_sim.log.storage.log_loader import (
     open_unread,
     plan_segments,
 )
-from broker_sim.log.storage.segment_file import CLOSED_AND_DAMAGED, SegmentFile, write_synced
+from broker_sim.log.storage.segment_file import CLOSED_AND_DAMAGED, SegmentFile, copy_synced, write_synced
 from broker_sim.log.storage.snapshot_files import SnapshotFiles
 from broker_sim.protocol.record_batch import NO_TIMESTAMP
 from broker_sim.runtime.event_log import get_logger
@@ -94,7 +94,6 @@ class FileStorage(LogStorage):
         was_closed: bool = False,
     ) -> None:
         """Open an existing directory; without `was_closed` all above the recovery point is verified."""
-        self.directory = directory
         self.high_watermark = high_watermark
         self.log_start_offset = log_start_offset
         self.recovery_point = recovery_point
@@ -110,7 +109,12 @@ class FileStorage(LogStorage):
         self._sealed: tuple[int, int] | None = None
         """Base and end offset of the last segment if its index files are up to date; an empty one has none."""
         self._guard = StorageGuard(directory)
-        self.snapshots: SnapshotFiles = SnapshotFiles(directory, self._guard)
+        self.snapshots: SnapshotFiles = SnapshotFiles(self._guard)
+
+    @property
+    def directory(self) -> StoragePath:
+        """The directory of the log's files."""
+        return self._guard.directory
 
     def watch(self, on_failed: Callable[[], object]) -> None:
         """Call `on_failed()` with the first error of a file; all files are closed before."""
@@ -349,6 +353,32 @@ class FileStorage(LogStorage):
             return
         for file in self._segment_files.values():
             file.deleted(doomed / file.path.name)
+        self._deletions.delete_directory(doomed)
+
+    def move_to(self, path: StoragePath) -> None:
+        """Copy the log to that path of another directory, and delete it here. Raises OSError.
+
+        A copy that fails is removed, and the log stays. The last step renames the copy, which is a log as soon as
+        there is no other one: a kill loses neither.
+        """
+        future = path.with_name(f"{path.name}.{0:032x}{FUTURE_DIR_SUFFIX}")
+        try:
+            future.mkdir()
+            for file in self.directory.iterdir():
+                if not file.name.endswith(DELETED_SUFFIX):
+                    copy_synced(self._files, file, future / file.name)
+        except OSError:
+            with suppress(OSError):
+                self._files.remove_tree(future)
+            raise
+        self.close()
+        doomed = delete_dir(self.directory)
+        self.directory.rename(doomed)
+        future.rename(path)
+        self._files.sync(path / PARTITION_METADATA)
+        self._guard.directory = path
+        for segment in self._segment_files.values():
+            segment.path = path / segment.path.name
         self._deletions.delete_directory(doomed)
 
     def _sync(self, base_offset: int) -> None:

@@ -29,10 +29,10 @@ log = get_logger(__name__)
 class StorageGuard:
     """Whether the files of one log can be used. Thread rule: only the scheduler's thread."""
 
-    __slots__ = ("_directory", "is_failed", "on_failed")
+    __slots__ = ("directory", "is_failed", "on_failed")
 
     def __init__(self, directory: StoragePath) -> None:
-        self._directory = directory
+        self.directory = directory
         self.is_failed = False
         self.on_failed: Callable[[], object] = lambda: None
 
@@ -48,16 +48,16 @@ class StorageGuard:
     def check(self) -> None:
         """Raise KAFKA_STORAGE_ERROR if the files have failed before."""
         if self.is_failed:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log {self._directory} is offline")
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log {self.directory} is offline")
 
     def failed(self, action: str, error: OSError) -> ApiError:
         """Take the log offline; return the error to raise."""
         why = error.strerror or str(error)
         if not self.is_failed:
             self.is_failed = True
-            log.error("log_offline", directory=str(self._directory), action=action, why=why)
+            log.error("log_offline", directory=str(self.directory), action=action, why=why)
             self.on_failed()
-        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot {action} in {self._directory}: {why}")
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot {action} in {self.directory}: {why}")
 
 
 @contextmanager

@@ -104,18 +104,20 @@ class IndexEntries:
 class MappedIndex:
     """One index file of a segment, opened with its first use."""
 
-    __slots__ = ("_entry", "_files", "_path", "_suffix")
+    __slots__ = ("_entry", "_files", "_log_path", "_path", "_suffix")
 
     def __init__(self, files: FileSystem, suffix: str, entry: Struct) -> None:
         self._files = files
         self._suffix = suffix
         self._entry = entry
         self._path: StoragePath | None = None
+        self._log_path: StoragePath | None = None
 
     def entries(self, log_path: StoragePath) -> IndexEntries:
         """Return the entries beside that `.log` file. Raises IndexMismatchError if they are lost."""
         path = self._path
-        if path is None:
+        if path is None or self._log_path is not log_path:
+            self._log_path = log_path
             path = self._path = log_path.with_suffix(self._suffix)
         try:
             content = self._files.map(path)

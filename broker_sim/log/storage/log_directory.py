@@ -9,6 +9,7 @@ recovery-point-offset-checkpoint     the offset up to which each log is on the d
 cleaner-offset-checkpoint            the offset up to which each compacted log is clean
 topic-0/, topic-1/, ...              the logs
 topic-2.5b2bfb1a...-delete/          a deleted log, whose files are removed later
+topic-3.00000000...-future/          a log that is being copied here from another directory
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from broker_sim.log.storage.checkpoint_files import (
     replace_file,
     write_offsets,
 )
-from broker_sim.log.storage.deletions import DELETE_DIR_SUFFIX, DelayedDeletions
+from broker_sim.log.storage.deletions import DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, DelayedDeletions
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -36,7 +37,7 @@ from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.system import close_descriptor, open_descriptor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
 
@@ -59,16 +60,26 @@ class LogDirectoryError(ConfigError):
 class LogDirectory:
     """One broker's directory, locked until `close`."""
 
-    def __init__(self, path: StoragePath, cluster_id: str, broker_id: int, files: FileSystem | None = None) -> None:
+    def __init__(
+        self,
+        path: StoragePath,
+        cluster_id: str,
+        broker_id: int,
+        files: FileSystem | None = None,
+        beside: LogDirectory | None = None,
+    ) -> None:
         """Open or create the directory.
 
-        `files` is a simulated disk, which is not locked (default: the machine's file system).
+        `files` is a simulated disk, which is not locked (default: the machine's file system). `beside` is another
+        directory of the same broker: both share their open files and deletions, so that logs can move.
         Raises `LogDirectoryError` for one that is in use or another broker's, and OSError.
         """
         self.path = path
-        self.files = OpenFiles() if files is None else files
-        self.deletions = DelayedDeletions(self.files)
+        self.deletions: DelayedDeletions = (
+            DelayedDeletions(files or OpenFiles()) if beside is None else beside.deletions
+        )
         """The files of deleted logs and segments, which are removed later."""
+        self.files = self.deletions.files
         path.mkdir(parents=True, exist_ok=True)
         self._lock = lock_directory(path) if files is None else None
         try:
@@ -136,6 +147,8 @@ class LogDirectory:
             if directory.name.endswith(DELETE_DIR_SUFFIX):
                 self.deletions.delete_directory(directory)
                 continue
+            if directory.name.endswith(FUTURE_DIR_SUFFIX):
+                continue
             metadata = directory / PARTITION_METADATA
             with suppress(OSError):  # it exists, but cannot be read
                 if not metadata.exists():
@@ -157,15 +170,25 @@ class LogDirectory:
 
     def new_log(self, topic_partition: TopicPartition) -> FileStorage:
         """Return the files of a new log; call `create` on them."""
-        return FileStorage(self._log_path(topic_partition), self.deletions)
+        return FileStorage(self.log_path(topic_partition), self.deletions)
 
-    def _log_path(self, topic_partition: TopicPartition) -> StoragePath:
+    def finish_moves(self, is_elsewhere: Callable[[str], bool]) -> None:
+        """Make a log of each copy that a killed broker left behind; delete it if the log `is_elsewhere`, by name."""
+        for directory in list(self.path.glob(f"*{FUTURE_DIR_SUFFIX}")):
+            name = directory.name.rpartition(".")[0]
+            if is_elsewhere(name):
+                self.files.remove_tree(directory)
+            else:
+                directory.rename(self.path / name)
+
+    def log_path(self, topic_partition: TopicPartition) -> StoragePath:
+        """Return the path of that log in this directory."""
         return self.path / f"{topic_partition.topic}-{topic_partition.partition}"
 
     def open_log(self, topic_partition: TopicPartition) -> FileStorage:
         """Return the files of an existing log."""
         return FileStorage(
-            self._log_path(topic_partition),
+            self.log_path(topic_partition),
             self.deletions,
             high_watermark=self._high_watermarks.get(topic_partition, 0),
             log_start_offset=self._log_starts.get(topic_partition, 0),

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 CLOSED_AND_DAMAGED: Final = "closed-and-damaged"
 
+COPY_BYTES: Final = 1024 * 1024
+"""Number of bytes of a file that are copied at once."""
+
 VIEW_BYTES: Final = 64 * 1024
 """Smallest size of a view; smaller ranges are read, which is faster."""
 
@@ -114,6 +117,14 @@ class SegmentFile:
         with suppress(OSError):
             (self.path.parent / CLOSED_AND_DAMAGED).touch()
         return self._guard.failed(f"read {self.path.name}", OSError(errno.EIO, f"{self.path.name} {damage}"))
+
+
+def copy_synced(files: FileSystem, source: StoragePath, target: StoragePath) -> None:
+    """Copy a file with its modification time, and sync the copy. Raises OSError."""
+    status = source.stat()
+    positions = range(0, status.st_size, COPY_BYTES)
+    chunks = (files.read(source, COPY_BYTES, position) for position in positions)
+    write_synced(files, target, chunks, status.st_mtime_ns)
 
 
 def write_synced(files: FileSystem, path: StoragePath, batches: Iterable[bytes], modified_ns: int) -> None:

@@ -95,10 +95,9 @@ def _entry(
 class SnapshotFiles(MutableMapping[int, list[ProducerStateEntry]]):
     """Snapshots by offset, which are read from their files; only the offsets are kept in memory."""
 
-    def __init__(self, directory: StoragePath, guard: StorageGuard) -> None:
-        """Begin without snapshots; `guard` is that of the log."""
+    def __init__(self, guard: StorageGuard) -> None:
+        """Begin without snapshots; `guard` is that of the log, and knows the directory."""
         self._offsets: set[int] = set()
-        self._directory = directory
         self._guard = guard
         self.knows_of_transactions = False
         """Whether a loaded snapshot has a producer with an open or an ended transaction."""
@@ -153,7 +152,7 @@ class SnapshotFiles(MutableMapping[int, list[ProducerStateEntry]]):
         return len(self._offsets)
 
     def _path(self, offset: int) -> StoragePath:
-        return self._directory / f"{offset:020d}{SNAPSHOT_SUFFIX}"
+        return self._guard.directory / f"{offset:020d}{SNAPSHOT_SUFFIX}"
 
 
 def _had_transaction(entry: ProducerStateEntry) -> bool:

@@ -10,7 +10,9 @@ OLD_ID, NEW_ID = b"a" * 16, b"b" * 16
 
 @pytest.fixture
 def logs(clock, log_directory):
-    return LogManager(clock, ProducerStateManagerConfig(1000), directory=log_directory)
+    return LogManager(
+        clock, ProducerStateManagerConfig(1000), directories=() if log_directory is None else [log_directory]
+    )
 
 
 @pytest.fixture
@@ -68,8 +70,8 @@ def test_silent_producers_expire_in_every_log(logs, log, producer_batch, clock):
 def test_space_for_logs_in_memory_is_what_their_limit_leaves(clock, batch):
     memory = MemoryAccount(1_000)
     logs = LogManager(clock, memory=memory)
-    assert logs.space() == (1_000, 1_000)
+    assert logs.space("/memory") == (1_000, 1_000)
     logs.get_or_create(KEY, OLD_ID, TopicConfig()).append_as_leader(batch(5), 0)
-    assert logs.space() == (1_000, 1_000 - memory.used_bytes)
+    assert logs.space("/memory") == (1_000, 1_000 - memory.used_bytes)
     memory.limit_bytes = 10
-    assert logs.space() == (10, 0)
+    assert logs.space("/memory") == (10, 0)

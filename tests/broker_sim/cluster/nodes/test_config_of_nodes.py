@@ -16,9 +16,9 @@ def told(caplog):
 
 
 def test_configurations_without_effect_are_logged_once_with_their_names(told):
-    VirtualCluster(3, configs={"log.dirs": "/logs", "num.partitions": "3", "log.preallocate": "true"})
+    VirtualCluster(3, configs={"log.dir": "/logs", "num.partitions": "3", "log.preallocate": "true"})
     (event,) = told()
-    assert "['log.dirs', 'log.preallocate']" in event
+    assert "['log.dir', 'log.preallocate']" in event
     assert "num.partitions" not in event
 
 

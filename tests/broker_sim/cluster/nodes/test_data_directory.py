@@ -38,6 +38,18 @@ def test_broker_that_is_killed_and_started_again_serves(tmp_path):
         assert topics_of(cluster) == {"t": 1}
 
 
+def test_logs_are_in_several_directories_and_are_found_again(tmp_path):
+    options = {"data_dir": tmp_path, "configs": {"log.dirs": "/a,/b", **SHORT_SESSION}}
+    with Cluster(1, topics=["t:3:1"], **options) as cluster:
+        cluster.kill(1)
+        cluster.start(1)
+        cluster.wait_until_in_sync()
+    logs = [sorted(path.name for path in tmp_path.glob(f"{name}/t-*")) for name in ("broker-1", "broker-1-2")]
+    assert logs == [["t-0", "t-2"], ["t-1"]]
+    with Cluster(1, **options) as cluster:
+        assert topics_of(cluster) == {"t": 3}
+
+
 def test_deleted_topic_goes_after_its_delay(tmp_path, monkeypatch):
     def called(owner, name):
         function, event = getattr(owner, name), threading.Event()
@@ -190,7 +202,7 @@ def test_directory_is_whole_again_only_when_the_logs_were_looked_at(tmp_path):
     directory = DataDirectory(tmp_path)
     directory.open()
     directory.begin(MetadataImage(0, "cluster"))
-    directory.open_logs([1], "cluster")
+    directory.open_logs({1: 1}, "cluster")
     directory.metadata.close(is_whole=False)
     directory.close()
     for is_seen in (False, True):
@@ -198,7 +210,7 @@ def test_directory_is_whole_again_only_when_the_logs_were_looked_at(tmp_path):
         directory.open()
         assert not directory.restored.is_whole
         directory.begin(directory.restored.image)
-        logs = LogManager(VirtualClock(), directory=directory.open_logs([1], "cluster")[1])
+        logs = LogManager(VirtualClock(), directories=directory.open_logs({1: 1}, "cluster")[1])
         if is_seen:
             directory.skip_known_producer_ids(1, logs)
         directory.close()
@@ -208,7 +220,7 @@ def test_directory_is_whole_again_only_when_the_logs_were_looked_at(tmp_path):
 def test_directory_of_brokers_without_their_metadata_names_the_missing_file(tmp_path):
     directory = DataDirectory(tmp_path)
     directory.open()
-    directory.open_logs([1], "cluster")
+    directory.open_logs({1: 1}, "cluster")
     directory.close()
     with pytest.raises(ConfigError, match=r"controller\.metadata is missing, but there is broker-1"):
         DataDirectory(tmp_path).open()
@@ -219,7 +231,7 @@ def test_full_disk_at_the_start_is_told_with_the_place_and_what_to_do(tmp_path, 
     directory = DataDirectory(tmp_path / "data")
     steps = {
         "open": directory.open,
-        "open_logs": lambda: directory.open_logs([1], "cluster"),
+        "open_logs": lambda: directory.open_logs({1: 1}, "cluster"),
         "begin": lambda: directory.begin(MetadataImage(0, "cluster")),
     }
     for name, do in steps.items():

@@ -105,7 +105,7 @@ def test_ids_that_only_logs_know_are_kept_by_a_start_that_gives_none(tmp_path):
 
 def test_ids_that_only_logs_of_an_absent_broker_know_are_not_given_again(tmp_path, monkeypatch):
     def highest(logs):
-        return FIRST_ID_NOT_KNOWN - 1 if logs.directory.path.name == "broker-2" else -1
+        return FIRST_ID_NOT_KNOWN - 1 if logs.directories[0].path.name == "broker-2" else -1
 
     monkeypatch.setattr(data_directory, "highest_producer_id", highest)
     asyncio.run(open_and_close(tmp_path, brokers=2))

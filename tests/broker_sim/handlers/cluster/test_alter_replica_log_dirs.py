@@ -1,15 +1,18 @@
-"""AlterReplicaLogDirs: a replica may stay in the one directory of its broker; answers as Kafka 4.3.1 gives them."""
+"""AlterReplicaLogDirs: replicas move between the directories of a broker; answers as Kafka 4.3.1 gives them."""
 
 import pytest
 
+from broker_sim.cluster.virtual.virtual_client import produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.error_answers import whole_answer
 from broker_sim.log import DiskOptions
 from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.protocol.messages import AlterReplicaLogDirsRequest
+from broker_sim.protocol.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+from broker_sim.protocol.records import build_batch
 
 HERE, NOWHERE = "/memory", "/no/such/directory"
+A, B = "/first/directory", "/second"
 NONE = ErrorCode.NONE
 NO_DIRECTORY = ErrorCode.LOG_DIR_NOT_FOUND
 ELSEWHERE = ErrorCode.REPLICA_NOT_AVAILABLE
@@ -113,3 +116,56 @@ def test_request_that_fails_as_a_whole_tells_of_each_partition_as_asked():
     error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     response = whole_answer(ApiKey.ALTER_REPLICA_LOG_DIRS, request, 2, error)
     assert rows(response) == [("b", [(1, error), (0, error)]), ("a", [(0, error)]), ("b", [(1, error)])]
+
+
+class TwoDirectories(Replicas):
+    """The same with two log directories on each broker."""
+
+    def __init__(self):
+        super().__init__(configs={"log.dirs": f"{A},{B}"})
+
+    def ask(self, request, version):
+        pending = self.client.send(1, request, version)
+        self.cluster.run_until(lambda: pending.done, 60_000)
+        return pending.response
+
+    def described(self):
+        """Return size, lag and whether it is a future replica, by directory and partition."""
+        return {
+            each.log_dir: {
+                (topic.name, row.partition_index): (row.partition_size, row.offset_lag, row.is_future_key)
+                for topic in each.topics
+                for row in topic.partitions
+            }
+            for each in self.ask(DescribeLogDirsRequest(None), 5).results
+        }
+
+    def partitions(self):
+        return {path: list(rows) for path, rows in self.described().items()}
+
+
+@pytest.fixture
+def two_directories():
+    return TwoDirectories()
+
+
+def test_replicas_are_spread_over_the_directories_and_move(two_directories):
+    assert two_directories.partitions() == {A: [("t", 0)], B: [("t", 1)]}
+    assert two_directories.alter((B, {"t": [0]})) == [("t", [(0, NONE)])]
+    assert two_directories.partitions() == {A: [], B: [("t", 0), ("t", 1)]}
+    assert two_directories.alter((A, {"t": [0, 1]})) == [("t", [(1, NONE), (0, NONE)])]
+    assert two_directories.partitions() == {A: [("t", 0), ("t", 1)], B: []}
+
+
+def test_moved_replica_is_written_and_described(two_directories):
+    batch = build_batch([b"value"])
+    two_directories.ask(produce_request(("t", 0), batch=batch), 9)
+    two_directories.alter((B, {"t": [0]}))
+    two_directories.ask(produce_request(("t", 0), batch=batch), 9)
+    assert two_directories.described()[B]["t", 0] == (2 * len(batch), 0, False)
+
+
+def test_coming_replica_is_made_in_its_directory(two_directories):
+    assert two_directories.alter((A, {"new": [0, 1, 2]})) == [("new", [(0, UNKNOWN), (1, UNKNOWN), (2, UNKNOWN)])]
+    two_directories.cluster.create_topic("new", assignments={number: [1, 2] for number in range(3)})
+    assert two_directories.partitions()[A] == [("new", 0), ("new", 1), ("new", 2), ("t", 0)]

@@ -108,11 +108,11 @@ def test_simulated_disk_without_bound_has_no_size():
 @pytest.fixture
 def on_disk(broker, tmp_path):
     """Return broker 1 with a log in a directory, but without its replica."""
-    broker.logs = LogManager(broker.clock, directory=LogDirectory(tmp_path / "logs", "cluster", 1))
+    broker.logs = LogManager(broker.clock, directories=[LogDirectory(tmp_path / "logs", "cluster", 1)])
     key = TopicPartition("t", 0)
     broker.logs.get_or_create(key, b"i" * 16, TopicConfig()).append_as_leader(BATCH, 0)
     yield broker
-    broker.logs.directory.close()
+    broker.logs.directories[0].close()
 
 
 def describe(broker):

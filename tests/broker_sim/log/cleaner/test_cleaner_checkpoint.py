@@ -25,7 +25,7 @@ class Machine:
 
     def start(self):
         self.directory = LogDirectory(self.path, "cluster", 1)
-        self.logs = LogManager(self.clock, directory=self.directory)
+        self.logs = LogManager(self.clock, directories=[self.directory])
         self.logs.recover()
         self.manager = self.logs.cleaner
         for key in (KEY, OTHER):

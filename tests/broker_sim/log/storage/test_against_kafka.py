@@ -66,7 +66,7 @@ def written(tmp_path):
     """A closed directory of ours, and the log as it was."""
     clock = VirtualClock(wall_start_ms=START_MS)
     directory = LogDirectory(tmp_path / "broker-1", "cluster", 1)
-    logs = LogManager(clock, UNVERIFIED, directory=directory)
+    logs = LogManager(clock, UNVERIFIED, directories=[directory])
     log = logs.get_or_create(KEY, bytes(range(16)), CONFIG)
     write(log, clock)
     logs.shutdown(1)

@@ -47,7 +47,7 @@ def written(tmp_path_factory):
 def open_logs(path):
     directory = LogDirectory(path, "cluster", 1)
     unverified = ProducerStateManagerConfig(86_400_000, False)
-    logs = LogManager(VirtualClock(wall_start_ms=1_000_000), unverified, directory=directory)
+    logs = LogManager(VirtualClock(wall_start_ms=1_000_000), unverified, directories=[directory])
     logs.recover()
     return directory, logs
 
@@ -162,7 +162,7 @@ def check_served(logs, state, caplog, path, pattern):
     if pattern == "topic-0/*.log":
         if log.log_end_offset < state["offsets"][2]:
             assert "log_truncated" in caplog.text
-            assert not logs.directory.clean_shutdown_epoch  # there it is refused, never cut
+            assert not logs.directories[0].clean_shutdown_epoch  # there it is refused, never cut
         for found in batches_of(log):
             offset = parse_header(found).base_offset
             assert is_valid(found) or offset < log.storage.recovery_point

@@ -31,7 +31,7 @@ class Machine:
 
     def start(self):
         self.directory = LogDirectory(self.path, "cluster", 1)
-        self.logs = LogManager(self.scheduler.clock, directory=self.directory)
+        self.logs = LogManager(self.scheduler.clock, directories=[self.directory])
         self.process = Process("broker-1", self.scheduler)
         self.logs.recover()
         self.logs.startup(self.process.call_later, BROKER_CONFIG)

@@ -24,7 +24,7 @@ def clock():
 @pytest.fixture
 def logs(tmp_path, clock):
     directory = LogDirectory(tmp_path, "cluster", 1)
-    yield LogManager(clock, directory=directory)
+    yield LogManager(clock, directories=[directory])
     directory.close()
 
 
@@ -98,7 +98,7 @@ def test_truncation_is_checkpointed_at_once(logs, cut):
         log.append_as_leader(BATCH, 0)
     log.roll()
     logs.checkpoint_offsets()
-    file = logs.directory.path / RECOVERY_POINTS
+    file = logs.directories[0].path / RECOVERY_POINTS
     assert read_offsets(file) == {KEY: 3}
     log.truncate_to(3)
     if cut == "whole":
@@ -118,7 +118,7 @@ def test_segment_that_ends_where_it_did_before_a_truncation_is_synced_again(logs
     log.append_as_leader(build_batch([Record(b"other", timestamp=1_000_500)]), 1)
     log.roll()
     assert log.storage.recovery_point == 2
-    times = logs.directory.path / "topic-0" / f"{0:020d}.timeindex"
+    times = logs.directories[0].path / "topic-0" / f"{0:020d}.timeindex"
     assert times.read_bytes() == (1_000_500).to_bytes(8) + (1).to_bytes(4)
 
 
@@ -126,4 +126,4 @@ def test_truncation_above_the_recovery_point_writes_no_checkpoint(logs):
     log = new_log(logs)
     log.append_as_leader(BATCH, 0)
     log.truncate_to(0)
-    assert not (logs.directory.path / RECOVERY_POINTS).exists()
+    assert not (logs.directories[0].path / RECOVERY_POINTS).exists()

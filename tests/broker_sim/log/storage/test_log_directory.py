@@ -202,14 +202,14 @@ def test_long_start_tells_each_second_how_many_logs_are_open(path, monkeypatch, 
         return real(self, *arguments)
 
     directory = LogDirectory(path, "cluster", 1)
-    logs = LogManager(clock, directory=directory)
+    logs = LogManager(clock, directories=[directory])
     for number in range(7):
         logs.get_or_create(TopicPartition("topic", number), bytes(16), TopicConfig())
     directory.close()
     monkeypatch.setattr(LogManager, "_open_files", slow)
     with caplog.at_level("INFO"):
         directory = LogDirectory(path, "cluster", 1)
-        LogManager(clock, directory=directory)
+        LogManager(clock, directories=[directory])
     directory.close()
     told = [line for line in caplog.text.splitlines() if "logs_opened" in line]
     assert ["logs=3 of=7" in told[0], "logs=6 of=7" in told[1]] == [True, True]

@@ -38,7 +38,7 @@ class Disk:
 
     def start(self):
         self.directory = LogDirectory(self.path, "cluster", 1)
-        self.logs = LogManager(VirtualClock(wall_start_ms=1_000_000), directory=self.directory)
+        self.logs = LogManager(VirtualClock(wall_start_ms=1_000_000), directories=[self.directory])
         self.logs.on_offline = self.offline.append
         self.logs.recover()
 

@@ -47,7 +47,7 @@ class Machine:
     def start(self):
         self.directory = LogDirectory(self.path, "cluster", 1)
         unverified = ProducerStateManagerConfig(86_400_000, False)
-        self.logs = LogManager(self.clock, unverified, directory=self.directory)
+        self.logs = LogManager(self.clock, unverified, directories=[self.directory])
         self.logs.recover()
         self.log = self.logs.get_or_create(KEY, TOPIC_ID, CONFIG)
         self.log.update_config(CONFIG)

@@ -200,7 +200,7 @@ def test_errors_are_those_of_a_file_system():
 
 def open_logs(disk):
     return LogManager(
-        VirtualClock(wall_start_ms=1_000_000), directory=LogDirectory(disk.root / "broker-1", "cluster", 1, disk)
+        VirtualClock(wall_start_ms=1_000_000), directories=[LogDirectory(disk.root / "broker-1", "cluster", 1, disk)]
     )
 
 
