@@ -19,7 +19,10 @@ from broker_sim.cli.standard_streams import standard_streams
 __all__ = ["main"]
 
 COMMANDS = {
-    "run": ("broker_sim.cli.run", "Start a cluster and serve until SIGINT or SIGTERM."),
+    "run": (
+        "broker_sim.cli.run",
+        "Start a cluster and serve until SIGINT or SIGTERM, or run a program in virtual time.",
+    ),
     "ctl": ("broker_sim.cli.ctl", "Control and inspect a running cluster."),
     "chaos": ("broker_sim.cli.chaos", "Run a test of an application under faults in virtual time, seed after seed."),
     "simulate": ("broker_sim.cli.simulate", "Run clusters with random faults in virtual time, seed after seed."),

@@ -22,6 +22,7 @@ from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, MOST_FAULTS, Schedule
 from broker_sim.chaos.search import ApplicationTest, NamedTest, NoSuchTestError, SeedOutcome, run_seeds
 from broker_sim.chaos.settings import Settings, settings_by_name
 from broker_sim.cli.logs import logs_on_stderr
+from broker_sim.cli.parameters import WithCommand
 from broker_sim.cli.progress import progress_bar
 from broker_sim.cli.settings_options import settings_options
 from broker_sim.errors import ApiError, ConfigError, MissingExtraError
@@ -47,17 +48,7 @@ NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 
 
-class _WithCommand(click.Command):
-    """A command that keeps the words behind `--` apart, as the parameter `words`; None without `--`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        at = args.index("--") if "--" in args else len(args)
-        rest = super().parse_args(ctx, args[:at])
-        ctx.params["words"] = tuple(args[at + 1 :]) if at < len(args) else None
-        return rest
-
-
-@click.command("chaos", cls=_WithCommand)
+@click.command("chaos", cls=WithCommand)
 @click.argument("test", required=False, metavar="MODULE:FUNCTION | [--virtual] -- COMMAND...")
 @click.option(
     "--seed",

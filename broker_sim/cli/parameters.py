@@ -17,6 +17,17 @@ USERS_VARIABLE = "BROKER_SIM_USERS"
 Command = TypeVar("Command", bound="Callable[..., object]")
 
 
+class WithCommand(click.Command):
+    """A command that keeps the words behind `--` apart, as the parameter `words`; None without `--`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse what is before `--`."""
+        at = args.index("--") if "--" in args else len(args)
+        rest = super().parse_args(ctx, args[:at])
+        ctx.params["words"] = tuple(args[at + 1 :]) if at < len(args) else None
+        return rest
+
+
 def control_options(command: Command) -> Command:
     """Add the options for the address of the control port: parameters `url` and `token`."""
     for option in (

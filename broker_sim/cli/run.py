@@ -15,7 +15,7 @@ import random
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 from broker_sim_purgatory import compiled
@@ -24,6 +24,7 @@ from broker_sim.cli.ending import Ending
 from broker_sim.cli.logs import FORMATS, LEVELS, logs_on_stderr
 from broker_sim.cli.parameters import (
     USERS_VARIABLE,
+    WithCommand,
     check_topics,
     parse_broker_configs,
     parse_configs,
@@ -81,7 +82,13 @@ class _Options(NamedTuple):
     until_stdin_closes: bool
 
 
-@click.command("run")
+@click.command("run", cls=WithCommand)
+@click.option(
+    "--virtual",
+    "is_virtual",
+    is_flag=True,
+    help="Run COMMAND, written behind --, in virtual time beside a cluster of its own; exit with its exit code.",
+)
 @click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True)
 @click.option(
     "--first-broker-id",
@@ -237,12 +244,25 @@ class _Options(NamedTuple):
     show_default=True,
     help="Format of the lines on stderr.",
 )
-def command(*, log_level: str, log_format: str, control_token_file: str | None, **options: Any) -> None:
+def command(
+    *,
+    is_virtual: bool,
+    words: Sequence[str] | None,
+    log_level: str,
+    log_format: str,
+    control_token_file: str | None,
+    **options: Any,
+) -> None:
     """Start a cluster and serve until SIGINT or SIGTERM.
 
     Prints {"bootstrap_servers", "control", "build", "pid", "memory_limit_bytes"} as one line of JSON when it is ready;
     build tells whether the purgatory is native or pure. With several listeners, "listeners" has the servers of each.
+
+    With --virtual -- COMMAND an unmodified program runs in virtual time instead, and finds the cluster in
+    KAFKA_BOOTSTRAP_SERVERS. The same --seed takes the same course, with the same trace on stderr.
     """
+    if is_virtual or words is not None:
+        _run_virtual(words, is_virtual=is_virtual, options=options)
     if options["port"] + options["brokers"] > LAST_PORT + 1:
         raise click.UsageError(
             f"--port {options['port']} is too high for {options['brokers']} brokers: pass a lower one, or 0"
@@ -264,6 +284,19 @@ def command(*, log_level: str, log_format: str, control_token_file: str | None, 
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(_reason(error)) from error
+
+
+def _run_virtual(words: Sequence[str] | None, *, is_virtual: bool, options: Mapping[str, Any]) -> NoReturn:
+    if words is None or not is_virtual:
+        raise click.UsageError("a command in virtual time is run by --virtual -- COMMAND")
+    from broker_sim.cli.run_virtual import OPTIONS, run_program  # noqa: PLC0415 - brokers in real time need none of it
+
+    context = click.get_current_context()
+    for option in context.command.params:
+        source = context.get_parameter_source(name := option.name or "")
+        if name not in {*OPTIONS, "is_virtual", "seed"} and source is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[0]} has no effect in virtual time")
+    sys.exit(run_program(words, options["seed"] or 0, **{name: options[name] for name in OPTIONS}))
 
 
 def _reason(error: OSError) -> str:

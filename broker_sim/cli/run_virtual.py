@@ -1,0 +1,60 @@
+"""`broker-sim run --virtual -- COMMAND`: one run of a program beside a cluster, in virtual time."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from broker_sim.chaos.run import LEAST_MS
+from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
+from broker_sim.errors import ApiError, ConfigError, MissingExtraError
+from broker_sim.runtime.virtual import VirtualRunError, pin_hash_seed, run
+from broker_sim.runtime.virtual.programs import NoVirtualProgramsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker_sim.runtime.virtual import VirtualEventLoop
+
+OPTIONS: Final = ("brokers", "first_broker_id", "topics", "configs", "broker_configs", "as_version")
+"""Options of `broker-sim run` that are arguments of the cluster here too."""
+SIGNALLED: Final = 128
+"""A program that was ended by signal N has the exit code 128 + N, as in a shell."""
+
+
+class _End(NamedTuple):
+    exit_code: int
+    virtual_s: float
+    digest: str
+
+
+def run_program(words: Sequence[str], seed: int, **options: Any) -> int:
+    """Run the program, print what it prints, and on stderr the digest of its run; return its exit code.
+
+    Raises ClickException.
+    """
+    if not words:
+        raise click.UsageError("Missing argument 'COMMAND...' behind --")
+    if words[0] != "python" and shutil.which(words[0]) is None:
+        raise click.UsageError(f"{words[0]}: there is no such command")
+    pin_hash_seed()
+
+    async def main(loop: VirtualEventLoop) -> _End:
+        loop.network.latency_ms = LEAST_MS
+        async with SimulatedCluster(loop, check_invariants=False, **options) as kafka:
+            code = await kafka.start_program(*words, on_output=click.echo).wait()
+            return _End(code, loop.time(), loop.trace.digest())
+
+    try:
+        end = run(main, seed)
+    except (ConfigError, ApiError) as error:
+        raise click.UsageError(str(error)) from None
+    except (VirtualRunError, NoVirtualProgramsError, MissingExtraError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    code = end.exit_code if end.exit_code >= 0 else SIGNALLED - end.exit_code
+    click.echo(
+        f"seed {seed}: exit code {code} after {end.virtual_s:.3f} s of virtual time, trace {end.digest}", err=True
+    )
+    return code
