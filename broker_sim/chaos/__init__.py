@@ -4,6 +4,7 @@ settings        what a search runs: from it follow the marker, options of comman
 search          the search: tests of applications, seed after seed, and what fails made small
 schedule        what is done in one run, as data and as text, drawn from a seed
 run             one run of a test under one schedule
+sightings       what has to be seen in at least one seed of a search
 chaos           what a test is handed: the cluster, its workers, the time in which faults happen
 command         a command of any language in real time
 program_workers a command of any language as workers in virtual time

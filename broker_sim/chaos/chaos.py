@@ -105,6 +105,9 @@ class Chaos:
         self._claims: dict[str, Callable[[], object]] = {}
         self._watchers: list[Callable[[], object]] = []
         self._seen_ns = -1
+        self.seen: dict[str, bool] = {}
+        """Whether this run has seen what `sometimes` and `reached` name."""
+        self._sought: dict[str, Callable[[], object]] = {}
 
     def start(self, main: Callable[..., Coroutine[Any, Any, object]], count: int = 1) -> list[Worker]:
         """Start `count` workers, each a process of its own on a host `worker-1`, `worker-2`, ...
@@ -200,6 +203,34 @@ class Chaos:
         for invariant, condition in self._claims.items():
             if not _asked(condition, invariant, "at every moment, also after the test's last line"):
                 raise InvariantError(invariant, f"at {self._loop.time():g} s")
+
+    def sometimes(self, condition: Callable[[], object], name: str) -> None:
+        """From now on look for a moment in which `condition()` is true: a search in which no seed has one fails.
+
+        It must be quick, and change nothing. It is not called again once it was true.
+        """
+        self.seen.setdefault(name, False)
+        self._sought[name] = condition
+        self.watch(self._seek)
+
+    def _seek(self) -> None:
+        for name, condition in list(self._sought.items()):
+            if _asked(condition, name, "at every moment until it is true"):
+                del self._sought[name]
+                self._saw(name)
+
+    def reached(self, name: str) -> None:
+        """Note that a worker has reached a place in its code: a search in which no seed reaches it fails.
+
+        A place that no seed reaches is noticed if the name is a literal in the test, or in a function of its module.
+        """
+        self._saw(name)
+
+    def _saw(self, name: str) -> None:
+        if not self.seen.get(name):
+            self.seen[name] = True
+            process = PROCESS.get()
+            self.note(process.name if process else "test", f"seen: {name}")
 
     def watch(self, watcher: Callable[[], object]) -> None:
         """Call `watcher()` after the first step of each moment; what it raises ends the run."""

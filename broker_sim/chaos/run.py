@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ from broker_sim.chaos.aiokafka_repairs import REPAIRS, repaired_aiokafka
 from broker_sim.chaos.chaos import Chaos, failure_text, invariant_of
 from broker_sim.chaos.observer import observed
 from broker_sim.chaos.settings import Settings
+from broker_sim.chaos.sightings import places_in
 from broker_sim.chaos.timeline import ORDER, Moment
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.log import DiskOptions
@@ -69,6 +71,9 @@ class Outcome:
     """Points at which the run was not first in, first out."""
     meetings: Meetings | None = None
     """The turns at which another worker or broker could go first, of a run of an exhaustive search."""
+
+    seen: Mapping[str, bool] = field(default_factory=dict)
+    """Whether the run saw what the test's `sometimes` and `reached` name."""
 
     @property
     def text(self) -> str:
@@ -179,6 +184,9 @@ class ScheduledRun(VirtualRun):
 
     def wait_for_test(self, test: Coroutine[Any, Any, object]) -> None:
         """Run the test to its end; raises what it raises."""
+        if inspect.iscoroutine(test) and test.cr_frame is not None:
+            for name in sorted(places_in(test.cr_code, test.cr_frame.f_globals)):
+                self.chaos.seen.setdefault(name, False)
 
         async def main() -> None:
             try:
@@ -231,7 +239,16 @@ class ScheduledRun(VirtualRun):
         invariant = None if error is None else invariant_of(error)
         moments = *self._orders, *(self.chaos.timeline.moments if self._is_open else ())
         return Outcome(
-            self._schedule, digest, virtual_s, moments, invariant, error, self._repairs, deviations, self.meetings
+            self._schedule,
+            digest,
+            virtual_s,
+            moments,
+            invariant,
+            error,
+            self._repairs,
+            deviations,
+            self.meetings,
+            seen=self.chaos.seen if self._is_open else {},
         )
 
 

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from broker_sim.chaos.exploring import Exploration, explore
@@ -165,6 +166,8 @@ class SeedOutcome(NamedTuple):
     cpu_s: float
     summary: Any = None
     """Counts of a random run; None for tests of applications."""
+    seen: Mapping[str, bool] = MappingProxyType({})
+    """Whether the test saw what its `sometimes` and `reached` name."""
 
 
 def run_seeds(searched: Searched[Any], seeds: Iterable[int], jobs: int) -> Iterator[SeedOutcome]:
@@ -188,7 +191,8 @@ def run_seed(searched: Searched[Any], seed: int) -> SeedOutcome:
     began_s = _processor_s()
     outcome = searched.run(searched.draw(seed))
     cpu_s = _processor_s() - began_s
-    return SeedOutcome(seed, outcome.invariant, outcome.text, cpu_s, getattr(outcome, "summary", None))
+    summary, seen = getattr(outcome, "summary", None), getattr(outcome, "seen", {})
+    return SeedOutcome(seed, outcome.invariant, outcome.text, cpu_s, summary, dict(seen))
 
 
 def _processor_s() -> float:

@@ -21,6 +21,7 @@ from broker_sim.chaos.program_workers import ProgramTest, check_of
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, MOST_FAULTS, Schedule, draw_schedule
 from broker_sim.chaos.search import ApplicationTest, NamedTest, NoSuchTestError, SeedOutcome, run_seeds
 from broker_sim.chaos.settings import Settings, settings_by_name
+from broker_sim.chaos.sightings import Sightings
 from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.cli.parameters import WithCommand
 from broker_sim.cli.progress import progress_bar
@@ -116,7 +117,7 @@ def command(
     FUNCTION is `async def test(chaos)`: it starts workers, lets the faults happen, and says what must
     hold then; see docs/chaos/index.md. What its marker `chaos` of pytest says counts here too, unless an option
     says otherwise. Prints for each way to fail the faults that it needs, a time line, and a test to paste. Exit
-    code 1 if any seed failed.
+    code 1 if any seed failed, or none saw what `chaos.sometimes` and `chaos.reached` name.
 
     What stands behind -- is any command, in any language: it is run in real time beside brokers that fail from the
     one schedule of --seed. It finds the cluster in KAFKA_BOOTSTRAP_SERVERS, and its control port in
@@ -288,7 +289,15 @@ def _run_many(
     if json_file is not None:
         json_file.write_text(json.dumps([failure.to_json() for failure in failures], indent=1))
     click.echo(_summary(outcomes, failed))
-    if failed:
+    sightings = Sightings()
+    for outcome in outcomes:
+        sightings.add(outcome.seen)
+    if seen := str(sightings):
+        click.echo(f"seen: {seen}")
+    reason = sightings.failure()
+    if reason is not None:
+        click.echo(reason)
+    if failed or reason is not None:
         sys.exit(1)
 
 

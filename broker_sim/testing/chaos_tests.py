@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.chaos.search import ApplicationTest
+from broker_sim.chaos.sightings import Sightings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,6 +32,8 @@ class MarkedTest(ApplicationTest):
         """The reports of the last run."""
         self.exploration: Exploration | None = None
         """The number of orders that were run, of an exhaustive search."""
+        self.sightings = Sightings()
+        """What the seeds that were run have seen."""
         self._run_once = run_once
 
     def play(self, begin: Begin) -> Outcome | None:
@@ -39,13 +42,17 @@ class MarkedTest(ApplicationTest):
         return outcome
 
     def search(self, seeds: Iterable[int] | None) -> list[pytest.TestReport]:
-        """Run the test until a schedule fails; return the reports of the last run, or of the smallest failure."""
+        """Run the test until a schedule fails; return the reports of the last run, or of the smallest failure.
+
+        Where all have passed, and none has seen what has to be seen in one of them, the last run is one that failed.
+        """
         for passed, schedule in enumerate(self.settings.schedules(seeds)):
             if self.settings.exhaustive and not schedule.deviations:
                 self.exploration = self.explore(schedule)
                 first, before = self.exploration.failure, str(self.exploration)
             else:
                 outcome = self.run(schedule)
+                self.sightings.add(outcome.seen)
                 first, before = outcome if outcome.invariant is not None else None, f"{passed} passed before"
             if first is not None:
                 text = self.shrink(first).in_pytest(before)
@@ -55,4 +62,8 @@ class MarkedTest(ApplicationTest):
                 return self.reports
             if not all(report.passed for report in self.reports):  # skipped, or wrong before it began
                 return self.reports
+        if reason := self.sightings.failure():
+            for report in self.reports:
+                if report.when == "call":
+                    report.outcome, report.longrepr = "failed", f"the seeds passed, but the search fails: {reason}"
         return self.reports

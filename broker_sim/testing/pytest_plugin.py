@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 EXPLORED: Final = "orders_explored"
 """The property of a test's report that says how many orders were run."""
+SEEN: Final = "seen"
+"""The property of a test's report that says in how many seeds was seen what has to be seen in one."""
 _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)
 _PLUGINS: Final = {"broker_sim", "pytest_asyncio"}
 """Packages whose fixtures know themselves where they run."""
@@ -101,12 +103,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print how many orders were run of each exhaustive test that passed; the report of a failure says it itself."""
+    """Print the number of orders of exhaustive tests that passed, and of the seeds that saw what has to be seen."""
     for reports in terminalreporter.stats.values():
         for report in reports:
             if getattr(report, "when", None) == "call":
                 for name, text in report.user_properties:
-                    if name == EXPLORED:
+                    if name in {EXPLORED, SEEN}:
                         terminalreporter.write_line(f"{report.nodeid}: {text}")
 
 
@@ -203,6 +205,8 @@ def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.T
     for report in reports:
         if report.when == "call" and test.exploration is not None:
             report.user_properties.append((EXPLORED, str(test.exploration)))
+        if report.when == "call" and report.passed and (seen := str(test.sightings)):
+            report.user_properties.append((SEEN, f"seen: {seen}"))
     return reports + _tear_down_the_rest(item, nextitem)
 
 

@@ -65,6 +65,18 @@ def test_failure_is_shrunk_told_and_repeated(chaos, tmp_path):
     assert "was written with other options" in other.stderr
 
 
+def test_what_no_seed_has_seen_fails_the_search(chaos, tmp_path):
+    results = tmp_path / "results.jsonl"
+    arguments = ["test_sightings:never_commits", "--duration", "1", "--jobs", "1", "--results", str(results)]
+    chaos(*arguments, "--seeds", "1")
+    for _ in range(2):  # the second time from the file alone
+        done = chaos(*arguments, "--seeds", "2", code=1)
+        passed, seen, failure = done.stdout.splitlines()
+        assert passed.startswith("2 of 2 seeds passed")
+        assert seen == "seen: 'commits' in 0 of 2 seeds"
+        assert failure.startswith("never seen in 2 seeds: 'commits'; run more seeds, ")
+
+
 def test_orders_are_explored_and_the_one_that_fails_repeats(chaos, tmp_path):
     told = tmp_path / "told.json"
     found = chaos("applications:hand_over", "--exhaustive", "--json", str(told), code=1)

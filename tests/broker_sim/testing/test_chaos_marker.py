@@ -86,6 +86,39 @@ PRINTS = """
 """
 
 
+SOMETIMES = """
+    @pytest.mark.chaos(seeds=3, brokers=1, workers=1, duration_s=4, faults={"crash"})
+    async def test_work_is_done(chaos):
+        left, done = list(range(4)), []
+
+        async def main():
+            await work(left, done)
+            if len(done) > 4:
+                chaos.reached("more than there was")
+
+        chaos.start(main)
+        chaos.sometimes(lambda: chaos.workers[0].process is None, "a worker is down")
+        await chaos.faults_over()
+"""
+
+
+def test_search_fails_for_what_no_seed_has_seen_and_a_single_seed_does_not(run_tests):
+    result = run_tests(WORKER + SOMETIMES)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["the seeds passed, but the search fails: never seen in 3 seeds: 'more than there was'; run more seeds, *"]
+    )
+    run_tests(WORKER + SOMETIMES, "--virtual-seed=1").assert_outcomes(passed=1)
+
+
+def test_summary_says_how_many_seeds_have_seen_it(run_tests):
+    result = run_tests(WORKER + SOMETIMES.replace("len(done) > 4", "True"))
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["*::test_work_is_done: seen: 'more than there was' in * of 3 seeds, 'a worker is down' in 3 of 3 seeds"]
+    )
+
+
 def test_only_what_the_last_run_has_printed_and_logged_is_shown(run_tests):
     result = run_tests(WORKER + PRINTS)
     result.assert_outcomes(failed=1)

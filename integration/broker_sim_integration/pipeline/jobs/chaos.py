@@ -11,6 +11,7 @@ test, of other options and of other code stay in the tables, by their `code`, an
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ from pyspark.sql import Window
 from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
 from broker_sim.chaos.search import NamedTest, NoSuchTestError, run_seed
+from broker_sim.chaos.sightings import Sightings
 from broker_sim.errors import ConfigError
 from broker_sim_integration.pipeline.errors import PipelineError
 from broker_sim_integration.pipeline.spark import driver, tables
@@ -45,6 +47,7 @@ OUTCOME: Final = StructType(
         StructField("error", StringType()),
         StructField("faults", LongType()),
         StructField("cpu_s", DoubleType()),
+        StructField("seen", StringType()),
     ]
 )
 SHRUNK: Final = StructType(
@@ -97,6 +100,7 @@ def _run_row(test: NamedTest, row: dict[str, Any]) -> dict[str, Any]:
         "error": outcome.text,
         "faults": len(test.draw(outcome.seed).actions),
         "cpu_s": outcome.cpu_s,
+        "seen": json.dumps(outcome.seen),
     }
 
 
@@ -165,8 +169,19 @@ def summary(outcomes: DataFrame, test: NamedTest) -> DataFrame:
     )
 
 
+def sightings(outcomes: DataFrame) -> Sightings:
+    """Return how many seeds saw what the test's `sometimes` and `reached` name."""
+    counted = Sightings()
+    for row in outcomes.groupBy("seen").count().collect():
+        counted.add(json.loads(row["seen"]), row["count"])
+    return counted
+
+
 def run(spark: SparkSession, plan: ChaosPlan, output: str, tasks: int | None = None) -> str:
-    """Run the seeds of the plan that are missing, shrink some that failed, and write the tables."""
+    """Run the seeds of the plan that are missing, shrink some that failed, and write the tables.
+
+    Raises PipelineError, with the tables written, if no seed saw what has to be seen in one.
+    """
     test = plan.test
     code = f"{ship_code(spark)} {ship_modules(spark)} {test!r}"
     tasks = tasks or TASKS_PER_CORE * driver.cores(spark)
@@ -197,7 +212,13 @@ def run(spark: SparkSession, plan: ChaosPlan, output: str, tasks: int | None = N
     row = tables.overwrite(summary(outcomes, test), output, "chaos_summary").first()
     assert row is not None
     known_already = f", {row['seeds'] - new} of them known already" if row["seeds"] > new else ""
-    return (
+    told = (
         f"{row['seeds']} seeds{known_already}, {row['failed']} failed in {failures.count()} ways; "
         f"{row['seeds_per_s_and_core']:.1f} seeds a second and core"
     )
+    seen = sightings(outcomes)
+    if seen.counts:
+        told += f"; seen: {seen}"
+    if reason := seen.failure():
+        raise PipelineError(f"{told}; {reason}")
+    return told

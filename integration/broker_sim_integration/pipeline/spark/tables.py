@@ -29,10 +29,10 @@ def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
     return frame
 
 
-def read_or_none(spark: SparkSession, directory: str, table: str) -> DataFrame | None:
-    """Return a table, or None if it was not written yet."""
+def read_or_none(spark: SparkSession, directory: str, table: str, *, of_versions: bool = False) -> DataFrame | None:
+    """Return a table, or None if it was not written yet; `of_versions` may have written different columns."""
     try:
-        frame = spark.read.parquet(f"{directory}/{table}")
+        frame = spark.read.option("mergeSchema", of_versions).parquet(f"{directory}/{table}")
         # A client of Spark Connect looks for the files only when it is asked what is in them.
         columns = frame.columns
     except AnalysisException as error:

@@ -60,6 +60,20 @@ def test_seeds_are_run_and_failures_are_shrunk(spark, plan, tmp_path):
     assert "import forgetful\n" in failure.told
 
 
+def test_what_no_seed_has_seen_fails_the_search_with_its_tables_written(spark, plan, tmp_path):
+    from broker_sim_integration.pipeline.errors import PipelineError
+    from broker_sim_integration.pipeline.jobs import chaos
+
+    out = str(tmp_path / "tables")
+    sought = 'chaos.sometimes(lambda: len(done) > 5, "all twice")\n    chaos.start(worker)'
+    (tmp_path / "forgetful.py").write_text(APPLICATION.replace("chaos.start(worker)", sought))
+    earlier = spark.range(1).selectExpr("id seed", "'earlier' code")
+    earlier.write.parquet(f"{out}/chaos")
+    with pytest.raises(PipelineError, match=r"seen: 'all twice' in 0 of 2 seeds; never seen in 2 seeds: 'all twice'; "):
+        chaos.run(spark, plan(seeds=2), out, tasks=1)
+    assert spark.read.parquet(f"{out}/chaos_summary").first().seeds == 2
+
+
 @pytest.mark.soak(part="spark")
 def test_seeds_that_are_known_are_not_run_again(spark, plan, tmp_path):
     from broker_sim_integration.pipeline.jobs import chaos
