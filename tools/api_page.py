@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import broker_sim_purgatory
-from broker_sim_purgatory._timer_task_entry import TimerTaskEntry
 
 import broker_sim
 from broker_sim.cluster.verbs.base import BaseVerbs
@@ -104,7 +103,10 @@ def _class(name: str, cls: type, *, with_verbs: bool) -> Iterator[str]:
 def _members(cls: type, *, with_verbs: bool) -> Iterator[tuple[str, Any]]:
     seen = set(INTERNAL)
     for base in cls.__mro__:
-        if base.__module__.partition(".")[0] not in {"broker_sim", "broker_sim_purgatory"} or base is TimerTaskEntry:
+        if (
+            base.__module__.partition(".")[0] not in {"broker_sim", "broker_sim_purgatory"}
+            or base.__name__ == "TimerTaskEntry"
+        ):
             continue
         if issubclass(base, BaseVerbs) and base.__module__.startswith(VERBS) and not with_verbs:
             continue

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FOLLOWER: Final = "replica-"
 """The client ids of followers begin with this."""
+SAME_MOMENT_MS: Final = 10
+"""A fetch that completes a request may be traced so long after it."""
 ENDS: Final = frozenset({"completed", "expired", "cancelled"})
 _MARKS: Final = (b'"purgatory":"Produce"', b'"client_id":"replica-')
 """A line without any of these is not needed, and is not parsed: that takes a tenth of the time."""
@@ -122,7 +124,8 @@ class SlowAcks:
             covered = [(each.within(ended_ms - waited_ms, ended_ms), each) for each in follower.silences]
             longest_ms, longest = max(covered, key=lambda one: one[0], default=(0, None))
             silent_ms[follower.broker] = longest_ms
-            if longest is not None and longest_ms and (longest.end_ms is None or longest.end_ms > ended_ms):
+            is_over = longest is not None and longest.end_ms is not None and longest.end_ms <= ended_ms + SAME_MOMENT_MS
+            if longest_ms and not is_over:
                 has_left.add(follower.broker)
         return SlowRequest(
             ended_ms,

@@ -96,7 +96,7 @@ def test_every_file_is_that_of_the_repository(wheel):
 
 def test_wheel_is_small_where_it_is_installed(wheel):
     sizes = [info.file_size for info in zipfile.ZipFile(wheel).infolist()]
-    assert sum(sizes) < 4_500_000
+    assert sum(sizes) < 4_800_000
     assert wheel.stat().st_size < 1_500_000
 
 
@@ -203,7 +203,7 @@ def test_compressed_records_are_read_or_name_their_extra(installed):
 def test_the_extra_fast_brings_another_event_loop(installed):
     program = (
         "from broker_sim.runtime.scheduler import new_event_loop;"
-        "loop = new_event_loop(); print(type(loop).__module__); loop.close()"
+        "loop = new_event_loop(); print(type(loop).__mro__[1].__module__); loop.close()"
     )
     done = installed.environment.run("python", "-c", program)
     assert done.stdout.startswith("uvloop" if installed.extra == "fast" else "asyncio")

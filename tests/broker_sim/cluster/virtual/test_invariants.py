@@ -26,7 +26,7 @@ class Checker(InvariantChecker):
     """Looks at everything at each check: these tests change attributes behind the log's back."""
 
     def check(self):
-        self._seen = {}
+        self._images = {}
         super().check()
 
 
