@@ -328,6 +328,10 @@ import socket
 
 kept = []
 
+def teardown_module():
+    for each in kept:
+        each.close()
+
 @pytest.mark.kafka(brokers=1)
 def test_left(kafka):
     kept.append(socket.create_connection(kafka.address(1)))
