@@ -1,4 +1,6 @@
-"""What has to be seen in at least one seed of a search, so that a green test proves that its faults hit where it hurts.
+"""Sightings: conditions and places that at least one seed of a search has to see.
+
+With them a green test proves that its faults hit where it hurts.
 
 `Chaos.sometimes` and `Chaos.reached` note it by name, a search counts the seeds that saw it (`Sightings`). A place
 that no run reaches cannot name itself, so the names are read from the test's code before it runs.

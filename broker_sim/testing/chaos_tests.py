@@ -33,7 +33,7 @@ class MarkedTest(ApplicationTest):
         self.exploration: Exploration | None = None
         """The number of orders that were run, of an exhaustive search."""
         self.sightings = Sightings()
-        """What the seeds that were run have seen."""
+        """The sightings of the seeds that were run."""
         self._run_once = run_once
 
     def play(self, begin: Begin) -> Outcome | None:

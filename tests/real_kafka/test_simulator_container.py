@@ -15,7 +15,7 @@ from broker_sim_integration.reference.errors import ReferenceUnavailableError
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-TOKEN = "open sesame"
+TOKEN = "open-sesame"
 CLIENT = """
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 

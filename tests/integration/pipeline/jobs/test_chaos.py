@@ -41,8 +41,9 @@ def plan(require_spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     load_test.cache_clear()
-    yield lambda seeds, seed=0: ChaosPlan(load("forgetful:forget", seeds=seeds), seed, examined=2)
-    sys.modules.pop("forgetful", None)
+    yield lambda seeds, seed=0, name="forgetful": ChaosPlan(load(f"{name}:forget", seeds=seeds), seed, examined=2)
+    for name in ("forgetful", "unseen"):
+        sys.modules.pop(name, None)
 
 
 def test_seeds_are_run_and_failures_are_shrunk(spark, plan, tmp_path):
@@ -66,11 +67,12 @@ def test_what_no_seed_has_seen_fails_the_search_with_its_tables_written(spark, p
 
     out = str(tmp_path / "tables")
     sought = 'chaos.sometimes(lambda: len(done) > 5, "all twice")\n    chaos.start(worker)'
-    (tmp_path / "forgetful.py").write_text(APPLICATION.replace("chaos.start(worker)", sought))
+    # A name of its own: a Python of Spark that has imported a module keeps it.
+    (tmp_path / "unseen.py").write_text(APPLICATION.replace("chaos.start(worker)", sought))
     earlier = spark.range(1).selectExpr("id seed", "'earlier' code")
     earlier.write.parquet(f"{out}/chaos")
     with pytest.raises(PipelineError, match=r"seen: 'all twice' in 0 of 2 seeds; never seen in 2 seeds: 'all twice'; "):
-        chaos.run(spark, plan(seeds=2), out, tasks=1)
+        chaos.run(spark, plan(seeds=2, name="unseen"), out, tasks=1)
     assert spark.read.parquet(f"{out}/chaos_summary").first().seeds == 2
 
 
@@ -101,8 +103,8 @@ def test_each_way_to_fail_is_told_once_with_its_smallest_schedule(spark):
     )
 
     outcomes = spark.createDataFrame(
-        [(1, "lost", "", 9, 1.0), (2, "lost", "", 3, 1.0), (3, None, "", 1, 1.0),
-         (4, "twice", "", 5, 1.0), (5, "lost", "", 3, 1.0)],
+        [(1, "lost", "", 9, 1.0, None), (2, "lost", "", 3, 1.0, None), (3, None, "", 1, 1.0, None),
+         (4, "twice", "", 5, 1.0, None), (5, "lost", "", 3, 1.0, None)],
         OUTCOME,
     )  # fmt: skip
     assert sorted(row.seed for row in to_examine(outcomes, 2).collect()) == [2, 4, 5]
