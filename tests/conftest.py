@@ -10,6 +10,7 @@ import gc
 import itertools
 import os
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -115,6 +116,20 @@ def require_or_skip() -> Callable[..., NoReturn]:
     `needs_containers=True` is for a test that a Kafka of local processes does not help.
     """
     return _fail_or_skip
+
+
+@pytest.fixture(scope="session")
+def kafka_class_files() -> Path:
+    """Give the directory of Kafka's jars, for a program in Java; without Java or them the test fails or is skipped."""
+    from broker_sim_integration.reference.errors import ReferenceUnavailableError
+    from broker_sim_integration.reference.jars import kafka_jars
+
+    if shutil.which("java") is None:
+        _fail_or_skip("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
+    try:
+        return kafka_jars()
+    except ReferenceUnavailableError as unavailable:
+        _fail_or_skip(str(unavailable))
 
 
 @pytest.fixture(scope="session")

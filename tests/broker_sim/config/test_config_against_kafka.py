@@ -3,9 +3,6 @@
 Needs Java and Maven; with REQUIRE_REAL_KAFKA set their absence is a failure.
 """
 
-import os
-import shutil
-
 import pytest
 
 from broker_sim.config import BROKER_CONFIGS, TOPIC_CONFIG_SYNONYMS, TOPIC_CONFIGS, other_configs, to_text
@@ -33,21 +30,12 @@ OF_THE_AUTHORIZER = {"allow.everyone.if.no.acl.found", "super.users"}
 
 
 @pytest.fixture(scope="module")
-def kafka():
+def kafka(kafka_class_files):
     """Return Kafka's definitions as `{(kind, name): [type, default, allowed, internal, last]}`."""
-    from broker_sim_integration.reference.errors import ReferenceUnavailableError
-    from broker_sim_integration.reference.jars import kafka_jars
 
-    give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
-    if shutil.which("java") is None:
-        give_up("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
-    try:
-        jars = kafka_jars()
-    except ReferenceUnavailableError as unavailable:
-        give_up(str(unavailable))
     from tools.update_other_configs import config_facts
 
-    return {(kind, name): rest for kind, name, *rest in config_facts(jars)}
+    return {(kind, name): rest for kind, name, *rest in config_facts(kafka_class_files)}
 
 
 def ours(definition, last):

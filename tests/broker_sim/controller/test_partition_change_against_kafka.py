@@ -6,7 +6,6 @@ BROKER_SIM_SEED to repeat a failing run: its seed is in the failure.
 
 import os
 import random
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -144,27 +143,13 @@ def without_nobody(answer):
     return ";".join(fields)
 
 
-@pytest.fixture(scope="module")
-def class_path():
-    from broker_sim_integration.reference.errors import ReferenceUnavailableError
-    from broker_sim_integration.reference.jars import kafka_jars
-
-    give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
-    if shutil.which("java") is None:
-        give_up("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
-    try:
-        return f"{kafka_jars()}/*"
-    except ReferenceUnavailableError as unavailable:
-        give_up(str(unavailable))
-
-
-def test_kafka_builds_the_same_next_state(class_path):
+def test_kafka_builds_the_same_next_state(kafka_class_files):
     seed = int(os.environ.get("BROKER_SIM_SEED", random.SystemRandom().randrange(2**32)))
     rng = random.Random(seed)
     cases = [random_case(rng) for _ in range(CASES)]
     lines = [line(*case) for case in cases]
     done = subprocess.run(
-        ["java", "-cp", class_path, str(ORACLE)],
+        ["java", "-cp", f"{kafka_class_files}/*", str(ORACLE)],
         input="\n".join(lines),
         capture_output=True,
         text=True,

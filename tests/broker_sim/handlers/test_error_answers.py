@@ -1,8 +1,5 @@
 """Errors stand where Kafka puts them: what its own classes answer, and what an injected fault is told as."""
 
-import os
-import shutil
-
 import pytest
 
 from broker_sim import Fault, VirtualCluster
@@ -51,20 +48,11 @@ def test_request_that_fails_is_answered_as_by_kafkas_request_class(api, version)
 
 
 @pytest.mark.real_kafka
-def test_kafkas_request_classes_still_answer_as_recorded_and_every_error_alike():
-    from broker_sim_integration.reference.errors import ReferenceUnavailableError
-    from broker_sim_integration.reference.jars import kafka_jars
+def test_kafkas_request_classes_still_answer_as_recorded_and_every_error_alike(kafka_class_files):
 
-    give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
-    if shutil.which("java") is None:
-        give_up("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
-    try:
-        jars = kafka_jars()
-    except ReferenceUnavailableError as unavailable:
-        give_up(str(unavailable))
-    assert RECORD.read_text().splitlines() == record_lines(jars)
+    assert RECORD.read_text().splitlines() == record_lines(kafka_class_files)
     cases = [(api, version, error) for api, version in VERSIONS for error in told_errors(api)]
-    for (api, version, error), theirs in zip(cases, kafka_responses(jars, cases), strict=True):
+    for (api, version, error), theirs in zip(cases, kafka_responses(kafka_class_files, cases), strict=True):
         if error.name not in FETCH_SESSION_ERRORS:
             answer = whole_answer(api, sample_request(api, version), version, error)
             assert same_bytes(api, version, answer, theirs), (api, version, error)

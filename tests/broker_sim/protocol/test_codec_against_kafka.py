@@ -9,7 +9,6 @@ import io
 import json
 import os
 import random
-import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -40,19 +39,10 @@ VARINTS = (
 
 
 @pytest.fixture(scope="module")
-def oracle():
+def oracle(kafka_class_files):
     """Return a function that runs the Java program: `(mode, input) -> output`."""
-    from broker_sim_integration.reference.errors import ReferenceUnavailableError
-    from broker_sim_integration.reference.jars import kafka_jars
 
-    give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
-    if shutil.which("java") is None:
-        give_up("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
-    try:
-        class_path = f"{kafka_jars()}/*"
-    except ReferenceUnavailableError as unavailable:
-        give_up(str(unavailable))
-    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", class_path, str(ORACLE)]
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_class_files}/*", str(ORACLE)]
 
     def run(mode, stdin=b""):
         done = subprocess.run([*command, mode], input=stdin, capture_output=True, timeout=300, check=False)

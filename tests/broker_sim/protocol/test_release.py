@@ -1,8 +1,6 @@
 """Claims about the table of Kafka's releases."""
 
 import itertools
-import os
-import shutil
 import warnings
 
 import pytest
@@ -98,20 +96,12 @@ def test_features_come_with_kraft_and_a_default_that_is_supported():
 
 
 @pytest.mark.real_kafka
-def test_newest_release_is_what_its_own_classes_tell():
-    from broker_sim_integration.reference.errors import ReferenceUnavailableError
-    from broker_sim_integration.reference.jars import KAFKA_VERSION, kafka_jars
+def test_newest_release_is_what_its_own_classes_tell(kafka_class_files):
+    from broker_sim_integration.reference.jars import KAFKA_VERSION
 
     from tools.update_releases import read_facts
 
-    give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
-    if shutil.which("java") is None:
-        give_up("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
-    try:
-        class_path = f"{kafka_jars()}/*"
-    except ReferenceUnavailableError as unavailable:
-        give_up(str(unavailable))
-    facts = read_facts(class_path, KAFKA_VERSION)
+    facts = read_facts(f"{kafka_class_files}/*", KAFKA_VERSION)
     release = find_release(facts["release"])
     assert {key.name: list(range_) for key, range_ in release.apis.items()} == facts["apis"]
     assert {name: list(levels) for name, levels in release.features.items()} == facts["features"]

@@ -1,7 +1,6 @@
 """Random expressions beside RE2/J, Java and Kafka's own mapper of principals, from the jars of the real Kafka."""
 
 import os
-import shutil
 from random import Random
 
 import pytest
@@ -29,19 +28,10 @@ def draw_text(random):
 @pytest.mark.real_kafka
 @pytest.mark.soak(part="kafka_classes")
 @pytest.mark.parametrize("dialect", ["re2j", "java", "principal"])
-def test_random_expressions_mean_the_same(dialect, assert_same):
-    from broker_sim_integration.reference.errors import ReferenceUnavailableError
-    from broker_sim_integration.reference.jars import kafka_jars
+def test_random_expressions_mean_the_same(dialect, assert_same, kafka_class_files):
 
     from tools.update_regex_tables import Verdict, ask
 
-    give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
-    if shutil.which("java") is None:
-        give_up("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
-    try:
-        jars = kafka_jars()
-    except ReferenceUnavailableError as unavailable:
-        give_up(str(unavailable))
     seed = int(os.environ.get("BROKER_SIM_SEED", Random().randrange(2**32)))
     print(f"BROKER_SIM_SEED={seed}")
     random = Random(seed)
@@ -52,5 +42,5 @@ def test_random_expressions_mean_the_same(dialect, assert_same):
         if dialect == "principal":
             expression = f"RULE:{expression}/x{random.choice(REPLACEMENTS)}/"
         verdicts.append(Verdict(dialect, expression, texts))
-    for verdict in ask(verdicts, jars):
+    for verdict in ask(verdicts, kafka_class_files):
         assert_same(verdict)
