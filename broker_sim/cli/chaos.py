@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -23,7 +22,7 @@ from broker_sim.chaos.search import ApplicationTest, NamedTest, NoSuchTestError,
 from broker_sim.chaos.settings import Settings, settings_by_name
 from broker_sim.chaos.sightings import Sightings
 from broker_sim.cli.logs import logs_on_stderr
-from broker_sim.cli.parameters import WithCommand
+from broker_sim.cli.parameters import WithCommand, check_command
 from broker_sim.cli.progress import progress_bar
 from broker_sim.cli.settings_options import settings_options
 from broker_sim.errors import ApiError, ConfigError, MissingExtraError
@@ -137,8 +136,7 @@ def command(
         if words is None:
             raise click.UsageError("--virtual runs a command as workers: write it behind --", context)
         _refuse(context, NOT_OF_PROGRAMS, "a test in Python")
-        if words[:1] != ("python",):  # which stands for the Python that runs this
-            _check_command(words)
+        check_command(words, _NotFoundError, in_virtual_time=True)
     else:
         _refuse(context, OF_PROGRAMS, "--virtual")
     if words is not None and not is_virtual:
@@ -174,7 +172,7 @@ def _run_command(
     written: Path | None,
     json_file: Path | None,
 ) -> NoReturn:
-    _check_command(words)
+    check_command(words, _NotFoundError)
     try:
         checked = Settings(**{**USUAL_BESIDE, **settings})
         schedule = _schedule_beside(seed, checked)
@@ -193,13 +191,6 @@ def _run_command(
     if json_file is not None:
         json_file.write_text(json.dumps(outcome.to_json(), indent=1))
     sys.exit(outcome.exit_code)
-
-
-def _check_command(words: Sequence[str]) -> None:
-    if not words:
-        raise click.UsageError("Missing argument 'COMMAND...' behind --")
-    if shutil.which(words[0]) is None:
-        raise _NotFoundError(f"{words[0]}: there is no such command")
 
 
 def _schedule_beside(seed: int, settings: Settings) -> Schedule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -26,6 +27,19 @@ class WithCommand(click.Command):
         rest = super().parse_args(ctx, args[:at])
         ctx.params["words"] = tuple(args[at + 1 :]) if at < len(args) else None
         return rest
+
+
+def check_command(
+    words: Sequence[str], missing: type[click.ClickException] = click.UsageError, *, in_virtual_time: bool = False
+) -> None:
+    """Raise UsageError if there are no words behind `--`, and `missing` if the first one is no command.
+
+    In virtual time `python` stands for the Python that runs this.
+    """
+    if not words:
+        raise click.UsageError("Missing argument 'COMMAND...' behind --")
+    if not (in_virtual_time and words[0] == "python") and shutil.which(words[0]) is None:
+        raise missing(f"{words[0]}: there is no such command")
 
 
 def control_options(command: Command) -> Command:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from broker_sim.chaos.run import LEAST_MS
+from broker_sim.cli.parameters import check_command
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.errors import ApiError, ConfigError, MissingExtraError
 from broker_sim.runtime.virtual import VirtualRunError, pin_hash_seed, run
@@ -35,10 +35,7 @@ def run_program(words: Sequence[str], seed: int, **options: Any) -> int:
 
     Raises ClickException.
     """
-    if not words:
-        raise click.UsageError("Missing argument 'COMMAND...' behind --")
-    if words[0] != "python" and shutil.which(words[0]) is None:
-        raise click.UsageError(f"{words[0]}: there is no such command")
+    check_command(words, in_virtual_time=True)
     pin_hash_seed()
 
     async def main(loop: VirtualEventLoop) -> _End:

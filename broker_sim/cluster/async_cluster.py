@@ -62,13 +62,13 @@ if TYPE_CHECKING:
     from broker_sim.trace import Trace
 
 
-def name_of(predicate: Callable[[], object]) -> str:
-    """Return a predicate's name and its place in the source, for messages."""
+def unmet(predicate: Callable[[], object], cluster: Verbs) -> str:
+    """Return a predicate's name and its place in the source, and below them the state of the cluster, in words."""
     code = getattr(predicate, "__code__", None)
-    if code is None:
-        return repr(predicate)
-    place = f"{Path(code.co_filename).name}, line {code.co_firstlineno}"
-    return f"{code.co_qualname} ({place})"
+    name = repr(predicate)
+    if code is not None:
+        name = f"{code.co_qualname} ({Path(code.co_filename).name}, line {code.co_firstlineno})"
+    return f"{name}\n{cluster.describe()}".rstrip()
 
 
 def check_threads() -> None:
@@ -387,11 +387,7 @@ class AsyncCluster(Verbs, AsyncFace):
         It may read any state of the cluster, and no other state. Raises ClusterTimeoutError, with what `describe`
         returns, after `timeout_s` seconds.
         """
-
-        def describe() -> str:
-            return f"{name_of(predicate)}\n{self.describe()}".rstrip()
-
-        await self._until_changed(predicate, describe, timeout_s)
+        await self._until_changed(predicate, lambda: unmet(predicate, self), timeout_s)
 
     # -- addresses --------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from broker_sim_purgatory import SystemClock
 
-from broker_sim.cluster.async_cluster import AsyncCluster, check_threads, forked_error, name_of
+from broker_sim.cluster.async_cluster import AsyncCluster, check_threads, forked_error, unmet
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.control.verb import BlockingFace
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
@@ -147,8 +147,7 @@ class Cluster(Verbs, BlockingFace):
                     return
                 left_s = (end_ms - clock.now_ms()) / 1_000
                 if left_s <= 0 or not self._await(self._changed_after(count, left_s)):
-                    text = f"waited {timeout_s:g} s for {name_of(predicate)}\n{self.describe()}"
-                    raise ClusterTimeoutError(text.rstrip())
+                    raise ClusterTimeoutError(f"waited {timeout_s:g} s for {unmet(predicate, self)}")
         finally:
             self._await(self._watch(watched, begin=False))
 

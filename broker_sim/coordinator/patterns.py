@@ -55,7 +55,7 @@ class Pattern:
     @property
     def size(self) -> int:
         """Number of instructions of the expression."""
-        return self._program.size
+        return self._program.end
 
     def matches(self, text: str) -> bool:
         """Return whether the expression matches the whole text."""
@@ -88,12 +88,7 @@ class _Program:
         self._edges: dict[int, Callable[[str, str], bool]] = {}
         self._jumps: dict[int, list[int]] = {}
         self.end = 0
-        """The place behind the last instruction."""
-
-    @property
-    def size(self) -> int:
-        """The number of instructions."""
-        return self.end
+        """The place behind the last instruction, so their number."""
 
     @property
     def looks_back(self) -> bool:

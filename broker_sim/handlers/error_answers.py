@@ -248,9 +248,14 @@ _AT_TOP: Final[Mapping[int, _Form]] = {0: _Form()}
 _TEXT_AT_TOP: Final[Mapping[int, _Form]] = {0: _Form(has_text=True)}
 
 
+def _in(rows: _Rows) -> _Form:
+    """Return the form in which only the rows have the error."""
+    return _Form(is_at_top=False, rows=rows)
+
+
 def _only(rows: _Rows) -> dict[int, _Form]:
-    """Return forms for all versions in which only the rows have the error."""
-    return {0: _Form(is_at_top=False, rows=rows)}
+    """Return that form for all versions."""
+    return {0: _in(rows)}
 
 
 def _partitions(
@@ -306,13 +311,11 @@ _EACH: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
         )
     ),
     ApiKey.OFFSET_FETCH: {
-        0: _Form(
-            is_at_top=False,
-            rows=_partitions("name", partitions="partition_indexes", fields=(("committed_offset", -1),)),
+        0: _in(
+            _partitions("name", partitions="partition_indexes", fields=(("committed_offset", -1),)),
         ),
-        8: _Form(
-            is_at_top=False,
-            rows=_Rows(
+        8: _in(
+            _Rows(
                 "groups",
                 "groups",
                 ("group_id",),
@@ -326,13 +329,11 @@ _EACH: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
     ApiKey.SHARE_ACKNOWLEDGE: _only(_partitions("topic_id", told_topics="responses")),
     ApiKey.LEAVE_GROUP: _only(_Rows("members", "members", ("member_id", "group_instance_id"))),
     ApiKey.ADD_PARTITIONS_TO_TXN: {
-        0: _Form(
-            is_at_top=False,
-            rows=_ADDED._replace(asked="v3_and_below_topics", told="results_by_topic_v3_and_below"),
+        0: _in(
+            _ADDED._replace(asked="v3_and_below_topics", told="results_by_topic_v3_and_below"),
         ),
-        4: _Form(
-            is_at_top=False,
-            rows=_Rows(
+        4: _in(
+            _Rows(
                 "transactions",
                 "results_by_transaction",
                 ("transactional_id",),
@@ -357,9 +358,7 @@ _EACH: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
 }
 """Where errors of single things stand, of APIs that tell them elsewhere than those of the request."""
 
-_ACKNOWLEDGED: Final = _Form(
-    is_at_top=False, rows=_partitions("topic_id", told_topics="responses", error_field="acknowledge_error_code")
-)
+_ACKNOWLEDGED: Final = _in(_partitions("topic_id", told_topics="responses", error_field="acknowledge_error_code"))
 _WHOLE: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
     ApiKey.PRODUCE: _only(
         _partitions(
@@ -378,13 +377,12 @@ _WHOLE: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
     ApiKey.OFFSET_FETCH: {
         0: _EACH[ApiKey.OFFSET_FETCH][0],
         2: _Form(),
-        8: _Form(is_at_top=False, rows=_Rows("groups", "groups", ("group_id",))),
+        8: _in(_Rows("groups", "groups", ("group_id",))),
     },
     ApiKey.FIND_COORDINATOR: {
         0: _Form(has_text=True, fields=(("node_id", NO_NODE), ("port", NO_NODE))),
-        4: _Form(
-            is_at_top=False,
-            rows=_Rows(
+        4: _in(
+            _Rows(
                 "coordinator_keys",
                 "coordinators",
                 ("key",),
@@ -406,8 +404,8 @@ _WHOLE: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
     ApiKey.TXN_OFFSET_COMMIT: _only(_partitions("name")),
     ApiKey.CREATE_TOPICS: _only(_Rows("topics", "topics", ("name",))),
     ApiKey.DELETE_TOPICS: {
-        0: _Form(is_at_top=False, rows=_Rows("topic_names", "responses", ("name",))),
-        6: _Form(is_at_top=False, rows=_DELETED_TOPICS),
+        0: _in(_Rows("topic_names", "responses", ("name",))),
+        6: _in(_DELETED_TOPICS),
     },
     ApiKey.CREATE_PARTITIONS: _only(_Rows("topics", "results", ("name",))),
     ApiKey.ELECT_LEADERS: {0: _EACH[ApiKey.ELECT_LEADERS][0], 1: _Form(rows=_ELECTED)},

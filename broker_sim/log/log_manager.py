@@ -182,13 +182,13 @@ class LogManager:
         """Apply the broker's changed dynamic configurations of producers and deletions."""
         self.producers.producer_id_expiration_ms = config.producer_id_expiration_ms
         self.producers.transaction_verification_enabled = config.transaction_partition_verification_enable
-        for directory in self.directories[:1]:
-            directory.deletions.directory_delay_ms = config.log_segment_delete_delay_ms
+        if self.directories:  # which share their deletions
+            self.directories[0].deletions.directory_delay_ms = config.log_segment_delete_delay_ms
 
     def startup(self, call_later: CallLater, config: BrokerConfig) -> None:
         """Begin to delete the files of deleted logs and segments, in the broker's new process."""
-        for directory in self.directories[:1]:
-            directory.deletions.start(call_later, config.log_segment_delete_delay_ms)
+        if self.directories:  # which share their deletions
+            self.directories[0].deletions.start(call_later, config.log_segment_delete_delay_ms)
 
     def offline_logs(self) -> frozenset[tuple[bytes, int]]:
         """Return topic id and partition of the logs that are offline."""

@@ -48,6 +48,7 @@ _INSIDE: Final = ("broker_sim.", "asyncio.", "concurrent.")
 """The modules through which a call of a verb goes."""
 REPORTED: Final = 8
 """Maximum number of connections in a warning."""
+_CLUSTER_FIXTURES: Final = {"kafka", "kafka_cluster", "kafka_session"}
 _PACKAGES: Final = {"broker_sim", "broker_sim_purgatory"}
 
 
@@ -90,9 +91,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{arguments[marker]}: {text}")
     if all(map(config.getoption, OPTIONS)):
         raise pytest.UsageError(f"give {' or '.join(OPTIONS.values())}, not both")
-
-
-_CLUSTER_FIXTURES: Final = {"kafka", "kafka_cluster", "kafka_session"}
 
 
 @pytest.hookimpl(tryfirst=True)

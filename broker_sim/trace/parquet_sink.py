@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import re
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.errors import MissingExtraError
@@ -36,6 +37,16 @@ NOT_TEXT = {
 }
 
 
+def arrow_with(*modules: str) -> Any:
+    """Return pyarrow with these of its modules. Raises MissingExtraError without it."""
+    try:
+        for module in modules:
+            import_module(f"pyarrow.{module}")
+        return import_module("pyarrow")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("pyarrow is not installed: pip install 'broker-sim[parquet]'") from error
+
+
 class ParquetSink:
     """A directory of Parquet files with a column for each of `FIELDS`.
 
@@ -44,12 +55,7 @@ class ParquetSink:
     """
 
     def __init__(self, directory: Path) -> None:
-        try:
-            import pyarrow.json  # noqa: PLC0415 - an extra
-            import pyarrow.parquet  # noqa: PLC0415 - the same
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("pyarrow is not installed: pip install 'broker-sim[parquet]'") from error
-        self._arrow: Any = pyarrow
+        pyarrow = self._arrow = arrow_with("json", "parquet")
         self._parse_options = pyarrow.json.ParseOptions(
             explicit_schema=_schema(pyarrow), unexpected_field_behavior="error"
         )

@@ -13,8 +13,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.errors import MissingExtraError
 from broker_sim.trace.lines import FIELDS
+from broker_sim.trace.parquet_sink import PARQUET, arrow_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -83,7 +83,6 @@ class SlowAcks:
     def __init__(self, count: int) -> None:
         self.requests = 0
         """Number of acks=all requests that have ended."""
-        self.events = 0
         self._count = count
         self._slowest: list[tuple[int, int, Event, int]] = []
         self._followers: dict[tuple[str, int], dict[str, Follower]] = {}
@@ -91,7 +90,6 @@ class SlowAcks:
 
     def add(self, event: Event) -> None:
         """Take the next event."""
-        self.events += 1
         leader = event["run_id"], event["broker"]
         if event["lateness_ms"]:
             self._lateness_ms[leader] = max(self._lateness_ms.get(leader, 0), event["lateness_ms"])
@@ -162,7 +160,7 @@ def read_events(path: Path) -> Iterator[Event]:
     Raises OSError for a file that cannot be read, ValueError, with the line, for one that is no trace, and
     MissingExtraError where Parquet is to be read without pyarrow.
     """
-    if path.is_dir() or path.suffix == ".parquet":
+    if path.is_dir() or path.suffix == PARQUET:
         return _read_parquet(path)
     return _read_lines(path)
 
@@ -184,11 +182,8 @@ def _read_lines(path: Path) -> Iterator[Event]:
 
 
 def _read_parquet(path: Path) -> Iterator[Event]:
-    try:
-        import pyarrow.dataset  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("pyarrow is not installed: pip install 'broker-sim[parquet]'") from error
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    pyarrow = arrow_with("dataset")
+    files = sorted(path.glob(f"*{PARQUET}")) if path.is_dir() else [path]
     dataset = pyarrow.dataset.dataset([str(each) for each in files])
     is_needed = pyarrow.dataset.field("purgatory").isin(["Produce", "Fetch"])
     for batch in dataset.to_batches(columns=[*_COLUMNS], filter=is_needed):

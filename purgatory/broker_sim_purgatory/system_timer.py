@@ -163,18 +163,16 @@ class _Call(TimerTask):
         self._callback(*self._args)
 
 
-class _PeriodicCall(TimerTask):
+class _PeriodicCall(_Call):
     """Calls of a function, one per period; the next one is in the timer before this one is made."""
 
-    __slots__ = ("_args", "_callback", "_timer")
+    __slots__ = ("_timer",)
 
     def __init__(self, timer: Timer, period_ms: int, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
-        super().__init__(period_ms)
+        super().__init__(period_ms, callback, args)
         if period_ms < 1:
             raise ValueError(f"A period is at least 1 ms, not {period_ms}.")
         self._timer = timer
-        self._callback = callback
-        self._args = args
 
     def run(self) -> None:
         """Have the next call made at the next multiple of the period, then make this one."""
@@ -190,7 +188,7 @@ class _PeriodicCall(TimerTask):
             timer.first_changed()
         elif placed == DUE:
             timer.hand_over(self)
-        self._callback(*self._args)
+        super().run()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -326,6 +324,8 @@ class SystemTimer(Timer):
                 if bucket is None:
                     return False
                 expired = self._drain(bucket)
+            if expired:
+                self._rate.mark(self.clock.now_ms(), len(expired))
         if expired:
             self._expire(expired)
         return True
@@ -423,8 +423,6 @@ class SystemTimer(Timer):
         while not (expired or self._overdue.is_empty()):
             # One that was postponed meanwhile goes back into the wheel.
             expired = [task for task in self._overdue.take(self._max_per_round) if self._wheel.add(task) == DUE]
-        if expired:
-            self._rate.mark(self.clock.now_ms(), len(expired))
         return expired
 
     def _drain(self, first: TimerTaskList) -> list[TimerTask]:
@@ -439,8 +437,6 @@ class SystemTimer(Timer):
         for task in expired[self._max_per_round :]:
             self._overdue.add(task)
         del expired[self._max_per_round :]
-        if expired:
-            self._rate.mark(self.clock.now_ms(), len(expired))
         return expired
 
     def _expire(self, tasks: list[TimerTask]) -> None:

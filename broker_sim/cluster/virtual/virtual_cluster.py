@@ -21,7 +21,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from broker_sim.cluster.arguments import FIRST_BROKER_ID
-from broker_sim.cluster.async_cluster import name_of
+from broker_sim.cluster.async_cluster import unmet
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.cluster.virtual.virtual_client import VirtualClient
@@ -199,8 +199,7 @@ class VirtualCluster(Verbs, BlockingFace):
         with self._failures_name_the_seed():
             reached = self.loop.run_until(lambda: bool(predicate()), end_ns)
         if not reached:
-            text = f"waited {timeout_s:g} s for {name_of(predicate)}\n{self.describe()}"
-            raise ClusterTimeoutError(text.rstrip())
+            raise ClusterTimeoutError(f"waited {timeout_s:g} s for {unmet(predicate, self)}")
 
     def advance(self, duration_ms: int) -> None:
         """Advance the time by `duration_ms`, running everything that is due in it."""
