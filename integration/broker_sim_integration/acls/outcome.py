@@ -22,20 +22,20 @@ def outcome_of(answer: Any, *, has_texts: bool = False) -> Any:
     """
     if isinstance(answer, list):
         return sorted((outcome_of(each, has_texts=has_texts) for each in answer), key=repr)
-    found: dict[str, Any] = {}
+    outcome: dict[str, Any] = {}
     for name in answer.__slots__:
         value = getattr(answer, name)
         if name.endswith("error_code"):
-            found[name] = ErrorCode(value).name
+            outcome[name] = ErrorCode(value).name
         elif name.endswith("error_message"):
             if has_texts:
-                found[name] = value
+                outcome[name] = value
         elif name.endswith("authorized_operations") or name in _NAMES:
-            found[name] = value
+            outcome[name] = value
         elif name in _PRESENT:
-            found[name] = bool(value)
+            outcome[name] = bool(value)
         elif isinstance(value, list) and value and isinstance(value[0], Struct):
             inner = [each for each in outcome_of(value, has_texts=has_texts) if each]
             if inner:
-                found[name] = inner
-    return found
+                outcome[name] = inner
+    return outcome

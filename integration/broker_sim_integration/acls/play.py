@@ -59,8 +59,8 @@ def set_up(broker: TableBroker) -> bytes:
     token = messages.CreateDelegationTokenRequest(kind, name)
     broker.wait_until(lambda: not broker.ask_as_admin(token, 3).error_code)
     topic = messages.MetadataRequest.MetadataRequestTopic(name=TOPIC)
-    (found,) = broker.ask_as_admin(messages.MetadataRequest([topic]), 10).topics
-    topic_id = bytes(found.topic_id)
+    (topic_metadata,) = broker.ask_as_admin(messages.MetadataRequest([topic]), 10).topics
+    topic_id = bytes(topic_metadata.topic_id)
     set_up_share_groups(broker, topic_id)
     set_up_streams_group(broker)
     return topic_id
@@ -68,9 +68,9 @@ def set_up(broker: TableBroker) -> bytes:
 
 def set_acls(broker: TableBroker, acls: Iterable[Acl]) -> None:
     """Let exactly these rules hold; returns when the broker knows them."""
-    wanted = set(acls)
+    bindings = set(acls)
     broker.ask_as_admin(_DELETE([_DELETE.DeleteAclsFilter(*_EVERYTHING)]), 3)
-    if wanted:
+    if bindings:
         creations = [
             _CREATE.AclCreation(
                 acl.resource_type,
@@ -81,11 +81,11 @@ def set_acls(broker: TableBroker, acls: Iterable[Acl]) -> None:
                 acl.operation,
                 acl.permission,
             )
-            for acl in wanted
+            for acl in bindings
         ]
         results = broker.ask_as_admin(_CREATE(creations), 3).results
         assert not any(result.error_code for result in results), results
-    broker.wait_until(lambda: _known_acls(broker) == wanted)
+    broker.wait_until(lambda: _known_acls(broker) == bindings)
 
 
 def _known_acls(broker: TableBroker) -> set[Acl]:
@@ -116,8 +116,8 @@ def _play_rules(broker: TableBroker) -> Iterator[Row]:
     """Ask for the allowed operations on some topics, and whether a producer may be idempotent (KIP-679)."""
     create = messages.CreateTopicsRequest
     broker.ask_as_admin(create([create.CreatableTopic(name, 1, 1) for name in NAMES], 10_000), 5)
-    known = messages.MetadataRequest(None)
-    broker.wait_until(lambda: {topic.name for topic in broker.ask_as_admin(known, 9).topics} >= set(NAMES))
+    all_topics = messages.MetadataRequest(None)
+    broker.wait_until(lambda: {topic.name for topic in broker.ask_as_admin(all_topics, 9).topics} >= set(NAMES))
     topic = messages.MetadataRequest.MetadataRequestTopic
     request = messages.MetadataRequest(
         [topic(name=name) for name in NAMES], False, include_topic_authorized_operations=True
@@ -132,11 +132,11 @@ def _play_rules(broker: TableBroker) -> Iterator[Row]:
 
 def _play_table(broker: TableBroker) -> Iterator[Row]:
     topic_id = set_up(broker)
-    for asked in TABLE:
-        request = asked.make(topic_id)
-        for situation in situations_of(asked, broker.principal):
+    for case in TABLE:
+        request = case.make(topic_id)
+        for situation in situations_of(case, broker.principal):
             set_acls(broker, situation.acls)
-            if asked.before is not None:
-                broker.ask_as_admin(asked.before(topic_id), asked.version)
-            answer = broker.ask(request, asked.version)
-            yield asked.name, situation.name, outcome_of(answer, has_texts=asked.has_texts)
+            if case.before is not None:
+                broker.ask_as_admin(case.before(topic_id), case.version)
+            answer = broker.ask(request, case.version)
+            yield case.name, situation.name, outcome_of(answer, has_texts=case.has_texts)

@@ -24,7 +24,7 @@ def set_up_share_groups(broker: TableBroker, topic_id: bytes) -> None:
 
     def has_state() -> bool:
         answer = broker.ask_as_admin(alter(STATE_GROUP, [topic]), 0)
-        rows = [row for told in answer.responses for row in told.partitions]
+        rows = [row for topic in answer.responses for row in topic.partitions]
         return bool(rows) and not any(row.error_code for row in rows)
 
     broker.wait_until(has_state)

@@ -28,6 +28,8 @@ def observe_sequence(cluster: ClusterUnderTest, sequence: Sequence) -> Iterator[
     side = FuzzedSide("cluster", cluster.brokers, verb)
     played = asyncio.run(play(side, sequence, f"fuzz-{secrets.token_hex(4)}"))
     fields = normalised_play(played, sequence, side)
-    for index, (action, seen) in enumerate(zip(sequence.actions, fields, strict=True)):
+    for index, (action, answer) in enumerate(zip(sequence.actions, fields, strict=True)):
         name = f"{action.api} {action.version}" if isinstance(action, Request) else str(action)
-        yield Observation(step=f"{index}: {name}", timing=untimed("fuzzing compares outcomes, not times"), fields=seen)
+        yield Observation(
+            step=f"{index}: {name}", timing=untimed("fuzzing compares outcomes, not times"), fields=answer
+        )

@@ -68,7 +68,7 @@ class KnownFuzzDifference:
 
 def differences(sequence: Sequence, kafka: Several[list[Fields]], sim: Several[list[Fields]]) -> list[Difference]:
     """Return what was equal in no pair of the plays; each play has fields for every action."""
-    found = []
+    differing = []
     for index, action in enumerate(sequence.actions):
         name = f"{action.api} {action.version}" if isinstance(action, Request) else str(action)
         paths: dict[str, None] = {}
@@ -78,14 +78,14 @@ def differences(sequence: Sequence, kafka: Several[list[Fields]], sim: Several[l
             at_kafka = [played[index].get(path, ABSENT) for played in kafka]
             at_sim = [played[index].get(path, ABSENT) for played in sim]
             if not any(one in at_kafka for one in at_sim):
-                found.append(Difference(sequence.area, index, name, path, at_kafka[0], at_sim[0]))
-    return found
+                differing.append(Difference(sequence.area, index, name, path, at_kafka[0], at_sim[0]))
+    return differing
 
 
-def unknown(found: Iterable[Difference], known: Iterable[KnownFuzzDifference]) -> list[Difference]:
+def unknown(candidates: Iterable[Difference], documented: Iterable[KnownFuzzDifference]) -> list[Difference]:
     """Return the differences that no row fits."""
-    rows = list(known)
-    return [one for one in found if not any(row.fits(one) for row in rows)]
+    rows = list(documented)
+    return [one for one in candidates if not any(row.fits(one) for row in rows)]
 
 
 def read_known(document: Path = DOCUMENT) -> list[KnownFuzzDifference]:

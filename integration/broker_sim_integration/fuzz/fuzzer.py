@@ -84,10 +84,10 @@ class Fuzzer:
                 return None
             return unknown(differences(sequence, [theirs], [ours]), self._known)
 
-        found = await asyncio.gather(*map(first, sequences))
+        findings = await asyncio.gather(*map(first, sequences))
         return [
             Finding(sequence) if found_one == [] else await self.examine(sequence, shrinks=shrinks)
-            for sequence, found_one in zip(sequences, found, strict=True)
+            for sequence, found_one in zip(sequences, findings, strict=True)
         ]
 
     async def examine(self, sequence: Sequence, *, shrinks: bool = True) -> Finding:
@@ -114,13 +114,13 @@ class Fuzzer:
         async def fails(actions: Several[Action]) -> bool:
             candidate = sequence.with_actions(actions)
             for times in (1, 2):
-                found = await self._differences(candidate, times=times)
-                if all(one.kind != kind for one in found):
+                differences = await self._differences(candidate, times=times)
+                if all(one.kind != kind for one in differences):
                     return False
             return True
 
-        kept = cut if await fails(cut) else sequence.actions
-        fewest = await _fewest(kept, fails)
+        shorter = cut if await fails(cut) else sequence.actions
+        fewest = await _fewest(shorter, fails)
         finding.shrunk = sequence.with_actions(fewest).without_unused_topics()
         finding.shrunk_differences = await self._differences(finding.shrunk, times=MORE_PLAYS)
 
@@ -130,13 +130,13 @@ class Fuzzer:
 
     async def _differences(self, sequence: Sequence, times: int = 1) -> list[Difference]:
         """Play a sequence so often on both sides; return the differences that are not known."""
-        seen: tuple[list[list[Fields]], ...] = ([], [])
+        answers: tuple[list[list[Fields]], ...] = ([], [])
         for _ in range(times):
             prefix = self._next_prefix()
             plays = (_played(side, sequence, prefix) for side in self._sides)
-            for fields, played in zip(seen, await asyncio.gather(*plays), strict=True):
+            for fields, played in zip(answers, await asyncio.gather(*plays), strict=True):
                 fields.append(played)
-        return unknown(differences(sequence, *seen), self._known)
+        return unknown(differences(sequence, *answers), self._known)
 
 
 async def _leaving(play_of_one: Awaitable[list[Fields]], gate: Gate) -> list[Fields]:
@@ -164,7 +164,7 @@ async def _fewest(
         before: Several[Action] = ()
         while minimizer.best != before:
             before = minimizer.best
-            minimizer.leave_out(lambda kept: kept, lambda _, rest: tuple(rest))
+            minimizer.leave_out(lambda actions: actions, lambda _, rest: tuple(rest))
         return minimizer.best
 
     return await asyncio.to_thread(search)

@@ -22,10 +22,10 @@ class Gate:
     async def verb(self, name: str, broker: int) -> None:
         """Wait for the others, who ask for the same; returns when it was done."""
         self._asked = name, broker
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(done)
+        completion: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(completion)
         self._begin()
-        await done
+        await completion
 
     def leave(self) -> None:
         """Wait no more for a play that is over."""
@@ -37,9 +37,9 @@ class Gate:
             waiting, self._waiting = self._waiting, []
             self._doing = asyncio.get_running_loop().create_task(self._do(self._asked, waiting))
 
-    async def _do(self, asked: tuple[str, int], waiting: list[asyncio.Future[None]]) -> None:
+    async def _do(self, verb: tuple[str, int], waiting: list[asyncio.Future[None]]) -> None:
         try:
-            await self._verb(*asked)
+            await self._verb(*verb)
         except Exception as error:  # noqa: BLE001 - every play gets it
             for one in waiting:
                 one.set_exception(error)

@@ -66,8 +66,8 @@ class Lookup:
         request = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
 
         async def has_ids() -> bool:
-            given = [await self.ask(broker, request, 4) for broker in self._side.brokers]
-            return not any(one.error_code for one in given)
+            ranges = [await self.ask(broker, request, 4) for broker in self._side.brokers]
+            return not any(one.error_code for one in ranges)
 
         await self.until(has_ids, "producer ids are given")
         for name in ("group", "txn"):
@@ -118,8 +118,8 @@ class Lookup:
         return self._side.broker(at)
 
     async def _leader(self, topic: str, partition: int) -> int:
-        found = (await self.partitions(self._any_alive(), topic)).get(partition)
-        leader = -1 if found is None else found[0]
+        state = (await self.partitions(self._any_alive(), topic)).get(partition)
+        leader = -1 if state is None else state[0]
         return self._side.brokers.first if leader < 0 else leader
 
     async def _coordinator(self, name: str) -> int:
@@ -265,11 +265,11 @@ class Lookup:
 
     async def all_know(self, topic: str) -> bool:
         """Whether all brokers know a topic, and its leaders serve it."""
-        known = [await self.partitions(broker, topic) for broker in self._alive()]
+        views = [await self.partitions(broker, topic) for broker in self._alive()]
         return (
-            all(known)
-            and all(leader >= 0 for one in known for leader, _, _, _ in one.values())
-            and await self._leaders_serve(topic, known[0])
+            all(views)
+            and all(leader >= 0 for one in views for leader, _, _, _ in one.values())
+            and await self._leaders_serve(topic, views[0])
         )
 
     async def _none_knows(self, topic: str) -> bool:
@@ -288,14 +288,14 @@ class Lookup:
 
     async def _is_above(self, leader: int, topic: str, index: int, offset: int) -> bool:
         """Whether the high watermark is above an offset, or the leader no longer says so."""
-        told = await self._latest(leader, topic, index)
-        return bool(told.error_code) or told.offset > offset
+        latest = await self._latest(leader, topic, index)
+        return bool(latest.error_code) or latest.offset > offset
 
     async def _latest(self, leader: int, topic: str, index: int) -> Any:
         request = messages.ListOffsetsRequest
-        wanted = request.ListOffsetsPartition(index, -1, LATEST)
-        asked = request(-1, 0, [request.ListOffsetsTopic(topic, [wanted])])
-        return (await self.ask(leader, asked, 7)).topics[0].partitions[0]
+        partition = request.ListOffsetsPartition(index, -1, LATEST)
+        query = request(-1, 0, [request.ListOffsetsTopic(topic, [partition])])
+        return (await self.ask(leader, query, 7)).topics[0].partitions[0]
 
     async def _live_are_listed(self) -> bool:
         alive = set(self._alive())

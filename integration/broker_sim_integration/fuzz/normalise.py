@@ -83,7 +83,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 def normalised_play(played: Play, sequence: Sequence, side: FuzzedSide) -> list[Fields]:
     """Return the fields of every outcome."""
     names = _Names(played, side, roles=any(plan.replicas for plan in sequence.topics))
-    seen: list[Fields] = []
+    plays: list[Fields] = []
     for action, outcome in zip(sequence.actions, played.outcomes, strict=True):
         fields: Fields = {"state": outcome.state}
         if outcome.answer is not None:
@@ -96,16 +96,16 @@ def normalised_play(played: Play, sequence: Sequence, side: FuzzedSide) -> list[
             if api in SHARED_OUT:
                 _count_assigned(plain)
             fields |= _leaves({key: names.field(key, value) for key, value in plain.items()}, "")
-        seen.append(fields)
-    return seen
+        plays.append(fields)
+    return plays
 
 
 def _count_assigned(plain: dict[str, Any]) -> None:
     """Put the number of a member's partitions in their place."""
-    for told in (plain, *(member for one in plain.get("groups", ()) for member in one["members"])):
-        if told.get("assignment") is not None:
-            topics = told["assignment"]["topic_partitions"]
-            told["assignment"] = sum(len(topic["partitions"]) for topic in topics)
+    for holder in (plain, *(member for one in plain.get("groups", ()) for member in one["members"])):
+        if holder.get("assignment") is not None:
+            topics = holder["assignment"]["topic_partitions"]
+            holder["assignment"] = sum(len(topic["partitions"]) for topic in topics)
 
 
 class _Names:
@@ -138,8 +138,8 @@ class _Names:
         return self._list(name, value) if isinstance(value, list) else self._plain(value)
 
     def _list(self, name: str, items: list[Any]) -> list[Any]:
-        shown = [self._item(name, item) for item in items]
-        return sorted(shown, key=_place) if name in UNORDERED else shown
+        normal_items = [self._item(name, item) for item in items]
+        return sorted(normal_items, key=_place) if name in UNORDERED else normal_items
 
     def _item(self, name: str, item: Any) -> Any:
         return self.field(name, item) if isinstance(item, list) else self._plain(item)

@@ -133,7 +133,7 @@ class _Player:
         except (ProtocolError, OverflowError) as error:
             return Outcome(f"cannot be encoded: {error}")
         outcome = Outcome("parked")
-        sent = _Sent(message, outcome, pending)
+        parked = _Sent(message, outcome, pending)
         await asyncio.wait([pending], timeout=_patience_s(request.api))
         if request.api in CHANGES_GROUPS:
             await self.lookup.settle_groups(broker, references.prefix)
@@ -141,9 +141,9 @@ class _Player:
             # It may be the broker that is slow: then this answer is late too, and comes after the other.
             await self.lookup.hear(broker, message.group_id)  # type: ignore[attr-defined]
         if not pending.done():
-            self._parked[request.client] = sent
+            self._parked[request.client] = parked
             return outcome
-        self._take(request.client, sent)
+        self._take(request.client, parked)
         if outcome.answer is not None:
             await self._settle(request.api, broker, message, outcome.answer)
         return outcome
@@ -201,11 +201,11 @@ class _Player:
             await self.lookup.close(self.played.references)
 
     async def _connection(self, client: str, broker: int) -> AsyncConnection:
-        found = self._connections.get((client, broker))
-        if found is None or found.ended:
-            found = await AsyncConnection.open(*self._side.brokers.address(broker))
-            self._connections[client, broker] = found
-        return found
+        connection = self._connections.get((client, broker))
+        if connection is None or connection.ended:
+            connection = await AsyncConnection.open(*self._side.brokers.address(broker))
+            self._connections[client, broker] = connection
+        return connection
 
 
 def _patience_s(api: str) -> float:

@@ -119,10 +119,10 @@ class References:
         whole = _REFERENCE.fullmatch(value)
         if whole is not None:
             return self._resolved(whole)
-        return _REFERENCE.sub(lambda found: str(self._resolved(found)), value)
+        return _REFERENCE.sub(lambda match: str(self._resolved(match)), value)
 
-    def _resolved(self, found: re.Match[str]) -> Any:
-        base, attribute, delta = found.groups()
+    def _resolved(self, match: re.Match[str]) -> Any:
+        base, attribute, delta = match.groups()
         if base in _ROLES:
             return self._broker(base)
         if attribute is None:
@@ -132,8 +132,8 @@ class References:
         if attribute in _TASKS:
             return self._told.get((base, attribute), [])
         default = _UNKNOWN.get(attribute, "" if attribute == "member_id" else 0)
-        told = self._told.get((base, attribute), default)
-        return told if delta is None else told + int(delta)
+        value = self._told.get((base, attribute), default)
+        return value if delta is None else value + int(delta)
 
     def _records(self, batches: Any) -> bytes:
         """Return the batches as bytes; a text is bytes in hexadecimal digits."""

@@ -22,8 +22,8 @@ SHOWN_DIFFERENCES: Final = 5
 def as_scenario(finding: Finding) -> str:
     """Return the smallest sequence that differs as the code of a scenario."""
     sequence = finding.shrunk or finding.sequence
-    found = finding.shrunk_differences or finding.differences
-    claims = "\n".join(f"    {one}".rstrip() for one in found[:SHOWN_DIFFERENCES])
+    differences = finding.shrunk_differences or finding.differences
+    claims = "\n".join(f"    {one}".rstrip() for one in differences[:SHOWN_DIFFERENCES])
     topics = "".join(f"        {_call(topic, 8)},\n" for topic in sequence.topics)
     actions = "".join(f"        {_call(action, 8)},\n" for action in sequence.actions)
     # The body may quote what a request had in it, whatever that was.
@@ -63,7 +63,7 @@ def write_finding(finding: Finding, directory: Path) -> Path:
     """Write what was found of one sequence into `NAME.json`, and as a scenario into `NAME.py`."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{finding.sequence.name}.json"
-    told = {
+    document = {
         "sequence": finding.sequence.to_json(),
         "differences": [asdict(one) for one in finding.differences],
         "by_chance": finding.by_chance,
@@ -72,7 +72,7 @@ def write_finding(finding: Finding, directory: Path) -> Path:
         "shrunk": None if finding.shrunk is None else finding.shrunk.to_json(),
         "shrunk_differences": [asdict(one) for one in finding.shrunk_differences],
     }
-    path.write_text(json.dumps(told, indent=1, default=repr) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(document, indent=1, default=repr) + "\n", encoding="utf-8")
     if finding.differences:
         path.with_suffix(".py").write_text(as_scenario(finding), encoding="utf-8")
     return path
@@ -84,7 +84,7 @@ def read_sequence(path: Path) -> Sequence:
     Raises ValueError, with one line, for any other file.
     """
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        return Sequence.from_json(told["shrunk"] or told["sequence"])
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return Sequence.from_json(document["shrunk"] or document["sequence"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is no sequence of a fuzz run: {error}") from error

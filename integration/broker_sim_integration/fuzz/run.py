@@ -116,9 +116,9 @@ class FuzzRun:
             on_finding(finding)
             return finding
 
-        found = await asyncio.gather(*(examine(one) for one in sequences))
+        findings_of_sequences = await asyncio.gather(*(examine(one) for one in sequences))
         totals.plays += fuzzer.played
-        return found
+        return findings_of_sequences
 
     async def _play_waves(
         self, fuzzer: Fuzzer, sequences: Several[Sequence], on_finding: Callable[[Finding], None]

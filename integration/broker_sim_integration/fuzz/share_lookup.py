@@ -51,14 +51,14 @@ class ShareLookup:
         """Whether a broker has begun to coordinate: it is named before it has read its partition."""
         topic_id = urlsafe_b64encode(ANY_TOPIC_ID).decode().rstrip("=")
         request = messages.FindCoordinatorRequest(key_type=SHARE, coordinator_keys=[f"warm:{topic_id}:0"])
-        (found,) = (await self._lookup.ask(self._side.brokers.first, request, 6)).coordinators
-        if found.error_code:
+        (coordinator,) = (await self._lookup.ask(self._side.brokers.first, request, 6)).coordinators
+        if coordinator.error_code:
             return False
         summary = messages.ReadShareGroupStateSummaryRequest
         wanted = [summary.ReadStateSummaryData(ANY_TOPIC_ID, [summary.PartitionData(0, 0)])]
-        answer = await self._lookup.ask(found.node_id, summary("warm", wanted), 0)
+        answer = await self._lookup.ask(coordinator.node_id, summary("warm", wanted), 0)
         if answer.results[0].partitions[0].error_code not in NOT_YET:
-            self._coordinator = found.node_id
+            self._coordinator = coordinator.node_id
         return self._coordinator is not None
 
     async def settle_session(self, request: Any) -> None:

@@ -98,7 +98,7 @@ class ScramClient:
         key = hmac.digest(salted, b"Client Key", digest)
         channel = base64.b64encode(self._header.encode()).decode()
         without_proof = f"c={channel},r={nonce or parts['r']}"
-        told = f"{self._bare},{text},{without_proof}".encode()
-        signature = hmac.digest(hashlib.new(digest, key).digest(), told, digest)
+        message = f"{self._bare},{text},{without_proof}".encode()
+        signature = hmac.digest(hashlib.new(digest, key).digest(), message, digest)
         proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))[cut:]
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()

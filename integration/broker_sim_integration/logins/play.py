@@ -96,37 +96,37 @@ def earliest(plays: Sequence[Mapping[str, list[Any]]]) -> dict[str, list[Any]]:
 
 
 def _earliest(last: list[Any], before: Sequence[list[Any]]) -> list[Any]:
-    found: list[Any] = []
+    outcomes: list[Any] = []
     for place, step in enumerate(last):
         others = [got[place] for got in before if len(got) == len(last)]
         if isinstance(step, list):
             at_once = [step[0], _NOW]
-            found.append(at_once if at_once in others else step)
+            outcomes.append(at_once if at_once in others else step)
         else:
-            found.append(_CLOSED if _CLOSED in others else step)
-    return found
+            outcomes.append(_CLOSED if _CLOSED in others else step)
+    return outcomes
 
 
 async def _play_case(case: Case, address: tuple[str, int]) -> list[Any]:
     client = _Client(*await asyncio.open_connection(*address))
-    found: list[Any] = []
+    outcomes: list[Any] = []
     steps = case.steps()
     answer = b""
     try:
         while True:
-            step = steps.send(answer) if found else next(steps)
+            step = steps.send(answer) if outcomes else next(steps)
             if isinstance(step, Pause):
                 await asyncio.sleep(step.ms / 1_000)
-                found.append("pause")
+                outcomes.append("pause")
                 continue
-            got = await client.exchange(step.data)
-            found.append([_outcome(step, got), got.when])
-            if got.is_closed:
-                return found
-            answer = _token_of(step, got.data)
+            reply = await client.exchange(step.data)
+            outcomes.append([_outcome(step, reply), reply.when])
+            if reply.is_closed:
+                return outcomes
+            answer = _token_of(step, reply.data)
     except StopIteration:
-        found.append("stays" if await client.stays() else _CLOSED)
-        return found
+        outcomes.append("stays" if await client.stays() else _CLOSED)
+        return outcomes
     finally:
         client.writer.close()
 
@@ -143,22 +143,22 @@ def _token_of(sent: Sent, data: bytes) -> bytes:
     return bytes(getattr(_decoded(sent, data), "auth_bytes", b""))
 
 
-def _outcome(sent: Sent, got: _Got) -> Any:
-    if got.is_closed:
+def _outcome(sent: Sent, reply: _Got) -> Any:
+    if reply.is_closed:
         return "closed"
-    return _plain(got.data if sent.api_key is None else _decoded(sent, got.data))
+    return _plain(reply.data if sent.api_key is None else _decoded(sent, reply.data))
 
 
 def _plain(value: Any) -> Any:
     """Return plain values, without what is drawn by chance. Of lists of structures only their presence counts."""
     if isinstance(value, Struct):
-        found = {}
+        fields = {}
         for name in value.__slots__:
             if name == "finalized_features_epoch":  # it counts what has happened
                 continue
             inner = getattr(value, name)
-            found[name] = ErrorCode(inner).name if name == "error_code" else _plain(inner)
-        return found
+            fields[name] = ErrorCode(inner).name if name == "error_code" else _plain(inner)
+        return fields
     if isinstance(value, list) and value and isinstance(value[0], Struct):
         return True
     if isinstance(value, bytes | bytearray | memoryview):
@@ -190,15 +190,15 @@ async def _make_users(address: tuple[str, int]) -> None:
     describe = messages.DescribeUserScramCredentialsRequest
     users = request(describe([describe.UserName(name) for name in USERS]), 0)
     async with asyncio.timeout(ANSWER_S):
-        known = 0
-        while known < len(USERS) * len(SCRAM_MECHANISMS):
+        credentials = 0
+        while credentials < len(USERS) * len(SCRAM_MECHANISMS):
             results = (await _ask(client, users)).results
-            known = sum(len(each.credential_infos) for each in results)
+            credentials = sum(len(each.credential_infos) for each in results)
     client.writer.close()
 
 
 async def _ask(client: _Client, sent: Sent) -> Any:
-    got = await client.exchange(sent.data)
+    reply = await client.exchange(sent.data)
     assert sent.api_key is not None
-    assert not got.is_closed, sent.api_key
-    return _decoded(sent, got.data)
+    assert not reply.is_closed, sent.api_key
+    return _decoded(sent, reply.data)

@@ -205,25 +205,25 @@ def _sizes() -> dict[str, Case]:
 
 
 def _known() -> dict[str, Case]:
-    known = handshake(), token(GOOD)
+    login = handshake(), token(GOOD)
     return {
-        "a login again, without sessions": _says(*known, handshake(), token(GOOD), GROUPS),
-        "a token again, without sessions": _says(*known, token(GOOD), GROUPS),
-        "a bare login again": _says(*known, handshake(version=0), GROUPS),
-        "ApiVersions after the login": _says(*known, _versions(), GROUPS),
-        "an unknown API after the login": _says(*known, raw(999, 0)),
+        "a login again, without sessions": _says(*login, handshake(), token(GOOD), GROUPS),
+        "a token again, without sessions": _says(*login, token(GOOD), GROUPS),
+        "a bare login again": _says(*login, handshake(version=0), GROUPS),
+        "ApiVersions after the login": _says(*login, _versions(), GROUPS),
+        "an unknown API after the login": _says(*login, raw(999, 0)),
     }
 
 
 def _again() -> dict[str, Case]:
-    known = handshake(), token(GOOD)
+    login = handshake(), token(GOOD)
 
     def says(*steps: Sent | Pause) -> Case:
-        return _says(*known, *steps, listener="SHORT")
+        return _says(*login, *steps, listener="SHORT")
 
     return {
-        "a login again": says(AGAIN, *known, AGAIN, *known, GROUPS),
-        "a login again too soon": says(*known, handshake(), GROUPS),
+        "a login again": says(AGAIN, *login, AGAIN, *login, GROUPS),
+        "a login again too soon": says(*login, handshake(), GROUPS),
         "a login again as another user": says(AGAIN, handshake(), token(b"\0audit\0other")),
         "a login again with a wrong password": says(AGAIN, handshake(), token(WRONG)),
         "a login again by another mechanism": says(
@@ -234,7 +234,7 @@ def _again() -> dict[str, Case]:
         "a request in the middle of a login again": says(AGAIN, handshake(), GROUPS),
         "a token again without its handshake": says(AGAIN, token(GOOD), GROUPS),
         "a request behind the end of the session": says(Pause(SESSION_MS + 500), GROUPS),
-        "a login behind the end of the session": says(Pause(SESSION_MS + 500), *known, GROUPS),
+        "a login behind the end of the session": says(Pause(SESSION_MS + 500), *login, GROUPS),
         "a session by a token that ends later": _says(handshake("OAUTHBEARER"), token(bearer()), listener="SHORT"),
     }
 

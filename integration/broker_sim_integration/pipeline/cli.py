@@ -218,5 +218,5 @@ def report(module: Any, spark: Any, directory: str, output: str) -> str:
 @click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path))
 def archive(output: Path) -> None:
     """Write the code as an archive, and the program that spark-submit runs with it."""
-    written = import_module(".spark.archive", __package__).write_archive(output)
-    click.echo("spark-submit --py-files {} {} JOB ...".format(*written))
+    size = import_module(".spark.archive", __package__).write_archive(output)
+    click.echo("spark-submit --py-files {} {} JOB ...".format(*size))

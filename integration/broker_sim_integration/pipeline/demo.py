@@ -95,11 +95,11 @@ def _compare(directory: Path, reference: str) -> Path | None:
             # SIGINT and not SIGKILL: it has brokers to stop.
             process.send_signal(signal.SIGINT)
             code = REFERENCE_TROUBLE
-    found = directory / "observations.jsonl"
-    if code >= REFERENCE_TROUBLE or not found.exists():
+    path = directory / "observations.jsonl"
+    if code >= REFERENCE_TROUBLE or not path.exists():
         click.echo("there is no real Kafka to compare with, so the report has no parity")
         return None
-    return found
+    return path
 
 
 def _stream(spark: SparkSession, bootstrap_servers: str, out: Path) -> None:

@@ -94,8 +94,8 @@ def traced_events(cluster: RunningCluster) -> int:
 def drive(cluster: RunningCluster, events: int, say: Callable[[str], None]) -> None:
     """Make load until the trace has so many events; after a third of them broker 3 is paused."""
     _create_topics(cluster)
-    done = threading.Event()
-    reader = threading.Thread(target=_consume, args=(cluster, done), name="consumer")
+    finished = threading.Event()
+    reader = threading.Thread(target=_consume, args=(cluster, finished), name="consumer")
     reader.start()
     try:
         paused = False
@@ -108,7 +108,7 @@ def drive(cluster: RunningCluster, events: int, say: Callable[[str], None]) -> N
             _delete_records(cluster)
         say(f"{so_far} events")
     finally:
-        done.set()
+        finished.set()
         reader.join()
 
 
@@ -187,9 +187,9 @@ def _delete_records(cluster: RunningCluster, *, wait: bool = True) -> None:
             future.exception(ANSWER_TIMEOUT_S)
 
 
-def _consume(cluster: RunningCluster, done: threading.Event) -> None:
+def _consume(cluster: RunningCluster, finished: threading.Event) -> None:
     consumer = _consumer(cluster)
     consumer.assign([TopicPartition(ORDERS, number, 0) for number in range(len(ASSIGNMENT))])
-    while not done.is_set():
+    while not finished.is_set():
         consumer.consume(100, timeout=0.2)
     consumer.close()

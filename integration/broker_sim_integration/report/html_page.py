@@ -97,12 +97,12 @@ def _not_played(report: Report) -> Iterator[str]:
 
 
 def _families(report: Report) -> Iterator[str]:
-    shown = [verdict for verdict in Verdict if report.counts()[verdict]]
+    columns = [verdict for verdict in Verdict if report.counts()[verdict]]
     yield "<h2>Families</h2><table><tr><th>family"
-    yield from (f"<th>{_badge(verdict)}" for verdict in shown)
+    yield from (f"<th>{_badge(verdict)}" for verdict in columns)
     for family, verdicts in report.families().items():
         yield f"<tr><td>{family}"
-        yield from (f"<td class=number>{verdicts[verdict] or ''}" for verdict in shown)
+        yield from (f"<td class=number>{verdicts[verdict] or ''}" for verdict in columns)
     yield "</table>"
 
 
@@ -112,8 +112,8 @@ def _lateness(report: Report) -> Iterator[str]:
     yield timing_plot(lateness_rows(report.results, report.lateness))
     yield "<table><tr><th>answers<th>side<th>count<th>p50<th>p95<th>p99<th>max<th>judged"
     for compared in report.lateness:
-        for side, found in (("Kafka", compared.kafka), ("simulator", compared.sim)):
-            numbers = (found.count, found.p50, found.p95, found.p99, found.maximum)
+        for side, lateness in (("Kafka", compared.kafka), ("simulator", compared.sim)):
+            numbers = (lateness.count, lateness.p50, lateness.p95, lateness.p99, lateness.maximum)
             yield f"<tr><td>{html.escape(compared.name)}<td>{side}"
             yield from (f"<td class=number>{number:g}" for number in numbers)
             yield f"<td>{html.escape(compared.reason or compared.verdict)}"
@@ -164,17 +164,17 @@ def _differences(result: ScenarioResult) -> Iterator[str]:
         yield f"<p>{count} documented: <i>{html.escape(reason)}</i></p>"
 
 
-def _both(result: ScenarioResult, found: Difference) -> Iterator[str]:
+def _both(result: ScenarioResult, difference: Difference) -> Iterator[str]:
     yield "<div class=pair>"
     for side, runs in (("Kafka", result.kafka), ("simulator", result.sim)):
-        yield f"<div>{side}<pre>{_observation(runs, found)}</pre></div>"
+        yield f"<div>{side}<pre>{_observation(runs, difference)}</pre></div>"
     yield "</div>"
 
 
-def _observation(runs: Sequence[Run], found: Difference) -> str:
-    for seen in runs[found.repeat - 1].observations:
-        if (seen.step, seen.attempt) == (found.step, found.attempt):
-            return _json(seen.to_json())
+def _observation(runs: Sequence[Run], difference: Difference) -> str:
+    for observation in runs[difference.repeat - 1].observations:
+        if (observation.step, observation.attempt) == (difference.step, difference.attempt):
+            return _json(observation.to_json())
     return "nothing"
 
 

@@ -35,10 +35,10 @@ class LastComparison:
 
     def failed_of(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
         """Return those of `scenarios` that failed. ValueError when others failed and none of these."""
-        found = [scenario for scenario in scenarios if scenario.name in self.scenarios]
-        if self.scenarios and not found:
+        failed = [scenario for scenario in scenarios if scenario.name in self.scenarios]
+        if self.scenarios and not failed:
             raise ValueError(f"--scenario leaves out all {len(self.scenarios)} scenarios that failed in {self.report}")
-        return found
+        return failed
 
     def exit_code_with(self, exit_code: int) -> int:
         """Return the exit code when what failed was played again and came to `exit_code`."""
@@ -56,7 +56,7 @@ def read_last_comparison(directory: Path) -> LastComparison:
     try:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         verdicts = {one["scenario"]: Verdict(one["verdict"]) for one in document["scenarios"]}
-        named = [failure["scenario"] for failure in document["failures"]]
+        names = [failure["scenario"] for failure in document["failures"]]
         exit_code = int(document["exit_code"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"--last-failed: {path} is no report of a comparison: {error!r}") from None
@@ -64,7 +64,7 @@ def read_last_comparison(directory: Path) -> LastComparison:
         report=path,
         exit_code=exit_code,
         scenarios=frozenset(name for name, verdict in verdicts.items() if verdict in FAILED),
-        others=tuple(name for name in named if name not in verdicts),
+        others=tuple(name for name in names if name not in verdicts),
     )
 
 

@@ -55,14 +55,14 @@ def lateness_rows(results: Iterable[ScenarioResult], lateness: Iterable[Lateness
 
 def _samples(scenario: str, run: Run) -> Iterator[tuple[str, float]]:
     distributed = distributed_steps(run.observations)
-    for seen in run.observations:
-        if seen.step in distributed:
-            yield f"{scenario} / {seen.step}", excused_lateness_ms(seen)
+    for observation in run.observations:
+        if observation.step in distributed:
+            yield f"{scenario} / {observation.step}", excused_lateness_ms(observation)
     for kind, late_ms in singles(run):
         yield f"all {kind.value}", late_ms
 
 
 def position(lateness_ms: float) -> float:
     """Return where on a logarithmic axis from `FIRST_MS` to `LAST_MS` it is, from 0 to 1."""
-    shown = min(max(lateness_ms, FIRST_MS), LAST_MS)
-    return math.log(shown / FIRST_MS) / math.log(LAST_MS / FIRST_MS)
+    clamped_ms = min(max(lateness_ms, FIRST_MS), LAST_MS)
+    return math.log(clamped_ms / FIRST_MS) / math.log(LAST_MS / FIRST_MS)

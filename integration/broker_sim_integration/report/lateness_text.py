@@ -26,9 +26,11 @@ def lateness_lines(rows: Iterable[LatenessRow]) -> Iterator[str]:
     yield head + "".join(axis)
     for row in rows:
         yield f"{row.name}  {row.compared.verdict}".rstrip()
-        for side, samples, found in row.sides():
-            numbers = NUMBERS.format(side=side, count=found.count, p50=f"{found.p50:.1f}", p95=f"{found.p95:.1f}")
-            yield numbers + _strip(samples, found.p50, found.p95)
+        for side, samples, lateness in row.sides():
+            numbers = NUMBERS.format(
+                side=side, count=lateness.count, p50=f"{lateness.p50:.1f}", p95=f"{lateness.p95:.1f}"
+            )
+            yield numbers + _strip(samples, lateness.p50, lateness.p95)
 
 
 def _strip(samples: Sequence[float], p50: float, p95: float) -> str:

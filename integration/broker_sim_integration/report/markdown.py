@@ -34,19 +34,19 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"Catalogue {report.catalogue_version}, run {report.run_id}."
     yield ""
     yield from _failures(report)
-    shown = [verdict for verdict in Verdict if report.counts()[verdict]]
-    yield from _row("family", *(verdict.value for verdict in shown))
-    yield from _row(*["---"] * (len(shown) + 1))
+    columns = [verdict for verdict in Verdict if report.counts()[verdict]]
+    yield from _row("family", *(verdict.value for verdict in columns))
+    yield from _row(*["---"] * (len(columns) + 1))
     for family, verdicts in report.families().items():
-        yield from _row(family, *(str(verdicts[verdict] or "") for verdict in shown))
+        yield from _row(family, *(str(verdicts[verdict] or "") for verdict in columns))
     yield ""
     yield f"Lateness in ms; {RULE}."
     yield ""
     yield from _row("answers", "side", "count", "p50", "p95", "p99", "max", "judged")
     yield from _row(*["---"] * 8)
     for compared in report.lateness:
-        for side, found in (("Kafka", compared.kafka), ("simulator", compared.sim)):
-            numbers = (found.count, found.p50, found.p95, found.p99, found.maximum)
+        for side, lateness in (("Kafka", compared.kafka), ("simulator", compared.sim)):
+            numbers = (lateness.count, lateness.p50, lateness.p95, lateness.p99, lateness.maximum)
             name = compared.name if side == "Kafka" else ""
             yield from _row(name, side, *(f"{number:g}" for number in numbers), compared.reason or compared.verdict)
     yield from _differences(report)

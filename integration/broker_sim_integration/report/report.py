@@ -107,9 +107,9 @@ def _failures(result: ScenarioResult) -> Iterator[Failure]:
         when = next(iter(result.kafka_late.values()))
         yield Failure(name, "", f"not judged, {result.flakiness}: {when}")
     steps: dict[str, list[Difference]] = {}
-    for found in undocumented(result):
-        if found.field != "trouble":
-            steps.setdefault(found.step, []).append(found)
+    for difference in undocumented(result):
+        if difference.field != "trouble":
+            steps.setdefault(difference.step, []).append(difference)
     for step, differences in steps.items():
         first = differences[0]
         more = f", and {len(differences) - 1} more" if len(differences) > 1 else ""
@@ -130,7 +130,10 @@ def undocumented(result: ScenarioResult) -> list[Difference]:
 def documented_reasons(report: Report) -> Counter[str]:
     """Return how many differences each reason of docs/reference/differences.md explains."""
     return Counter(
-        found.reason for result in report.results for found in result.differences if found.reason is not None
+        difference.reason
+        for result in report.results
+        for difference in result.differences
+        if difference.reason is not None
     )
 
 
@@ -146,7 +149,8 @@ def unused_rows(known: Iterable[KnownDifference], results: Iterable[ScenarioResu
         for row in known
         if row.scenario in played
         and not any(
-            row.fits(row.scenario, found.step, found.field, found.sim) for found in played[row.scenario].differences
+            row.fits(row.scenario, difference.step, difference.field, difference.sim)
+            for difference in played[row.scenario].differences
         )
     ]
 
@@ -162,13 +166,13 @@ def write_observations(report: Report, path: Path) -> None:
 
 def _observation_lines(run_id: str, side: str, result: ScenarioResult, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
     for repeat, run in enumerate(runs, 1):
-        for seen in run.observations:
+        for observation in run.observations:
             line = {
                 "run_id": run_id,
                 "side": side,
                 "scenario": result.scenario.name,
                 "repeat": repeat,
-                **seen.to_json(),
+                **observation.to_json(),
             }
             del line["reason"]  # a text for readers of the scenario, which no job needs
             yield line

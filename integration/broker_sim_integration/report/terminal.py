@@ -67,11 +67,11 @@ def print_report(report: Report, console: Console) -> None:
 
 def _families(report: Report) -> Table:
     table = Table("family", title="Scenarios by family")
-    shown = [verdict for verdict in Verdict if report.counts()[verdict]]
-    for verdict in shown:
+    columns = [verdict for verdict in Verdict if report.counts()[verdict]]
+    for verdict in columns:
         table.add_column(verdict.value, justify="right", style=STYLES[verdict])
     for family, verdicts in report.families().items():
-        table.add_row(family, *(str(verdicts[verdict] or "") for verdict in shown))
+        table.add_row(family, *(str(verdicts[verdict] or "") for verdict in columns))
     return table
 
 
@@ -85,15 +85,15 @@ def _documented(reasons: Counter[str]) -> Table:
 def _differences(results: Iterable[ScenarioResult]) -> Table:
     table = Table("scenario", "step", "field", "Kafka", "simulator", title="Differences")
     for result in results:
-        differences = [found for found in undocumented(result) if found.field != "trouble"]
-        for found in differences[:SHOWN_DIFFERENCES]:
-            attempt = f" #{found.attempt}" if found.attempt > 1 else ""
+        differences = [difference for difference in undocumented(result) if difference.field != "trouble"]
+        for difference in differences[:SHOWN_DIFFERENCES]:
+            attempt = f" #{difference.attempt}" if difference.attempt > 1 else ""
             table.add_row(
                 result.scenario.name,
-                escape(found.step + attempt),
-                escape(found.field),
-                escape(str(found.kafka)),
-                escape(str(found.sim)),
+                escape(difference.step + attempt),
+                escape(difference.field),
+                escape(str(difference.kafka)),
+                escape(str(difference.sim)),
             )
         if len(differences) > SHOWN_DIFFERENCES:
             more = f"and {len(differences) - SHOWN_DIFFERENCES} more"

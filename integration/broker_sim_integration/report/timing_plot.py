@@ -44,18 +44,18 @@ def _row(top: float, row: LatenessRow) -> Iterator[str]:
     name = html.escape(row.name)
     yield f"<text x='{LEFT}' y='{top + 13}' fill='currentColor' font-weight='600'>{name}"
     yield f"<tspan font-weight='400'> {html.escape(row.compared.verdict)}</tspan></text>"
-    for place, (side, samples, found) in enumerate(row.sides()):
+    for place, (side, samples, lateness) in enumerate(row.sides()):
         y = top + 19 + place * STRIP
         colour = COLOURS[side]
         yield f"<text x='{LEFT - 6}' y='{y + 10}' fill='{colour}' text-anchor='end'>{side}</text>"
         strokes = "".join(f"M{_x(late):.1f} {y + 2}v{STRIP - 4}" for late in samples)
         yield f"<path d='{strokes}' stroke='{colour}' stroke-opacity='.35'/>"
-        for share, value in (("p50", found.p50), ("p95", found.p95)):
+        for share, value in (("p50", lateness.p50), ("p95", lateness.p95)):
             x = _x(value)
             mark = f"M{x:.1f} {y}v{STRIP - 1}"
             yield f"<path d='{mark}' stroke='{colour}' stroke-width='3'>"
             yield f"<title>{share} {value:g} ms</title></path>"
-        numbers = f"{found.p50:.1f} / {found.p95:.1f} of {found.count}"
+        numbers = f"{lateness.p50:.1f} / {lateness.p95:.1f} of {lateness.count}"
         yield f"<text x='{WIDTH - RIGHT + 14}' y='{y + 10}' fill='{colour}'>{numbers}</text>"
 
 

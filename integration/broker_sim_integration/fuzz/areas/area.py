@@ -72,8 +72,8 @@ class Area:
         draws = rng.choices(list(self.draws), list(self.draws.values()), k=rng.randint(*self.lengths))
         actions: list[Action] = []
         for draw in draws:
-            made = draw(rng)
-            actions.extend(made if isinstance(made, tuple) else (made,))
+            drawn_actions = draw(rng)
+            actions.extend(drawn_actions if isinstance(drawn_actions, tuple) else (drawn_actions,))
         return actions
 
     def _faults(self, seed: int) -> list[Fault]:
@@ -124,7 +124,7 @@ def request(client: str, at: str, api: str, version: int, /, **body: Any) -> Req
 
 
 def _fields_in(spec: StructSpec, version: int, body: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {}
+    values = {}
     fields = {one.name: one for one in spec.fields}
     for name, value in body.items():
         field = fields[name]
@@ -132,9 +132,9 @@ def _fields_in(spec: StructSpec, version: int, body: Mapping[str, Any]) -> dict[
             continue
         if value is None and version not in field.nullable_versions:
             continue
-        kept[name] = value
+        values[name] = value
         is_told = isinstance(value, str)  # a reference to what an answer told
         if field.struct is not None and value is not None and not is_told:
             inner = partial(_fields_in, field.struct, version)
-            kept[name] = [inner(one) for one in value] if field.is_array else inner(value)
-    return kept
+            values[name] = [inner(one) for one in value] if field.is_array else inner(value)
+    return values

@@ -124,8 +124,8 @@ def _as_others(rng: random.Random) -> Request:
         case 2:
             return request("x", at, "OffsetDelete", 0, group_id=group, topics=topics)
         case 3:
-            asked = [{"group_id": group, "member_id": None, "member_epoch": -1, "topics": None}]
-            return request("x", at, "OffsetFetch", 9, groups=asked, require_stable=False)
+            groups = [{"group_id": group, "member_id": None, "member_epoch": -1, "topics": None}]
+            return request("x", at, "OffsetFetch", 9, groups=groups, require_stable=False)
         case _:
             return request("x", at, "DeleteGroups", 2, groups_names=[group])
 

@@ -235,9 +235,9 @@ def _change_topics(rng: random.Random) -> Request:
     match rng.randrange(5):
         case 0 | 1:
             name = pick(rng, ["<topic3>"], ("<topic2>", "<changelog3>", "<repartition2>"), 3)
-            made = {"name": name, "num_partitions": -1, "replication_factor": -1,
+            internal_topic = {"name": name, "num_partitions": -1, "replication_factor": -1,
                     "assignments": assignments, "configs": []}  # fmt: skip
-            return request("x", "first", "CreateTopics", 4, topics=[made], **TIMES)
+            return request("x", "first", "CreateTopics", 4, topics=[internal_topic], **TIMES)
         case 2 | 3:
             name = pick(rng, ["<topic2>"], ("<topic1>", "<changelog3>"), 4)
             larger = {"name": name, "count": rng.randint(2, 3), "assignments": None}

@@ -212,13 +212,13 @@ def run(spark: SparkSession, plan: ChaosPlan, output: str, tasks: int | None = N
     row = tables.overwrite(summary(outcomes, test), output, "chaos_summary").first()
     assert row is not None
     known_already = f", {row['seeds'] - new} of them known already" if row["seeds"] > new else ""
-    told = (
+    text = (
         f"{row['seeds']} seeds{known_already}, {row['failed']} failed in {failures.count()} ways; "
         f"{row['seeds_per_s_and_core']:.1f} seeds a second and core"
     )
     seen = sightings(outcomes)
     if seen.counts:
-        told += f"; seen: {seen}"
+        text += f"; seen: {seen}"
     if reason := seen.failure():
-        raise PipelineError(f"{told}; {reason}")
-    return told
+        raise PipelineError(f"{text}; {reason}")
+    return text

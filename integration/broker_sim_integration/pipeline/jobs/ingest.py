@@ -172,8 +172,8 @@ def events(read: DataFrame) -> DataFrame:
     One shuffle brings equal events together, and those of a partition of the table. Where they are
     looked for on both sides of a shuffle, Spark's table of them outgrows a task's memory in the first.
     """
-    found = read.where(sf.col("goes_to") == "events").select(*EVENT_SCHEMA.names)
-    dealt = found.withColumns(
+    event_rows = read.where(sf.col("goes_to") == "events").select(*EVENT_SCHEMA.names)
+    dealt = event_rows.withColumns(
         {"date": _date(sf.col("ts_ms")), DEAL: sf.pmod("operation_id", sf.lit(DEALS)).cast("int")}
     )
     return dealt.repartition(*tables.EVENT_PARTITIONS, DEAL).dropDuplicates().drop(DEAL)

@@ -73,5 +73,5 @@ def percentile_columns(value: str) -> list[Column]:
 
 def run(spark: SparkSession, directory: str, output: str) -> str:
     """Write `latency` from the table `lifecycles`."""
-    found = tables.overwrite(latency(tables.read(spark, directory, "lifecycles")), output, "latency")
-    return f"{found.count()} groups"
+    count = tables.overwrite(latency(tables.read(spark, directory, "lifecycles")), output, "latency")
+    return f"{count.count()} groups"

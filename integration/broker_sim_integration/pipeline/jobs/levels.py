@@ -78,8 +78,8 @@ def levels(operations: pa.Table, bucket_ms: int) -> pa.Table:
         np.concatenate(steps), series, np.concatenate(at_ms), np.concatenate(change), start_ms + bucket_ms
     )
     first = found.pop("step")
-    named = operations.select(PLACE).take(row[first])
-    return pa.table({name: named[name] for name in PLACE} | {"key": key.take(pa.array(first))} | found)
+    places = operations.select(PLACE).take(row[first])
+    return pa.table({name: places[name] for name in PLACE} | {"key": key.take(pa.array(first))} | found)
 
 
 def _by_series(steps: Any, series: Any, at_ms: Any, change: Any, end_ms: Any) -> dict[str, Any]:

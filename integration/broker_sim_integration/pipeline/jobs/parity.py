@@ -145,9 +145,9 @@ def _gap(kafka: Column, sim: Column) -> Column:
 
 def run(spark: SparkSession, directory: str, output: str) -> str:
     """Write `parity`, `parity_scenarios` and `parity_timing` from `observations`."""
-    seen = tables.read(spark, directory, "observations")
-    steps = tables.overwrite(parity(seen), output, "parity")
+    observations = tables.read(spark, directory, "observations")
+    steps = tables.overwrite(parity(observations), output, "parity")
     tables.overwrite(scenario_agreement(steps), output, "parity_scenarios")
-    tables.overwrite(ks_distance(seen), output, "parity_timing")
+    tables.overwrite(ks_distance(observations), output, "parity_timing")
     agreed = steps.where("agrees").count()
     return f"{agreed} of {steps.count()} steps agree"

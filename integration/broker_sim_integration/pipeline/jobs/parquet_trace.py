@@ -30,12 +30,12 @@ def read_events(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     try:
         rows = spark.read.parquet(*paths)
     except AnalysisException as error:
-        named = ", ".join(paths)
+        names = ", ".join(paths)
         match error.getCondition():
             case "PATH_NOT_FOUND":
-                raise PipelineError(f"no such input: {named}") from error
+                raise PipelineError(f"no such input: {names}") from error
             case "UNABLE_TO_INFER_SCHEMA":
-                raise PipelineError(f"{named}: there is no whole file in it yet") from error
+                raise PipelineError(f"{names}: there is no whole file in it yet") from error
         raise
     if differences := _differences(rows.schema):
         raise PipelineError(f"{', '.join(paths)}: not a trace: {', '.join(differences)}")
@@ -52,9 +52,9 @@ def read_events(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     )
 
 
-def _differences(found: StructType) -> list[str]:
+def _differences(schema: StructType) -> list[str]:
     """Return which columns of the contract are absent or of another type."""
-    kinds = {field.name: field.dataType.simpleString() for field in found.fields}
+    kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
     return [
         f"{field.name} is {kinds.get(field.name, 'missing')}"
         for field in EVENT_SCHEMA.fields

@@ -165,10 +165,10 @@ def lateness(rows: Sequence[Any]) -> Figure:
 
 def _filled(rows: Sequence[Any], bins: int) -> list[int]:
     """Return the peak of every bin; a bin without a row keeps the closing level before it."""
-    known = {row["bin"]: row for row in rows}
+    by_bin = {row["bin"]: row for row in rows}
     peaks, level = [], 0
     for number in range(bins):
-        row = known.get(number)
+        row = by_bin.get(number)
         peaks.append(level if row is None else row["peak"])
         level = level if row is None else row["closing"]
     return peaks

@@ -67,14 +67,14 @@ class Section:
 
 def render(title: str, facts: Mapping[str, str], sections: Sequence[Section]) -> str:
     """Return the page."""
-    known = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
+    facts_html = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
     links = "".join(f'<a href="#s{number}">{escape(section.title)}</a>' for number, section in enumerate(sections))
     body = "".join(_section(f"s{number}", section) for number, section in enumerate(sections))
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n"
-        f"<body><header><h1>{escape(title)}</h1><dl>{known}</dl><nav>{links}</nav></header>"
+        f"<body><header><h1>{escape(title)}</h1><dl>{facts_html}</dl><nav>{links}</nav></header>"
         f"\n<main>{body}</main></body></html>\n"
     )
 

@@ -230,12 +230,12 @@ def _health(source: _Source) -> list[Section]:
 def _parity(source: _Source) -> list[Section]:
     title = "The simulator compared with a real Kafka"
     scenarios, timing = source.table("parity_scenarios"), source.table("parity_timing")
-    seen = source.table("observations")
-    if scenarios is None or timing is None or seen is None:
+    observations = source.table("observations")
+    if scenarios is None or timing is None or observations is None:
         return _missing(title, "parity")
     lateness = sf.floor(sf.col("elapsed_ms") - sf.col("due_ms"))
     counted = (
-        seen.where(sf.col("timing") != "untimed")
+        observations.where(sf.col("timing") != "untimed")
         .groupBy("timing", "side", lateness.alias("up_to_ms"))
         .agg(sf.count("*").alias("operations"))
         .orderBy("timing", "side", "up_to_ms")

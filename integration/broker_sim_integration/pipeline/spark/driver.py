@@ -28,11 +28,11 @@ def make_directory(spark: SparkSession, directory: str) -> None:
     context: Any = spark.sparkContext
     try:
         path = context._jvm.org.apache.hadoop.fs.Path(directory)  # noqa: SLF001 - the only way to them
-        made = path.getFileSystem(context._jsc.hadoopConfiguration()).mkdirs(path)  # noqa: SLF001 - the same
+        created = path.getFileSystem(context._jsc.hadoopConfiguration()).mkdirs(path)  # noqa: SLF001 - the same
     except Py4JJavaError as error:
         reason = error.java_exception.getMessage()
         raise PipelineError(f"cannot write to {directory}: {reason}") from error
-    if not made:
+    if not created:
         raise PipelineError(f"cannot write to {directory}: choose another --output")
 
 

@@ -63,5 +63,5 @@ class KeptOutput:
 
     def not_fetched(self) -> str | None:
         """Return the package that could not be fetched, as group:name:version, if any."""
-        found = NOT_FETCHED.search(self.text())
-        return None if found is None else ":".join(found.groups())
+        match = NOT_FETCHED.search(self.text())
+        return None if match is None else ":".join(match.groups())

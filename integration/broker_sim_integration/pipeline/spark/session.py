@@ -84,10 +84,10 @@ def require_java() -> None:
     remedy = "install openjdk-17-jre-headless, or set JAVA_HOME to a Java 17 or 21"
     if java is None:
         raise PipelineError(f"Spark needs Java and {where} has none: {remedy}")
-    found = subprocess.run(  # noqa: S603 - the Java that Spark itself would run
+    process = subprocess.run(  # noqa: S603 - the Java that Spark itself would run
         [java, "-version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
-    match = re.search(r'version "(?:1\.)?(\d+)', found.stderr)
+    match = re.search(r'version "(?:1\.)?(\d+)', process.stderr)
     if match is None:
         raise PipelineError(f"{java} does not print its version: {remedy}")
     if not OLDEST_JAVA <= int(match[1]) <= NEWEST_JAVA:
@@ -103,8 +103,8 @@ def require_home() -> None:
         match[1] for jar in Path(home, "jars").glob("spark-core_*.jar") if (match := SPARK_CORE.match(jar.name))
     }
     if versions != {pyspark_version}:
-        held = f"Spark {versions.pop()}" if versions else "no Spark"
-        raise PipelineError(f"SPARK_HOME={home} is {held}, and pyspark is {pyspark_version}: unset SPARK_HOME")
+        contents = f"Spark {versions.pop()}" if versions else "no Spark"
+        raise PipelineError(f"SPARK_HOME={home} is {contents}, and pyspark is {pyspark_version}: unset SPARK_HOME")
 
 
 def require_python() -> None:
@@ -115,14 +115,14 @@ def require_python() -> None:
     version = "{}.{}".format(*sys.version_info)
     program = f"import sys, {', '.join(PYTHON_PACKAGES)}; print('{{}}.{{}}'.format(*sys.version_info))"
     try:
-        found = subprocess.run(  # noqa: S603 - the Python that Spark itself would run
+        process = subprocess.run(  # noqa: S603 - the Python that Spark itself would run
             [python, "-c", program], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
     except OSError as error:
         trouble = f"cannot be run ({error.strerror})"
     else:
-        last_line = (found.stderr.strip() or "no answer").splitlines()[-1]
-        trouble = f"is Python {found.stdout.strip()}" if found.returncode == 0 else f"does not work ({last_line})"
+        last_line = (process.stderr.strip() or "no answer").splitlines()[-1]
+        trouble = f"is Python {process.stdout.strip()}" if process.returncode == 0 else f"does not work ({last_line})"
         if trouble == f"is Python {version}":
             return
     needed = f"Python {version} with {', '.join(PYTHON_PACKAGES)}"
@@ -142,8 +142,8 @@ def default_conf(master: str | None, *, kafka: bool = False) -> dict[str, str]:
 
 
 def _jvm_options() -> tuple[str, ...]:
-    given = " ".join(os.environ.get(name, "") for name in OPTIONS_FOR_ANY_JAVA)
-    return JVM_OPTIONS if CHOSEN_COLLECTOR.search(given) else (COLLECTOR, *JVM_OPTIONS)
+    options = " ".join(os.environ.get(name, "") for name in OPTIONS_FOR_ANY_JAVA)
+    return JVM_OPTIONS if CHOSEN_COLLECTOR.search(options) else (COLLECTOR, *JVM_OPTIONS)
 
 
 @contextmanager
@@ -168,34 +168,34 @@ def spark_session(
         master = master or "local[*]"
     if _is_here(master):
         require_python()
-    wanted = dict(conf or {})
-    settings = default_conf(master, kafka=kafka and not submitted and "spark.jars" not in wanted)
+    user_conf = dict(conf or {})
+    settings = default_conf(master, kafka=kafka and not submitted and "spark.jars" not in user_conf)
     _prepare_environment(master)
     if master is not None:
         settings["spark.master"] = master
-    settings |= {"spark.app.name": name, **wanted}
+    settings |= {"spark.app.name": name, **user_conf}
     with ExitStack() as stack:
-        kept = stack.enter_context(KeptOutput()) if quiet and not submitted else None
+        java_output = stack.enter_context(KeptOutput()) if quiet and not submitted else None
         if settings.get("spark.jars.packages") == KAFKA_CONNECTOR and "spark.jars.ivySettings" not in settings:
             settings["spark.jars.ivySettings"] = stack.enter_context(ivy_settings())
-        session = _start(settings, kept)
+        session = _start(settings, java_output)
         try:
             yield session
         finally:
             session.stop()
 
 
-def _start(settings: Mapping[str, str], kept: KeptOutput | None) -> SparkSession:
+def _start(settings: Mapping[str, str], java_output: KeptOutput | None) -> SparkSession:
     try:
-        if kept is not None:
+        if java_output is not None:
             conf = SparkConf().setAll(list(settings.items()))
-            SparkContext(conf=conf, gateway=kept.launch(conf))
+            SparkContext(conf=conf, gateway=java_output.launch(conf))
         builder = SparkSession.builder
         for key, value in settings.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
     except PySparkRuntimeError as error:
-        raise PipelineError(_why_no_session(settings, kept)) from error
+        raise PipelineError(_why_no_session(settings, java_output)) from error
 
 
 @contextmanager
@@ -221,12 +221,12 @@ def _prepare_environment(master: str | None) -> None:
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
-def _why_no_session(settings: Mapping[str, str], kept: KeptOutput | None) -> str:
+def _why_no_session(settings: Mapping[str, str], java_output: KeptOutput | None) -> str:
     offline = "download it with its dependencies and pass --conf spark.jars=FILE,..."
-    if kept is not None:
-        if package := kept.not_fetched():
+    if java_output is not None:
+        if package := java_output.not_fetched():
             return f"Spark cannot fetch {package}: {offline}; --verbose shows what it tried"
-        kept.show()
+        java_output.show()
     elif packages := settings.get("spark.jars.packages"):
         return f"Spark did not start; if {packages} could not be fetched (see above), {offline}"
     return "Spark did not start: its own messages are above; --conf changes its configuration"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def of_code(spark: SparkSession, directory: str, table: str, code: str) -> DataFrame | None:
     """Return what this code has written into a table, None without the table."""
-    found = tables.read_or_none(spark, directory, table, of_versions=True)
-    return None if found is None else found.where(sf.col("code") == code).drop("code")
+    rows = tables.read_or_none(spark, directory, table, of_versions=True)
+    return None if rows is None else rows.where(sf.col("code") == code).drop("code")
 
 
 def append_missing(
