@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.faults.cluster_faults import ClusterFaults
 from broker_sim.chaos.faults.faults import Faults
+from broker_sim.chaos.sightings import FaultCount
 from broker_sim.chaos.timeline import FAULT, Timeline
 from broker_sim.chaos.worker import Worker, WorkerFaults, cause_of, error_text, is_of_the_environment
 from broker_sim.runtime.virtual.core.processes import PROCESS
@@ -167,6 +169,11 @@ class Chaos:
         await asyncio.sleep(self.schedule.duration_ms / 1000)
         await self.eventually(self._is_well, "the cluster recovers", within_s=RECOVERY_S)
         self.note(FAULT, "all over, all replicas in sync")
+
+    def fault_counts(self) -> dict[str, FaultCount]:
+        """Return how many faults of each kind the schedule has, and how many happened and took effect so far."""
+        drawn, faults = Counter(action.kind for action in self.schedule.actions), self._faults
+        return {kind: FaultCount(drawn[kind], faults.happened[kind], faults.effective[kind]) for kind in sorted(drawn)}
 
     def _is_well(self) -> bool:
         nodes = self.kafka.nodes

@@ -106,8 +106,8 @@ class CommandFaults:
         self._process = process
         self._is_frozen = False
 
-    def freeze(self, number: int) -> Callable[[], object]:
-        """Let the command stand still (SIGSTOP), and all that it has started."""
+    def freeze(self, number: int) -> Callable[[], bool]:
+        """Let the command stand still (SIGSTOP), and all that it has started; its end returns True: it took effect."""
         if number != 1:
             raise WrongStateError("the command is worker-1, and there is no other")
         if self._process.returncode is not None or self._is_frozen:
@@ -119,12 +119,13 @@ class CommandFaults:
         self._is_frozen = True
         return self.thaw
 
-    def thaw(self) -> None:
-        """Let it go on (SIGCONT); does nothing if it runs."""
+    def thaw(self) -> bool:
+        """Let it go on (SIGCONT), and return True; does nothing if it runs."""
         if self._is_frozen:
             self._is_frozen = False
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGCONT)
+        return True
 
     def send_signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
@@ -143,6 +144,13 @@ class SocketNetwork:
             f"{host}:{port}": broker_id for broker_id in kafka.nodes.nodes for host, port in [kafka.address(broker_id)]
         }
         self._cuts: Counter[int] = Counter()
+        self.traffic = 0
+        """Number of requests that were answered so far."""
+
+    def has_stopped(self, source: str, target: str) -> bool:
+        """Whether clients have come by now: who is cut off cannot be seen here."""
+        del source, target  # all clients are cut off
+        return self.traffic > 0
 
     def cut(self, source: str, target: str) -> None:
         """Let nothing pass between all clients and a broker. Raises WrongStateError for a dead one."""
@@ -199,7 +207,8 @@ class CommandRun:
             process = self._start()
             timeline.note(COMMAND, f"starts: {' '.join(self._command)}")
             self._programs = CommandFaults(process)
-            cluster = ClusterFaults(self._kafka, SocketNetwork(self._kafka))
+            self._network = SocketNetwork(self._kafka)
+            cluster = ClusterFaults(self._kafka, self._network)
             self._faults = Faults(loop, cluster, timeline, self._programs)
             self._kafka.keep_requests(1)
             self._kafka.nodes.requests.on_answer = self._on_answer
@@ -235,6 +244,7 @@ class CommandRun:
         )
 
     def _on_answer(self, request: RequestStatus) -> None:
+        self._network.traffic += 1
         if self._began_s is None and self._begin_with in (request.client_id or ""):
             self._begin(request.client_id)
         if request.errors and self._requests_told < MOST_REQUESTS:

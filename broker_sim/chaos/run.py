@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from broker_sim.chaos.schedule import Schedule
+    from broker_sim.chaos.sightings import FaultCount
     from broker_sim.config import GivenValue
     from broker_sim.runtime.virtual.meetings import Place
     from broker_sim.runtime.virtual.task_order import Deviation
@@ -74,6 +75,8 @@ class Outcome:
 
     seen: Mapping[str, bool] = field(default_factory=dict)
     """Whether the run saw what the test's `sometimes` and `reached` name."""
+    faults: Mapping[str, FaultCount] = field(default_factory=dict)
+    """The number of faults of each kind that were drawn, happened and took effect."""
 
     @property
     def text(self) -> str:
@@ -249,6 +252,7 @@ class ScheduledRun(VirtualRun):
             deviations,
             self.meetings,
             seen=self.chaos.seen if self._is_open else {},
+            faults=self.chaos.fault_counts() if self._is_open else {},
         )
 
 

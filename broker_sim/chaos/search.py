@@ -29,7 +29,7 @@ from broker_sim.chaos.settings import Settings
 from broker_sim.runtime.virtual import garbage_of_one_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from broker_sim.chaos.faults.shrink import Ran
     from broker_sim.chaos.schedule import Schedule
@@ -168,6 +168,8 @@ class SeedOutcome(NamedTuple):
     """Counts of a random run; None for tests of applications."""
     seen: Mapping[str, bool] = MappingProxyType({})
     """Whether the test saw what its `sometimes` and `reached` name."""
+    faults: Mapping[str, Sequence[int]] = MappingProxyType({})
+    """The number of faults of each kind that were drawn, happened and took effect."""
 
 
 def run_seeds(searched: Searched[Any], seeds: Iterable[int], jobs: int) -> Iterator[SeedOutcome]:
@@ -191,8 +193,10 @@ def run_seed(searched: Searched[Any], seed: int) -> SeedOutcome:
     began_s = _processor_s()
     outcome = searched.run(searched.draw(seed))
     cpu_s = _processor_s() - began_s
-    summary, seen = getattr(outcome, "summary", None), getattr(outcome, "seen", {})
-    return SeedOutcome(seed, outcome.invariant, outcome.text, cpu_s, summary, dict(seen))
+    if isinstance(outcome, Outcome):
+        faults = {kind: tuple(count) for kind, count in outcome.faults.items()}
+        return SeedOutcome(seed, outcome.invariant, outcome.text, cpu_s, None, dict(outcome.seen), faults)
+    return SeedOutcome(seed, outcome.invariant, outcome.text, cpu_s, getattr(outcome, "summary", None))
 
 
 def _processor_s() -> float:

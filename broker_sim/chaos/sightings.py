@@ -1,4 +1,4 @@
-"""Sightings: conditions and places that at least one seed of a search has to see.
+"""Sightings of a search: faults that took effect, and conditions and places that at least one seed has to see.
 
 With them a green test proves that its faults hit where it hurts.
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import dis
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, starmap
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 REACHED: Final = "reached"
 """The method of `Chaos` whose argument names a place in the code."""
@@ -24,6 +24,27 @@ FEWEST_SEEDS: Final = 2
 ADVICE: Final = (
     "run more seeds, name the faults that bring it about, or give the workers work until the last fault is over"
 )
+ADVICE_WITHOUT_FAULTS: Final = (
+    "await chaos.faults_over() in the test, and start as many workers as workers= says before"
+)
+ADVICE_WITHOUT_EFFECT: Final = (
+    "give the workers work until the last fault is over, and name faults= that can concern them"
+)
+
+
+class FaultCount(NamedTuple):
+    """The number of faults that were drawn, of those that happened, and of those that took effect.
+
+    A fault takes effect if a worker was at work that it ended, froze or cut off, if a request was hit, if a leader
+    changed; other faults of brokers, if clients and brokers sent each other anything meanwhile.
+    """
+
+    drawn: int = 0
+    happened: int = 0
+    effective: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.effective}/{self.happened}/{self.drawn}"
 
 
 def places_in(code: CodeType, namespace: Mapping[str, Any]) -> set[str]:
@@ -52,28 +73,50 @@ def _places(code: CodeType) -> Iterator[str]:
 
 
 class Sightings:
-    """The number of seeds of a search, and of those that saw each thing which has to be seen."""
+    """The number of seeds of a search, its faults, and the seeds that saw each thing which has to be seen."""
 
     def __init__(self) -> None:
         self.seeds = 0
         self.counts: Counter[str] = Counter()
+        self.faults: dict[str, FaultCount] = {}
+        """The number of faults by their kinds."""
 
-    def add(self, seen: Mapping[str, bool], seeds: int = 1) -> None:
-        """Count what a seed saw, and what it had to look for; the same for several seeds."""
+    def add(self, seen: Mapping[str, bool], faults: Mapping[str, Sequence[int]], seeds: int = 1) -> None:
+        """Count what a seed saw, and what it had to look for, and its faults; the same for several seeds."""
         self.seeds += seeds
         for name, is_seen in seen.items():
             self.counts[name] += seeds * is_seen
+        for kind, count in faults.items():
+            before = self.faults.get(kind, FaultCount())
+            self.faults[kind] = FaultCount(*(old + seeds * new for old, new in zip(before, count, strict=True)))
 
     @property
     def never(self) -> list[str]:
         """The names of what no seed of the search saw; empty for a single seed, which is no search."""
         return [] if self.seeds < FEWEST_SEEDS else [name for name, count in self.counts.items() if not count]
 
+    @property
+    def all_faults(self) -> FaultCount:
+        """The number of faults of all kinds."""
+        return FaultCount(*map(sum, zip(*self.faults.values(), strict=True)))
+
     def failure(self) -> str | None:
-        """Return why the search fails although its seeds may have passed; None if all was seen."""
+        """Return why the search fails although its seeds may have passed; None if it proves something."""
+        faults = self.all_faults
+        if self.seeds >= FEWEST_SEEDS and faults.drawn and not faults.effective:
+            advice = ADVICE_WITHOUT_EFFECT if faults.happened else ADVICE_WITHOUT_FAULTS
+            return f"no fault took effect in {self.seeds} seeds, {faults.happened} of {faults.drawn} happened; {advice}"
         if not self.never:
             return None
         return f"never seen in {self.seeds} seeds: {', '.join(map(repr, self.never))}; {ADVICE}"
 
-    def __str__(self) -> str:
-        return ", ".join(f"{name!r} in {count} of {self.seeds} seeds" for name, count in self.counts.items())
+    def lines(self) -> list[str]:
+        """Return what a summary tells."""
+        lines = []
+        if (faults := self.all_faults).drawn:
+            kinds = ", ".join(starmap("{} {}".format, sorted(self.faults.items())))
+            lines.append(f"faults that took effect / happened / were drawn: {faults} ({kinds})")
+        if self.counts:
+            seen = (f"{name!r} in {count} of {self.seeds} seeds" for name, count in self.counts.items())
+            lines.append(f"seen: {', '.join(seen)}")
+        return lines

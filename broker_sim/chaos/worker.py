@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.faults.action import BROKERS
 from broker_sim.errors import WrongStateError
+from broker_sim.runtime.virtual.core.clock import NS_PER_SECOND
 from broker_sim.runtime.virtual.network import ANY
 
 if TYPE_CHECKING:
@@ -19,10 +21,12 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.core.processes import Process
     from broker_sim.runtime.virtual.network import Network
 
-    Undo = Callable[[], object]
+    Undo = Callable[[], bool]
 
 RESTART_S: Final = 1.0
 """Delay before a supervisor starts a worker again that ended with an error of its environment."""
+IDLE_S: Final = 3
+"""Seconds of silence after which a worker that waits for no broker counts as idle: members of groups are not."""
 _CLIENT_ERRORS: Final = {"KafkaError", "KafkaException"}
 """Names of the base classes of aiokafka's, kafka-python's and confluent-kafka's errors."""
 
@@ -74,6 +78,7 @@ class Worker:
         self._takes_worker = bool(inspect.signature(main).parameters)
         self._holds = 0
         self._failures = 0
+        self._failed_calls = 0
         self._clock_offset_s = 0.0
         self._start_takes_s = 0.0
         self._is_over = False
@@ -88,6 +93,7 @@ class Worker:
         Raises ConnectionError while a fault of the kind `fail` is in force.
         """
         if self._failures:
+            self._failed_calls += 1
             raise ConnectionError(f"{on} cannot be reached")
 
     def on_death(self, give_back: Callable[[], object]) -> None:
@@ -142,7 +148,8 @@ class Worker:
         self._is_over = True
         self._end()
 
-    # -- faults; each returns what ends it, and raises WrongStateError where it does not fit ---------
+    # -- faults; each returns what ends it, which returns whether it took effect ---------------------
+    # Those that do not fit raise WrongStateError.
 
     def crash(self) -> Callable[[], object]:
         """Kill it, and keep it down until the fault is over."""
@@ -156,23 +163,27 @@ class Worker:
 
         return restart
 
-    def freeze(self) -> Callable[[], object]:
-        """Let it stand still."""
+    def freeze(self) -> Undo:
+        """Let it stand still; that took effect if something was due meanwhile, or the network brought something."""
         process = self._running()
         process.freeze()
 
-        def thaw() -> None:
+        def thaw() -> bool:
+            is_overdue = process.is_overdue(self._loop.clock.now_ns)
             if process.state == "frozen":
                 process.resume()
+            return is_overdue
 
         return thaw
 
-    def fail(self) -> Callable[[], object]:
-        """Let `depend` fail."""
+    def fail(self) -> Undo:
+        """Let `depend` fail; that took effect if it was called meanwhile."""
         self._failures += 1
+        calls = self._failed_calls
 
-        def mend() -> None:
+        def mend() -> bool:
             self._failures -= 1
+            return self._failed_calls > calls
 
         return mend
 
@@ -188,10 +199,16 @@ class Worker:
 
         return end
 
-    def shift_clock(self, seconds: float) -> Callable[[], object]:
-        """Let its wall clock be off."""
+    def shift_clock(self, seconds: float) -> Undo:
+        """Let its wall clock be off; that took effect if it has run at the beginning or at the end."""
         self._step_clock(seconds)
-        return lambda: self._step_clock(-seconds)
+        has_run = self.process is not None
+
+        def set_right() -> bool:
+            self._step_clock(-seconds)
+            return has_run or self.process is not None
+
+        return set_right
 
     def _step_clock(self, seconds: float) -> None:
         self._clock_offset_s += seconds
@@ -218,9 +235,19 @@ class WorkerFaults:
             raise WrongStateError(f"the test has started {len(self._workers)} workers")
         return self._workers[number - 1]
 
+    def _is_at_work(self, worker: Worker) -> bool:
+        """Whether it waits for a broker, or has just heard of one, as members of groups do all the time.
+
+        A worker without any connection is taken to work: what it does otherwise cannot be seen.
+        """
+        connections = self._network.connections_of(worker.name)
+        idle_since_ns = self._network.core.clock.now_ns - IDLE_S * NS_PER_SECOND
+        return not connections or any(pipe.awaits_answer or pipe.last_ns > idle_since_ns for pipe in connections)
+
     def crash(self, number: int) -> Undo:
-        """Kill a worker, and start it again."""
-        return self._worker(number).crash()
+        """Kill a worker, and start it again; that took effect if it was at work."""
+        worker = self._worker(number)
+        return _with_effect(worker.crash, took_effect=self._is_at_work(worker))
 
     def freeze(self, number: int) -> Undo:
         """Let a worker stand still."""
@@ -232,7 +259,8 @@ class WorkerFaults:
 
     def slow_start(self, number: int, seconds: str) -> Undo:
         """Kill a worker; until the fault is over each of its starts takes `seconds`."""
-        return self._worker(number).slow_start(float(seconds))
+        worker = self._worker(number)
+        return _with_effect(partial(worker.slow_start, float(seconds)), took_effect=self._is_at_work(worker))
 
     def clock(self, number: int, seconds: str) -> Undo:
         """Let the wall clock of a worker's host be off."""
@@ -248,14 +276,27 @@ class WorkerFaults:
         return self._cluster_faults.combined.cut_clients(*ways.get(direction, both))
 
     def slow(self, number: int, latency_ms: str) -> Undo:
-        """Let messages to and from a worker take longer."""
+        """Let messages to and from a worker take longer; that took effect if there were some."""
         name = self._worker(number).name
+        began_ns = self._network.core.clock.now_ns
         ways = [(name, ANY), (ANY, name)]
         for source, target in ways:
             self._network.set_latency(source, target, float(latency_ms))
 
-        def undo() -> None:
+        def undo() -> bool:
             for source, target in ways:
                 self._network.set_latency(source, target, None)
+            return any(pipe.last_ns > began_ns for pipe in self._network.connections_of(name))
 
         return undo
+
+
+def _with_effect(begin: Callable[[], Callable[[], object]], *, took_effect: bool) -> Undo:
+    """Begin a fault; return what ends it and returns whether it took effect."""
+    end = begin()
+
+    def undo() -> bool:
+        end()
+        return took_effect
+
+    return undo

@@ -282,9 +282,9 @@ def _run_many(
     click.echo(_summary(outcomes, failed))
     sightings = Sightings()
     for outcome in outcomes:
-        sightings.add(outcome.seen)
-    if seen := str(sightings):
-        click.echo(f"seen: {seen}")
+        sightings.add(outcome.seen, outcome.faults)
+    for line in sightings.lines():
+        click.echo(line)
     reason = sightings.failure()
     if reason is not None:
         click.echo(reason)

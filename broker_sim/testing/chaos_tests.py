@@ -33,7 +33,7 @@ class MarkedTest(ApplicationTest):
         self.exploration: Exploration | None = None
         """The number of orders that were run, of an exhaustive search."""
         self.sightings = Sightings()
-        """The sightings of the seeds that were run."""
+        """What the seeds that were run have seen."""
         self._run_once = run_once
 
     def play(self, begin: Begin) -> Outcome | None:
@@ -52,7 +52,7 @@ class MarkedTest(ApplicationTest):
                 first, before = self.exploration.failure, str(self.exploration)
             else:
                 outcome = self.run(schedule)
-                self.sightings.add(outcome.seen)
+                self.sightings.add(outcome.seen, outcome.faults)
                 first, before = outcome if outcome.invariant is not None else None, f"{passed} passed before"
             if first is not None:
                 text = self.shrink(first).in_pytest(before)

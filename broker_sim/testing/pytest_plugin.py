@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 EXPLORED: Final = "orders_explored"
 """The property of a test's report that says how many orders were run."""
 SEEN: Final = "seen"
-"""The property of a test's report that says in how many seeds was seen what has to be seen in one."""
+"""The property of a test's report that says how many faults took effect, and how many seeds saw what one has to."""
 _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)
 _PLUGINS: Final = {"broker_sim", "pytest_asyncio"}
 """Packages whose fixtures know themselves where they run."""
@@ -103,7 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the number of orders of exhaustive tests that passed, and of the seeds that saw what has to be seen."""
+    """Print the orders of exhaustive tests that passed, and what the seeds of others have seen."""
     for reports in terminalreporter.stats.values():
         for report in reports:
             if getattr(report, "when", None) == "call":
@@ -205,8 +205,8 @@ def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.T
     for report in reports:
         if report.when == "call" and test.exploration is not None:
             report.user_properties.append((EXPLORED, str(test.exploration)))
-        if report.when == "call" and report.passed and (seen := str(test.sightings)):
-            report.user_properties.append((SEEN, f"seen: {seen}"))
+        if report.when == "call" and report.passed and test.sightings.seeds > 1:
+            report.user_properties += [(SEEN, line) for line in test.sightings.lines()]
     return reports + _tear_down_the_rest(item, nextitem)
 
 

@@ -73,11 +73,17 @@ class ClusterFaults:
         self.combined = CombinedFaults(kafka.nodes, network)
         self.nodes = kafka.nodes
         self._kafka = kafka
+        self._network = network
         self._on_stopped = on_stopped
         self._on_start = on_start
         self._on_started = on_started
         self._holding_down: Counter[int] = Counter()
         """Number of faults that hold each broker down."""
+
+    @property
+    def traffic(self) -> int:
+        """Number of messages so far between clients and brokers."""
+        return self._network.traffic
 
     # -- processes --------------------------------------------------------------------------------
 
@@ -131,14 +137,14 @@ class ClusterFaults:
         self.shutting_down -= 1
         self._on_stopped(broker_id)
 
-    def roll(self, broker_id: int | None) -> None:
+    def roll(self, broker_id: int | None) -> asyncio.Task[None]:
         """Restart all brokers one after the other, or this one; each when the last is back in every ISR."""
         broker_ids = list(self.nodes.nodes) if broker_id is None else [broker_id]
         for each in broker_ids:
             if self.nodes.running(each).on_stopped is not None:
                 raise WrongStateError(f"broker {each} is shutting down")
         self.starting += 1
-        self._spawn(self._roll(broker_ids))
+        return self._spawn(self._roll(broker_ids))
 
     async def _roll(self, broker_ids: list[int]) -> None:
         try:
@@ -258,8 +264,11 @@ class ClusterFaults:
 
     # -- leaders ----------------------------------------------------------------------------------
 
-    def transfer(self, broker_id: int, number: str) -> None:
-        """Let a broker lead one of the partitions of clients' topics, counted in the order of their names."""
+    def transfer(self, broker_id: int, number: str) -> bool:
+        """Let a broker lead one of the partitions of clients' topics, counted in the order of their names.
+
+        Returns whether another one has led it.
+        """
         topics = self.nodes.controller.image.topics
         partitions = [
             (name, partition)
@@ -267,22 +276,27 @@ class ClusterFaults:
             for partition in range(len(topics[name].partitions))
         ]
         topic, partition = partitions[int(number) % len(partitions)]
+        return self._lead(topic, partition, broker_id)
+
+    def _lead(self, topic: str, partition: int, broker_id: int) -> bool:
+        """Let a broker lead a partition; return whether another one has led it."""
+        state = self.nodes.controller.image.partition(TopicPartition(topic, partition))
         self.nodes.transfer_leadership(topic, partition, broker_id)
+        return state is not None and state.leader != broker_id
 
-    def move_groups(self, broker_id: int) -> None:
-        """Let a broker coordinate the groups."""
-        self._move(GROUP_METADATA_TOPIC, broker_id)
+    def move_groups(self, broker_id: int) -> bool:
+        """Let a broker coordinate the groups; return whether another one did."""
+        return self._move(GROUP_METADATA_TOPIC, broker_id)
 
-    def move_transactions(self, broker_id: int) -> None:
-        """Let a broker coordinate the transactions."""
-        self._move(TRANSACTION_STATE_TOPIC, broker_id)
+    def move_transactions(self, broker_id: int) -> bool:
+        """Let a broker coordinate the transactions; return whether another one did."""
+        return self._move(TRANSACTION_STATE_TOPIC, broker_id)
 
-    def _move(self, topic: str, broker_id: int) -> None:
+    def _move(self, topic: str, broker_id: int) -> bool:
         state = self.nodes.controller.image.topics.get(topic)
         if state is None:
             raise WrongStateError("no client has looked for a coordinator yet")
-        for partition in range(len(state.partitions)):
-            self.nodes.transfer_leadership(topic, partition, broker_id)
+        return sum(self._lead(topic, partition, broker_id) for partition in range(len(state.partitions))) > 0
 
     def rebalance(self, _broker_id: int | None, number: str) -> None:
         """Remove a member from each group, counted as they have come; it joins again when it hears of it."""
@@ -320,7 +334,14 @@ class ClusterFaults:
         return self._inject(request_fault("damage", broker_id, value))
 
     def _inject(self, fault: Fault) -> Undo:
-        return self._kafka.inject(fault).remove
+        """Inject a fault; what ends it returns whether it has hit a request."""
+        injected = self._kafka.inject(fault)
+
+        def remove() -> bool:
+            injected.remove()
+            return injected.hits > 0
+
+        return remove
 
 
 def _stalls(process: Process, scheduler: Scheduler, stall_ms: int) -> Callable[[], object]:
@@ -352,6 +373,13 @@ def _stalls(process: Process, scheduler: Scheduler, stall_ms: int) -> Callable[[
 
 class ClientNetwork(Protocol):
     """The network between clients and brokers: `ANY` or a host, or `host:port` of a broker."""
+
+    @property
+    def traffic(self) -> int:
+        """Number of messages so far."""
+
+    def has_stopped(self, source: str, target: str) -> bool:
+        """Whether the cut in force from one to the other has stopped a message."""
 
     def cut(self, source: str, target: str) -> None:
         """Let nothing pass from one to the other; it waits, as TCP does."""
@@ -394,17 +422,22 @@ class CombinedFaults:
         source, target = link
         self._nodes.links.set_fault(source, target, LinkFault(drop, delay_ms))
 
-    def cut_clients(self, *ways: tuple[str, str]) -> Callable[[], object]:
-        """Cut the network from one end to another, each way by itself; return what mends it."""
+    def cut_clients(self, *ways: tuple[str, str]) -> Callable[[], bool]:
+        """Cut the network from one end to another, each way by itself.
+
+        Returns what mends it, and returns whether the cuts have stopped a message.
+        """
         for way in ways:
             self._network.cut(*way)
             self._cuts[way] += 1
 
-        def mend() -> None:
+        def mend() -> bool:
+            has_stopped = any(self._network.has_stopped(*way) for way in ways)
             for way in ways:
                 self._cuts[way] -= 1
                 if not self._cuts[way]:
                     self._network.mend(*way)
+            return has_stopped
 
         return mend
 

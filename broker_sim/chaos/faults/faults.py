@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -12,7 +14,6 @@ from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.runtime.links import CONTROLLER_ID
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Iterable
 
     from broker_sim.chaos.faults.action import Action
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from broker_sim.chaos.faults.kinds import Kind
 
     Undo = Callable[[], object]
+    Begun = Undo | asyncio.Task[None] | bool | None
 
 _EXAMPLES: Final = {
     "worker": "which worker, as worker-1",
@@ -45,7 +47,9 @@ class FaultListener(Protocol):
 class Faults:
     """The faults of one run: those of its cluster, and those of the programs beside it.
 
-    `programs` has a method for each kind that is on a worker.
+    `programs` has a method for each kind that is on a worker. A method returns what ends the fault, or a task that
+    ends by itself; the bool that it returns, or the end of the fault, says whether it took effect. Where there is none
+    it did if clients and brokers sent each other anything meanwhile.
     """
 
     def __init__(
@@ -56,6 +60,10 @@ class Faults:
         self._listener = listener
         self._programs = programs
         self._in_force = 0
+        self.happened: Counter[str] = Counter()
+        """Number of faults of each kind that have happened."""
+        self.effective: Counter[str] = Counter()
+        """Number of those that are over, and took effect."""
 
     @property
     def are_in_force(self) -> bool:
@@ -81,33 +89,43 @@ class Faults:
             self._loop.call_later(action.at_ms / 1000, self._begin, action, kind)
 
     def _begin(self, action: Action, kind: Kind) -> None:
+        traffic = self._cluster.traffic
         try:
             action = action._replace(on=tuple(map(self._resolved, action.on)))
-            undo = self._carry_out(action, kind)
+            begun = self._carry_out(action, kind)
         except (ApiError, WrongStateError) as error:
             self._listener.not_done(action, error)
             return
         self._listener.begun(action)
-        if undo is not None:
+        self.happened[action.kind] += 1
+        if isinstance(begun, asyncio.Task):
+            begun.add_done_callback(lambda _: self._count(action, traffic))
+        elif callable(begun):
             self._in_force += 1
-            self._loop.call_later(action.for_ms / 1000, partial(self._end, action, undo))
+            self._loop.call_later(action.for_ms / 1000, partial(self._end, action, begun, traffic))
+        else:
+            self.effective[action.kind] += begun is not False
 
     def _resolved(self, name: str) -> str:
         return broker_name(who_is(self._cluster.nodes, name)) if name in ROLES else name
 
-    def _carry_out(self, action: Action, kind: Kind) -> Undo | None:
-        """Do it; return what undoes it. Raises ApiError or WrongStateError."""
+    def _carry_out(self, action: Action, kind: Kind) -> Begun:
+        """Do it. Raises ApiError or WrongStateError."""
         method = getattr(self._programs if kind.on == "worker" else self._cluster, action.kind)
         on: list[Any] = [_number(name) for name in action.on or (BROKERS,)]
         if kind.whole_side:
             on[1:] = action.on[1:] or [BROKERS]
-        undo: Undo | None = method(*on, *([action.value] if kind.values else []))
-        return undo
+        begun: Begun = method(*on, *([action.value] if kind.values else []))
+        return begun
 
-    def _end(self, action: Action, undo: Undo) -> None:
+    def _end(self, action: Action, undo: Undo, traffic: int) -> None:
         self._listener.ended(action)
-        undo()
+        self._count(action, traffic, undo())
         self._in_force -= 1
+
+    def _count(self, action: Action, traffic: int, effect: object = None) -> None:
+        took_effect = effect if isinstance(effect, bool) else self._cluster.traffic != traffic
+        self.effective[action.kind] += took_effect
 
 
 def _names_who(action: Action, kind: Kind) -> bool:

@@ -71,8 +71,9 @@ def test_what_no_seed_has_seen_fails_the_search(chaos, tmp_path):
     chaos(*arguments, "--seeds", "1")
     for _ in range(2):  # the second time from the file alone
         done = chaos(*arguments, "--seeds", "2", code=1)
-        passed, seen, failure = done.stdout.splitlines()
+        passed, faults, seen, failure = done.stdout.splitlines()
         assert passed.startswith("2 of 2 seeds passed")
+        assert faults.startswith("faults that took effect / happened / were drawn: ")
         assert seen == "seen: 'commits' in 0 of 2 seeds"
         assert failure.startswith("never seen in 2 seeds: 'commits'; run more seeds, ")
 

@@ -55,7 +55,8 @@ async def never_commits(chaos):
             await commit()
 
     chaos.start(main)
-    await asyncio.sleep(1)
+    chaos.start(lambda: asyncio.sleep(9))
+    await chaos.faults_over()
 
 
 def test_place_that_no_run_reaches_is_in_the_outcome():
@@ -74,12 +75,12 @@ def test_error_of_a_condition_says_whose_it_is():
 
 def test_search_fails_for_what_no_seed_saw_and_a_single_seed_does_not():
     search = Sightings()
-    search.add({"dies while busy": True, "dies twice": False})
+    search.add({"dies while busy": True, "dies twice": False}, {})
     assert search.failure() is None
-    search.add({"dies while busy": False, "dies twice": False})
-    assert str(search) == "'dies while busy' in 1 of 2 seeds, 'dies twice' in 0 of 2 seeds"
+    search.add({"dies while busy": False, "dies twice": False}, {})
+    assert search.lines() == ["seen: 'dies while busy' in 1 of 2 seeds, 'dies twice' in 0 of 2 seeds"]
     assert search.failure().startswith("never seen in 2 seeds: 'dies twice'; run more seeds, ")
-    search.add({"dies twice": True})
+    search.add({"dies twice": True}, {})
     assert search.failure() is None
 
 

@@ -111,11 +111,20 @@ def test_search_fails_for_what_no_seed_has_seen_and_a_single_seed_does_not(run_t
     run_tests(WORKER + SOMETIMES, "--virtual-seed=1").assert_outcomes(passed=1)
 
 
+def test_search_without_effect_fails_and_says_what_to_do(run_tests):
+    result = run_tests(WORKER + SOMETIMES.replace("await chaos.faults_over()", "await asyncio.sleep(1)"))
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*no fault took effect in 3 seeds, 0 of * happened; await chaos.faults_over() *"])
+
+
 def test_summary_says_how_many_seeds_have_seen_it(run_tests):
     result = run_tests(WORKER + SOMETIMES.replace("len(done) > 4", "True"))
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
-        ["*::test_work_is_done: seen: 'more than there was' in * of 3 seeds, 'a worker is down' in 3 of 3 seeds"]
+        [
+            "*::test_work_is_done: faults that took effect / happened / were drawn: */*/* (crash */*/*)",
+            "*::test_work_is_done: seen: 'more than there was' in * of 3 seeds, 'a worker is down' in 3 of 3 seeds",
+        ]
     )
 
 
@@ -199,13 +208,14 @@ def test_each_seed_has_fixtures_of_its_own_on_its_loop(run_tests):
             loops.append(asyncio.get_running_loop())
             return []
 
-        @pytest.mark.chaos(seeds=3, duration_s=2, topics=["other:1:3"])
+        @pytest.mark.chaos(seeds=3, duration_s=2, workers=1, faults={"crash"}, topics=["other:1:3"])
         async def test_shop(chaos, shop, kafka):
             assert kafka is chaos.kafka
             shop.append(1)
             assert len(shop) == 1
             assert loops[-1] is asyncio.get_running_loop()
             assert kafka.leader("other", 0)
+            chaos.start(lambda: asyncio.sleep(9))
             await chaos.faults_over()
 
         def test_afterwards():
@@ -219,13 +229,16 @@ def test_each_seed_has_fixtures_of_its_own_on_its_loop(run_tests):
 def test_command_line_chooses_the_seeds(run_tests, arguments, seeds):
     result = run_tests(
         f"""
+        import asyncio
         import pytest
 
         seen = []
 
-        @pytest.mark.chaos(seeds=1, duration_s=1)
+        @pytest.mark.chaos(seeds=1, duration_s=1, workers=1, faults={{"crash"}})
         async def test_seed(chaos):
             seen.append(chaos.schedule.seed)
+            chaos.start(lambda: asyncio.sleep(9))
+            await chaos.faults_over()
 
         def test_seen():
             assert seen == {seeds}

@@ -76,6 +76,10 @@ class Process:
         """Whether it runs, stands still, or has been killed."""
         return self._state
 
+    def is_overdue(self, now_ns: int) -> bool:
+        """Whether something was due up to that time while it stood still."""
+        return any(due_ns <= now_ns for due_ns, _ in self._held)
+
     def start(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> asyncio.Task[Result]:
         """Run a coroutine as a task of this process; returns the task, which others may await.
 

@@ -54,13 +54,16 @@ class Network:
         self.fragments = False
         """Whether chance divides what is sent at once into two segments."""
         self.has_cuts = False
+        self.traffic = 0
+        """Number of segments that were sent so far."""
         self.has_latency = False
         self._random = core.stream("network")
         self._latency_ms: Latency = 0
         self._latencies: dict[tuple[str, str], Latency] = {}
         self._fixed_latency_ns: int | None = 0
         """Latency of every segment; None where they differ."""
-        self._cuts: set[tuple[str, str]] = set()
+        self._cuts: dict[tuple[str, str], bool] = {}
+        """The cuts in force, and whether each has stopped something."""
         self._holding: dict[Pipe, None] = {}
         self._connections: dict[Pipe, None] = {}
         """The clients' pipes of the connections that are made, in their order."""
@@ -123,7 +126,7 @@ class Network:
         is lost: it arrives when the cut is mended, unless the sender has given up by then, after
         127 s for a new connection and 15 minutes for one that was made before.
         """
-        self._cuts.add((source, target))
+        self._cuts.setdefault((source, target), False)
         self.has_cuts = True
         if self.has_latency:
             for forth in self._connections:
@@ -133,7 +136,7 @@ class Network:
 
     def mend(self, source: str, target: str) -> None:
         """Undo `cut`; what was held back arrives."""
-        self._cuts.discard((source, target))
+        self._cuts.pop((source, target), None)
         self.has_cuts = bool(self._cuts)
         for pipe in [pipe for pipe in self._holding if not self.is_cut(pipe)]:
             del self._holding[pipe]
@@ -144,9 +147,20 @@ class Network:
         sources, targets = pipe.source.names, pipe.target.names
         return any(source in sources and target in targets for source, target in self._cuts)
 
+    def has_stopped(self, source: str, target: str) -> bool:
+        """Whether the cut in force from one end to another has stopped anything."""
+        return self._cuts.get((source, target), False)
+
     def keep_held(self, pipe: Pipe) -> None:
         """Remember that a pipe holds something back."""
         self._holding[pipe] = None
+        for source, target in self._cuts:
+            if source in pipe.source.names and target in pipe.target.names:
+                self._cuts[source, target] = True
+
+    def connections_of(self, host: str) -> list[Pipe]:
+        """Return the clients' pipes of the open connections of a host."""
+        return [pipe for pipe in self._connections if host in pipe.source.names]
 
     def reset(self, one: str, other: str) -> int:
         """Break the connections between two ends off, both ways; return how many there were."""
@@ -254,6 +268,7 @@ class Pipe:
     def send(self, deliver: Callable[..., object], *args: Any) -> None:
         """Have `deliver(*args)` called at the other end, after all that was sent before."""
         network = self._network
+        network.traffic += 1
         if network.has_cuts and network.is_cut(self):
             self._hold(deliver, args)
             return
@@ -271,6 +286,16 @@ class Pipe:
             core.call_at_ns(due_ns, arrive, (), context)
         else:
             core.call_soon(arrive, context=context)
+
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether the last thing that was sent on the connection went this way."""
+        return bool(self._held) or self._last_ns > self.back._last_ns
+
+    @property
+    def last_ns(self) -> int:
+        """Virtual time at which the last thing that was sent either way arrives; 0 without latency."""
+        return max(self._last_ns, self.back._last_ns)
 
     def _arrive(self) -> None:
         deliver, args = self._flying.popleft()

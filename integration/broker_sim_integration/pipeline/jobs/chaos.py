@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyspark.sql.functions as sf
 from pyspark.sql import Window
-from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, MapType, StringType, StructField, StructType
 
 from broker_sim.chaos.search import NamedTest, NoSuchTestError, run_seed
-from broker_sim.chaos.sightings import Sightings
+from broker_sim.chaos.sightings import FaultCount, Sightings
 from broker_sim.errors import ConfigError
 from broker_sim_integration.pipeline.errors import PipelineError
 from broker_sim_integration.pipeline.spark import driver, tables
@@ -48,6 +48,7 @@ OUTCOME: Final = StructType(
         StructField("faults", LongType()),
         StructField("cpu_s", DoubleType()),
         StructField("seen", StringType()),
+        StructField("counts", MapType(StringType(), ArrayType(LongType()))),
     ]
 )
 SHRUNK: Final = StructType(
@@ -101,6 +102,7 @@ def _run_row(test: NamedTest, row: dict[str, Any]) -> dict[str, Any]:
         "faults": len(test.draw(outcome.seed).actions),
         "cpu_s": outcome.cpu_s,
         "seen": json.dumps(outcome.seen),
+        "counts": {kind: list(count) for kind, count in outcome.faults.items()},
     }
 
 
@@ -170,10 +172,13 @@ def summary(outcomes: DataFrame, test: NamedTest) -> DataFrame:
 
 
 def sightings(outcomes: DataFrame) -> Sightings:
-    """Return how many seeds saw what the test's `sometimes` and `reached` name."""
+    """Return how many faults took effect, and how many seeds saw what the test's `sometimes` and `reached` name."""
     counted = Sightings()
     for row in outcomes.groupBy("seen").count().collect():
-        counted.add(json.loads(row["seen"]), row["count"])
+        counted.add(json.loads(row["seen"]), {}, row["count"])
+    sums = [sf.sum(sf.col("counts")[index]).alias(name) for index, name in enumerate(FaultCount._fields)]
+    for row in outcomes.select(sf.explode("counts").alias("kind", "counts")).groupBy("kind").agg(*sums).collect():
+        counted.faults[row["kind"]] = FaultCount(*row[1:])
     return counted
 
 
@@ -217,8 +222,7 @@ def run(spark: SparkSession, plan: ChaosPlan, output: str, tasks: int | None = N
         f"{row['seeds_per_s_and_core']:.1f} seeds a second and core"
     )
     seen = sightings(outcomes)
-    if seen.counts:
-        text += f"; seen: {seen}"
+    text = "; ".join((text, *seen.lines()))
     if reason := seen.failure():
         raise PipelineError(f"{text}; {reason}")
     return text
