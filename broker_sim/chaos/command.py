@@ -23,8 +23,9 @@ from broker_sim.chaos.faults.cluster_faults import ClusterFaults
 from broker_sim.chaos.faults.faults import Faults
 from broker_sim.chaos.faults.kinds import KINDS, kinds_beside_a_command
 from broker_sim.chaos.observer import Leaders
+from broker_sim.chaos.report import ADVICE
 from broker_sim.chaos.settings import CONFIGS
-from broker_sim.chaos.timeline import FAULT, Timeline, timeline_text
+from broker_sim.chaos.timeline import FAULT, MOST_LINES, Timeline, as_json, timeline_text
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.virtual.simulated_cluster import SERVERS_VARIABLE
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
@@ -81,11 +82,15 @@ class CommandOutcome:
             "elapsed_s": self.elapsed_s,
             "faults_until_s": self.faults_until_s,
             "schedule": str(self.schedule).splitlines(),
-            "timeline": [moment._asdict() for moment in self.moments],
+            "timeline": as_json(self.moments),
         }
 
     def __str__(self) -> str:
-        return f"{timeline_text(self.moments)}\n\n{self.summary}"
+        return self.text()
+
+    def text(self, *, is_full: bool = False) -> str:
+        """Return the time line, with all its lines or the most important ones, and the summary."""
+        return f"{timeline_text(self.moments, None if is_full else MOST_LINES, ADVICE)}\n\n{self.summary}"
 
 
 def check_schedule(schedule: Schedule) -> None:

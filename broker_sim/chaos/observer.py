@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.chaos.timeline import Moment
+from broker_sim.chaos.worker import error_text
 from broker_sim.metadata import changes_between
 from broker_sim.runtime.virtual.core.processes import PROCESS
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual import VirtualEventLoop
 
 CLUSTER: Final = "cluster"
+TEST: Final = "test"
+"""Who logs in a time line what no worker does: the test, and clients of its own."""
 REQUESTS_KEPT: Final = 100_000
 _CLIENTS: Final = ("aiokafka", "kafka")
 _OTHERS: Final = ("broker_sim", "asyncio")
@@ -38,7 +41,8 @@ def observed(chaos: Chaos, loop: VirtualEventLoop) -> Iterator[None]:
     logging.disable(logging.NOTSET)
     try:
         with (
-            _logged(_CLIENTS, logging.INFO, _ClientLogs(chaos)),
+            _logged(_CLIENTS, logging.INFO, _Logs(chaos, is_client=True)),
+            _added(_Logs(chaos)),
             _logged(_OTHERS, logging.CRITICAL, logging.NullHandler()),
         ):
             yield
@@ -65,6 +69,16 @@ def _logged(names: Sequence[str], level: int, handler: logging.Handler) -> Itera
             logger.propagate = propagates
 
 
+@contextmanager
+def _added(handler: logging.Handler) -> Iterator[None]:
+    """Let the handler too have what all other loggers log, at the levels that the application has set."""
+    logging.root.addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.root.removeHandler(handler)
+
+
 class Leaders:
     """Notes changes of leaders and in-sync replicas."""
 
@@ -79,11 +93,15 @@ class Leaders:
         if image is before:
             return
         self._image = image
+        partitions: dict[str, list[str]] = {}
         for tp, _, state in changes_between(before, image).partitions:
             old = before.partition(tp)
             if old is not None and (old.leader, old.isr) != (state.leader, state.isr):
-                text = f"{tp.topic}-{tp.partition}: leader {state.leader}, ISR {list(state.isr)}"
-                self._timeline.note(CLUSTER, text)
+                change = f"leader {state.leader}, ISR {list(state.isr)}"
+                partitions.setdefault(change, []).append(f"{tp.topic}-{tp.partition}")
+        if partitions:
+            text = "; ".join(f"{', '.join(names)}: {change}" for change, names in partitions.items())
+            self._timeline.note(CLUSTER, text)
 
 
 class _Losses:
@@ -105,17 +123,30 @@ class _Losses:
                 self._timeline.note(CLUSTER, text)
 
 
-class _ClientLogs(logging.Handler):
-    """Notes what clients log: warnings, and which partitions they are assigned."""
+class _Logs(logging.Handler):
+    """Notes what is logged, with who; of a client only warnings, and which partitions it is assigned."""
 
-    def __init__(self, chaos: Chaos) -> None:
-        super().__init__(logging.INFO)
+    def __init__(self, chaos: Chaos, *, is_client: bool = False) -> None:
+        super().__init__()
         self._chaos = chaos
+        self._is_client = is_client
 
     def emit(self, record: logging.LogRecord) -> None:
         process, text = PROCESS.get(), record.getMessage()
-        if process is not None and (record.levelno >= logging.WARNING or text.startswith(_SHOWN)):
-            self._chaos.note(process.name, _PARTITION.sub(r"\1-\2", text))
+        if self._is_client and record.levelno < logging.WARNING and not text.startswith(_SHOWN):
+            return
+        error = _error_of(record) if record.levelno >= logging.ERROR else None
+        self._chaos.timeline.note(
+            process.name if process else TEST, _PARTITION.sub(r"\1-\2", text), error_text(error) if error else ""
+        )
+
+
+def _error_of(record: logging.LogRecord) -> BaseException | None:
+    """Return the exception that was logged, as the current one or as an argument of the message."""
+    if record.exc_info and record.exc_info[1] is not None:
+        return record.exc_info[1]
+    arguments = record.args if isinstance(record.args, tuple) else ()
+    return next((each for each in arguments if isinstance(each, BaseException)), None)
 
 
 def _note_failed_requests(chaos: Chaos, loop: VirtualEventLoop) -> None:

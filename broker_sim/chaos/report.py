@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from broker_sim.chaos.timeline import timeline_text
+from broker_sim.chaos.timeline import MOST_LINES, as_json, timeline_text
 
 if TYPE_CHECKING:
     from broker_sim.chaos.faults.schedule import FaultSchedule
     from broker_sim.chaos.run import Outcome
     from broker_sim.chaos.settings import Settings
+
+
+ADVICE: Final = "--full shows them, and --json FILE has them"
+"""How to see the lines of a time line that a command leaves out."""
 
 
 class PythonCode(NamedTuple):
@@ -65,18 +69,22 @@ class Failure:
             "repeats": self.repeats,
             "repairs": list(self.small.repairs),
             "virtual_s": self.small.virtual_s,
-            "timeline": [moment._asdict() for moment in self.small.moments],
+            "timeline": as_json(self.small.moments),
         }
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, *, is_full: bool = False) -> str:
+        """Return the report; with `is_full` the time line has all its lines."""
         head = (
             f"{self.test}: seed {self.seed} fails",
             f"  {self.small.text}",
             f"{shrunk_text(self.first, self.small)}, in {self.tries} runs",
         )
-        return "\n".join((*head, self._course(), "", self.as_test()))
+        return "\n".join((*head, self._course(ADVICE, is_full=is_full), "", self.as_test()))
 
-    def in_pytest(self, before: str) -> str:
+    def in_pytest(self, before: str, *, is_full: bool = False) -> str:
         """Return the report beside what pytest shows of the error; `before` tells of the runs before the first."""
         head = (
             f"seed {self.seed}: {self.small.invariant}",
@@ -85,16 +93,22 @@ class Failure:
         schedule = textwrap.indent(str(self.small.schedule), " " * 4)
         marker = ", ".join((*self.settings.as_arguments(), f'schedule="""\n{schedule}\n"""'))
         return "\n".join(
-            (*head, self._course(), "", "to run this alone, mark the test with", f"@pytest.mark.chaos({marker})")
+            (
+                *head,
+                self._course("pytest -vv shows them", is_full=is_full),
+                "",
+                "to run this alone, mark the test with",
+                f"@pytest.mark.chaos({marker})",
+            )
         )
 
-    def _course(self) -> str:
+    def _course(self, advice: str, *, is_full: bool) -> str:
         small = self.small
         course = "repeats" if self.repeats else "DOES NOT REPEAT: see docs/chaos/index.md"
         repairs = f"aiokafka is repaired for this run: {'; '.join(small.repairs)}\n" if small.repairs else ""
         return (
             f"{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}\n"
-            f"{repairs}\n{timeline_text(small.moments)}"
+            f"{repairs}\n{timeline_text(small.moments, None if is_full else MOST_LINES, advice)}"
         )
 
     def as_test(self) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from broker_sim.chaos.faults.action import Action
 
@@ -15,6 +16,10 @@ WIDEST_NAME = 32
 """Longest name shown whole; of a longer one, as of clients of Kafka Streams, beginning and end are shown."""
 BEFORE = 5
 """Number of moments shown before the first fault or deviation."""
+MOST_LINES: Final = 60
+"""Number of lines of a time line, unless more of them are errors."""
+LONGEST_BLOCK: Final = 4
+"""Maximum number of lines that are folded where they repeat together, such as a request and its error."""
 
 
 class Moment(NamedTuple):
@@ -23,6 +28,8 @@ class Moment(NamedTuple):
     at_s: float
     who: str
     what: str
+    error: str = ""
+    """The error that came with it, as `TypeError: its text`; a line with one is never left out."""
 
 
 class Timeline:
@@ -32,9 +39,9 @@ class Timeline:
         self.moments: list[Moment] = []
         self.now_s = now_s
 
-    def note(self, who: str, what: str) -> None:
-        """Add a moment; a text of several lines becomes one."""
-        self.moments.append(Moment(self.now_s(), who, " ".join(what.split())))
+    def note(self, who: str, what: str, error: str = "") -> None:
+        """Add a moment, with an error that came with it; a text of several lines becomes one."""
+        self.moments.append(Moment(self.now_s(), who, " ".join(what.split()), error))
 
     # -- of faults, as their listener -------------------------------------------------------------
 
@@ -51,29 +58,71 @@ class Timeline:
         self.note(FAULT, f"{action.describe()}: not done, {error}")
 
 
-def timeline_text(moments: Sequence[Moment], most: int = 60) -> str:
-    """Return a table that begins just before the first fault or deviation; repeated lines are folded.
+def timeline_text(moments: Sequence[Moment], most: int | None = MOST_LINES, advice: str = "") -> str:
+    """Return a table that begins just before the first fault or deviation; lines that repeat are folded.
 
-    With more than `most` lines those in the middle are left out, with their number in their place.
+    With more than `most` lines those in the middle are left out but for errors; in their place stands how many, with
+    the advice how to see them. None stands for no limit.
     """
     moments = sorted(moments, key=lambda each: each.at_s)
     first = next((index for index, each in enumerate(moments) if each.who in {FAULT, ORDER}), 0)
-    folded: list[tuple[Moment, int]] = []
-    for moment in moments[max(0, first - BEFORE) :]:
-        if folded and folded[-1][0][1:] == moment[1:]:
-            folded[-1] = folded[-1][0], folded[-1][1] + 1
-        else:
-            folded.append((moment, 1))
+    folded = [*_folded(moments[max(0, first - BEFORE) :])]
     width = max((len(_short(moment.who)) for moment, _ in folded), default=3)
-    lines = [
-        f"{moment.at_s:9.3f}  {_short(moment.who):<{width}}  {moment.what:.160}"
-        + (f"  ({count} times)" if count > 1 else "")
-        for moment, count in folded
-    ]
-    if len(lines) > most:
-        head, tail = lines[: most // 2], lines[-(most - most // 2) :]
-        lines = [*head, f"           ... {len(lines) - most} more lines ...", *tail]
+    lines = [f"{moment.at_s:9.3f}  {_short(moment.who):<{width}}  {_what(moment)}{times}" for moment, times in folded]
+    if most is not None and len(lines) > most:
+        is_shown = [index < most // 2 or len(lines) - index <= most - most // 2 for index in range(len(lines))]
+        lines = [
+            *_without(
+                lines, [shown or bool(each[0].error) for shown, each in zip(is_shown, folded, strict=True)], advice
+            )
+        ]
     return "\n".join((f"{'time':>9}  {'who':<{width}}  what", *lines))
+
+
+def as_json(moments: Sequence[Moment]) -> list[dict[str, Any]]:
+    """Return plain values, for tools."""
+    return [moment._asdict() for moment in moments]
+
+
+def _what(moment: Moment) -> str:
+    what = f"{moment.what:.160}"
+    return what if moment.error.partition(":")[0] in what else f"{what} [{moment.error:.160}]"
+
+
+def _folded(moments: Sequence[Moment]) -> Iterator[tuple[Moment, str]]:
+    """Yield moments, and how often they come one after the other: each of them alone, or a few together."""
+    index = 0
+    while index < len(moments):
+        size, times = _repeated(moments[index:])
+        block = moments[index : index + size]
+        index += size * times
+        for moment in block[:-1]:
+            yield moment, ""
+        lines = "" if size == 1 else f"the last {size} lines "
+        yield block[-1], f"  ({lines}{times} times)" if times > 1 else ""
+
+
+def _repeated(moments: Sequence[Moment]) -> tuple[int, int]:
+    """Return the size of the block of moments at the beginning, and how often it comes; without an end of its own."""
+    keys = [moment[1:] for moment in moments[: 2 * LONGEST_BLOCK]]
+    for size in range(1, LONGEST_BLOCK + 1):
+        if len(keys) < 2 * size or keys[:size] != keys[size : 2 * size]:
+            continue
+        times = 2
+        while [each[1:] for each in moments[times * size : (times + 1) * size]] == keys[:size]:
+            times += 1
+        return size, times
+    return 1, 1
+
+
+def _without(lines: Sequence[str], is_shown: Sequence[bool], advice: str) -> Iterator[str]:
+    """Yield the lines that are shown, and in place of the others their number."""
+    for shown, group in groupby(zip(lines, is_shown, strict=True), key=lambda each: each[1]):
+        group_lines = [line for line, _ in group]
+        if shown:
+            yield from group_lines
+        else:
+            yield f"           ... {len(group_lines)} more lines{advice and ': ' + advice} ..."
 
 
 def _short(name: str) -> str:

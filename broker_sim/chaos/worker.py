@@ -118,10 +118,10 @@ class Worker:
         if error is None:
             self._timeline.note(self.name, "is done")
         elif is_of_the_environment(error):
-            self._timeline.note(self.name, f"exits: {error_text(error)}")
+            self._timeline.note(self.name, f"exits: {error_text(error)}", error_text(error))
             self._loop.call_later(RESTART_S, self._start_again)
         else:
-            self._timeline.note(self.name, f"fails: {error_text(error)}")
+            self._timeline.note(self.name, f"fails: {error_text(error)}", error_text(error))
             self._loop.call_exception_handler({"message": f"{self.name} fails", "exception": error, "task": task})
 
     def _end(self) -> None:

@@ -8,7 +8,7 @@ import os
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import click
 from rich.console import Console
@@ -17,10 +17,12 @@ from broker_sim.chaos.command import CommandRun
 from broker_sim.chaos.faults.action import ScheduleError
 from broker_sim.chaos.faults.kinds import weights_beside_a_command
 from broker_sim.chaos.program_workers import ProgramTest, check_of
+from broker_sim.chaos.report import ADVICE
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, MOST_FAULTS, Schedule, draw_schedule
 from broker_sim.chaos.search import ApplicationTest, NamedTest, NoSuchTestError, SeedOutcome, run_seeds
 from broker_sim.chaos.settings import Settings, settings_by_name
 from broker_sim.chaos.sightings import Sightings
+from broker_sim.chaos.timeline import MOST_LINES, as_json, timeline_text
 from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.cli.parameters import WithCommand, check_command
 from broker_sim.cli.progress import progress_bar
@@ -40,7 +42,7 @@ EXAMINED: Final = 3
 USUAL_OF_TESTS: Final = {"seeds": 100}
 """Settings of a search that neither the marker nor an option says, where they differ from pytest's."""
 USUAL_BESIDE: Final = {"duration_s": 60}
-OF_TESTS: Final = ("jobs", "results", "shrinks")
+OF_TESTS: Final = ("jobs", "results", "shrinks", "is_shown")
 OF_COMMANDS: Final = ("begin_with", "written")
 OF_PROGRAMS: Final = ("check",)
 NOT_OF_PROGRAMS: Final = ("exhaustive", "max_runs", "repair_aiokafka")
@@ -91,10 +93,17 @@ NOT_EXECUTABLE: Final = 126
     help="Beside a command: write the schedule to this file.",
 )
 @click.option(
+    "--timeline",
+    "is_shown",
+    is_flag=True,
+    help="Show the time line of --schedule, or of the first seed, also if it passes.",
+)
+@click.option("--full", "is_full", is_flag=True, help="Show all lines of time lines.")
+@click.option(
     "--json",
     "json_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write failures, or what happened beside a command, to this file too.",
+    help="Write failures, or what happened with --timeline or beside a command, to this file too.",
 )
 def command(
     *,
@@ -108,6 +117,8 @@ def command(
     shrinks: bool,
     begin_with: str,
     written: Path | None,
+    is_shown: bool,
+    is_full: bool,
     json_file: Path | None,
     **settings: Any,
 ) -> None:
@@ -130,6 +141,7 @@ def command(
     """
     context = click.get_current_context()
     settings = {name: value for name, value in settings.items() if value is not None}
+    output = _Output(json_file, is_full=is_full)
     if (test is None) == (words is None):
         raise click.UsageError("name a test as MODULE:FUNCTION, or write a command behind --", context)
     if is_virtual:
@@ -142,7 +154,7 @@ def command(
     if words is not None and not is_virtual:
         of_tests = {name for name, setting in settings_by_name().items() if not setting.beside_a_command}
         _refuse(context, {*of_tests, *OF_TESTS}, "a test, not beside a command")
-        _run_command(words, first, settings, begin_with, written, json_file)
+        _run_command(words, first, settings, begin_with, written, output)
     _refuse(context, OF_COMMANDS, "a command behind -- in real time")
     pin_hash_seed()
     try:
@@ -150,7 +162,11 @@ def command(
         outcomes = _Results(results, searched)
     except (NoSuchTestError, ConfigError) as error:
         raise click.UsageError(str(error)) from None
-    _run_test(searched, first, outcomes, jobs=jobs, shrinks=shrinks, json_file=json_file)
+    if is_shown:
+        text = searched.settings.schedule
+        _run_one(searched, searched.draw(first) if text is None else Schedule.parse(text), output, is_shown=True)
+    else:
+        _run_test(searched, first, outcomes, output, jobs=jobs, shrinks=shrinks)
 
 
 def _refuse(context: click.Context, names: Iterable[str], whose: str) -> None:
@@ -170,7 +186,7 @@ def _run_command(
     settings: Mapping[str, Any],
     begin_with: str,
     written: Path | None,
-    json_file: Path | None,
+    output: _Output,
 ) -> NoReturn:
     check_command(words, _NotFoundError)
     try:
@@ -187,9 +203,8 @@ def _run_command(
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise _CannotStartError(f"{error.filename or words[0]}: {error.strerror}") from None
-    click.echo(f"\n{outcome}", err=True)
-    if json_file is not None:
-        json_file.write_text(json.dumps(outcome.to_json(), indent=1))
+    click.echo(f"\n{outcome.text(is_full=output.is_full)}", err=True)
+    output.write_json(outcome.to_json())
     sys.exit(outcome.exit_code)
 
 
@@ -246,24 +261,24 @@ def _run_test(
     test: ApplicationTest,
     first: int,
     outcomes: _Results,
+    output: _Output,
     *,
     jobs: int | None,
     shrinks: bool,
-    json_file: Path | None,
 ) -> None:
     text = test.settings.schedule
     schedule = None if text is None else Schedule.parse(text)
     if test.settings.exhaustive and (schedule is None or not schedule.deviations):
-        _run_orders(test, schedule or test.draw(first), json_file, shrinks)
+        _run_orders(test, schedule or test.draw(first), output, shrinks)
     elif schedule is not None:
-        _run_one(test, schedule, json_file)
+        _run_one(test, schedule, output)
     else:
         seeds = range(first, first + test.settings.seeds)
-        _run_many(test, seeds, outcomes, jobs=jobs, json_file=json_file, shrinks=shrinks)
+        _run_many(test, seeds, outcomes, output, jobs=jobs, shrinks=shrinks)
 
 
 def _run_many(
-    test: ApplicationTest, seeds: range, results: _Results, *, jobs: int | None, json_file: Path | None, shrinks: bool
+    test: ApplicationTest, seeds: range, results: _Results, output: _Output, *, jobs: int | None, shrinks: bool
 ) -> None:
     missing = [seed for seed in seeds if seed not in results.outcomes]
     console = Console(stderr=True)
@@ -276,9 +291,8 @@ def _run_many(
     failed = [outcome for outcome in outcomes if outcome.invariant is not None]
     failures = _examined(test, failed, shrinks, console)
     for failure in failures:
-        click.echo(f"{failure}\n")
-    if json_file is not None:
-        json_file.write_text(json.dumps([failure.to_json() for failure in failures], indent=1))
+        click.echo(f"{failure.text(is_full=output.is_full)}\n")
+    output.write_json([failure.to_json() for failure in failures])
     click.echo(_summary(outcomes, failed))
     sightings = Sightings()
     for outcome in outcomes:
@@ -292,28 +306,42 @@ def _run_many(
         sys.exit(1)
 
 
-def _run_one(test: ApplicationTest, schedule: Schedule, json_file: Path | None) -> None:
+def _run_one(test: ApplicationTest, schedule: Schedule, output: _Output, *, is_shown: bool = False) -> None:
     failure = test.examine(schedule, shrinks=False)
-    if failure is None:
-        click.echo("the test passes under this schedule")
-        return
-    _tell_one(failure, json_file)
+    if failure is not None:
+        _tell_one(failure, output)
+    if is_shown:
+        outcome = test.run(schedule, observe=True)
+        click.echo(f"{timeline_text(outcome.moments, None if output.is_full else MOST_LINES, ADVICE)}\n")
+        output.write_json([{"schedule": str(schedule).splitlines(), "timeline": as_json(outcome.moments)}])
+    click.echo("the test passes under this schedule")
 
 
-def _run_orders(test: ApplicationTest, schedule: Schedule, json_file: Path | None, shrinks: bool) -> None:
+def _run_orders(test: ApplicationTest, schedule: Schedule, output: _Output, shrinks: bool) -> None:
     with Console(stderr=True).status(f"running at most {test.settings.max_runs} orders"):
         exploration = test.explore(schedule)
     click.echo(str(exploration))
     first = exploration.failure
     if first is not None:
-        _tell_one(test.shrink(first) if shrinks else test.observe(first, first.schedule), json_file)
+        _tell_one(test.shrink(first) if shrinks else test.observe(first, first.schedule), output)
 
 
-def _tell_one(failure: Failure, json_file: Path | None) -> NoReturn:
-    click.echo(str(failure))
-    if json_file is not None:
-        json_file.write_text(json.dumps([failure.to_json()], indent=1))
+def _tell_one(failure: Failure, output: _Output) -> NoReturn:
+    click.echo(failure.text(is_full=output.is_full))
+    output.write_json([failure.to_json()])
     sys.exit(1)
+
+
+class _Output(NamedTuple):
+    """How much is told, and where."""
+
+    json_file: Path | None
+    is_full: bool
+
+    def write_json(self, values: object) -> None:
+        """Write plain values to the file, if there is one."""
+        if self.json_file is not None:
+            self.json_file.write_text(json.dumps(values, indent=1))
 
 
 class _Results:

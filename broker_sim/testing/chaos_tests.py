@@ -34,6 +34,8 @@ class MarkedTest(ApplicationTest):
         """The number of orders that were run, of an exhaustive search."""
         self.sightings = Sightings()
         """What the seeds that were run have seen."""
+        self.is_full = False
+        """Whether a report has all lines of its time line."""
         self._run_once = run_once
 
     def play(self, begin: Begin) -> Outcome | None:
@@ -55,7 +57,7 @@ class MarkedTest(ApplicationTest):
                 self.sightings.add(outcome.seen, outcome.faults)
                 first, before = outcome if outcome.invariant is not None else None, f"{passed} passed before"
             if first is not None:
-                text = self.shrink(first).in_pytest(before)
+                text = self.shrink(first).in_pytest(before, is_full=self.is_full)
                 for report in self.reports:
                     if report.failed:
                         report.sections.append(("chaos", text))

@@ -201,6 +201,7 @@ def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.T
         return reports, None if run is None else run.outcome(None if test is None else test.error)
 
     test = MarkedTest(item.name, settings, run_once)
+    test.is_full = item.config.get_verbosity() > 1
     reports = test.search(_seeds_of_command_line(item.config))
     for report in reports:
         if report.when == "call" and test.exploration is not None:

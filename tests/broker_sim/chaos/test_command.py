@@ -78,6 +78,18 @@ def test_what_no_seed_has_seen_fails_the_search(chaos, tmp_path):
         assert failure.startswith("never seen in 2 seeds: 'commits'; run more seeds, ")
 
 
+def test_passing_schedule_is_shown_too(chaos, tmp_path):
+    schedule, report = tmp_path / "schedule.txt", tmp_path / "report.json"
+    schedule.write_text("seed=1 workers=2 duration_ms=60000\n30000 crash worker-1 for=500")
+    arguments = ["applications:forget", "--schedule", str(schedule), "--timeline", "--json", str(report)]
+    shown = chaos(*arguments).stdout.splitlines()
+    assert shown[0].split() == ["time", "who", "what"]
+    assert "30.000  FAULT     crash worker-1 for 0.5 s: not done, worker-1 does not run" in "\n".join(shown)
+    assert shown[-1] == "the test passes under this schedule"
+    ((passed,),) = [json.loads(report.read_text())]
+    assert [moment["what"] for moment in passed["timeline"]][:2] == ["is done", "is done"]
+
+
 def test_orders_are_explored_and_the_one_that_fails_repeats(chaos, tmp_path):
     told = tmp_path / "told.json"
     found = chaos("applications:hand_over", "--exhaustive", "--json", str(told), code=1)
