@@ -5,6 +5,7 @@ Inside the broker an `ApiError` is raised; the handlers turn it into its code, o
 """
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from enum import IntEnum
 from typing import Final
 
@@ -257,6 +258,13 @@ REFUSALS: Final = (
     MissingExtraError,
 )
 """The errors that tell the caller of a verb what is wrong with the call; any other one is a defect."""
+
+
+def did_you_mean(name: object, names: Iterable[str]) -> str:
+    """Return ` (did you mean NAME?)` with the name that is nearest to a wrong one, "" if none is near."""
+    by_lower = {each.lower(): each for each in names}
+    close = get_close_matches(str(name).lower(), by_lower, n=1)
+    return f" (did you mean {by_lower[close[0]]}?)" if close else ""
 
 
 def _listed(names: Iterable[object]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from broker_sim.cluster.listeners.broker_listeners import LAST_PORT, read_security
 from broker_sim.cluster.text_forms import parse_topic
 from broker_sim.config import ADVERTISED_LISTENERS, LISTENERS, BrokerConfig, shift_ports
-from broker_sim.errors import ConfigError, UnknownBrokerError
+from broker_sim.errors import ConfigError, UnknownBrokerError, did_you_mean
 from broker_sim.runtime.sockets import bare_host
 
 if TYPE_CHECKING:
@@ -194,7 +194,8 @@ class ClusterOptions:
         allowed = [each.name for each in fields(cls) if each.init]
         for name in kwargs:
             if name not in allowed:
-                raise ConfigError(f"there is no argument {name!r}, only {', '.join(allowed)}")
+                hint = did_you_mean(name, allowed)
+                raise ConfigError(f"there is no argument {name!r}{hint}, only {', '.join(allowed)}")
         return cls(**kwargs)
 
     def __post_init__(self) -> None:
@@ -205,7 +206,7 @@ class ClusterOptions:
         check_count("brokers", self.brokers)
         broker_ids(self.brokers, self.first_broker_id)
         check_configs("configs", self.configs or {}, self.usual_configs)
-        if isinstance(self.topics, str):
+        if isinstance(self.topics, str) or not isinstance(self.topics, Iterable):
             raise ConfigError(f"topics={self.topics!r}: give a list of topics")
         try:
             for topic in self.topics:

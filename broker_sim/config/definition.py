@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from difflib import get_close_matches
 from enum import Enum, IntEnum
 from typing import Any, Final, TypeVar
 
-from broker_sim.errors import ConfigError
+from broker_sim.errors import ConfigError, did_you_mean
 
 ConfigValue = bool | int | float | str | tuple[str, ...] | None
 """The typed value of a configuration."""
@@ -317,6 +316,4 @@ def parse_all(definitions: Mapping[str, ConfigDef], values: Mapping[str, str], k
 
 def unknown_name(definitions: Mapping[str, ConfigDef], name: str, kind: str) -> str:
     """Return the message for an unknown configuration, with the nearest known name."""
-    close = get_close_matches(name, definitions, n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    return f"Unknown {kind} config name: {_shown(name)}{hint}"
+    return f"Unknown {kind} config name: {_shown(name)}{did_you_mean(name, definitions)}"

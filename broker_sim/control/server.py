@@ -55,7 +55,7 @@ class ControlServer:
     ) -> None:
         host = bare_host(host)
         self._guard = Guard(host, names, token)
-        self._socket = bind(asyncio.get_running_loop(), host, port, port_option="--control-port")
+        self._socket = bind(asyncio.get_running_loop(), host, port, argument="control", option="--control-port")
         self._socket.listen(LISTEN_BACKLOG)
         self._socket.setblocking(False)
         self.url = f"http://{address_text(host, self._socket.getsockname()[1])}"

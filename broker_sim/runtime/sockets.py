@@ -31,21 +31,24 @@ def bare_host(host: str) -> str:
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
-def bind(loop: asyncio.AbstractEventLoop, host: str, port: int, *, port_option: str = "--port") -> StandardSocket:
+def bind(
+    loop: asyncio.AbstractEventLoop, host: str, port: int, *, argument: str = "ports", option: str = "--port"
+) -> StandardSocket:
     """Return a socket bound to `host` and `port`; it does not listen yet.
 
     `port` 0 takes any free one. A loop with a method `bind(host, port)`, such as the virtual
     loop, binds in its own network; what it returns has `getsockname` and `close`, and its
     `create_server` takes it as `sock`.
 
-    Raises OSError with one line that says what to do; `port_option` names the option to change.
+    Raises OSError with one line that says what to do; `argument` of Python and `option` of a
+    command are the names of what to change.
     """
     in_network: Callable[[str, int], StandardSocket] = getattr(loop, "bind", _bind)
     try:
         return in_network(host, port)
     except OSError as error:
         if error.errno in PORT_ERRORS:
-            advice = f"choose another {port_option}, or 0 for any free one"
+            advice = f"choose another ({argument}= in Python, {option} of a command), or 0 for any free one"
         elif error.errno in OPEN_FILES_ERRORS:
             advice = f"{LIMIT_ADVICE}, or take fewer brokers"
         else:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -91,6 +91,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{arguments[marker]}: {text}")
     if all(map(config.getoption, OPTIONS)):
         raise pytest.UsageError(f"give {' or '.join(OPTIONS.values())}, not both")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Ask the Kafka of `--kafka-bootstrap` before the first test. Raises UsageError, one line, if none answers."""
+    servers = session.config.getoption("kafka_bootstrap")
+    if servers and not hasattr(session.config, "workerinput"):  # a worker of pytest-xdist is started after that
+        from broker_sim.testing.real_kafka import check_address  # noqa: PLC0415 - see the module
+
+        check_address(servers)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -207,10 +216,13 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster | SimulatedCluster
     if request.node.get_closest_marker(VIRTUAL_MARKER) is not None:
         yield _in_virtual_time(request)
         return
+    from broker_sim.testing.options import as_marked  # noqa: PLC0415 - see the module
+
     options = _options(request)
     clusters: SharedClusters[Any] = request.getfixturevalue("_kafka_clusters")
-    with clusters.lend(options, _reporter(request)) as cluster:
-        yield cluster
+    with ExitStack() as stack:
+        lent = clusters.lend(options, _reporter(request))
+        yield as_marked(request.node, KAFKA_MARKER, lambda: stack.enter_context(lent))
 
 
 @pytest.fixture(scope="session")
@@ -242,10 +254,13 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
             pytest.skip(f"kafka_cluster needs the simulator, and {option} was given")
     options = _options(request)
     from broker_sim.errors import WrongStateError  # noqa: PLC0415 - see the module
+    from broker_sim.testing.options import as_marked  # noqa: PLC0415 - see the module
     from broker_sim.testing.shared_clusters import new_cluster  # noqa: PLC0415 - see the module
 
     report = _reporter(request)
-    with new_cluster(options, topics=options.topics) as cluster:
+    with ExitStack() as stack:
+        new = new_cluster(options, topics=options.topics)
+        cluster = as_marked(request.node, KAFKA_MARKER, lambda: stack.enter_context(new))
         yield cluster
         with suppress(WrongStateError):  # the test has closed it
             report(cluster.clients())

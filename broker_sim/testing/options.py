@@ -10,15 +10,18 @@ import pytest
 
 from broker_sim.cluster.arguments import ClusterOptions, broker_ids, check_configs, check_count
 from broker_sim.config import to_texts
-from broker_sim.errors import ConfigError
+from broker_sim.errors import ApiError, ConfigError
 from broker_sim.protocol.release import find_release
 from broker_sim.runtime.virtual.loop import DAY_S, Order
 from broker_sim.runtime.virtual.task_order import Deviation
 from broker_sim.testing import CHAOS_MARKER, VIRTUAL_MARKER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker_sim.config import GivenValue
 
+T = TypeVar("T")
 Options = TypeVar("Options", bound="ClusterOptions")
 
 FOR_TESTS: Final[Mapping[str, GivenValue]] = {
@@ -109,9 +112,17 @@ def options_of(item: pytest.Item, marker: str, kind: type[Options]) -> Options:
     mark = item.get_closest_marker(marker)
     if mark is None:
         return kind()
+    return as_marked(item, marker, lambda: kind.from_marker(mark.args, mark.kwargs))
+
+
+def as_marked(item: pytest.Item, marker: str, make: Callable[[], T]) -> T:
+    """Return what `make` makes of a marker, such as its cluster.
+
+    What cannot be made so is the error of the test, in one line.
+    """
     try:
-        return kind.from_marker(mark.args, mark.kwargs)
-    except ConfigError as error:
+        return make()
+    except (ApiError, ConfigError) as error:
         wrong = str(error)
     # Out here the report is this line, and not the error's own too.
     pytest.fail(f"{item.name}: @pytest.mark.{marker}: {wrong}", pytrace=False)

@@ -243,9 +243,11 @@ def _kafka_in_virtual_time(request: pytest.FixtureRequest) -> Iterator[Simulated
     It has the verbs of `AsyncCluster`, `bootstrap_servers`, and `leader`, `followers`, `isr` and
     `high_watermark` of a topic. Verbs that wait are awaited.
     """
+    from broker_sim.testing.options import as_marked  # noqa: PLC0415 - see _checked
+
     test = request.node.stash[_test_of_item]
     assert test is not None
-    yield test.run.open_cluster()
+    yield as_marked(request.node, VIRTUAL_MARKER, test.run.open_cluster)
     test.run.close_cluster()
 
 
@@ -255,10 +257,12 @@ def chaos(request: pytest.FixtureRequest) -> Iterator[Chaos]:
 
     It is a `broker_sim.chaos.Chaos`, with a new cluster for each seed.
     """
+    from broker_sim.testing.options import as_marked  # noqa: PLC0415 - see _checked
+
     test = request.node.stash.get(_test_of_item, None)
     if test is None or request.node.get_closest_marker(CHAOS_MARKER) is None:
         _fail(f"{request.node.name}: mark it with @pytest.mark.{CHAOS_MARKER} to use the fixture chaos")
-    yield test.run.open_chaos()
+    yield as_marked(request.node, CHAOS_MARKER, test.run.open_chaos)
     test.run.close_chaos()
 
 

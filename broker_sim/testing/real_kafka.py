@@ -19,6 +19,7 @@ from broker_sim.controller import AlterOp, ConfigResourceType
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.network.one_request import ask
 from broker_sim.protocol import messages
+from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.message import Message
 from broker_sim.testing.shared_clusters import SharedClusters
 
@@ -32,6 +33,9 @@ R = TypeVar("R", bound=Message)
 
 BOOTSTRAP: Final = "--kafka-bootstrap"
 TIMEOUT_S: Final = 30
+LOOK_S: Final = 10
+"""Time within which the address of `--kafka-bootstrap` has to answer, in seconds."""
+API_VERSIONS_VERSION: Final = 0
 METADATA_VERSION: Final = 12
 CREATE_TOPICS_VERSION: Final = 7
 DELETE_TOPICS_VERSION: Final = 6
@@ -142,6 +146,15 @@ class RealKafka:
             return ask(servers, message, version, expected, timeout_s=TIMEOUT_S)
         except OSError as error:
             raise ConnectionError(f"no Kafka at {self._option}={servers}: {error}") from error
+
+
+def check_address(bootstrap_servers: str) -> None:
+    """Raise UsageError unless a Kafka answers at one of the addresses."""
+    request, response = messages.ApiVersionsRequest(), messages.ApiVersionsResponse
+    try:
+        ask(bootstrap_servers, request, API_VERSIONS_VERSION, response, timeout_s=LOOK_S)
+    except (OSError, ProtocolError) as error:
+        raise pytest.UsageError(f"no Kafka at {BOOTSTRAP}={bootstrap_servers}: {error}") from error
 
 
 class KafkaAtAddress(SharedClusters[RealKafka]):

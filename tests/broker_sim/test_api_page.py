@@ -14,7 +14,10 @@ import broker_sim
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(("name", "build"), [("api.md", "build_page"), ("purgatory.md", "build_purgatory_page")])
+@pytest.mark.parametrize(
+    ("name", "build"),
+    [("api.md", "build_page"), ("purgatory.md", "build_purgatory_page"), ("http.md", "build_http_page")],
+)
 def test_page_is_up_to_date(name, build):
     page = runpy.run_path(str(ROOT / "tools" / "api_page.py"))[build]
     written = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")

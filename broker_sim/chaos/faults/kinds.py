@@ -46,6 +46,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, Action, broker_names
+from broker_sim.errors import did_you_mean
 
 if TYPE_CHECKING:
     import random
@@ -152,7 +153,8 @@ def weights_of(faults: Iterable[str] | Mapping[str, float] | None) -> dict[str, 
     )
     unknown = sorted(set(weights) - set(KINDS))
     if unknown:
-        raise ValueError(f"there is no fault {unknown[0]!r}; choose from {', '.join(KINDS)}")
+        hint = did_you_mean(unknown[0], KINDS)
+        raise ValueError(f"there is no fault {unknown[0]!r}{hint}; choose from {', '.join(KINDS)}")
     if any(weight < 0 for weight in weights.values()) or not sum(weights.values()):
         raise ValueError(f"faults={weights}: give weights above 0")
     return {name: weights[name] for name in KINDS if weights.get(name)}

@@ -6,15 +6,17 @@ They are read in place, without a request. Groups of a partition without a live 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.nodes.nodes import leaders_log, leads
 from broker_sim.cluster.status.share_status import share_partitions_status
+from broker_sim.errors import did_you_mean
 from broker_sim.group.consumer.assignors import offered_assignors
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.consumer_group import describe_group as describe_consumers
 from broker_sim.group.consumer_protocol import MalformedConsumerProtocolError, read_assignment
-from broker_sim.group.group import CONSUMER
+from broker_sim.group.group import CONSUMER, SHARE, STREAMS
 from broker_sim.group.share.share_group import ShareGroup
 from broker_sim.group.share.share_group import describe_group as describe_sharers
 from broker_sim.group.streams.streams_group import StreamsGroup
@@ -35,6 +37,20 @@ if TYPE_CHECKING:
     from broker_sim.protocol import messages
 
 STREAMS_ASSIGNOR: Final = "sticky"
+CLASSIC_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
+STATES: Final = {
+    CONSUMER: ("Empty", "Assigning", "Reconciling", "Stable", "Dead"),
+    SHARE: ("Empty", "Stable", "Dead"),
+    STREAMS: ("Empty", "Assigning", "Reconciling", "Stable", "Dead", "NotReady"),
+}
+"""States of consumer, share and streams groups."""
+
+
+def check_group_state(state: str) -> None:
+    """Raise ValueError unless some kind of group has a state of that name."""
+    names = dict.fromkeys([*CLASSIC_STATES, *chain.from_iterable(STATES.values())])
+    if state not in names:
+        raise ValueError(f"no group has the state {state!r}{did_you_mean(state, names)}; states: {', '.join(names)}")
 
 
 @dataclass(frozen=True, slots=True)

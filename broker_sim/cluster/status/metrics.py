@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.cluster.status.coordinator_status import CLASSIC_STATES, STATES
 from broker_sim.errors import MissingExtraError
 from broker_sim.group.group import CLASSIC, CONSUMER, SHARE, STREAMS
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
@@ -49,13 +50,6 @@ GROUP_METADATA = "kafka_coordinator_group_groupmetadatamanager"
 GROUP_COORDINATOR = "kafka_server_group_coordinator_metrics"
 MARKER_CHANNEL = "kafka_coordinator_transaction_transactionmarkerchannelmanager"
 
-CLASSIC_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
-STATES: Final = {
-    CONSUMER: ("Empty", "Assigning", "Reconciling", "Stable", "Dead"),
-    SHARE: ("Empty", "Stable", "Dead"),
-    STREAMS: ("Empty", "Assigning", "Reconciling", "Stable", "Dead", "NotReady"),
-}
-"""States of consumer, share and streams groups."""
 GROUP_COUNTERS: Final = {
     "offset_commits": ("offset_commit_count", "Offsets committed."),
     "offset_deletions": ("offset_deletion_count", "Offsets deleted on request."),

@@ -167,14 +167,17 @@ class WaitVerbs(BaseVerbs):
 
         `state` is a name such as "Stable", the default without any option. `members` is the number of
         members, `lag` the maximum lag, without markers of transactions and aborted records, which
-        no consumer commits. The group need not exist yet. Raises ClusterTimeoutError after `timeout_s` seconds.
+        no consumer commits. The group need not exist yet. Raises ClusterTimeoutError after `timeout_s` seconds,
+        ValueError for a state that no group has.
         """
         from broker_sim.cluster.records import has_unread_records  # noqa: PLC0415 - see `Verbs`
-        from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.coordinator_status import check_group_state, groups_status  # noqa: PLC0415
         from broker_sim.metadata.topic_partition import TopicPartition  # noqa: PLC0415 - see `Verbs`
 
         if (state, members, lag) == (None, None, None):
             state = "Stable"
+        if state is not None:
+            check_group_state(state)
         group: GroupStatus | None = None
 
         def has_come_to(group: GroupStatus, lag: int) -> bool:

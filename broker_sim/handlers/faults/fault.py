@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, TypeVar
 
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ErrorCode, did_you_mean
 from broker_sim.handlers.api_table import ApiTable
 from broker_sim.handlers.error_table import check_error, find_told
 from broker_sim.handlers.faults.targets import (
@@ -185,7 +185,9 @@ def served_api(api: object) -> ApiKey:
             if _API_TABLE.get(key) is None:
                 raise ValueError(f"{key.api_name} is not served; Produce, for example, is")
             return key
-    raise ValueError(f"there is no API {api!r}; there are, for example, Produce and ListOffsets")
+    served = [key.api_name for key in ApiKey if _API_TABLE.get(key) is not None]
+    hint = did_you_mean(name.replace("_", ""), served) or "; there are, for example, Produce and ListOffsets"
+    raise ValueError(f"there is no API {api!r}{hint}")
 
 
 def _name(field: str, value: object) -> str | None:
@@ -213,7 +215,8 @@ def _error_code(error: object) -> ErrorCode | None:
     name = error.upper() if isinstance(error, str) else ""
     if name in ErrorCode.__members__ and ErrorCode[name]:
         return ErrorCode[name]
-    raise ValueError(f"there is no error {error!r}; one is NOT_LEADER_OR_FOLLOWER")
+    hint = did_you_mean(name, ErrorCode.__members__) or "; one is NOT_LEADER_OR_FOLLOWER"
+    raise ValueError(f"there is no error {error!r}{hint}")
 
 
 def _member(field: str, value: object, kind: type[M]) -> M | None:

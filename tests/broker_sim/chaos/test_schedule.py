@@ -101,6 +101,7 @@ def test_weights_say_how_often():
 @pytest.mark.parametrize(
     ("faults", "message"),
     [
+        ({"crush"}, "there is no fault 'crush' .did you mean crash.*; choose from crash"),
         ({"explode"}, "there is no fault 'explode'; choose from crash"),
         ({"crash": -1}, "weights above 0"),
         ({"crash": 0}, "weights above 0"),

@@ -206,15 +206,15 @@ def test_wrong_option_is_one_line_that_names_it(broker_sim, arguments, reason):
     assert reason in stderr
 
 
-@pytest.mark.parametrize("option", ["--port", "--control-port"])
-def test_port_in_use_is_one_line_that_says_what_to_do(broker_sim, option):
+@pytest.mark.parametrize(("option", "argument"), [("--port", "ports"), ("--control-port", "control")])
+def test_port_in_use_is_one_line_that_says_what_to_do(broker_sim, option, argument):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, stdout, stderr = broker_sim("run", "--brokers", "1", option, str(port))
     assert (code, stdout) == (1, "")
     assert stderr == (
         f"broker-sim: cannot listen on 127.0.0.1:{port} (Address already in use); "
-        f"choose another {option}, or 0 for any free one\n"
+        f"choose another ({argument}= in Python, {option} of a command), or 0 for any free one\n"
     )
 
 

@@ -108,6 +108,7 @@ def test_configurations_of_a_topic_may_be_numbers_and_booleans(ask, cluster):
         ("POST", "/inject", {}, 400, "'api' is missing: the name of an API such as Produce"),
         ("POST", "/inject", {"api": "Nothing", "delay_ms": 1}, 400, "there is no API 'Nothing'"),
         ("POST", "/inject", {"api": "Fetch", "error": "NOTHING"}, 400, "no error 'NOTHING'"),
+        ("POST", "/groups/shop/wait-for-group", {"state": "stabel"}, 400, "'stabel' (did you mean Stable?); states: "),
         ("POST", "/inject", {"api": "Fetch", "lose": "all"}, 400, "request or response, not 'all'"),
         ("POST", "/inject", {"api": "Fetch", "delay_ms": 1, "broker": 9}, 404, "no broker 9"),
         ("POST", "/topics", {"name": "a", "configs": {"b": [1]}}, 400, "texts, numbers or booleans"),

@@ -54,11 +54,11 @@ def test_port_in_use_is_refused_with_the_option_to_change(loop):
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=r"\d") as refused:
-            bind(loop, "127.0.0.1", port, port_option="--control-port")
+            bind(loop, "127.0.0.1", port, argument="control", option="--control-port")
     assert refused.value.errno == errno.EADDRINUSE
     assert refused.value.strerror == (
         f"cannot listen on 127.0.0.1:{port} (Address already in use); "
-        "choose another --control-port, or 0 for any free one"
+        "choose another (control= in Python, --control-port of a command), or 0 for any free one"
     )
 
 
@@ -72,6 +72,6 @@ def test_loop_with_a_network_of_its_own_binds_there():
 
 
 def test_port_in_use_in_the_network_of_a_loop_is_refused_with_the_same_advice():
-    with pytest.raises(OSError, match="choose another --port, or 0 for any free one") as refused:
+    with pytest.raises(OSError, match=r"choose another \(ports= in Python, --port of a command\), or 0 for") as refused:
         bind(LoopWithNetwork(), "127.0.0.1", 9092)
     assert refused.value.errno == errno.EADDRINUSE

@@ -326,6 +326,6 @@ def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_
             "*let it take the argument chaos, which starts its workers",
             "*mark it with @pytest.mark.chaos to use the fixture chaos",
             "*write an action as '3200 crash worker-1 for=3000', in ms",
-            "E *ApiError: Unable to replicate the partition 9 time(s)*",
+            "test_l: @pytest.mark.chaos: Unable to replicate the partition 9 time(s)*",
         ]
     )

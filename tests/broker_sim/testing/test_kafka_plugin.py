@@ -196,7 +196,7 @@ def test_same_tests_run_on_another_kafka_which_keeps_its_topics(run_here):
         assert [topic.name for topic in cluster.status().topics] == ["theirs"]
     result.stdout.fnmatch_lines_random(
         [
-            "E *ApiError: create theirs: TOPIC_ALREADY_EXISTS*",
+            "*: @pytest.mark.kafka: create theirs: TOPIC_ALREADY_EXISTS*",
             "SKIPPED *kafka.pause needs the simulator, and --kafka-bootstrap was given",
             "SKIPPED *configs need the simulator*",
             "SKIPPED *kafka_cluster needs the simulator*",
@@ -223,11 +223,12 @@ def test_group_configs_on_another_kafka_last_until_the_reset():
         assert configs() == {}
 
 
-def test_kafka_that_does_not_answer_is_told_in_one_line(run_here):
+def test_kafka_that_does_not_answer_is_told_in_one_line_before_the_first_test(run_here):
     source = "@pytest.mark.kafka(topics=['orders'])\ndef test_it(kafka): pass"
     result = run_here(source, "--kafka-bootstrap=127.0.0.1:1")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["E *ConnectionError: no Kafka at --kafka-bootstrap=127.0.0.1:1*"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert result.outlines == []
+    result.stderr.fnmatch_lines(["ERROR: no Kafka at --kafka-bootstrap=127.0.0.1:1: * Connection refused"])
 
 
 WRONG = """
@@ -243,6 +244,15 @@ def test_config(kafka): pass
 @pytest.mark.kafka(topics=["a:b"])
 def test_topic(kafka): pass
 
+@pytest.mark.kafka(topics=["a", "a"])
+def test_twice(kafka): pass
+
+@pytest.mark.kafka(topics=["a:1:9"])
+def test_replicas(kafka_cluster): pass
+
+@pytest.mark.kafka(users={"a": "b"})
+def test_users(kafka): pass
+
 @pytest.mark.virtual_time
 def test_virtual(kafka): pass
 
@@ -253,13 +263,17 @@ def test_virtual_cluster(kafka_cluster): pass
 
 def test_mistakes_are_told_in_one_line(run_here):
     result = run_here(WRONG)
-    result.assert_outcomes(errors=6)
+    result.assert_outcomes(errors=9)
+    result.stdout.no_fnmatch_line("E  *")  # nothing but these lines
     result.stdout.fnmatch_lines_random(
         [
             "test_position: @pytest.mark.kafka: it takes keyword arguments only, not 3",
-            "test_argument: @pytest.mark.kafka: there is no argument 'broker', only brokers, *",
+            "test_argument: @pytest.mark.kafka: there is no argument 'broker' (did you mean brokers[?]), *",
             "test_config: @pytest.mark.kafka: Unknown broker config name: no.such*",
             "test_topic: @pytest.mark.kafka: topics=?'a:b'?: 'a:b' is not NAME:PARTITIONS:RF:KEY=VALUE*",
+            "test_twice: @pytest.mark.kafka: Topic 'a' already exists.",
+            "test_replicas: @pytest.mark.kafka: * replication factor of 9 cannot be reached *",
+            "test_users: @pytest.mark.kafka: users need a listener*",
             "test_virtual: virtual time needs pytest_plugins = ?*pytest_plugin*? in conftest.py",
             "test_virtual_cluster: in virtual time take the fixture kafka*",
         ]

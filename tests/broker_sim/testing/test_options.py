@@ -38,7 +38,10 @@ def test_good_arguments_are_taken(kwargs):
 @pytest.mark.parametrize(
     ("kwargs", "text"),
     [
-        ({"seed": 3}, "there is no argument 'seed', only brokers, first_broker_id, configs, topics, security, "),
+        (
+            {"seed": 3},
+            "there is no argument 'seed' (did you mean seeds?), only brokers, first_broker_id, configs, ",
+        ),
         ({"seeds": 0}, "seeds=0: give a whole number"),
         ({"seeds": True}, "seeds=True: give a whole number"),
         ({"seeds": range(3)}, "give a whole number"),

@@ -186,6 +186,10 @@ async def test_argument():
 async def test_config():
     pass
 
+@pytest.mark.virtual_time(topics=["orders:1:9"])
+async def test_topic(kafka):
+    pass
+
 class TestCase(unittest.IsolatedAsyncioTestCase):
     @pytest.mark.virtual_time
     async def test_case(self):
@@ -207,11 +211,12 @@ async def narrow():
 async def test_asks_late(request):
     request.getfixturevalue("narrow")
 """)
-    result.assert_outcomes(errors=5, failed=1)
+    result.assert_outcomes(errors=6, failed=1)
     marker = "@pytest.mark.virtual_time"
     expected = [
         f"test_sync: {marker} is for tests written with async def",
-        f"test_argument: {marker}: there is no argument 'seed', only brokers, first_broker_id, configs, *",
+        f"test_argument: {marker}: there is no argument 'seed' (did you mean seeds[?]), only brokers, *",
+        f"test_topic: {marker}: Unable to replicate the partition 9 time(s)*",
         f"test_config: {marker}: Unknown broker config name: no.such",
         f"test_case: {marker} does not work in a unittest.TestCase",
         "test_fixture: the async fixture 'wide' has scope module; in virtual time give it scope function",

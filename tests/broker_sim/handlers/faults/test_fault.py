@@ -35,11 +35,13 @@ def test_fault_cannot_be_changed_but_replaced():
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"api": "Frobnicate", "delay_ms": 1}, "there is no API 'Frobnicate'"),
+        ({"api": "Frobnicate", "delay_ms": 1}, "there is no API 'Frobnicate'; there are, for example, Produce"),
+        ({"api": "list_ofsets", "delay_ms": 1}, "there is no API 'list_ofsets' .did you mean ListOffsets"),
         ({"api": 0, "delay_ms": 1}, "there is no API 0"),
         ({"api": "LeaderAndIsr", "delay_ms": 1}, "LeaderAndIsr is not served"),
         ({}, "an error, a loss, a delay_ms or a throttle_ms"),
-        ({"error": "NOTHING"}, "there is no error 'NOTHING'"),
+        ({"error": "FROBNICATED"}, "there is no error 'FROBNICATED'; one is NOT_LEADER_OR_FOLLOWER"),
+        ({"error": "not_enough_replica"}, "'not_enough_replica' .did you mean NOT_ENOUGH_REPLICAS"),
         ({"error": "NONE"}, "there is no error 'NONE'"),
         ({"error": ErrorCode.NONE}, "there is no error"),
         ({"error": 6}, "there is no error 6"),
