@@ -1,12 +1,13 @@
-"""Writes two pages from the public names and their docstrings: `python -m tools.api_page`.
+"""Writes three pages from the public names and their docstrings: `python -m tools.api_page`.
 
-They are docs/reference/api.md and, for the library in `purgatory`, docs/reference/purgatory.md.
+They are api.md, purgatory.md (the library in `purgatory`) and http.md in docs/reference.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 import sys
 from enum import Enum
@@ -34,6 +35,15 @@ PURGATORY_HEAD = """# The purgatory's API
 `from broker_sim.purgatory import ...` gives these names, `from broker_sim_purgatory import ...` where the library is
 installed alone. This page is made from their docstrings by `python -m tools.api_page`; see
 [the purgatory and the timing wheel](../how/purgatory.md) for what they are for, with examples.
+"""
+HTTP_HEAD = """# HTTP and `broker-sim ctl`
+
+Every verb of a [cluster](api.md#cluster) is a request to the control port and a subcommand of `broker-sim ctl`, whose
+`--help` has its options. This page is made from their docstrings by `python -m tools.api_page`; see
+[Control](../operate/control.md) for examples, answers and errors. A field with a default may be left out of the body.
+
+| request | `ctl` | fields of the body | what it does |
+|---|---|---|---|
 """
 PURGATORY_INTERNAL = (
     "locked_add",
@@ -80,6 +90,28 @@ def build_purgatory_page() -> str:
     # Its modules evaluate their annotations; the page has the names as they are written there.
     prefixes = r"\b(?:broker_sim_purgatory|collections|threading|asyncio|contextvars)\.[a-z_.]*(?=[A-Z])|~_?"
     return re.sub(prefixes, "", "\n".join(parts))
+
+
+def build_http_page() -> str:
+    """Return the text of the page of HTTP requests: a row for each verb, by path."""
+    verbs = [value for _, value in inspect.getmembers_static(broker_sim.Cluster) if isinstance(value, Verb)]
+    verbs.sort(key=lambda verb: (verb.address.path, verb.address.method))
+    return HTTP_HEAD + "".join(map(_http_row, verbs))
+
+
+def _http_row(verb: Verb[Any, Any]) -> str:
+    method, path, names = verb.address
+    fields = ", ".join(
+        f"`{names.get(name, name)}`"
+        if parameter.default is parameter.empty
+        else f"`{names.get(name, name)}={json.dumps(parameter.default)}`"
+        for name, parameter in verb.parameters.items()
+        if f"{{{name}}}" not in path
+    )
+    if verb.name == "inject":
+        fields = "those of [`Fault`](api.md#fault)"
+    what = _first_paragraph(verb).partition(". Raises")[0].removesuffix(".")
+    return f"| `{method} {path}` | `{verb.word}` | {fields} | {what} |\n"
 
 
 def _order(name: str) -> tuple[bool, str]:
@@ -163,6 +195,6 @@ def _first_paragraph(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    for page, text in {"api.md": build_page(), "purgatory.md": build_purgatory_page()}.items():
-        (PAGES / page).write_text(text, encoding="utf-8")
+    for page, build in {"api": build_page, "purgatory": build_purgatory_page, "http": build_http_page}.items():
+        (PAGES / f"{page}.md").write_text(build(), encoding="utf-8")
         sys.stdout.write(f"wrote {page}\n")
