@@ -10,47 +10,56 @@ import asyncio
 from contextlib import contextmanager
 from importlib import import_module
 from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from broker_sim.chaos.aiokafka_stable_offsets import StableOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     Method = Callable[..., Any]
     AsyncMethod = Callable[..., Awaitable[Any]]
 
-REPAIRS: Final = (
-    "an OffsetFetch that is refused as a whole is sent again",
-    "ListOffsets to a broker that does not lead asks for new metadata",
-    "stop() of a consumer that leaves its group does not raise CancelledError",
-    "stop() of a consumer that knows no coordinator ends without a last commit",
-    "metadata is asked for once in retry_backoff_ms at most",
-    "a request that times out after its connection was replaced raises RequestTimedOutError",
-    "a client that is told of no broker when it starts raises KafkaConnectionError",
-    "a consumer with isolation_level=read_committed asks for stable offsets",
+_COORDINATOR: Final = "aiokafka.consumer.group_coordinator"
+REPAIRS: Final = MappingProxyType(
+    {
+        "offset_fetch_refused": "an OffsetFetch that is refused as a whole is sent again",
+        "list_offsets_not_leader": "ListOffsets to a broker that does not lead asks for new metadata",
+        "stop_cancelled": "stop() of a consumer that leaves its group does not raise CancelledError",
+        "stop_without_coordinator": "stop() of a consumer that knows no coordinator ends without a last commit",
+        "metadata_without_pause": "metadata is asked for once in retry_backoff_ms at most",
+        "timeout_on_a_closed_connection": "a request that times out after its connection was replaced raises "
+        "RequestTimedOutError",
+        "metadata_without_brokers": "a client that is told of no broker when it starts raises KafkaConnectionError",
+        "offsets_not_stable": "a consumer with isolation_level=read_committed asks for stable offsets",
+    }
 )
+"""What each repair does, by the name of the program in examples/aiokafka_bugs that shows the bug."""
 
 
 @contextmanager
-def repaired_aiokafka() -> Iterator[None]:
-    """Repair aiokafka for as long as this lasts. Raises ImportError without aiokafka."""
+def repaired_aiokafka(names: Iterable[str] = REPAIRS) -> Iterator[None]:
+    """Make these repairs for as long as this lasts, by default all. Raises ImportError without aiokafka."""
     stable = StableOffsets()
-    repairs: list[tuple[str, str, str, Callable[[Method], Method]]] = [
-        ("aiokafka.consumer.fetcher", "Fetcher", "__init__", stable.isolation_noted),
-        ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_send_req", stable.asked_for),
-        ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_send_req", _refused),
-        ("aiokafka.consumer.fetcher", "Fetcher", "_proc_offset_request", _with_new_metadata),
-        ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_stop_heartbeat_task", _ended),
-        ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "ensure_coordinator_known", _known),
-        ("aiokafka.client", "AIOKafkaClient", "_metadata_update", _with_pauses),
-        ("aiokafka.client", "AIOKafkaClient", "send", _timed_out),
-        ("aiokafka.client", "AIOKafkaClient", "bootstrap", _with_brokers),
+    repairs: list[tuple[str, str, str, str, Callable[[Method], Method]]] = [
+        ("offsets_not_stable", "aiokafka.consumer.fetcher", "Fetcher", "__init__", stable.isolation_noted),
+        ("offsets_not_stable", _COORDINATOR, "GroupCoordinator", "_send_req", stable.asked_for),
+        ("offset_fetch_refused", _COORDINATOR, "GroupCoordinator", "_send_req", _refused),
+        ("list_offsets_not_leader", "aiokafka.consumer.fetcher", "Fetcher", "_proc_offset_request", _with_new_metadata),
+        ("stop_cancelled", _COORDINATOR, "GroupCoordinator", "_stop_heartbeat_task", _ended),
+        ("stop_without_coordinator", _COORDINATOR, "GroupCoordinator", "ensure_coordinator_known", _known),
+        ("metadata_without_pause", "aiokafka.client", "AIOKafkaClient", "_metadata_update", _with_pauses),
+        ("timeout_on_a_closed_connection", "aiokafka.client", "AIOKafkaClient", "send", _timed_out),
+        ("metadata_without_brokers", "aiokafka.client", "AIOKafkaClient", "bootstrap", _with_brokers),
     ]
+    names = set(names)
     replaced: list[tuple[type, str, Method]] = []
     try:
-        for module, class_name, name, repair in repairs:
+        for repair_name, module, class_name, name, repair in repairs:
+            if repair_name not in names:
+                continue
             owner = getattr(import_module(module), class_name)
             replaced.append((owner, name, getattr(owner, name)))
             setattr(owner, name, repair(getattr(owner, name)))

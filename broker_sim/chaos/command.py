@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.chaos import RECOVERY_S
 from broker_sim.chaos.faults.action import ScheduleError
+from broker_sim.chaos.faults.checks import check_action
 from broker_sim.chaos.faults.cluster_faults import ClusterFaults
 from broker_sim.chaos.faults.faults import Faults
 from broker_sim.chaos.faults.kinds import KINDS, kinds_beside_a_command
@@ -97,7 +98,8 @@ def check_schedule(schedule: Schedule) -> None:
     """Raise ScheduleError for faults that cannot happen beside a command."""
     possible = kinds_beside_a_command()
     for action in schedule.actions:
-        if action.kind in KINDS and action.kind not in possible:
+        check_action(action)
+        if action.kind not in possible:
             raise ScheduleError(
                 f"{action}: {action.kind} happens in virtual time only; beside a command there are "
                 f"{', '.join(possible)}"

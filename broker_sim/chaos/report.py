@@ -6,6 +6,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from broker_sim.chaos.aiokafka_repairs import REPAIRS
 from broker_sim.chaos.timeline import MOST_LINES, as_json, timeline_text
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Failure:
     """Number of runs that it took to find the smallest one."""
     repeats: bool
     """Whether the smallest schedule took the same course a second time."""
+    bugs_of_aiokafka: tuple[str, ...] = ()
+    """The repairs of aiokafka, by name, each of which lets the run pass, or all of them together."""
 
     @property
     def seed(self) -> int:
@@ -67,6 +70,7 @@ class Failure:
             "tries": self.tries,
             "digest": self.small.digest,
             "repeats": self.repeats,
+            "bugs_of_aiokafka": list(self.bugs_of_aiokafka),
             "repairs": list(self.small.repairs),
             "virtual_s": self.small.virtual_s,
             "timeline": as_json(self.small.moments),
@@ -107,8 +111,21 @@ class Failure:
         course = "repeats" if self.repeats else "DOES NOT REPEAT: see docs/chaos/index.md"
         repairs = f"aiokafka is repaired for this run: {'; '.join(small.repairs)}\n" if small.repairs else ""
         return (
-            f"{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}\n"
+            f"{self._whose_bug()}{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}\n"
             f"{repairs}\n{timeline_text(small.moments, None if is_full else MOST_LINES, advice)}"
+        )
+
+    def _whose_bug(self) -> str:
+        if not self.bugs_of_aiokafka:
+            return ""
+        bugs = "".join(
+            f"  {REPAIRS[name]} (examples/aiokafka_bugs/{name}.py shows the bug on a real Kafka)\n"
+            for name in self.bugs_of_aiokafka
+        )
+        which = "this" if len(self.bugs_of_aiokafka) == 1 else "one of these or all"
+        return (
+            f"this is a bug of aiokafka: it passes, and the seed as drawn too, when aiokafka is repaired in {which}:\n"
+            f"{bugs}to look for bugs of the application go on with repair_aiokafka=True (--repair-aiokafka)\n"
         )
 
     def as_test(self) -> str:

@@ -7,10 +7,13 @@ import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.aiokafka_repairs import REPAIRS, repaired_aiokafka
 from broker_sim.chaos.chaos import Chaos, failure_text, invariant_of
+from broker_sim.chaos.faults.checks import check_action
 from broker_sim.chaos.observer import observed
 from broker_sim.chaos.settings import Settings
 from broker_sim.chaos.sightings import places_in
@@ -27,7 +30,7 @@ from broker_sim.runtime.virtual.task_order import ORDER as ORDER_OF_TASKS
 
 if TYPE_CHECKING:
     from asyncio import Handle
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.chaos.sightings import FaultCount
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.task_order import Deviation
 
     Meetings = MeetingOrder | MeetingArrivals
+    Test = Callable[..., Coroutine[Any, Any, object]]
     _End = tuple[str, float, tuple[Deviation, ...]]
 
 LEAST_MS: Final = 0.5
@@ -45,6 +49,8 @@ aiokafka's producer asks for metadata as fast as it is answered while a partitio
 """
 MOST_DEVIATIONS: Final = 20
 """Maximum number of deviations that a time line tells one by one."""
+TMP_PATH: Final = "tmp_path"
+"""The fixture of pytest that tests can take without pytest too."""
 LIMIT_S: Final = 3_600
 """Maximum virtual time of a run."""
 
@@ -96,8 +102,14 @@ class ScheduledRun(VirtualRun):
         *,
         observe: bool = False,
         going_first: Mapping[Place, str] | None = None,
+        repairs: Iterable[str] = (),
     ) -> None:
-        """With `going_first` the run is one of an exhaustive search: of workers, or of brokers."""
+        """With `going_first` the run is one of an exhaustive search: of workers, or of brokers.
+
+        `repairs` are those of aiokafka that it has besides those of the settings. Raises ScheduleError.
+        """
+        for action in schedule.actions:
+            check_action(action)
         self._settings = settings = settings or Settings()
         super().__init__(schedule.seed, hash_seed="any", order=schedule.order, limit_s=LIMIT_S)
         deviations = schedule.deviations
@@ -118,7 +130,7 @@ class ScheduledRun(VirtualRun):
         self._orders: list[Moment] = []
         self._schedule = schedule
         self._observe = observe
-        self._repairs = REPAIRS if settings.repair_aiokafka else ()
+        self._repairs = tuple(REPAIRS if settings.repair_aiokafka else repairs)
         self.loop.network.latency_ms = (0, schedule.latency_ms) if schedule.latency_ms else LEAST_MS
         self._is_open = False
         self._ended: _End | None = None
@@ -138,7 +150,7 @@ class ScheduledRun(VirtualRun):
             disk=self._disk(),
         )
         if self._repairs:
-            self._open.enter_context(repaired_aiokafka())
+            self._open.enter_context(repaired_aiokafka(self._repairs))
         self.wait(kafka.open())
         for disk in kafka.disks.values():
             disk.sync_all()  # a directory that nobody has ever flushed is nobody's
@@ -221,13 +233,16 @@ class ScheduledRun(VirtualRun):
             digest = sha256(f"{digest} {all_deviations!r}".encode()).hexdigest()
         return digest, self.loop.time(), all_deviations
 
-    def run_whole(self, test: Callable[[Chaos], Coroutine[Any, Any, object]]) -> Outcome:
-        """Open, test and close; return how it ended. Raises as `open_chaos`."""
+    def run_whole(self, test: Test) -> Outcome:
+        """Open, test and close; return how it ended. Raises as `open_chaos`.
+
+        A test that takes `tmp_path` too gets an empty directory of this run.
+        """
         error: Exception | None = None
         try:
             chaos = self.open_chaos()
             try:
-                self.wait_for_test(test(chaos))
+                self.wait_for_test(self._called(test, chaos))
                 self.raise_what_nobody_took()
             except Exception as raised:  # noqa: BLE001 - whatever it is, it is the outcome
                 error = raised
@@ -235,6 +250,14 @@ class ScheduledRun(VirtualRun):
         finally:
             self.close()
         return self.outcome(error)
+
+    def _called(self, test: Test, chaos: Chaos) -> Coroutine[Any, Any, object]:
+        parameters = inspect.signature(test).parameters
+        if TMP_PATH not in parameters:
+            return test(chaos)
+        directory = Path(self._open.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
+        name = next(each for each in parameters if each != TMP_PATH)
+        return test(**{name: chaos, TMP_PATH: directory})
 
     def outcome(self, error: BaseException | None = None) -> Outcome:
         """Return how the run ended, with the error that failed it."""
@@ -248,7 +271,7 @@ class ScheduledRun(VirtualRun):
             moments,
             invariant,
             error,
-            self._repairs,
+            tuple(REPAIRS[name] for name in self._repairs),
             deviations,
             self.meetings,
             seen=self.chaos.seen if self._is_open else {},
@@ -257,7 +280,7 @@ class ScheduledRun(VirtualRun):
 
 
 def run_chaos(
-    test: Callable[[Chaos], Coroutine[Any, Any, object]],
+    test: Test,
     schedule: Schedule,
     *,
     observe: bool = False,
@@ -270,8 +293,8 @@ def run_chaos(
     """Run `test(chaos)` on a cluster of its own in virtual time, with the faults of the schedule.
 
     What the test raises is part of the outcome. With `observe` the time line also tells of leaders,
-    of requests that failed, and what clients log; that takes longer. The rest are fields of `Settings`.
-    Raises ConfigError, and as `AsyncCluster` does.
+    of requests that failed, and what is logged; that takes longer. The rest are fields of `Settings`.
+    Raises ConfigError, ScheduleError, and as `AsyncCluster` does.
     """
     settings = Settings(configs=configs, topics=topics, security=security, users=users, repair_aiokafka=repair_aiokafka)
     with garbage_of_one_run():

@@ -8,6 +8,7 @@ What is searched draws a schedule from a seed and runs it: a test of an applicat
 from __future__ import annotations
 
 import importlib
+import inspect
 import multiprocessing
 import os
 import signal
@@ -20,11 +21,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
+from broker_sim.chaos.aiokafka_repairs import REPAIRS
+from broker_sim.chaos.assertions import shown_values
 from broker_sim.chaos.exploring import Exploration, explore
 from broker_sim.chaos.faults.schedule import FaultSchedule
 from broker_sim.chaos.faults.shrink import shrink
 from broker_sim.chaos.report import Failure, PythonCode
-from broker_sim.chaos.run import Outcome, ScheduledRun
+from broker_sim.chaos.run import TMP_PATH, Outcome, ScheduledRun
 from broker_sim.chaos.settings import Settings
 from broker_sim.runtime.virtual import garbage_of_one_run
 
@@ -37,6 +40,13 @@ if TYPE_CHECKING:
 
 SEEDS_AT_ONCE: Final = 4
 """Number of seeds handed to a process at once."""
+CHAOS: Final = "chaos"
+"""The argument of a test."""
+_NAMED: Final = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+)
 MARKER: Final = "chaos"
 """The marker of pytest whose arguments are the settings of a test."""
 
@@ -65,10 +75,25 @@ class ApplicationTest(ABC):
         """Return the schedule of a seed."""
         return self.settings.draw(seed)
 
-    def run(self, schedule: Schedule, *, observe: bool = False) -> Outcome:
-        """Run the test under a schedule; with `observe` its time line has all that there is to tell."""
-        outcome = self.play(partial(ScheduledRun, schedule, self.settings, observe=observe))
+    def run(self, schedule: Schedule, *, observe: bool = False, repairs: Iterable[str] = ()) -> Outcome:
+        """Run the test under a schedule; with `observe` its time line has all that there is to tell.
+
+        `repairs` are those of aiokafka that the run has besides those of the settings.
+        """
+        outcome = self.play(partial(ScheduledRun, schedule, self.settings, observe=observe, repairs=repairs))
         return outcome or Outcome(schedule, "", 0, ())
+
+    def bugs_of_aiokafka(self, first: Outcome, schedule: Schedule) -> tuple[str, ...]:
+        """Return the repairs of aiokafka with which the run, and its smallest schedule, pass.
+
+        Each of them alone is enough; all, if none is.
+        """
+        if self.settings.repair_aiokafka or "aiokafka" not in sys.modules:
+            return ()
+        if any(self.run(each, repairs=REPAIRS).invariant is not None for each in (schedule, first.schedule)):
+            return ()
+        alone = [name for name in REPAIRS if self.run(schedule, repairs=(name,)).invariant is None]
+        return tuple(alone or REPAIRS)
 
     def explore(self, schedule: Schedule) -> Exploration:
         """Run the test under a schedule in all orders, until one fails."""
@@ -85,8 +110,10 @@ class ApplicationTest(ABC):
 
     def observe(self, first: Outcome, schedule: Schedule, tries: int = 0) -> Failure:
         """Run a schedule that fails as `first` did twice, and observe the second run."""
+        bugs = self.bugs_of_aiokafka(first, schedule)
         once, again = self.run(schedule), self.run(schedule, observe=True)
-        return Failure(self.name, self.in_python(), self.settings, first, again, tries, once.digest == again.digest)
+        repeats = once.digest == again.digest
+        return Failure(self.name, self.in_python(), self.settings, first, again, tries, repeats, bugs)
 
     def examine(self, schedule: Schedule, *, shrinks: bool = True) -> Failure | None:
         """Run a schedule; if it fails, find the smallest one that fails alike, and observe it."""
@@ -111,7 +138,9 @@ class NamedTest(ApplicationTest):
         For those that are missing or None its marker `chaos` counts, and then `usual`. Raises NoSuchTestError and
         ConfigError.
         """
-        marks = getattr(load_test(name), "pytestmark", ())
+        test = load_test(name)
+        check_test(name, test)
+        marks = getattr(test, "pytestmark", ())
         mark = next((mark for mark in marks if mark.name == MARKER), None)
         args, marked = ((), {}) if mark is None else (mark.args, mark.kwargs)
         options = {key: value for key, value in arguments.items() if value is not None}
@@ -134,12 +163,29 @@ def load_test(name: str) -> Any:
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
-        test = getattr(importlib.import_module(module), function, None)
+        with shown_values(module):
+            test = getattr(importlib.import_module(module), function, None)
     except ModuleNotFoundError as error:
         raise NoSuchTestError(f"{name!r}: {error}; is it in the current directory?") from None
     if test is None:
         raise NoSuchTestError(f"{name!r}: the module has no {function!r}")
     return test
+
+
+def check_test(name: str, test: Any) -> None:
+    """Raise NoSuchTestError for what cannot be run without pytest as `await test(chaos)`."""
+    if not inspect.iscoroutinefunction(inspect.unwrap(test) if callable(test) else test):
+        raise NoSuchTestError(f"{name!r} is not written with async def")
+    parameters = inspect.signature(test).parameters.values()
+    needed = [each.name for each in parameters if each.default is each.empty and each.kind in _NAMED]
+    others = [each for each in needed if each not in {CHAOS, TMP_PATH}]
+    if CHAOS in needed and others:
+        raise NoSuchTestError(
+            f"{name!r} takes {', '.join(others)}, which pytest alone can give it: run it with pytest, or let it take "
+            f"{CHAOS} and {TMP_PATH} only"
+        )
+    if CHAOS not in needed and len(others) != 1:
+        raise NoSuchTestError(f"{name!r}: let it take the argument {CHAOS}, which starts its workers")
 
 
 # -- seed after seed ----------------------------------------------------------------------------------

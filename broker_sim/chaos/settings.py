@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, get_args
 
 from broker_sim.chaos.faults.action import ScheduleError
+from broker_sim.chaos.faults.checks import check_action
 from broker_sim.chaos.faults.kinds import KINDS, weights_of
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, Schedule, draw_schedule
 from broker_sim.cluster.arguments import FIRST_BROKER_ID, ClusterOptions
@@ -202,7 +203,8 @@ class Settings(ClusterOptions):
         try:
             weights_of(self.faults)
             if self.schedule is not None:
-                Schedule.parse(self.schedule)
+                for action in Schedule.parse(self.schedule).actions:
+                    check_action(action)
         except ScheduleError as error:
             raise ConfigError(f"schedule: {error}") from error
         except (TypeError, ValueError) as error:

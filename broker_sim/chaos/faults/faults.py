@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, ScheduleError, broker_name, is_broker
-from broker_sim.chaos.faults.cluster_faults import ROLES, request_fault, who_is
-from broker_sim.chaos.faults.kinds import KINDS, ON_REQUESTS
+from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, ScheduleError, broker_name
+from broker_sim.chaos.faults.checks import check_action
+from broker_sim.chaos.faults.cluster_faults import ROLES, who_is
 from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.runtime.links import CONTROLLER_ID
 
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 
     Undo = Callable[[], object]
     Begun = Undo | asyncio.Task[None] | bool | None
-
-_EXAMPLES: Final = {
-    "worker": "which worker, as worker-1",
-    "broker": "which broker, as broker-1",
-    "brokers": "which broker, as broker-1",
-    "link": "which link, as broker-1 controller",
-}
 
 
 class FaultListener(Protocol):
@@ -74,18 +67,9 @@ class Faults:
     def schedule(self, actions: Iterable[Action]) -> None:
         """Carry each action out when its time has come, counted from now. Raises ScheduleError."""
         for action in actions:
-            kind = KINDS.get(action.kind)
-            if kind is None:
-                raise ScheduleError(f"{action}: there is no kind {action.kind!r}; see {', '.join(KINDS)}")
-            if not _names_who(action, kind):
-                raise ScheduleError(f"{action}: say on {_EXAMPLES[kind.on]}")
+            kind = check_action(action)
             if kind.on == "worker" and self._programs is None:
                 raise ScheduleError(f"{action}: there are no workers here")
-            if not _has_value(action, kind):
-                example = f"a value, as value={kind.values[0]}" if kind.values else "no value"
-                raise ScheduleError(f"{action}: give {example}")
-            if action.kind in ON_REQUESTS:
-                _check_fault(action)
             self._loop.call_later(action.at_ms / 1000, self._begin, action, kind)
 
     def _begin(self, action: Action, kind: Kind) -> None:
@@ -126,47 +110,6 @@ class Faults:
     def _count(self, action: Action, traffic: int, effect: object = None) -> None:
         took_effect = effect if isinstance(effect, bool) else self._cluster.traffic != traffic
         self.effective[action.kind] += took_effect
-
-
-def _names_who(action: Action, kind: Kind) -> bool:
-    """Whether the action names as many workers, brokers or nodes as its kind needs."""
-    names = action.on
-    if kind.on == BROKERS and names in {(), (BROKERS,)}:
-        return True
-    if kind.whole_side:
-        names = names[:1]
-    if len(names) < kind.at_least or (len(names) > kind.at_least and not kind.several):
-        return False
-    return all(_is_a(name, kind.on) for name in names)
-
-
-def _has_value(action: Action, kind: Kind) -> bool:
-    """Whether the action has a value if its kind needs one: a number, if those of the kind are numbers."""
-    if not kind.values:
-        return not action.value
-    if not kind.values[0].removeprefix("-").isdecimal():
-        return bool(action.value)
-    digits = action.value.removeprefix("-")
-    if kind.on == "worker":  # its times may have fractions
-        digits = digits.replace(".", "", 1)
-    return digits.isdecimal()
-
-
-def _check_fault(action: Action) -> None:
-    """Raise ScheduleError for an API that is not served, or an error that it cannot tell."""
-    try:
-        request_fault(action.kind, None, action.value)
-    except ValueError as impossible:
-        raise ScheduleError(f"{action}: {impossible}") from None
-
-
-def _is_a(name: str, place: str) -> bool:
-    if place == "link" and name == CONTROLLER:
-        return True
-    if place != "worker":
-        return name in ROLES or is_broker(name)
-    stem, _, number = name.partition("-")
-    return stem == "worker" and number.isdecimal()
 
 
 def _number(name: str) -> int | None:

@@ -1,0 +1,76 @@
+"""Refuses actions that mean nothing: an unknown kind, one on nobody, a value that its kind does not have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, ScheduleError, is_broker
+from broker_sim.chaos.faults.cluster_faults import ROLES, request_fault
+from broker_sim.chaos.faults.kinds import KINDS, ON_REQUESTS
+
+if TYPE_CHECKING:
+    from broker_sim.chaos.faults.action import Action
+    from broker_sim.chaos.faults.kinds import Kind
+
+_EXAMPLES: Final = {
+    "worker": "which worker, as worker-1",
+    "broker": "which broker, as broker-1",
+    "brokers": "which broker, as broker-1",
+    "link": "which link, as broker-1 controller",
+}
+
+
+def check_action(action: Action) -> Kind:
+    """Return the kind of an action. Raises ScheduleError for one that means nothing."""
+    kind = KINDS.get(action.kind)
+    if kind is None:
+        raise ScheduleError(f"{action}: there is no kind {action.kind!r}; see {', '.join(KINDS)}")
+    if not _names_who(action, kind):
+        raise ScheduleError(f"{action}: say on {_EXAMPLES[kind.on]}")
+    if not _has_value(action, kind):
+        example = f"a value, as value={kind.values[0]}" if kind.values else "no value"
+        raise ScheduleError(f"{action}: give {example}")
+    if action.kind in ON_REQUESTS:
+        _check_fault(action)
+    return kind
+
+
+def _names_who(action: Action, kind: Kind) -> bool:
+    """Whether the action names as many workers, brokers or nodes as its kind needs."""
+    names = action.on
+    if kind.on == BROKERS and names in {(), (BROKERS,)}:
+        return True
+    if kind.whole_side:
+        names = names[:1]
+    if len(names) < kind.at_least or (len(names) > kind.at_least and not kind.several):
+        return False
+    return all(_is_a(name, kind.on) for name in names)
+
+
+def _has_value(action: Action, kind: Kind) -> bool:
+    """Whether the action has a value if its kind needs one: a number, if those of the kind are numbers."""
+    if not kind.values:
+        return not action.value
+    if not kind.values[0].removeprefix("-").isdecimal():
+        return bool(action.value)
+    digits = action.value.removeprefix("-")
+    if kind.on == "worker":  # its times may have fractions
+        digits = digits.replace(".", "", 1)
+    return digits.isdecimal()
+
+
+def _check_fault(action: Action) -> None:
+    """Raise ScheduleError for an API that is not served, or an error that it cannot tell."""
+    try:
+        request_fault(action.kind, None, action.value)
+    except ValueError as impossible:
+        raise ScheduleError(f"{action}: {impossible}") from None
+
+
+def _is_a(name: str, place: str) -> bool:
+    if place == "link" and name == CONTROLLER:
+        return True
+    if place != "worker":
+        return name in ROLES or is_broker(name)
+    stem, _, number = name.partition("-")
+    return stem == "worker" and number.isdecimal()
